@@ -1,0 +1,363 @@
+"""Everything that can be written in a history, one Struct a kind of event.
+
+``at`` is seconds on the DUT's CLOCK_MONOTONIC, the clock the kernel log is stamped with. What the controller
+does is mapped onto it (see ``ClockMapped``); ``None`` means that no mapping existed yet. On a virtual bench every
+scenario starts from a snapshot, so ``at`` starts anew with each ``ScenarioBegun``.
+
+The JSON field ``type`` names the kind. Readers skip kinds and fields they do not know, so both may be added
+without a new version of the history.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+HISTORY_VERSION = 1
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """Base of all events."""
+
+    at: float | None = None
+
+
+# --- the run and its scenarios -----------------------------------------------------------------------------
+
+
+class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
+    """First event of every history. ``rig`` is the rig file's content as data, ``wall`` is UTC in ISO 8601."""
+
+    version: int
+    plugpull: str
+    wall: str
+    rig_name: str
+    rig: dict[str, Any]
+    seed: int
+    argv: tuple[str, ...] = ()
+    controller: dict[str, str] = {}
+
+
+class RunEnded(Event, frozen=True, kw_only=True, tag="run.end"):
+    wall: str
+    interrupted: str = ""
+
+
+class ScenarioBegun(Event, frozen=True, kw_only=True, tag="scenario.begin"):
+    """``id`` is pytest's node id, ``story`` the scenario's own words, ``row`` the experiment it stands for."""
+
+    id: str
+    wall: str
+    seed: int
+    story: str = ""
+    row: str = ""
+
+
+class ScenarioEnded(Event, frozen=True, kw_only=True, tag="scenario.end"):
+    """``seconds`` is wall time from the first to the last event; ``split`` where it went, in seconds by phase."""
+
+    id: str
+    wall: str
+    seconds: float
+    split: dict[str, float] = {}
+
+
+class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):
+    """The scenario itself stopped with an exception. ``fault`` is ``rig``, ``framework``, ``assertion`` or ``interrupt``."""
+
+    fault: str
+    summary: str
+    mend: str = ""
+    traceback: str = ""
+
+
+class RigFault(Event, frozen=True, kw_only=True, tag="rig.fault"):
+    """The bench did not do what it was told, or evidence was lost: the verdict cannot be PASS."""
+
+    summary: str
+    mend: str = ""
+    subject: str = ""
+
+
+class Note(Event, frozen=True, kw_only=True, tag="note"):
+    """Something a reader wants to know and no check judges, such as a defect injected on purpose."""
+
+    text: str
+    subject: str = ""
+
+
+class Phase(Event, frozen=True, kw_only=True, tag="phase"):
+    """What the scenario does from here on: ``plug``, ``load``, ``settle``, ``armed``, ``hold``, ``return``, ``verify``."""
+
+    name: str
+    text: str = ""
+
+
+# --- the DUT -----------------------------------------------------------------------------------------------
+
+
+class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
+    """The agent answered. ``how`` is ``restored``, ``booted`` or ``found``; ``took`` seconds until it answered."""
+
+    kernel: str
+    kind: str
+    how: str
+    took: float
+    fio: str = ""
+    python: str = ""
+    boot_id: str = ""
+    cpus: int = 0
+    memory_bytes: int = 0
+    accel: str = ""
+    modules: tuple[str, ...] = ()
+    log_clock_offset: float = 0.0
+    """Seconds to add to a kernel log stamp to get CLOCK_MONOTONIC; already applied to ``KernelMessage.at``."""
+
+
+class ClockMapped(Event, frozen=True, kw_only=True, tag="clock"):
+    """One exchange with the agent: controller time ``controller`` was DUT time ``at``, give or take ``error`` seconds."""
+
+    controller: float
+    error: float
+
+
+class AgentLost(Event, frozen=True, kw_only=True, tag="agent.lost"):
+    """The agent fell silent; ``last_heard`` is the DUT time of the last thing it said."""
+
+    why: str
+    last_heard: float | None = None
+
+
+class DutDied(Event, frozen=True, kw_only=True, tag="dut.died"):
+    """The DUT's kernel died. ``headline`` is the line a kernel developer would quote."""
+
+    headline: str
+    evidence: tuple[str, ...] = ()
+
+
+class DiskAttached(Event, frozen=True, kw_only=True, tag="disk.attached"):
+    """The kernel announced a disk (block uevent ``add``).
+
+    ``disk`` is its name in the rig file, empty when it is none of the rig's. ``kname`` is today's kernel name and
+    ``diskseq`` tells two attachments with one name apart. ``place`` is where it hangs: the controller's PCI address,
+    the chain of USB ports and the LUN, such as ``0000:00:05.0/1.2:0``. ``speed`` is the link's in Mb/s.
+    """
+
+    disk: str
+    kname: str
+    diskseq: int
+    devt: str
+    serial: str
+    place: str
+    size: int
+    driver: str = ""
+    speed: str = ""
+    model: str = ""
+    sysfs: str = ""
+
+
+class DiskDetached(Event, frozen=True, kw_only=True, tag="disk.detached"):
+    """The kernel took the disk off its list (block uevent ``remove``)."""
+
+    disk: str
+    kname: str
+    diskseq: int
+
+
+class Uevent(Event, frozen=True, kw_only=True, tag="uevent"):
+    """One kernel uevent, as pyudev sees it. ``disks`` are the rig's disks that hang at or below ``devpath``."""
+
+    action: str
+    subsystem: str
+    devpath: str
+    devtype: str = ""
+    seqnum: int = 0
+    disks: tuple[str, ...] = ()
+
+
+class KernelMessage(Event, frozen=True, kw_only=True, tag="kernel"):
+    """One record of the kernel log. ``level`` is the syslog level, 0 emergency to 7 debug."""
+
+    text: str
+    level: int = 6
+    seq: int = -1
+    source: str = "kmsg"
+
+
+class LogLost(Event, frozen=True, kw_only=True, tag="kernel.lost"):
+    """``count`` records of the kernel log were overwritten before they could be read."""
+
+    count: int
+
+
+class ConsoleLine(Event, frozen=True, kw_only=True, tag="console"):
+    """A line of the DUT's console that the agent did not deliver, kept when the DUT died."""
+
+    text: str
+
+
+class Sampled(Event, frozen=True, kw_only=True, tag="sample"):
+    """All disks' counters at one instant, straight from ``/sys/block/*/stat`` and ``inflight``.
+
+    Per kernel name: (diskseq, bytes read, bytes written, reads done, writes done, reads in flight, writes in
+    flight, milliseconds busy). Counters are cumulative since the disk was attached. ``cpu`` is the DUT's
+    (busy, total) jiffies since boot from ``/proc/stat``.
+    """
+
+    disks: dict[str, tuple[int, int, int, int, int, int, int, int]]
+    cpu: tuple[int, int] = (0, 0)
+
+
+# --- cuts --------------------------------------------------------------------------------------------------
+
+
+class CutArmed(Event, frozen=True, kw_only=True, tag="cut.armed"):
+    """A cut is planned. ``cut`` numbers it within the scenario; ``victims`` is its blast radius; ``permanent`` cuts
+    are not restored before the scenario ends."""
+
+    cut: int
+    point: str
+    mechanism: str
+    trigger: str
+    victims: tuple[str, ...]
+    permanent: bool = False
+
+
+class Edge(Event, frozen=True, kw_only=True, tag="edge"):
+    """One step of switching one port. ``state`` is ``off`` or ``on``; ``phase`` is ``commanded`` (about to tell the
+    switch), ``acknowledged`` (the switch answered) or ``read-back`` (it was asked again; ``agrees`` says whether it
+    confirmed). ``error`` bounds ``at``, in seconds: the mapping of the controller's clock onto the DUT's."""
+
+    cut: int
+    point: str
+    switch: str
+    port: str
+    state: str
+    phase: str
+    agrees: bool = True
+    error: float = 0.0
+
+
+class Healed(Event, frozen=True, kw_only=True, tag="heal"):
+    """Power came back on the way out: every port that was off."""
+
+    ports: tuple[str, ...]
+    ok: bool = True
+    detail: str = ""
+
+
+# --- load and data -----------------------------------------------------------------------------------------
+
+
+class LoadBegun(Event, frozen=True, kw_only=True, tag="load.begin"):
+    """fio was started on a disk. ``mode`` is ``read`` or ``write``; ``block`` bytes per I/O; ``span`` bytes covered."""
+
+    disk: str
+    job: str
+    mode: str
+    block: int
+    depth: int
+    span: int
+    kname: str = ""
+    argv: tuple[str, ...] = ()
+
+
+class LoadSettled(Event, frozen=True, kw_only=True, tag="load.settled"):
+    """From here on the load counts as running steadily on ``disks``."""
+
+    disks: tuple[str, ...]
+
+
+class LoadEnded(Event, frozen=True, kw_only=True, tag="load.end"):
+    """fio ended. ``asked`` says whether we told it to. ``errno`` is the first I/O error it met (0: none).
+    ``stuck`` means that it could not be ended: its process was still there at the deadline."""
+
+    disk: str
+    job: str
+    asked: bool
+    exit_status: int | None = None
+    errno: int = 0
+    message: str = ""
+    read_bytes: int = 0
+    written_bytes: int = 0
+    stuck: bool = False
+    usr_cpu: float = 0.0
+    sys_cpu: float = 0.0
+
+
+class Verified(Event, frozen=True, kw_only=True, tag="verify"):
+    """What was written was read back. ``checked`` bytes were compared; ``bad`` are (offset, length, what was wrong)
+    in bytes. ``error`` says why nothing could be compared, empty when it could."""
+
+    disk: str
+    checked: int
+    bad: tuple[tuple[int, int, str], ...] = ()
+    error: str = ""
+    method: str = ""
+
+
+class ProcessStuck(Event, frozen=True, kw_only=True, tag="process.stuck"):
+    """A process of ours could not be ended. ``state`` is the letter of ``/proc/PID/stat``; ``stack`` its kernel stack."""
+
+    pid: int
+    command: str
+    state: str
+    disk: str = ""
+    stack: tuple[str, ...] = ()
+
+
+class Acted(Event, frozen=True, kw_only=True, tag="action"):
+    """A step done on the DUT for the scenario: ``mkfs``, ``mount``, ``umount``, ... ``seconds`` it took."""
+
+    action: str
+    disk: str
+    ok: bool
+    seconds: float
+    detail: str = ""
+
+
+class Residue(Event, frozen=True, kw_only=True, tag="residue"):
+    """What is on the DUT after the scenario ended its loads: processes of ours still there, by name and state."""
+
+    processes: tuple[str, ...] = ()
+
+
+class Judged(Event, frozen=True, kw_only=True, tag="judge"):
+    """The checks the scenario asked for, as data, so that they can be judged again."""
+
+    checks: tuple[dict[str, Any], ...]
+
+
+AnyEvent = (
+    RunBegun
+    | RunEnded
+    | ScenarioBegun
+    | ScenarioEnded
+    | ScenarioError
+    | RigFault
+    | Note
+    | Phase
+    | DutReady
+    | ClockMapped
+    | AgentLost
+    | DutDied
+    | DiskAttached
+    | DiskDetached
+    | Uevent
+    | KernelMessage
+    | LogLost
+    | ConsoleLine
+    | Sampled
+    | CutArmed
+    | Edge
+    | Healed
+    | LoadBegun
+    | LoadSettled
+    | LoadEnded
+    | Verified
+    | ProcessStuck
+    | Acted
+    | Residue
+    | Judged
+)

@@ -1,0 +1,124 @@
+"""The shape of ``results.json``: what a run came to. Built from a history by ``judge.py``, and from nothing else."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from plugpull.errors import Finding
+
+RESULTS_VERSION = 1
+
+
+class Verdict(StrEnum):
+    PASS = "PASS"
+    FAIL = "FAIL"
+    UNKNOWN = "UNKNOWN"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the parts of ``results.json``. All times are seconds, DUT CLOCK_MONOTONIC; all sizes bytes."""
+
+
+class DiskTimes(Record, frozen=True, kw_only=True):
+    """When one victim went and came back. ``removed_at``: its block device left the kernel's list; ``returned_at``: one
+    with its identity was announced again; ``first_io_at``: the first byte moved on it after that."""
+
+    disk: str
+    last_io_at: float | None = None
+    removed_at: float | None = None
+    returned_at: float | None = None
+    first_io_at: float | None = None
+
+
+class CutResult(Record, frozen=True, kw_only=True):
+    """One cut. ``kernel_saw_at`` is the first sign of it in the kernel (log or uevent); ``returned_at`` is when the last
+    victim was back. ``error`` bounds the controller's times, in seconds."""
+
+    point: str
+    mechanism: str
+    trigger: str
+    victims: tuple[str, ...] = ()
+    permanent: bool = False
+    commanded_at: float | None = None
+    acknowledged_at: float | None = None
+    read_back: bool | None = None
+    kernel_saw_at: float | None = None
+    last_byte_at: float | None = None
+    restored_at: float | None = None
+    returned_at: float | None = None
+    error: float = 0.0
+    disks: tuple[DiskTimes, ...] = ()
+
+
+class Survivor(Record, frozen=True, kw_only=True):
+    """How a disk outside the blast radius kept pace, from the independent samples (method: ``checks/pace.py``)."""
+
+    disk: str
+    baseline_bps: float | None = None
+    stall_s: float | None = None
+    recovery_s: float | None = None
+    final_ratio: float | None = None
+
+
+class Integrity(Record, frozen=True, kw_only=True):
+    sectors_checked: int = 0
+    durable_lost: int = 0
+    corrupt: int = 0
+    torn: int = 0
+    misdirected: int = 0
+
+
+class CheckResult(Record, frozen=True, kw_only=True):
+    """What one check said. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)"."""
+
+    check: str
+    verdict: Verdict
+    subject: str = ""
+    worst: str = ""
+
+
+class ScenarioResult(Record, frozen=True, kw_only=True):
+    id: str
+    verdict: Verdict
+    seconds: float
+    sentence: str
+    story: str = ""
+    row: str = ""
+    seed: int = 0
+    kernel: str = ""
+    cuts: tuple[CutResult, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknowns: tuple[str, ...] = ()
+    survivors: tuple[Survivor, ...] = ()
+    integrity: Integrity = Integrity()
+    split: dict[str, float] = {}
+
+
+class DutInfo(Record, frozen=True, kw_only=True):
+    kernel: str = ""
+    kind: str = ""
+    accel: str = ""
+    cpus: int = 0
+    memory_bytes: int = 0
+    fio: str = ""
+    modules: tuple[str, ...] = ()
+
+
+class Results(Record, frozen=True, kw_only=True):
+    """All of ``results.json``. ``complete`` is false when the history ends before its run did (a crash, a SIGKILL)."""
+
+    schema: int
+    plugpull: str
+    rig: str
+    dut: DutInfo
+    verdict: Verdict
+    sentence: str
+    started: str
+    seconds: float
+    seed: int
+    scenarios: tuple[ScenarioResult, ...]
+    complete: bool = True
+    controller: dict[str, str] = {}

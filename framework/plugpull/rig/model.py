@@ -1,0 +1,141 @@
+"""What stands on the bench, as a rig file declares it.
+
+These models are both the schema of the rig file (TOML) and the data everything else works with. They hold what one
+table can know about itself; what takes two tables to see (a dangling reference, a cycle of hubs) is in ``lint.py``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from plugpull.rig.quantities import parse_rate, parse_size
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=40)]
+Size = Annotated[int, BeforeValidator(parse_size), Field(gt=0)]
+"""Bytes; written as an integer or as "64 MiB"."""
+Rate = Annotated[int, BeforeValidator(parse_rate), Field(gt=0)]
+"""Bytes per second; written as an integer or as "2 MiB/s"."""
+Socket = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[0-9]+$")]
+"""A place to plug into: "hub1.2" is port 2 of hub1."""
+Outlet = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z0-9_-]+$")]
+"""A port of a switch: "cables.3"."""
+
+
+class Mechanism(StrEnum):
+    """What a switch port really interrupts. Different mechanisms are different faults."""
+
+    DATA = "data"
+    VBUS = "vbus"
+    DATA_VBUS = "data+vbus"
+    MAINS = "mains"
+    LOGICAL = "logical"
+
+
+class Table(BaseModel):
+    """One table of a rig file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class RigTable(Table):
+    name: Name
+    description: str = ""
+
+
+class Dut(Table):
+    """The device under test: the machine whose kernel is being judged."""
+
+    kind: Literal["virtual", "local", "ssh"]
+    memory: Size = 512 << 20
+    """virtual: bytes of RAM."""
+    cpus: int = Field(default=2, ge=1, le=8)
+    """virtual: number of vCPUs."""
+    power: Outlet | None = None
+
+
+class Switch(Table):
+    """A thing with ports that can be turned off and on. Other keys than these belong to its driver (``options``)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    name: Name
+    driver: str
+    ports: int = Field(ge=1, le=64)
+    mechanism: Mechanism
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Controller(Table):
+    """A USB host controller of the DUT."""
+
+    name: Name
+    model: Literal["qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1"] | None = None
+    """virtual: which controller QEMU emulates."""
+    path: str | None = None
+    """real: its PCI address, such as "0000:00:14.0"."""
+    ports: int = Field(default=8, ge=1, le=15)
+
+
+class Hub(Table):
+    name: Name
+    at: Socket
+    ports: int = Field(default=4, ge=1, le=15)
+    cable: Outlet | None = None
+    power: Outlet | None = None
+
+
+class Disk(Table):
+    name: Name
+    at: Socket
+    serial: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    size: Size
+    protocol: Literal["usb-storage", "uas"] = "usb-storage"
+    scratch: bool = False
+    """May be erased. Nothing is ever written to a disk without it."""
+    cable: Outlet | None = None
+    power: Outlet | None = None
+    self_powered: bool = True
+    """False: fed by VBUS, so that cutting VBUS also takes its power (and its volatile cache)."""
+    rate: Rate | None = None
+    """virtual: the most it can transfer, bytes per second."""
+
+
+class Defect(Table):
+    """virtual: something the bench gets wrong on purpose, so that a check can be seen to fire."""
+
+    kind: Literal[
+        "switch-lies",
+        "never-returns",
+        "serial-changes",
+        "slows",
+        "stalls",
+        "bit-flip",
+        "kernel-panic",
+        "agent-silent",
+        "fio-missing",
+    ]
+    disk: Name | None = None
+    factor: float = Field(default=0.5, gt=0, lt=1)
+    """slows: what remains of the disk's rate."""
+    seconds: float = Field(default=3.0, gt=0, le=600)
+    """stalls: how long."""
+    scenario: str = ""
+    """Only in scenarios whose id contains this."""
+
+
+class Rig(Table):
+    """A whole rig file."""
+
+    rig: RigTable
+    dut: Dut
+    switch: tuple[Switch, ...] = ()
+    controller: tuple[Controller, ...] = ()
+    hub: tuple[Hub, ...] = ()
+    disk: tuple[Disk, ...] = ()
+    defect: tuple[Defect, ...] = ()
