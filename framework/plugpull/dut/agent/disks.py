@@ -1,0 +1,172 @@
+"""Disks as the kernel lists them, and opening one without ever trusting its name."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import struct
+from typing import Any, Dict, List, Optional
+
+SYS = "/sys"
+_BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
+_PCI = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$")
+_USB = re.compile(r"^\d+-([\d.]+)$")
+_SCSI = re.compile(r"^\d+:\d+:\d+:(\d+)$")
+
+Disk = Dict[str, Any]
+
+
+class Refused(Exception):
+    """The scratch guard said no. The message says why, for a person."""
+
+
+def read_attribute(*parts: str) -> str:
+    try:
+        with open(os.path.join(*parts), "rb") as file:
+            return file.read().decode("utf-8", "replace").strip().rstrip("\0")
+    except OSError:
+        return ""
+
+
+def usb_place(sysfs: str) -> Optional[str]:
+    """``/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.2/.../0:0:0:0/...`` -> ``0000:00:05.0/1.2:0``."""
+    pci, ports, lun = "", "", "0"
+    for part in sysfs.split("/"):
+        if _PCI.match(part):
+            pci = part
+        usb = _USB.match(part)
+        if usb:
+            ports = usb.group(1)
+        scsi = _SCSI.match(part)
+        if scsi:
+            lun = scsi.group(1)
+    return "%s/%s:%s" % (pci, ports, lun) if ports else None
+
+
+def _usb_device(sysfs: str) -> str:
+    """The sysfs directory of the USB device a block device hangs off, empty if there is none."""
+    path = sysfs
+    while path not in ("", "/"):
+        if _USB.match(os.path.basename(path)):
+            return path
+        path = os.path.dirname(path)
+    return ""
+
+
+def _driver(sysfs: str, usb: str) -> str:
+    path = sysfs
+    while path and path != usb:
+        if ":" in os.path.basename(path) and os.path.dirname(path) == usb:
+            return os.path.basename(os.path.realpath(os.path.join(path, "driver")))
+        path = os.path.dirname(path)
+    return os.path.basename(os.path.realpath(os.path.join(sysfs, "device", "driver")))
+
+
+def _scsi_serial(sysfs: str) -> str:
+    """Unit serial number from VPD page 0x80 (SPC-4, 7.8.18)."""
+    try:
+        with open(os.path.join(sysfs, "device", "vpd_pg80"), "rb") as file:
+            return file.read()[4:].decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+def describe(kname: str) -> Optional[Disk]:
+    """Who this disk is and where it hangs; None when it has gone meanwhile."""
+    base = os.path.join(SYS, "block", kname)
+    devt = read_attribute(base, "dev")
+    if not devt:
+        return None
+    sysfs = os.path.realpath(base)
+    usb = _usb_device(sysfs)
+    serial = read_attribute(usb, "serial") if usb else ""
+    return {
+        "kname": kname,
+        "devt": devt,
+        "diskseq": int(read_attribute(base, "diskseq") or 0),
+        "size": int(read_attribute(base, "size") or 0) * 512,
+        "serial": serial or _scsi_serial(sysfs),
+        "place": usb_place(sysfs) or os.path.dirname(sysfs.replace("/sys/devices/", "", 1)),
+        "driver": _driver(sysfs, usb),
+        "speed": read_attribute(usb, "speed") if usb else "",
+        "model": ("%s %s" % (read_attribute(sysfs, "device", "vendor"), read_attribute(sysfs, "device", "model"))).strip(),
+        "read_only": read_attribute(base, "ro") == "1",
+        "type": int(read_attribute(base, "device", "type") or 0),
+        "sysfs": sysfs,
+    }
+
+
+def all_disks() -> List[Disk]:
+    """Every disk with a device behind it: no loop, ram, md or device-mapper."""
+    found = []
+    for kname in sorted(os.listdir(os.path.join(SYS, "block"))):
+        if os.path.exists(os.path.join(SYS, "block", kname, "device")):
+            disk = describe(kname)
+            if disk is not None:
+                found.append(disk)
+    return found
+
+
+def _size_of(fd: int) -> int:
+    buffer = fcntl.ioctl(fd, _BLKGETSIZE64, b"\0" * 8)
+    return int(struct.unpack("Q", buffer)[0])
+
+
+def _foreign_member(fd: int, size: int) -> str:
+    """What the disk belongs to that this run did not make, empty if nothing. Only what an erase would hurt beyond
+    the disk itself: a member of an array or a volume group, and swap."""
+    head = os.pread(fd, 8192, 0)
+    if any(head[sector * 512 : sector * 512 + 8] == b"LABELONE" for sector in range(4)):
+        return "an LVM physical volume"  # lib/label/label.c of LVM2
+    if head[4086:4096] in (b"SWAPSPACE2", b"SWAP-SPACE"):
+        return "swap space"
+    magic = struct.pack("<I", 0xA92B4EFC)  # drivers/md/md.c, MD_SB_MAGIC
+    if magic in (head[0:4], head[4096:4100]):
+        return "a member of an md array"
+    for offset in ((size & ~0xFFFF) - 0x10000, ((size >> 9) - 16 & ~7) << 9):
+        if offset > 0 and os.pread(fd, 4, offset) == magic:
+            return "a member of an md array"
+    return ""
+
+
+def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = False) -> int:
+    """Open the one disk that is ``wanted`` (``serial``, ``place``, ``size``, ``diskseq`` or 0) and prove it on the descriptor.
+
+    The kernel name is only where to look. What is checked is the descriptor: its device number leads to the sysfs
+    node whose serial, place and size must be the declared ones, before and after opening. While the descriptor is open
+    the kernel cannot give the name to another disk (sd frees its index with the last reference), so whoever
+    uses ``/proc/self/fd/N`` cannot be handed another one. O_EXCL is refused by the kernel while anything is mounted
+    from, swapping on, or assembled over the disk or one of its partitions.
+
+    Raises Refused.
+    """
+    kname = str(wanted["kname"])
+    if not re.match(r"^[A-Za-z0-9!_-]+$", kname):
+        raise Refused("%r is no kernel name" % kname)
+    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0)
+    try:
+        fd = os.open("/dev/" + kname, flags)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise Refused("%s is in use: a filesystem is mounted from it, or it is swap or part of an array" % kname) from None
+        raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
+    try:
+        number = os.fstat(fd).st_rdev
+        node = os.path.realpath("%s/dev/block/%d:%d" % (SYS, os.major(number), os.minor(number)))
+        found = describe(os.path.basename(node))
+        if found is None:
+            raise Refused("%s went away while it was being opened" % kname)
+        for key in ("serial", "place", "size", "diskseq"):
+            if wanted.get(key) and found[key] != wanted[key]:
+                raise Refused("%s is not the disk it was: %s is %r, expected %r" % (kname, key, found[key], wanted[key]))
+        if _size_of(fd) != found["size"]:
+            raise Refused("%s reports two sizes: %d and %d bytes" % (kname, _size_of(fd), found["size"]))
+        member = "" if members_allowed else _foreign_member(fd, found["size"])
+        if member:
+            raise Refused("%s is %s that this run did not make" % (kname, member))
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

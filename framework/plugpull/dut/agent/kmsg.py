@@ -1,0 +1,98 @@
+"""The kernel log, record by record, from /dev/kmsg (Documentation/ABI/testing/dev-kmsg)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+import time
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from .wire import now
+
+Record = Tuple[int, int, float, str]
+"""(level, sequence number, seconds on the log's clock, text)"""
+
+_MARK = "plugpull: clock mark"
+
+
+def parse_record(data: bytes) -> Optional[Record]:
+    """One read() of /dev/kmsg: ``6,339,5140900,-;text`` and continuation lines that start with a space."""
+    prefix, separator, rest = data.partition(b";")
+    fields = prefix.split(b",")
+    if not separator or len(fields) < 3:
+        return None
+    try:
+        priority, sequence, microseconds = int(fields[0]), int(fields[1]), int(fields[2])
+    except ValueError:
+        return None
+    text = rest.split(b"\n", 1)[0].decode("utf-8", "replace")
+    # The kernel escapes unprintable bytes as \xHH.
+    text = re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m.group(1), 16)), text)
+    return priority & 7, sequence, microseconds / 1e6, text
+
+
+def clock_offset(path: str = "/dev/kmsg") -> float:
+    """Seconds to add to a log stamp to get CLOCK_MONOTONIC.
+
+    The log is stamped with sched_clock, which NTP does not steer and which need not start at the same instant, so
+    the difference is measured: a mark is written into the log and its stamp read back.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        os.lseek(fd, 0, os.SEEK_END)
+        before = now()
+        os.write(fd, ("<7>%s %.6f" % (_MARK, before)).encode())
+        deadline = before + 1
+        while now() < deadline:
+            try:
+                record = parse_record(os.read(fd, 8192))
+            except BlockingIOError:
+                time.sleep(0.001)  # the mark is on its way through the ring buffer; poll() would tell no sooner
+                continue
+            except OSError as error:
+                if error.errno == errno.EPIPE:
+                    continue
+                raise
+            if record is not None and _MARK in record[3]:
+                return before - record[2]
+    finally:
+        os.close(fd)
+    return 0.0
+
+
+class KernelLog:
+    """Follows the log from now on and hands on each record; says how many were overwritten before it could."""
+
+    def __init__(self, tell: Callable[[Dict[str, Any]], None], path: str = "/dev/kmsg") -> None:
+        self._tell = tell
+        self._fd = os.open(path, os.O_RDONLY)
+        os.lseek(self._fd, 0, os.SEEK_END)
+        self.offset = 0.0
+        self._last = -1
+        threading.Thread(target=self._run, name="kmsg", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                data = os.read(self._fd, 16384)
+            except OSError as error:
+                if error.errno == errno.EPIPE:
+                    # Overwritten while we slept; the next read continues at the oldest record, and the gap in the
+                    # sequence numbers says how many are gone.
+                    continue
+                if error.errno == errno.EINVAL:
+                    continue
+                self._tell({"ev": "kmsg.broken", "at": now(), "why": str(error)})
+                return
+            record = parse_record(data)
+            if record is None:
+                continue
+            level, sequence, stamp, text = record
+            if self._last >= 0 and sequence > self._last + 1:
+                self._tell({"ev": "kmsg.lost", "at": now(), "count": sequence - self._last - 1})
+            self._last = sequence
+            if _MARK in text:
+                continue
+            self._tell({"ev": "kmsg", "at": stamp + self.offset, "level": level, "seq": sequence, "text": text})

@@ -1,0 +1,167 @@
+"""The agent's conversation with the controller."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from . import AGENT_VERSION
+from .disks import Disk, Refused, all_disks, open_scratch
+from .jobs import Jobs
+from .kmsg import KernelLog, clock_offset
+from .sampler import Sampler
+from .uevents import Uevents
+from .volumes import Volumes
+from .wire import Message, Outbox, now
+
+ENDING_GRACE = 2.0
+"""Seconds each signal gets when the controller is gone: nobody waits for the result any more."""
+
+
+class Service:
+    """Answers requests and tells what happens. One per controller connection at a time."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self.outbox = Outbox(write)
+        self.jobs = Jobs(self._tell)
+        self.volumes = Volumes()
+        self.log: Optional[KernelLog] = None
+        self.sampler: Optional[Sampler] = None
+        self.uevents: Optional[Uevents] = None
+        self._heartbeat = threading.Event()
+
+    def watch(self) -> None:
+        """Follow the kernel log and uevents from now on. Apart from construction so that a snapshot can be taken before."""
+        self.log = KernelLog(self._tell)
+        self.uevents = Uevents(self._tell)
+
+    def handle(self, message: Message) -> None:
+        """Clock requests are answered at once, all others by a thread of their own: none can hold up another."""
+        if message.get("op") == "clock":
+            self._tell({"id": message.get("id"), "ok": True, "r": {"at": now(), "real": time.time()}})
+            return
+        threading.Thread(target=self._answer, args=(message,), name="request", daemon=True).start()
+
+    def controller_gone(self) -> None:
+        """End what was started: there is nobody left to judge it."""
+        self.stop_sampling()
+        self.outbox.drop_all()
+        self.jobs.stop_all(ENDING_GRACE)
+        self.volumes.release_all()
+        self.outbox.drop_all()
+
+    def _tell(self, message: Message) -> None:
+        if message.get("ev") == "disk.add" and self.sampler is not None:
+            self.sampler.add(message["disk"]["kname"])
+        elif message.get("ev") == "disk.remove" and self.sampler is not None:
+            self.sampler.remove(message["kname"])
+        self.outbox.send(message)
+
+    def _answer(self, message: Message) -> None:
+        operation: Optional[Callable[..., Any]] = getattr(self, "op_" + str(message.get("op", "")).replace(".", "_"), None)
+        try:
+            if operation is None:
+                raise Refused("this agent knows no operation %r" % message.get("op"))
+            answer = {"id": message.get("id"), "ok": True, "r": operation(**message.get("args", {}))}
+        except Refused as refusal:
+            answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal)}
+        except Exception as error:
+            answer = {"id": message.get("id"), "ok": False, "why": "%s: %s" % (type(error).__name__, error)}
+        self._tell(answer)
+
+    # --- operations -------------------------------------------------------------------------------------------
+
+    def op_hello(self) -> Dict[str, Any]:
+        fio = shutil.which("fio")
+        version = ""
+        if fio:
+            version = subprocess.run([fio, "--version"], stdout=subprocess.PIPE, timeout=30).stdout.decode().strip()
+        uname = os.uname()
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot_id = file.read().strip()
+        return {
+            "agent": AGENT_VERSION,
+            "kernel": uname.release,
+            "build": uname.version,
+            "python": ".".join(map(str, os.sys.version_info[:3])),  # type: ignore[attr-defined]
+            "fio": version,
+            "boot_id": boot_id,
+            "cpus": os.cpu_count() or 0,
+            "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "uid": os.getuid(),
+            "at": now(),
+            "uevents": self.uevents.source if self.uevents else "",
+        }
+
+    def op_clock_offset(self) -> float:
+        """Measure how far the log's clock is from CLOCK_MONOTONIC and apply it from now on."""
+        offset = clock_offset()
+        if self.log is not None:
+            self.log.offset = offset
+        return offset
+
+    def op_disks(self) -> List[Disk]:
+        return all_disks()
+
+    def op_sample(self, interval: float) -> None:
+        self.stop_sampling()
+        self.sampler = Sampler(self._tell, interval)
+        for disk in all_disks():
+            self.sampler.add(disk["kname"])
+
+    def stop_sampling(self) -> None:
+        sampler, self.sampler = self.sampler, None
+        if sampler is not None:
+            sampler.stop()
+
+    op_sample_stop = stop_sampling
+
+    def op_fio(self, job: str, argv: List[str], disk: Disk, directory: str = "") -> Dict[str, Any]:
+        """Run fio on a disk proved to be ``disk``, or on a file in the filesystem mounted for ``directory``.
+
+        ``{file}`` in the arguments becomes what fio may open: the descriptor, never a name.
+        """
+        fio = shutil.which("fio")
+        if fio is None:
+            raise Refused("fio is not installed on the DUT")
+        if directory:
+            fds: tuple[int, ...] = ()
+            target = os.path.join(self.volumes.path_of(directory), "load")
+        else:
+            fd = open_scratch(disk)
+            fds = (fd,)
+            target = "/proc/self/fd/%d" % fd
+        arguments = [part.replace("{file}", target) for part in argv]
+        return {"pid": self.jobs.start(job, [fio, *arguments], fds), "at": now()}
+
+    def op_job_stop(self, job: str, grace: float) -> Dict[str, Any]:
+        return self.jobs.stop(job, grace)
+
+    def op_jobs_alive(self) -> List[Dict[str, Any]]:
+        return self.jobs.alive()
+
+    def op_guard(self, disk: Disk) -> None:
+        """Would this disk be accepted as scratch? Raises Refused when not."""
+        os.close(open_scratch(disk))
+
+    def op_mkfs(self, disk: Disk, fstype: str, timeout: float) -> Dict[str, Any]:
+        return self.volumes.mkfs(disk, fstype, timeout)
+
+    def op_mount(self, name: str, disk: Disk, fstype: str) -> Dict[str, Any]:
+        return self.volumes.mount(name, disk, fstype)
+
+    def op_umount(self, name: str) -> Dict[str, Any]:
+        return self.volumes.umount(name)
+
+    def op_mute(self) -> None:
+        """Say nothing any more, as an agent would that hangs. For tests of what happens then."""
+        self.outbox.muted = True
+
+    def op_sysrq(self, key: str) -> None:
+        """Documentation/admin-guide/sysrq.rst; ``c`` panics the kernel."""
+        with open("/proc/sysrq-trigger", "w") as file:
+            file.write(key)

@@ -1,0 +1,92 @@
+"""Kernel uevents (Documentation/ABI/testing/sysfs-uevent), straight from the kernel: no udevd is needed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from typing import Any, Callable, Dict, Iterator
+
+from .disks import describe
+from .wire import now
+
+_WATCHED = ("usb", "block", "scsi")
+_NETLINK_KOBJECT_UEVENT = 15  # include/uapi/linux/netlink.h
+
+Properties = Dict[str, str]
+
+
+def parse_uevent(data: bytes) -> Properties:
+    """``add@/devices/...\\0ACTION=add\\0DEVPATH=...`` -> its properties; empty for anything else."""
+    header, _, rest = data.partition(b"\0")
+    if b"@" not in header:
+        return {}
+    pairs = (item.decode("utf-8", "replace").partition("=") for item in rest.split(b"\0") if b"=" in item)
+    return {key: value for key, _, value in pairs}
+
+
+def _from_pyudev() -> Iterator[Properties]:
+    import pyudev
+
+    monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
+    monitor.set_receive_buffer_size(8 << 20)
+    for subsystem in _WATCHED:
+        monitor.filter_by(subsystem)
+    monitor.start()
+    for device in iter(monitor.poll, None):
+        yield dict(device.properties)
+
+
+def _from_netlink() -> Iterator[Properties]:
+    """For a DUT without libudev."""
+    link = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_KOBJECT_UEVENT)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+    link.bind((0, 1))
+    while True:
+        yield parse_uevent(link.recv(65536))
+
+
+class Uevents:
+    """Tells of each uevent of the watched subsystems, and of each disk that comes and goes."""
+
+    def __init__(self, tell: Callable[[Dict[str, Any]], None]) -> None:
+        self._tell = tell
+        try:
+            import pyudev
+
+            pyudev.Context()
+            self.source = "pyudev"
+            self._stream = _from_pyudev()
+        except ImportError:
+            self.source = "netlink"
+            self._stream = _from_netlink()
+        threading.Thread(target=self._run, name="uevents", daemon=True).start()
+
+    def _run(self) -> None:
+        for properties in self._stream:
+            if properties.get("SUBSYSTEM") in _WATCHED:
+                self._hand_on(properties, now())
+
+    def _hand_on(self, properties: Properties, at: float) -> None:
+        action, devpath = properties.get("ACTION", ""), properties.get("DEVPATH", "")
+        subsystem, devtype = properties.get("SUBSYSTEM", ""), properties.get("DEVTYPE", "")
+        self._tell(
+            {
+                "ev": "uevent",
+                "at": at,
+                "action": action,
+                "subsystem": subsystem,
+                "devpath": devpath,
+                "devtype": devtype,
+                "seqnum": int(properties.get("SEQNUM", 0)),
+            }
+        )
+        if subsystem != "block" or devtype != "disk":
+            return
+        kname = os.path.basename(devpath)
+        if action == "remove":
+            self._tell({"ev": "disk.remove", "at": at, "kname": kname, "diskseq": int(properties.get("DISKSEQ", 0))})
+        elif action == "add" and "/virtual/" not in devpath:
+            disk = describe(kname)
+            if disk is not None:
+                self._tell({"ev": "disk.add", "at": at, "disk": disk})

@@ -1,0 +1,98 @@
+"""JSON Lines over a byte stream: one object a line, both ways."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, Optional
+
+Message = Dict[str, Any]
+
+MAX_LINE = 4 << 20
+"""A longer line is not ours; it is dropped so that a broken stream cannot eat the DUT's memory."""
+
+
+def now() -> float:
+    """CLOCK_MONOTONIC in seconds, the clock of everything the agent reports."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+class Outbox:
+    """Sends messages from any thread, in order, without ever blocking the one that has something to say.
+
+    The queue is bounded. When the stream cannot keep up, ordinary messages are dropped and counted, and the count is
+    told as soon as there is room: evidence is lost loudly.
+    """
+
+    def __init__(self, write: Callable[[bytes], None], limit: int = 50_000) -> None:
+        self._write = write
+        self._queue: "queue.Queue[Message]" = queue.Queue(limit)
+        self._dropped = 0
+        self.muted = False
+        threading.Thread(target=self._run, name="outbox", daemon=True).start()
+
+    def send(self, message: Message) -> None:
+        if self.muted:
+            return
+        try:
+            if self._dropped:
+                self._queue.put_nowait({"ev": "dropped", "at": now(), "count": self._dropped})
+                self._dropped = 0
+            self._queue.put_nowait(message)
+        except queue.Full:
+            self._dropped += 1
+
+    def drop_all(self) -> None:
+        """Forget what waits to be sent: nobody is there to read it."""
+        while True:
+            try:
+                self._queue.get_nowait()
+            except queue.Empty:
+                return
+
+    def _run(self) -> None:
+        while True:
+            batch = [self._queue.get()]
+            # One write for all that has piled up: a write costs more than a message.
+            while len(batch) < 200:
+                try:
+                    batch.append(self._queue.get_nowait())
+                except queue.Empty:
+                    break
+            data = b"".join(json.dumps(m, separators=(",", ":")).encode() + b"\n" for m in batch)
+            try:
+                self._write(data)
+            except OSError:
+                # The reader of the stream sees its end too and decides what that means.
+                continue
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def messages(fd: int) -> Iterator[Optional[Message]]:
+    """Messages read from ``fd`` until it ends. A line that is none is given as ``None``."""
+    pending = b""
+    while True:
+        chunk = os.read(fd, 65536)
+        if not chunk:
+            return
+        pending += chunk
+        *lines, pending = pending.split(b"\n")
+        if len(pending) > MAX_LINE:
+            pending = b""
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                message = json.loads(line)
+            except ValueError:
+                yield None
+                continue
+            yield message if isinstance(message, dict) else None

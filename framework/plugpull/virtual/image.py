@@ -1,0 +1,182 @@
+"""The guest's root filesystem: an initramfs made of what is installed on this machine.
+
+Python, fio, mkfs and their libraries are copied, so that nothing has to be built or downloaded and the guest's
+user space matches the controller's. Everything is written as one uncompressed cpio archive (newc format,
+Documentation/driver-api/early-userspace/buffer-format.rst): under emulation unpacking costs more than reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plugpull.dut.bundle import agent_zip
+from plugpull.errors import RigError
+
+PROGRAMS = ("fio", "mke2fs", "e2fsck")
+BUSYBOX_APPLETS = ("sh", "mount", "insmod", "mkdir", "cat", "ln", "dmesg", "ls", "ps", "poweroff", "umount", "sleep")
+SYSTEM_PYTHON = "/usr/bin/python3"
+_PORT = "plugpull.agent"
+
+# Parts of the standard library no agent has a use for; they would only make the guest's memory fuller.
+_PYTHON_LEFT_OUT = re.compile(
+    r"/(test|tests|idlelib|lib2to3|ensurepip|tkinter|turtledemo|distutils|pydoc_data|sqlite3|config-[^/]*|unittest)(/|$)"
+    r"|/(_sqlite3|_tkinter|_test|_codecs_|xxlimited|_decimal|_curses)[^/]*$"
+)
+
+INIT = """#!/bin/busybox sh
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs run /run
+mount -t tmpfs tmp /tmp
+mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
+ln -s /proc/self/fd /dev/fd
+for module in $(cat /plugpull/modules.order); do insmod "/plugpull/modules/$module" || echo "plugpull: cannot load $module"; done
+while [ ! -e /sys/class/virtio-ports ] || [ -z "$(ls /sys/class/virtio-ports)" ]; do sleep 0.05; done
+/plugpull/python /plugpull/agent.zip --port {port}
+echo "plugpull: the agent ended with status $?"
+while :; do sleep 3600; done
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One member of the archive: a file's bytes, a link's target or a directory."""
+
+    path: str
+    mode: int
+    data: bytes = b""
+    mtime: int = 0
+
+
+def cpio(entries: Iterable[Entry]) -> bytes:
+    """The entries as a newc archive."""
+    parts: list[bytes] = []
+    for number, entry in enumerate([*entries, Entry("TRAILER!!!", 0)], start=1):
+        name = entry.path.encode() + b"\0"
+        fields = (number, entry.mode, 0, 0, 1, entry.mtime, len(entry.data), 0, 0, 0, 0, len(name), 0)
+        header = b"070701" + b"".join(b"%08X" % field for field in fields) + name
+        parts.append(header + b"\0" * (-len(header) % 4))
+        parts.append(entry.data + b"\0" * (-len(entry.data) % 4))
+    return b"".join(parts)
+
+
+class Tree:
+    """Collects files from this machine under their own paths, with the directories and libraries they need."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+
+    def entries(self) -> list[Entry]:
+        return [self._entries[path] for path in sorted(self._entries)]
+
+    def directory(self, path: str) -> None:
+        path = path.strip("/")
+        while path and path not in self._entries:
+            self._entries[path] = Entry(path, stat.S_IFDIR | 0o755)
+            path = os.path.dirname(path)
+
+    def file(self, path: str, data: bytes, mode: int = 0o644, mtime: int = 0) -> None:
+        self.directory(os.path.dirname(path))
+        self._entries[path.strip("/")] = Entry(path.strip("/"), stat.S_IFREG | mode, data, mtime)
+
+    def link(self, path: str, target: str) -> None:
+        self.directory(os.path.dirname(path))
+        self._entries[path.strip("/")] = Entry(path.strip("/"), stat.S_IFLNK | 0o777, target.encode())
+
+    def copy(self, path: str, to: str | None = None) -> None:
+        """Copy a file with its content (links are followed: the guest has no merged /usr to resolve them)."""
+        real = os.path.realpath(path)
+        mode = 0o755 if os.access(real, os.X_OK) else 0o644
+        # Dates are kept: Python trusts a compiled module only if it knows its source's date.
+        self.file(to or path, Path(real).read_bytes(), mode, int(os.stat(real).st_mtime))
+
+    def program(self, path: str, to: str | None = None) -> None:
+        """Copy a program or shared object with every library it is linked against."""
+        self.copy(path, to)
+        for library in libraries(path):
+            if library.strip("/") not in self._entries:
+                self.copy(library)
+
+
+def libraries(path: str) -> list[str]:
+    """Absolute paths of the libraries a dynamic object is linked against, by the loader's own word (``ldd``)."""
+    listing = subprocess.run(["ldd", os.path.realpath(path)], capture_output=True, text=True, check=False).stdout
+    return re.findall(r"(?:=>\s+|^\s+)(/\S+)\s+\(", listing, re.MULTILINE)
+
+
+def _need(program: str) -> str:
+    path = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if path is None:
+        raise RigError(f"{program} is not installed, and the guest needs a copy of it", mend="run ./plugpull run once; it installs what is missing")
+    return path
+
+
+def _add_python(tree: Tree) -> None:
+    script = "import sysconfig as s; print(s.get_path('stdlib')); print(s.get_config_var('LIBDIR'))"
+    stdlib = subprocess.run([SYSTEM_PYTHON, "-c", script], capture_output=True, text=True, check=True).stdout.split()[0]
+    tree.program(SYSTEM_PYTHON)
+    for folder, _, names in os.walk(stdlib):
+        for name in names:
+            path = os.path.join(folder, name)
+            if _PYTHON_LEFT_OUT.search(path) or not os.path.exists(path):
+                continue
+            if name.endswith(".so"):
+                tree.program(path)
+            elif not name.endswith((".opt-1.pyc", ".opt-2.pyc")):
+                tree.copy(path)
+    tree.link("/plugpull/python", SYSTEM_PYTHON)
+
+
+def _add_udev_library(tree: Tree) -> None:
+    listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"libudev\.so\.1 \([^)]*x86-64[^)]*\) => (\S+)", listing)
+    if found is not None:
+        tree.program(found.group(1))
+
+
+def base_tree(*, without: frozenset[str] = frozenset()) -> Tree:
+    """User space: busybox, Python, fio, mkfs, the agent. ``without`` leaves programs out (to see what happens)."""
+    tree = Tree()
+    for path in ("/proc", "/sys", "/dev", "/run", "/tmp", "/etc", "/mnt"):
+        tree.directory(path)
+    tree.copy(_need("busybox"), "/bin/busybox")
+    for applet in BUSYBOX_APPLETS:
+        tree.link(f"/bin/{applet}", "/bin/busybox")
+    for program in PROGRAMS:
+        if program not in without:
+            tree.program(_need(program), f"/usr/bin/{program}")
+    tree.link("/usr/bin/mkfs.ext4", "/usr/bin/mke2fs")
+    if os.path.exists("/etc/mke2fs.conf"):
+        tree.copy("/etc/mke2fs.conf")
+    _add_python(tree)
+    _add_udev_library(tree)
+    tree.file("/etc/passwd", b"root:x:0:0:root:/:/bin/sh\n")
+    tree.file("/etc/group", b"root:x:0:\n")
+    tree.file("/plugpull/agent.zip", agent_zip())
+    tree.file("/init", INIT.replace("{port}", _PORT).encode(), 0o755)
+    return tree
+
+
+def module_tree(modules: Iterable[tuple[str, bytes]]) -> Tree:
+    """Kernel modules, ``(file name, uncompressed bytes)`` in the order they are to be loaded."""
+    tree = Tree()
+    order = []
+    for name, data in modules:
+        tree.file(f"/plugpull/modules/{name}", data)
+        order.append(name)
+    tree.file("/plugpull/modules.order", ("\n".join(order) + "\n").encode())
+    return tree
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:24]

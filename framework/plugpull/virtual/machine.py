@@ -1,0 +1,176 @@
+"""One QEMU guest: how it is put together, booted, frozen into a snapshot and woken up again.
+
+The guest's RAM is a file. A snapshot is that file and the (small) state of the devices, migrated with
+``x-ignore-shared``; a guest woken from it maps the RAM file privately, so that it starts at once, reads only the
+pages it touches, and any number of guests can run from one snapshot without changing it.
+
+All channels (QMP, console, agent) are socket pairs made before QEMU starts: no listening port, no path in the file
+system, and each side learns at once when the other is gone.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from plugpull.errors import RigError
+from plugpull.virtual import process
+from plugpull.virtual.qmp import Qmp
+
+QEMU = "qemu-system-x86_64"
+AGENT_PORT = "plugpull.agent"
+FIRST_CONTROLLER_SLOT = 0x10
+COMMAND_LINE = "console=ttyS0 mitigations=off tsc=reliable no_timer_check panic=-1 random.trust_cpu=on nokaslr"
+
+
+@dataclass(frozen=True)
+class ControllerShape:
+    """A host controller as the machine has it. ``slot`` is its PCI device number: 0000:00:SLOT.0."""
+
+    name: str
+    model: str
+    slot: int
+
+    @property
+    def pci(self) -> str:
+        return f"0000:00:{self.slot:02x}.0"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What has to be equal for a snapshot to fit: the machine without its disks and hubs."""
+
+    accel: str
+    cpus: int
+    memory: int
+    controllers: tuple[ControllerShape, ...]
+
+    def text(self) -> str:
+        controllers = " ".join(f"{c.model}@{c.slot}" for c in self.controllers)
+        return f"{self.accel} {self.cpus} cpus {self.memory} bytes {controllers} {COMMAND_LINE}"
+
+
+def _controller_arguments(controller: ControllerShape) -> list[str]:
+    ports = {"qemu-xhci": ",p2=15,p3=15", "nec-usb-xhci": ",p2=15,p3=15"}.get(controller.model, "")
+    device = f"{controller.model},id={controller.name},bus=pcie.0,addr={controller.slot:#x}{ports}"
+    return ["-device", device]
+
+
+def arguments(shape: Shape, ram: Path, *, share: bool) -> list[str]:
+    """QEMU's command line without channels and without what it boots. Source: QEMU's docs/system/invocation."""
+    accel = "tcg,thread=multi,tb-size=256" if shape.accel == "tcg" else shape.accel
+    line = [
+        QEMU,
+        "-nodefaults",
+        "-no-user-config",
+        "-machine",
+        "q35,usb=off,vmport=off,smbus=off,sata=off,memory-backend=ram",
+        "-accel",
+        accel,
+        "-cpu",
+        "max,la57=off" if shape.accel == "tcg" else "host",
+        "-smp",
+        str(shape.cpus),
+        "-m",
+        f"{shape.memory // (1 << 20)}M",
+        "-object",
+        f"memory-backend-file,id=ram,size={shape.memory},mem-path={ram},share={'on' if share else 'off'}",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-device",
+        "virtio-serial-pci,id=serial0,bus=pcie.0,addr=0x3",
+        "-device",
+        f"virtserialport,bus=serial0.0,chardev=agent,name={AGENT_PORT}",
+        "-device",
+        "virtio-rng-pci,bus=pcie.0,addr=0x4",
+    ]
+    for controller in shape.controllers:
+        line += _controller_arguments(controller)
+    return line
+
+
+class Machine:
+    """A running QEMU. The sockets ``agent`` and ``console`` are the caller's to read; ``close`` ends everything."""
+
+    def __init__(self, shape: Shape, ram: Path, extra: list[str], log: Path, *, share: bool) -> None:
+        if shutil.which(QEMU) is None:
+            raise RigError(f"{QEMU} is not installed", mend="run ./plugpull run once; it installs what is missing")
+        self.shape = shape
+        pairs = {name: socket.socketpair() for name in ("qmp", "console", "agent")}
+        line = arguments(shape, ram, share=share)
+        for name, (_, theirs) in pairs.items():
+            line += ["-chardev", f"socket,id={name},fd={theirs.fileno()}"]
+        line += ["-mon", "chardev=qmp,mode=control", "-serial", "chardev:console", *extra]
+        try:
+            self.process = process.start(line, log, pass_fds=[theirs.fileno() for _, theirs in pairs.values()])
+        except BaseException:
+            for ours, _ in pairs.values():
+                ours.close()
+            raise
+        finally:
+            for _, theirs in pairs.values():
+                theirs.close()
+        self.agent, self.console = pairs["agent"][0], pairs["console"][0]
+        self._log = log
+        try:
+            self.qmp = Qmp(pairs["qmp"][0])
+        except RigError as error:
+            self._end()
+            raise RigError(f"QEMU did not start: {self._last_words() or error.what}") from None
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def freeze(self, state: Path) -> None:
+        """Stop the guest and write its devices' state; its RAM is already in its file. The guest stays stopped."""
+        self.qmp.run("stop")
+        capabilities = [{"capability": "x-ignore-shared", "state": True}]
+        self.qmp.run("migrate-set-capabilities", capabilities=capabilities)
+        self.qmp.run("migrate", uri="exec:cat > " + shlex.quote(str(state)))
+        self._wait_migrated(60.0)
+
+    def wake(self, state: Path) -> None:
+        """Take up a frozen guest (QEMU was started with ``-incoming defer``) and let it run."""
+        capabilities = [{"capability": "x-ignore-shared", "state": True}]
+        self.qmp.run("migrate-set-capabilities", capabilities=capabilities)
+        self.qmp.run("migrate-incoming", uri="exec:cat " + shlex.quote(str(state)))
+        self._wait_migrated(60.0)
+        self.qmp.run("cont")
+
+    def _wait_migrated(self, timeout: float) -> None:
+        import time
+
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            status = self.qmp.run("query-migrate").get("status")
+            if status == "completed":
+                return
+            if status == "failed":
+                raise RigError("QEMU could not move the guest's state", mend="plugpull cache clear; then try again")
+            # The state is a few MB: done in tens of milliseconds. QEMU has an event for it, lost if it comes first.
+            time.sleep(0.01)
+        raise RigError(f"QEMU was not done with the guest's state after {timeout:g} s")
+
+    def _end(self) -> None:
+        process.end(self.process)
+        self.agent.close()
+        self.console.close()
+
+    def close(self) -> None:
+        self.qmp.close()
+        self._end()
+
+
+def qemu_version() -> str:
+    """First line of ``qemu-system-x86_64 --version``; part of a snapshot's key."""
+    return subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]

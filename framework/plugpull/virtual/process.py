@@ -1,0 +1,55 @@
+"""Processes of the virtual bench: started so that they cannot outlive the run, ended by process group."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from plugpull.errors import RigError
+
+
+def start(argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, its output going to ``log``.
+
+    ``setpriv --pdeathsig`` has the kernel kill it when the thread that started it ends, however it ends: a run that
+    was killed leaves nothing behind. (It must therefore be started from a thread that lives as long as the bench.)
+    """
+    guard = shutil.which("setpriv")
+    command = [guard, "--pdeathsig", "KILL", *argv] if guard else list(argv)
+    with log.open("ab") as output:
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=tuple(pass_fds),
+            )
+        except FileNotFoundError:
+            raise RigError(f"{argv[0]} is not installed", mend="run ./plugpull run once; it installs what is missing") from None
+
+
+def end(process: subprocess.Popen[bytes], *, grace: float = 5.0) -> None:
+    """SIGKILL to its process group, and reap it. These processes hold nothing that a gentle end would save."""
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    try:
+        process.wait(grace)
+    except subprocess.TimeoutExpired:
+        raise RigError(f"process {process.pid} ({process.args!r}) could not be ended") from None
+
+
+def start_time(pid: int) -> int:
+    """Field 22 of ``/proc/PID/stat``: with it a pid that was used again is told from the process that had it. 0: gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return 0

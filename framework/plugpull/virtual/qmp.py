@@ -1,0 +1,94 @@
+"""QMP without asyncio at the call site: qemu.qmp's client runs in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from typing import Any
+
+from qemu.qmp import EventListener, QMPClient
+from qemu.qmp.error import QMPError
+from qemu.qmp.qmp_client import ExecuteError
+
+from plugpull.errors import RigError
+
+
+class Qmp:
+    """A QMP connection over a connected socket. Every call has a deadline; what goes wrong is a RigError."""
+
+    def __init__(self, connection: socket.socket, *, timeout: float = 30.0) -> None:
+        self._timeout = timeout
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="qmp", daemon=True)
+        self._thread.start()
+        self._client = QMPClient("plugpull")
+        # A stop of the guest is expected at the end; the library would log it as an error.
+        self._client.logger.disabled = True
+        self._gone = threading.Condition()
+        self._deleted: set[str] = set()
+        self._listener = EventListener(("DEVICE_DELETED",))
+        try:
+            self._await(self._connect(connection))
+        except BaseException:
+            self._end_loop()
+            raise
+
+    async def _connect(self, connection: socket.socket) -> None:
+        self._client.register_listener(self._listener)
+        await self._client.connect(connection)
+        self._listening = asyncio.ensure_future(self._listen())
+
+    async def _listen(self) -> None:
+        async for event in self._listener:
+            device = event.get("data", {}).get("device")
+            if device:
+                with self._gone:
+                    self._deleted.add(str(device))
+                    self._gone.notify_all()
+
+    def _await(self, coroutine: Any, timeout: float | None = None) -> Any:
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        limit = timeout or self._timeout
+        try:
+            return future.result(limit)
+        except TimeoutError:
+            future.cancel()
+            raise RigError(f"QEMU did not answer within {limit:g} s", mend="see console.log; the machine may be overloaded") from None
+        except ExecuteError as error:
+            raise RigError(f"QEMU refused: {error}") from None
+        except (QMPError, OSError, EOFError) as error:
+            raise RigError(f"the connection to QEMU broke: {error or type(error).__name__}") from None
+
+    def run(self, command: str, timeout: float | None = None, **arguments: Any) -> Any:
+        """Execute one command; underscores in argument names become hyphens. Raises RigError."""
+        sent = {key.replace("_", "-"): value for key, value in arguments.items()}
+        return self._await(self._client.execute(command, sent), timeout)
+
+    def unplug(self, device: str, timeout: float = 10.0) -> None:
+        """``device_del`` and wait until the device is really gone (DEVICE_DELETED)."""
+        with self._gone:
+            self._deleted.discard(device)
+        self.run("device_del", id=device)
+        with self._gone:
+            if not self._gone.wait_for(lambda: device in self._deleted, timeout):
+                raise RigError(f"QEMU did not let go of device {device} within {timeout:g} s")
+
+    def close(self) -> None:
+        if self._loop.is_closed():
+            return
+        try:
+            self._await(self._finish(), 5)
+        except RigError:
+            pass  # the guest is being ended; how its monitor says goodbye is of no interest
+        self._end_loop()
+
+    async def _finish(self) -> None:
+        self._listening.cancel()
+        await self._client.disconnect()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        if not self._thread.is_alive():
+            self._loop.close()
