@@ -1,0 +1,185 @@
+"""The Python environment the command runs in: made once for each checkout, lock file and interpreter.
+
+It is made in place, because an environment cannot be moved, under an exclusive lock that pip inherits: when a launcher
+is killed half-way, the next one waits for its pip to end, finds no ``entry.json`` and starts afresh.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from plugpull.setup.packages import Step, tail
+from plugpull.setup.place import CONTENT, ENTRY, SetupError, lock
+
+KIND = "env"
+_DEPENDS_ON = ("requirements.lock", "pyproject.toml", "framework/plugpull/__init__.py")
+_UNUSED_AFTER = 30 * 86400.0
+
+
+class Environment(NamedTuple):
+    """An environment that is ready. ``hold`` is a descriptor: while it is open, nobody removes the environment."""
+
+    path: str
+    hold: int
+
+    def program(self, name: str) -> str:
+        return os.path.join(self.path, "bin", name)
+
+
+def environment_key(checkout: str) -> str:
+    """Names the environment for ``checkout`` (its real path) and the running interpreter."""
+    digest = sha256(f"{checkout}\0{_base_python()}\0{sys.version_info[:2]}".encode())
+    for name in _DEPENDS_ON:
+        try:
+            with open(os.path.join(checkout, name), "rb") as file:
+                digest.update(b"\0" + file.read())
+        except OSError as error:
+            raise SetupError(f"{error.filename}: {error.strerror}", "is this a whole checkout?") from None
+    return digest.hexdigest()[:16]
+
+
+def ready(checkout: str, root: str) -> Environment | None:
+    """The environment for ``checkout`` if it has been made already. This is what every later start waits for."""
+    place = os.path.join(root, KIND, environment_key(checkout))
+    if not os.path.exists(os.path.join(place, ENTRY)):
+        return None
+    return _hold(place)
+
+
+def make(checkout: str, root: str, step: Step, tell: Callable[[str], None]) -> Environment:
+    """The environment for ``checkout``, made now unless somebody else is quicker. Raises SetupError."""
+    os.makedirs(os.path.join(root, KIND), exist_ok=True)
+    place = os.path.join(root, KIND, environment_key(checkout))
+    while True:
+        if (found := _hold(place)) is not None:
+            return found
+        fd = lock(place + ".lock", on_wait=lambda: tell("waiting for another plugpull that makes the same environment"))
+        assert fd is not None
+        try:
+            if not _usable(place):
+                _build(checkout, place, root, fd, step)
+                _prune(os.path.dirname(place), spare=place)
+        finally:
+            os.close(fd)
+
+
+def _hold(place: str) -> Environment | None:
+    if not os.path.isdir(os.path.dirname(place)):
+        return None
+    fd = lock(place + ".lock", shared=True)
+    if fd is None or not _usable(place):
+        if fd is not None:
+            os.close(fd)
+        return None
+    os.utime(os.path.join(place, ENTRY))  # its age since the last use, for `plugpull cache`
+    return Environment(os.path.join(place, CONTENT), fd)
+
+
+def _usable(place: str) -> bool:
+    """Complete, and its interpreter is still there: an upgrade of the system may have taken it away."""
+    python = os.path.join(place, CONTENT, "bin", "python")
+    return os.path.exists(os.path.join(place, ENTRY)) and os.access(python, os.X_OK)
+
+
+def _base_python() -> str:
+    # _base_executable is the interpreter behind a virtual environment, so that one started from another one's
+    # interpreter does not depend on it.
+    return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def _build(checkout: str, place: str, root: str, fd: int, step: Step) -> None:
+    import json
+    import shutil
+
+    content = os.path.join(place, CONTENT)
+    log = os.path.join(root, "log", "environment.log")
+    os.makedirs(os.path.dirname(log), exist_ok=True)
+    pip = [os.path.join(content, "bin", "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-input"]
+    lock_file = os.path.join(checkout, "requirements.lock")
+
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(place)
+    step("making the Python environment", lambda: _run([_base_python(), "-m", "venv", content], log, fd))
+    # The lock file is complete, so there is nothing to resolve.
+    step("installing Python packages", lambda: _run([*pip, "--no-deps", "--require-hashes", "-r", lock_file], log, fd))
+    step(
+        "installing plugpull",
+        lambda: _run([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", checkout], log, fd),
+    )
+    entry = {
+        "description": f"Python {sys.version_info.major}.{sys.version_info.minor} for {checkout}",
+        "size": sum(_sizes(content)),
+        "built": time.time(),
+        "checkout": checkout,
+    }
+    with open(os.path.join(place, ENTRY + ".new"), "w", encoding="utf-8") as file:
+        json.dump(entry, file)
+    os.rename(os.path.join(place, ENTRY + ".new"), os.path.join(place, ENTRY))
+
+
+def _run(command: list[str], log: str, fd: int) -> None:
+    import shlex
+    import subprocess
+
+    with open(log, "ab") as out:
+        out.write(f"\n$ {shlex.join(command)}\n".encode())
+        out.flush()
+        start = out.tell()
+        status = subprocess.run(
+            command, stdout=out, stderr=subprocess.STDOUT, check=False, env=_clean(os.environ), pass_fds=[fd]
+        ).returncode
+    if status:
+        raise SetupError(f"{shlex.join(command)} failed:\n{tail(log, start)}", f"the whole output is in {log}")
+
+
+def _clean(environ: Mapping[str, str]) -> dict[str, str]:
+    """Without what would make pip install somewhere else or something else. Where packages come from is left alone."""
+    elsewhere = {
+        "PIP_TARGET",
+        "PIP_PREFIX",
+        "PIP_ROOT",
+        "PIP_REQUIREMENT",
+        "PIP_CONSTRAINT",
+        "PYTHONHOME",
+        "PYTHONPATH",
+    }
+    env = {name: value for name, value in environ.items() if name not in elsewhere}
+    return env | {"PIP_USER": "0", "PIP_REQUIRE_HASHES": "0"}
+
+
+def _sizes(folder: str) -> Iterator[int]:
+    for path, _, names in os.walk(folder):
+        for name in names:
+            yield os.lstat(os.path.join(path, name)).st_blocks * 512
+
+
+def _prune(folder: str, spare: str) -> None:
+    """Remove environments whose checkout is gone or that nobody has used for a month."""
+    import json
+    import shutil
+
+    for name in os.listdir(folder):
+        place = os.path.join(folder, name)
+        if place == spare or not os.path.isdir(place):
+            continue
+        fd = lock(place + ".lock", wait=False)
+        if fd is None:
+            continue
+        try:
+            entry: dict[str, Any] = {}
+            stamp = os.path.join(place, ENTRY)
+            if os.path.exists(stamp):
+                with open(stamp, encoding="utf-8") as file:
+                    entry = json.load(file)
+                if os.path.isdir(entry.get("checkout", "")) and time.time() - os.stat(stamp).st_mtime < _UNUSED_AFTER:
+                    continue
+                os.unlink(stamp)
+            shutil.rmtree(place, ignore_errors=True)
+            os.unlink(place + ".lock")
+        finally:
+            os.close(fd)

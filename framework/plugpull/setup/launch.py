@@ -1,0 +1,90 @@
+"""What ``./plugpull`` in a checkout does: sets up what is missing the first time, then becomes the command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from plugpull.setup import packages
+from plugpull.setup.environment import Environment, make, ready
+from plugpull.setup.place import SetupError, cache_root, lock, make_writable
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(checkout: str, argv: Sequence[str]) -> int:
+    """Run ``plugpull argv`` in the environment of ``checkout``. Returns only when that could not be started."""
+    try:
+        root = cache_root(os.environ)
+        set_up_packages(packages.missing(packages.groups_for(argv)), root)
+        environment = ready(checkout, root) or set_up_environment(checkout, root)
+        become(environment, argv)
+    except SetupError as error:
+        say(error.what)
+        if error.mend:
+            say(f"  to mend it: {error.mend}")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        say("interrupted; the next start begins where this one was")
+        return EXIT_INTERRUPTED
+
+
+def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
+    """Install system packages, after saying which and why. One launcher at a time."""
+    if not wanted:
+        return
+    make_writable(root)
+    os.makedirs(os.path.join(root, "log"), exist_ok=True)
+    fd = lock(
+        os.path.join(root, "packages.lock"), on_wait=lambda: say("waiting for another plugpull that installs packages")
+    )
+    assert fd is not None
+    try:
+        wanted = [p for p in wanted if p in packages.missing([p.group]) or not p.gives]
+        if not wanted:
+            return
+        say("missing on this system:")
+        for package in wanted:
+            say(f"  {package.name:<16}  {package.why}")
+        for package in packages.install(wanted, os.path.join(root, "log", "apt.log"), step):
+            say(f"going on without {package.name}: what {package.why} is left out")
+        still = [p.name for p in wanted if p in packages.missing([p.group]) and not p.optional]
+        if still:
+            raise SetupError(f"installed, and yet not found: {', '.join(still)}", "is PATH right?")
+    finally:
+        os.close(fd)
+
+
+def set_up_environment(checkout: str, root: str) -> Environment:
+    """Make the Python environment, with the package that can make it if needed."""
+    make_writable(root)
+    if (venv := packages.venv_package(sys.executable)) is not None:
+        set_up_packages([venv], root)
+    return make(checkout, root, step, say)
+
+
+def become(environment: Environment, argv: Sequence[str]) -> NoReturn:
+    """Replace this process by the command. The lock on its environment goes along."""
+    os.set_inheritable(environment.hold, True)
+    program = environment.program("plugpull")
+    os.execv(program, [program, *argv])
+
+
+def say(text: str) -> None:
+    print(f"plugpull: {text}", file=sys.stderr, flush=True)
+
+
+def step(heading: str, work: Callable[[], None]) -> None:
+    """Do ``work`` with a line that says what is being done, and then how long it took."""
+    print(f"plugpull: {heading} ...", end="", file=sys.stderr, flush=True)
+    begun = time.monotonic()
+    try:
+        work()
+    except BaseException:
+        print(" failed", file=sys.stderr, flush=True)
+        raise
+    print(f" {time.monotonic() - begun:.1f} s", file=sys.stderr, flush=True)
