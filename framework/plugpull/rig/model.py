@@ -7,7 +7,7 @@ table can know about itself; what takes two tables to see (a dangling reference,
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -18,9 +18,9 @@ Size = Annotated[int, BeforeValidator(parse_size), Field(gt=0)]
 """Bytes; written as an integer or as "64 MiB"."""
 Rate = Annotated[int, BeforeValidator(parse_rate), Field(gt=0)]
 """Bytes per second; written as an integer or as "2 MiB/s"."""
-Socket = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[0-9]+$")]
+Socket = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[0-9]+$", max_length=60)]
 """A place to plug into: "hub1.2" is port 2 of hub1."""
-Outlet = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z0-9_-]+$")]
+Outlet = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z0-9_-]+$", max_length=60)]
 """A port of a switch: "cables.3"."""
 
 
@@ -35,7 +35,11 @@ class Mechanism(StrEnum):
 
 
 class Table(BaseModel):
-    """One table of a rig file."""
+    """One table of a rig file.
+
+    Strict, because a rig file that says ``ports = "4"`` is more often a slip than a wish. The fields that TOML can
+    only spell otherwise (lists for tuples, text for enumerations) say ``strict=False`` themselves.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -64,7 +68,7 @@ class Switch(Table):
     name: Name
     driver: str
     ports: int = Field(ge=1, le=64)
-    mechanism: Mechanism
+    mechanism: Annotated[Mechanism, Field(strict=False)]
 
     @property
     def options(self) -> dict[str, Any]:
@@ -129,13 +133,18 @@ class Defect(Table):
     """Only in scenarios whose id contains this."""
 
 
+Item = TypeVar("Item", bound=Table)
+Several = Annotated[tuple[Item, ...], Field(strict=False)]
+"""Tables of one kind, ``[[disk]]`` and the like."""
+
+
 class Rig(Table):
     """A whole rig file."""
 
     rig: RigTable
     dut: Dut
-    switch: tuple[Switch, ...] = ()
-    controller: tuple[Controller, ...] = ()
-    hub: tuple[Hub, ...] = ()
-    disk: tuple[Disk, ...] = ()
-    defect: tuple[Defect, ...] = ()
+    switch: Several[Switch] = ()
+    controller: Several[Controller] = ()
+    hub: Several[Hub] = ()
+    disk: Several[Disk] = ()
+    defect: Several[Defect] = ()

@@ -89,16 +89,15 @@ def _parse_text(text: str, noun: str, form: str, suffix: str) -> int:
         raise QuantityError(f'"{_short(text)}" is not a {noun}: {form}')
     whole, fraction, unit, per_second = match.groups(default="")
     number = whole + fraction
-    if bool(per_second) != bool(suffix):
-        kind = "a rate" if per_second else "a size"
-        hint = f"{number} {_likely_unit(unit)}{suffix}" if _likely_unit(unit) else ""
-        raise QuantityError(f'"{_short(text)}" is {kind}, but a {noun} is wanted', hint)
+    likely = _likely_unit(unit or ("B" if len(whole) > 5 else "MiB"))
+    hint = f"{number} {likely}{suffix}" if likely else ""
     factor = UNITS.get(unit)
     if factor is None or per_second == "ps":
-        likely = _likely_unit(unit)
-        hint = f"{number} {likely}{suffix}" if likely else ""
         reason = f'has the unknown unit "{unit}{per_second}"' if unit else "has no unit"
         raise QuantityError(f'the {noun} "{_short(text)}" {reason}', hint)
+    if bool(per_second) != bool(suffix):
+        kind = "a rate" if per_second else "a size"
+        raise QuantityError(f'"{_short(text)}" is {kind}, but a {noun} is wanted', hint)
     exact = Decimal(number) * factor
     if exact != exact.to_integral_value():
         raise QuantityError(f'the {noun} "{_short(text)}" is not a whole number of bytes')
@@ -106,12 +105,12 @@ def _parse_text(text: str, noun: str, form: str, suffix: str) -> int:
 
 
 def _likely_unit(unit: str) -> str:
-    """The unit that was probably meant by a misspelt one; capacities are mostly meant in binary units."""
-    folded = unit.lower()
+    """The unit that was probably meant by a misspelt one; a lone prefix is taken for the binary unit."""
+    folded = unit.lower().removesuffix("ps")
     for known in UNITS:
         if known.lower() == folded:
             return known
-    return {"": "MiB", "k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB", "bytes": "B", "byte": "B"}.get(folded, "")
+    return {"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB", "bytes": "B", "byte": "B"}.get(folded, "")
 
 
 def _short(text: str) -> str:

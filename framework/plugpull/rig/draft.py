@@ -1,0 +1,107 @@
+"""A rig file as far as it can be understood, so that one broken table does not hide the mistakes in the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plugpull.rig.mistakes import Mistake
+from plugpull.rig.source import KeyPath, Source
+from plugpull.rig.wording import TABLES, label
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table of the file. ``values`` are those of its keys whose values are valid on their own, as TOML has them."""
+
+    kind: str
+    path: KeyPath
+    values: Mapping[str, Any]
+    broken: frozenset[str]
+    label: str
+    """What to call it in a message: ``[[disk]] "disk3"``."""
+
+    def get(self, key: str) -> Any:
+        """The key's value, its default when it is not given, or None when it is wrong or missing."""
+        if key in self.values:
+            return self.values[key]
+        if key in self.broken:
+            return None
+        return TABLES[self.kind].model_fields[key].get_default()
+
+    @property
+    def name(self) -> str | None:
+        return self.values.get("name")
+
+    def split(self, key: str) -> tuple[str, str] | None:
+        """The two halves of ``"hub1.2"`` or ``"cables.3"``, or None when the key is absent or wrong."""
+        value = self.get(key)
+        if value is None:
+            return None
+        name, _, port = value.partition(".")
+        return name, port
+
+
+@dataclass(frozen=True)
+class Draft:
+    """All tables that could be read. ``whole`` are the kinds of table whose every name is known."""
+
+    source: Source
+    entries: tuple[Entry, ...]
+    whole: frozenset[str]
+
+    def of(self, *kinds: str) -> Iterator[Entry]:
+        return (entry for entry in self.entries if entry.kind in kinds)
+
+    def named(self, *kinds: str) -> dict[str, Entry]:
+        """Tables by name; the first one where a name is given twice."""
+        found: dict[str, Entry] = {}
+        for entry in self.of(*kinds):
+            if entry.name is not None:
+                found.setdefault(entry.name, entry)
+        return found
+
+    @property
+    def dut_kind(self) -> str | None:
+        return next((entry.get("kind") for entry in self.of("dut")), None)
+
+    def line(self, entry: Entry, key: str) -> int:
+        return self.source.value((*entry.path, key)).line
+
+    def mistake(self, entry: Entry, key: str, what: str, hint: str = "") -> Mistake:
+        """A mistake at the key's value; at the table's header when the key is not given."""
+        place = self.source.value((*entry.path, key))
+        return Mistake(self.source.path, place.line, place.column, what, hint)
+
+
+def draft_of(source: Source, wrong: frozenset[KeyPath]) -> Draft:
+    """What is left of a file's values without those at the ``wrong`` paths."""
+    entries: list[Entry] = []
+    whole: set[str] = set()
+    for kind in TABLES:
+        paths = _table_paths(source, kind)
+        found = [_entry(source, path, wrong) for path in paths if not any(path[:cut] in wrong for cut in (1, 2))]
+        entries.extend(found)
+        if len(found) == len(paths) and (kind,) not in wrong and all(entry.name is not None for entry in found):
+            whole.add(kind)
+    return Draft(source, tuple(entries), frozenset(whole))
+
+
+def _table_paths(source: Source, kind: str) -> list[KeyPath]:
+    value = source.values.get(kind)
+    if isinstance(value, dict):
+        return [(kind,)]
+    return [(kind, number) for number in range(len(value))] if isinstance(value, list) else []
+
+
+def _entry(source: Source, path: KeyPath, wrong: frozenset[KeyPath]) -> Entry:
+    table: Any = source.values[str(path[0])]
+    if len(path) > 1:
+        table = table[path[1]]
+    broken = frozenset(str(bad[len(path)]) for bad in wrong if bad[: len(path)] == path and len(bad) > len(path))
+    values = {key: value for key, value in table.items() if key not in broken}
+    name = table.get("name")
+    if isinstance(name, str):  # badly formed names are still what the other tables refer to
+        values["name"] = name
+    return Entry(str(path[0]), path, values, broken, label(path, source.values))
