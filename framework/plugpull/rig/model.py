@@ -7,7 +7,7 @@ table can know about itself; what takes two tables to see (a dangling reference,
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -133,18 +133,13 @@ class Defect(Table):
     """Only in scenarios whose id contains this."""
 
 
-Item = TypeVar("Item", bound=Table)
-Several = Annotated[tuple[Item, ...], Field(strict=False)]
-"""Tables of one kind, ``[[disk]]`` and the like."""
-
-
 class Rig(Table):
     """A whole rig file."""
 
     rig: RigTable
     dut: Dut
-    switch: Several[Switch] = ()
-    controller: Several[Controller] = ()
-    hub: Several[Hub] = ()
-    disk: Several[Disk] = ()
-    defect: Several[Defect] = ()
+    switch: Annotated[tuple[Switch, ...], Field(strict=False)] = ()
+    controller: Annotated[tuple[Controller, ...], Field(strict=False)] = ()
+    hub: Annotated[tuple[Hub, ...], Field(strict=False)] = ()
+    disk: Annotated[tuple[Disk, ...], Field(strict=False)] = ()
+    defect: Annotated[tuple[Defect, ...], Field(strict=False)] = ()
