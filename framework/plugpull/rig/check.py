@@ -1,0 +1,23 @@
+"""``plugpull rig check FILE``: every mistake in a rig file, or the rig as a tree. Touches no hardware."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from plugpull.errors import EXIT_PASS, EXIT_USAGE, UsageError
+from plugpull.rig.load import load_rig
+from plugpull.rig.tree import render_tree
+
+
+def rig_check(path: Path, console: Console) -> int:
+    """Print the rig's tree on ``console`` and return 0, or its mistakes on stderr, a line each, and return 2."""
+    try:
+        rig = load_rig(path)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return EXIT_USAGE
+    console.print(render_tree(rig), soft_wrap=not console.is_terminal)  # never break lines of a file or a pipe
+    return EXIT_PASS

@@ -1,0 +1,156 @@
+"""What hangs where on a rig, and what a cut at each point takes away.
+
+Pure functions of the rig file. A rig that was loaded by ``load_rig`` has no loops and no dangling references; for one
+put together by hand, ``Topology`` raises ``UsageError`` where it meets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from plugpull.errors import UsageError
+from plugpull.rig.model import Controller, Disk, Hub, Mechanism, Rig, Switch
+
+Device = Controller | Hub | Disk
+
+_CUTS_VBUS = (Mechanism.VBUS, Mechanism.DATA_VBUS, Mechanism.MAINS)
+
+
+@dataclass(frozen=True)
+class DevicePath:
+    """Where a device hangs: the controller's name and the port to take at it and at each hub on the way."""
+
+    controller: str
+    ports: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.controller}/{'.'.join(map(str, self.ports))}" if self.ports else self.controller
+
+
+@dataclass(frozen=True)
+class CutPoint:
+    """A place in the rig that can be cut, such as ``disk3.cable``.
+
+    ``port`` of ``switch`` cuts it, interrupting what ``mechanism`` says. ``victims`` is its blast radius: the names of
+    all disks that go away, in the order of the rig file.
+    """
+
+    name: str
+    outlet: str
+    switch: str
+    port: str
+    mechanism: Mechanism
+    victims: tuple[str, ...]
+    unpowered: tuple[str, ...] = ()
+    """The victims whose power goes too, and their volatile caches with it. Where the rig file leaves it open whether
+    a hub has a supply of its own, disks fed by it are counted in."""
+
+    @property
+    def device(self) -> str:
+        """Name of what is cut off: a disk, a hub or ``dut``."""
+        return self.name.rpartition(".")[0]
+
+
+class Topology:
+    """The tree of controllers, hubs and disks of a rig."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self._devices: dict[str, Device] = {item.name: item for item in (*rig.controller, *rig.hub, *rig.disk)}
+        self._switches: dict[str, Switch] = {switch.name: switch for switch in rig.switch}
+
+    def device(self, name: str) -> Device:
+        """The controller, hub or disk of that name. Raises ``UsageError`` when there is none."""
+        try:
+            return self._devices[name]
+        except KeyError:
+            raise UsageError(f'rig {self.rig.rig.name} has no controller, hub or disk named "{name}"') from None
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Names of what is plugged into a controller or hub, by port."""
+        return self._children.get(name, ())
+
+    def path_of(self, name: str) -> DevicePath:
+        """The way to a device. Raises ``UsageError`` when there is no such device or no controller above it."""
+        ports: list[int] = []
+        device = self.device(name)
+        while not isinstance(device, Controller):
+            holder, port = plugged(device)
+            ports.append(port)
+            if len(ports) > len(self._devices):
+                raise UsageError(f'the hubs above "{name}" form a loop')
+            device = self.device(holder)
+        return DevicePath(device.name, tuple(reversed(ports)))
+
+    def disks_below(self, name: str) -> tuple[str, ...]:
+        """Names of the disks at or below a device, in the order of the rig file."""
+        self.device(name)
+        found = set(self._walk(name))
+        return tuple(disk.name for disk in self.rig.disk if disk.name in found)
+
+    def cut_points(self) -> dict[str, CutPoint]:
+        """Every place that can be cut, by name, in the order of the rig file."""
+        return {point.name: point for point in self._cut_points()}
+
+    def blast_radius(self, point: str | CutPoint) -> tuple[str, ...]:
+        """Names of the disks that go away with a cut. Raises ``UsageError`` for an unknown cut point."""
+        return point.victims if isinstance(point, CutPoint) else self.cut_point(point).victims
+
+    def cut_point(self, name: str) -> CutPoint:
+        """The cut point of that name. Raises ``UsageError``, telling those there are, for an unknown one."""
+        points = self.cut_points()
+        if name not in points:
+            known = ", ".join(points) or "none"
+            raise UsageError(f'rig {self.rig.rig.name} has no cut point "{name}"', mend=f"it has {known}")
+        return points[name]
+
+    @cached_property
+    def _children(self) -> dict[str, tuple[str, ...]]:
+        by_holder: dict[str, list[tuple[int, str]]] = {}
+        for device in (*self.rig.hub, *self.rig.disk):
+            holder, port = plugged(device)
+            by_holder.setdefault(holder, []).append((port, device.name))
+        return {holder: tuple(name for _, name in sorted(found)) for holder, found in by_holder.items()}
+
+    def _walk(self, name: str) -> Iterator[str]:
+        seen: set[str] = set()
+        todo = [name]
+        while todo:
+            here = todo.pop()
+            if here not in seen:
+                seen.add(here)
+                yield here
+                todo.extend(self.children(here))
+
+    def _cut_points(self) -> Iterator[CutPoint]:
+        if self.rig.dut.power is not None:
+            every = tuple(disk.name for disk in self.rig.disk)
+            yield self._cut_point("dut.power", self.rig.dut.power, every)
+        for device in (*self.rig.hub, *self.rig.disk):
+            victims = self.disks_below(device.name)
+            if device.cable is not None:
+                yield self._cut_point(f"{device.name}.cable", device.cable, victims)
+            if device.power is not None:
+                yield self._cut_point(f"{device.name}.power", device.power, victims)
+
+    def _cut_point(self, name: str, outlet: str, victims: tuple[str, ...]) -> CutPoint:
+        switch_name, _, port = outlet.partition(".")
+        switch = self._switches.get(switch_name)
+        if switch is None:
+            raise UsageError(f'{name} is switched by "{switch_name}", and there is no such switch')
+        unpowered = tuple(disk for disk in victims if self._loses_power(disk, name, switch.mechanism))
+        return CutPoint(name, outlet, switch_name, port, switch.mechanism, victims, unpowered)
+
+    def _loses_power(self, disk_name: str, point: str, mechanism: Mechanism) -> bool:
+        if point == f"{disk_name}.power":
+            return True
+        disk = self.device(disk_name)
+        return isinstance(disk, Disk) and not disk.self_powered and mechanism in _CUTS_VBUS
+
+
+def plugged(device: Hub | Disk) -> tuple[str, int]:
+    """What a device is plugged into, and at which port: ``("hub1", 2)``."""
+    holder, _, port = device.at.partition(".")
+    return holder, int(port)

@@ -1,0 +1,70 @@
+"""A rig as a tree to look at: what hangs where, and what each cut takes away."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from plugpull.rig.model import Controller, Disk, Hub, Rig
+from plugpull.rig.quantities import format_rate, format_size
+from plugpull.rig.topology import CutPoint, Topology, plugged
+
+_WIDE = 500
+"""Columns; more than any line of a tree needs, so that nothing is wrapped."""
+
+
+def render_tree(rig: Rig) -> Tree:
+    """Controllers, hubs and disks as they are plugged, each with its cut points and their blast radius."""
+    topology = Topology(rig)
+    points = topology.cut_points()
+    root = Tree(_line(rig.rig.name, f"{rig.dut.kind} DUT, {_count(len(rig.disk), 'disk')}", rig.rig.description))
+    _add_cuts(root, "dut", points)
+    for controller in rig.controller:
+        _add(root, controller, topology, points)
+    return root
+
+
+def tree_text(rig: Rig) -> str:
+    """The same tree as plain text, without colour, for a file or a pipe."""
+    out = StringIO()
+    Console(file=out, width=_WIDE, color_system=None, force_terminal=False).print(render_tree(rig))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _add(parent: Tree, device: Controller | Hub | Disk, topology: Topology, points: dict[str, CutPoint]) -> None:
+    branch = parent.add(_describe(device))
+    _add_cuts(branch, device.name, points)
+    for child in topology.children(device.name):
+        _add(branch, topology.device(child), topology, points)
+
+
+def _add_cuts(branch: Tree, name: str, points: dict[str, CutPoint]) -> None:
+    for kind in ("cable", "power"):
+        point = points.get(f"{name}.{kind}")
+        if point is not None:
+            takes = ", ".join(point.victims) or "no disk"
+            cut = f"cut {point.name} ({point.mechanism.value} by {point.outlet}) takes {takes}"
+            branch.add(Text(cut, style="yellow"))
+
+
+def _describe(device: Controller | Hub | Disk) -> Text:
+    if isinstance(device, Controller):
+        return _line(device.name, device.model or device.path or "", _count(device.ports, "port"))
+    port = f"{plugged(device)[1]}: {device.name}"
+    if isinstance(device, Hub):
+        return _line(port, _count(device.ports, "port"))
+    use = "scratch" if device.scratch else "not scratch, never written"
+    rate = format_rate(device.rate) if device.rate is not None else ""
+    fed = "" if device.self_powered else "fed by VBUS"
+    return _line(port, device.serial, format_size(device.size), device.protocol, rate, fed, use)
+
+
+def _line(name: str, *details: str) -> Text:
+    return Text.assemble((name, "bold"), "  ", ", ".join(detail for detail in details if detail))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
