@@ -1,0 +1,213 @@
+"""One rig is used by one run at a time.
+
+A lease is a set of ``flock`` locks, one for each thing that two runs cannot share. A real rig is held by the serial
+numbers of its disks and by its switches, so that two rig files naming one disk exclude each other. A virtual rig
+builds a bench of its own for every run; its lease is shared and blocks nobody unless it is asked for exclusively.
+
+The kernel drops the locks when their holder dies, however it dies. The lock files stay and do no harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import weakref
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from plugpull.errors import RigError
+from plugpull.rig.model import Rig, Switch
+
+_IDENTITY_KEYS = ("serial", "device", "path", "location", "host", "url")
+"""Options of a switch driver that say which switch it is; the others say how it is spoken to."""
+_TRIES = 10
+
+
+def lease_directory() -> Path:
+    """The private directory of the lock files: the same one whatever the environment says.
+
+    ``XDG_RUNTIME_DIR`` is not used, because it is set in a login session and not in a cron job, and the two have to
+    exclude each other.
+    """
+    return Path(f"/tmp/plugpull-{os.geteuid()}")
+
+
+def resources(rig: Rig, path: Path) -> tuple[str, ...]:
+    """What a run of the rig needs to itself, a word for each: disks and switches, or a virtual rig's file."""
+    if rig.dut.kind == "virtual":
+        return (f"virtual rig {path.resolve()}",)
+    disks = {f"disk with serial number {disk.serial}" for disk in rig.disk}
+    return tuple(sorted(disks | {_switch_identity(switch) for switch in rig.switch}))
+
+
+def _switch_identity(switch: Switch) -> str:
+    options = {key: str(value) for key, value in switch.options.items()}
+    identity = {key: value for key, value in options.items() if key in _IDENTITY_KEYS} or options
+    told = " ".join(f"{key}={value}" for key, value in sorted(identity.items()))
+    return f"{switch.driver} switch {told or switch.name}"
+
+
+class Lease:
+    """Holds a rig for as long as the ``with`` block runs.
+
+    ``path`` is the rig file's, ``run_dir`` is only told to those who find the rig in use. ``exclusive`` defaults to
+    what the rig needs: yes for a real one, no for a virtual one.
+
+    Entering raises ``RigError`` when another run holds the rig, saying which, or when the lock files' directory
+    cannot be trusted.
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        path: Path,
+        *,
+        run_dir: Path | None = None,
+        exclusive: bool | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self.rig = rig
+        self.resources = resources(rig, path)
+        self.exclusive = rig.dut.kind != "virtual" if exclusive is None else exclusive
+        self._directory = directory or lease_directory()
+        self._holder = {"pid": os.getpid(), "rig": rig.rig.name, "run_dir": str(run_dir or "")}
+        self._fds: list[int] = []
+
+    def __enter__(self) -> Self:
+        _make_private(self._directory)
+        self._holder |= {"pid": os.getpid(), "since": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        _close_in_children(self)
+        try:
+            for resource in self.resources:
+                self._fds.append(self._acquire(resource))
+        except BaseException:
+            self.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the rig back. Doing so twice is harmless."""
+        # Closing and not LOCK_UN: a forked child that closes its copies must not unlock what its parent holds.
+        while self._fds:
+            os.close(self._fds.pop())
+
+    def _acquire(self, resource: str) -> int:
+        name = hashlib.sha256(resource.encode()).hexdigest()[:32] + ".lock"
+        file = self._directory / name
+        for _ in range(_TRIES):
+            fd = _open(file)
+            try:
+                if not _try_lock(fd, self.exclusive):
+                    raise self._in_use(resource, fd)
+                if _is_still(file, fd):  # a cleaner of /tmp may have removed it between open and lock
+                    _tell(fd, {**self._holder, "resource": resource}, alone=self.exclusive)
+                    return fd
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)
+        raise RigError(f"the lock file {file} is removed again and again", mend=f"see who cleans {self._directory}")
+
+    def _in_use(self, resource: str, fd: int) -> RigError:
+        holder = _last_holder(fd)
+        rig = self.rig.rig.name
+        if holder is None:
+            return RigError(f"rig {rig} is in use by another process ({resource})", mend="wait until it ends")
+        run = f" ({holder['run_dir']})" if holder.get("run_dir") else ""
+        other = "" if holder.get("rig") == rig else f" as rig {holder.get('rig')}, which shares its {resource}"
+        return RigError(
+            f"rig {rig} is in use by pid {holder.get('pid')} since {holder.get('since')}{run}{other}",
+            mend=f"wait until that run ends, or end it with: kill {holder.get('pid')}",
+        )
+
+
+def _make_private(directory: Path) -> None:
+    """Create the directory, or make sure that the one there is ours alone: its place is open to everyone."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+        found = directory.lstat()
+    except OSError as error:
+        raise RigError(
+            f"the directory {directory} for lock files cannot be made: {error.strerror}",
+            mend=f"make it by hand: mkdir -m 700 {directory}",
+        ) from None
+    wrong = ""
+    if not stat.S_ISDIR(found.st_mode):
+        wrong = "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is not a directory"
+    elif found.st_uid != os.geteuid():
+        wrong = f"belongs to uid {found.st_uid}, not to you"
+    elif stat.S_IMODE(found.st_mode) & 0o077:
+        wrong = f"is open to others (mode {stat.S_IMODE(found.st_mode):03o}, not 700)"
+    if wrong:
+        raise RigError(
+            f"{directory}, where lock files are kept, {wrong}",
+            mend=f"look at what it is and remove it; plugpull makes it anew: ls -ld {directory}",
+        )
+
+
+def _open(file: Path) -> int:
+    try:
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise RigError(f"the lock file {file} cannot be opened: {error.strerror}", mend=f"remove {file}") from None
+
+
+def _try_lock(fd: int, exclusive: bool) -> bool:
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_still(file: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def _tell(fd: int, holder: dict[str, Any], *, alone: bool) -> None:
+    """Write down who holds the lock. Those who share it append, and the last of them is told to others."""
+    line = json.dumps(holder).encode() + b"\n"
+    if alone or os.fstat(fd).st_size > 1 << 16:
+        os.ftruncate(fd, 0)
+    os.pwrite(fd, line, os.fstat(fd).st_size)
+
+
+def _last_holder(fd: int) -> dict[str, Any] | None:
+    """Who wrote themselves into the lock file last and is alive, or None."""
+    lines = os.pread(fd, 1 << 17, 0).decode(errors="replace").splitlines()
+    for line in reversed(lines):
+        try:
+            holder = json.loads(line)
+            os.kill(int(holder["pid"]), 0)
+        except (ValueError, KeyError, TypeError, ProcessLookupError):
+            continue
+        except PermissionError:  # alive, and somebody else's
+            pass
+        return dict(holder)
+    return None
+
+
+def _close_in_children(lease: Lease) -> None:
+    """A child made by ``fork`` alone would keep the locks alive after their holder died. (``exec`` closes them.)"""
+    held = weakref.ref(lease)
+
+    def close() -> None:
+        if (lease_in_child := held()) is not None:
+            lease_in_child.release()
+
+    os.register_at_fork(after_in_child=close)
