@@ -9,7 +9,7 @@ from rich.console import Console
 
 from plugpull.errors import EXIT_PASS, EXIT_USAGE, UsageError
 from plugpull.rig.load import load_rig
-from plugpull.rig.tree import render_tree
+from plugpull.rig.tree import render_tree, tree_text
 
 
 def rig_check(path: Path, console: Console) -> int:
@@ -19,5 +19,8 @@ def rig_check(path: Path, console: Console) -> int:
     except UsageError as error:
         print(error, file=sys.stderr)
         return EXIT_USAGE
-    console.print(render_tree(rig), soft_wrap=not console.is_terminal)  # never break lines of a file or a pipe
+    if console.is_terminal:
+        console.print(render_tree(rig))
+    else:  # lines are never broken in a file or a pipe
+        console.out(tree_text(rig), end="", highlight=False)
     return EXIT_PASS

@@ -58,7 +58,9 @@ class Topology:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self._devices: dict[str, Device] = {item.name: item for item in (*rig.controller, *rig.hub, *rig.disk)}
+        self._plugged: tuple[Hub | Disk, ...] = (*rig.hub, *rig.disk)
+        self._devices: dict[str, Device] = {controller.name: controller for controller in rig.controller}
+        self._devices.update((device.name, device) for device in self._plugged)
         self._switches: dict[str, Switch] = {switch.name: switch for switch in rig.switch}
 
     def device(self, name: str) -> Device:
@@ -109,7 +111,7 @@ class Topology:
     @cached_property
     def _children(self) -> dict[str, tuple[str, ...]]:
         by_holder: dict[str, list[tuple[int, str]]] = {}
-        for device in (*self.rig.hub, *self.rig.disk):
+        for device in self._plugged:
             holder, port = plugged(device)
             by_holder.setdefault(holder, []).append((port, device.name))
         return {holder: tuple(name for _, name in sorted(found)) for holder, found in by_holder.items()}
@@ -128,7 +130,7 @@ class Topology:
         if self.rig.dut.power is not None:
             every = tuple(disk.name for disk in self.rig.disk)
             yield self._cut_point("dut.power", self.rig.dut.power, every)
-        for device in (*self.rig.hub, *self.rig.disk):
+        for device in self._plugged:
             victims = self.disks_below(device.name)
             if device.cable is not None:
                 yield self._cut_point(f"{device.name}.cable", device.cable, victims)
