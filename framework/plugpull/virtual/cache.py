@@ -1,0 +1,315 @@
+"""What takes long to make and depends only on its ingredients: kernels, images, snapshots. Made once, kept by content.
+
+An entry is built in a directory of its own and renamed into place, so it is either whole or not there, whenever its
+maker is killed. The layout and the locks are those of ``plugpull.setup.place``, which the launcher's Python
+environments (kind ``env``) share.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from plugpull.errors import RigError, UsageError
+from plugpull.setup.place import CONTENT, ENTRY, SetupError, cache_root, lock, make_writable
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+~-]*")
+_HALF_MADE = ".building-"
+_HALF_GONE = ".removing-"
+_NEARLY_FULL = 16 << 20
+_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+Build = Callable[[Path], None]
+Tell = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+class _Stamp(msgspec.Struct, kw_only=True):
+    """``entry.json``. Its modification time is when the entry was last used."""
+
+    description: str
+    size: int
+    built: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing in the cache. ``size`` is bytes on disk; ``built`` and ``used`` are seconds since the epoch."""
+
+    kind: str
+    key: str
+    description: str
+    size: int
+    built: float
+    used: float
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What ``clear`` removed, and what it left because somebody uses it."""
+
+    removed: tuple[Entry, ...]
+    in_use: tuple[Entry, ...]
+
+
+class Cache:
+    """A directory of entries shared by every run of one user. ``tell`` is told what a caller is kept waiting for."""
+
+    def __init__(self, root: Path, *, tell: Tell = _silent) -> None:
+        self.root = root
+        self._tell = tell
+
+    @classmethod
+    def default(cls, *, tell: Tell = _silent) -> Cache:
+        """The cache at ``PLUGPULL_CACHE``, ``XDG_CACHE_HOME/plugpull`` or ``~/.cache/plugpull``."""
+        return cls(Path(cache_root(os.environ)), tell=tell)
+
+    def get(self, kind: str, key: str, build: Build, *, description: str = "", needs: int = 0) -> Path:
+        """The directory of an entry, made by ``build(directory)`` if it is not there.
+
+        ``needs`` is about how many bytes it will take. If another process builds the same entry, its result is waited
+        for. Raises RigError when the disk is full, UsageError when the cache cannot be written, and whatever ``build``
+        raises; the next call then starts afresh. The entry can be cleared after this returns: ``use`` keeps it.
+        """
+        place = self._place(kind, key)
+        if _touch(place):
+            return place / CONTENT
+        self._make_folder(place.parent)
+        what = description or f"{kind} {key}"
+        fd = lock(
+            f"{place}.lock", on_wait=lambda: self._tell(f"waiting for another run, which is making the same: {what}")
+        )
+        assert fd is not None
+        try:
+            if not _touch(place):
+                self.sweep()
+                _sweep_one(place)
+                self._build(place, build, what, needs)
+        finally:
+            os.close(fd)
+        return place / CONTENT
+
+    @contextmanager
+    def hold(self, kind: str, key: str) -> Iterator[Path]:
+        """Keep an entry from being cleared. Raises RigError when it is not there."""
+        place = self._place(kind, key)
+        fd = lock(f"{place}.lock", shared=True) if place.parent.is_dir() else None
+        try:
+            if fd is None or not _touch(place):
+                raise RigError(
+                    f"the cache has no {kind} {key}", mend="run again: what is missing from the cache is made anew"
+                )
+            yield place / CONTENT
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    @contextmanager
+    def use(self, kind: str, key: str, build: Build, *, description: str = "", needs: int = 0) -> Iterator[Path]:
+        """``get`` and ``hold`` in one: the entry is there until the block ends."""
+        while True:
+            self.get(kind, key, build, description=description, needs=needs)
+            place = self._place(kind, key)
+            fd = lock(f"{place}.lock", shared=True)
+            assert fd is not None
+            try:
+                if not _touch(place):
+                    continue  # cleared in between
+                yield place / CONTENT
+                return
+            finally:
+                os.close(fd)
+
+    def entries(self) -> list[Entry]:
+        """All whole entries, the least recently used first."""
+        found = [_read(path.parent) for path in self.root.glob(f"*/*/{ENTRY}")]
+        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.used)
+
+    def clear(self, older_than: float | None = None, kind: str | None = None) -> Cleared:
+        """Remove entries not used for ``older_than`` seconds (all if ``None``) and of ``kind`` (any if ``None``).
+
+        An entry in use stays. Leftovers of runs that were killed go as well.
+        """
+        removed: list[Entry] = []
+        in_use: list[Entry] = []
+        now = time.time()
+        for entry in self.entries():
+            if (kind is not None and entry.kind != kind) or (older_than is not None and now - entry.used < older_than):
+                continue
+            (removed if self._remove(entry) else in_use).append(entry)
+        self.sweep()
+        return Cleared(tuple(removed), tuple(in_use))
+
+    def sweep(self) -> None:
+        """Remove what builds and removals left behind when they were killed, and nobody is at any more."""
+        for path in (*self.root.glob(f"*/*{_HALF_MADE}*"), *self.root.glob(f"*/*{_HALF_GONE}*")):
+            name = re.split(f"{re.escape(_HALF_MADE)}|{re.escape(_HALF_GONE)}", path.name)[0]
+            fd = lock(str(path.with_name(f"{name}.lock")), wait=False)
+            if fd is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                os.close(fd)
+
+    def _place(self, kind: str, key: str) -> Path:
+        for part in (kind, key):
+            if not _NAME.fullmatch(part) or part.endswith(".lock") or _HALF_MADE in part or _HALF_GONE in part:
+                raise ValueError(f"not a name for the cache: {part!r}")
+        return self.root / kind / key
+
+    def _make_folder(self, folder: Path) -> None:
+        try:
+            make_writable(str(self.root))
+            make_writable(str(folder))
+        except SetupError as error:
+            raise UsageError(error.what, mend=error.mend) from None
+
+    def _build(self, place: Path, build: Build, what: str, needs: int) -> None:
+        free = _free(place.parent)
+        if needs > free:
+            raise self._full(f"{what} needs about {_mib(needs)} in the cache, and there are {_mib(free)} free")
+        half_made = place.with_name(f"{place.name}{_HALF_MADE}{secrets.token_hex(4)}")
+        try:
+            content = half_made / CONTENT
+            content.mkdir(parents=True)
+            build(content)
+            stamp = _Stamp(description=what, size=_size(content), built=time.time())
+            (half_made / ENTRY).write_bytes(msgspec.json.encode(stamp))
+            half_made.rename(place)
+        except Exception as error:
+            # A tool that ran out of space says so in its own way; the file system says it plainly.
+            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+            if full or _free(place.parent) < _NEARLY_FULL:
+                so_far = _size(half_made)
+                more = f", needs about {_mib(needs)}" if needs else ""
+                raise self._full(f"the disk got full while {what} was made ({_mib(so_far)} so far{more})") from error
+            raise
+        finally:
+            shutil.rmtree(half_made, ignore_errors=True)
+
+    def _full(self, what: str) -> RigError:
+        held = sum(entry.size for entry in self.entries())
+        return RigError(
+            f"{what}: {self.root}",
+            mend=f"make room there ('plugpull cache clear' gives back up to {_mib(held)}), "
+            "or set PLUGPULL_CACHE to a directory on a larger disk",
+        )
+
+    def _remove(self, entry: Entry) -> bool:
+        place = self._place(entry.kind, entry.key)
+        fd = lock(f"{place}.lock", wait=False)
+        if fd is None:
+            return False
+        try:
+            half_gone = place.with_name(f"{place.name}{_HALF_GONE}{secrets.token_hex(4)}")
+            with suppress(FileNotFoundError):
+                place.rename(half_gone)
+            _sweep_one(place)
+            Path(f"{place}.lock").unlink(missing_ok=True)
+        finally:
+            os.close(fd)
+        return True
+
+
+def show(cache: Cache, console: Console) -> None:
+    """Print what is in the cache: the body of ``plugpull cache``."""
+    entries = cache.entries()
+    if not entries:
+        console.print(f"The cache is empty: {cache.root}", highlight=False)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading, justify in (("kind", "left"), ("what", "left"), ("size", "right"), ("last used", "right")):
+        table.add_column(heading, justify="right" if justify == "right" else "left")
+    now = time.time()
+    for entry in entries:
+        table.add_row(entry.kind, entry.description, _mib(entry.size), _ago(now - entry.used))
+    console.print(table)
+    total = _mib(sum(entry.size for entry in entries))
+    console.print(f"{len(entries)} entries, {total} in {cache.root}", highlight=False)
+
+
+def clear(cache: Cache, console: Console, older_than: float | None = None, kind: str | None = None) -> None:
+    """Clear the cache and print what came of it: the body of ``plugpull cache clear``."""
+    cleared = cache.clear(older_than, kind)
+    freed = _mib(sum(entry.size for entry in cleared.removed))
+    console.print(f"removed {len(cleared.removed)} entries, {freed}", highlight=False)
+    for entry in cleared.in_use:
+        console.print(f"kept, because it is in use: {entry.kind} {entry.description}", highlight=False)
+
+
+def parse_age(text: str) -> float:
+    """Seconds of an age such as ``90m``, ``12h``, ``14d`` or ``2w``. Raises UsageError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mhdw])", text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not an age", mend="write it as 90m, 12h, 14d or 2w")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _touch(place: Path) -> bool:
+    """Note that the entry is used; whether it is there at all."""
+    try:
+        os.utime(place / ENTRY)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except PermissionError:
+        return os.access(place / CONTENT, os.R_OK | os.X_OK)  # somebody else's, and readable: good enough
+    return True
+
+
+def _read(place: Path) -> Entry | None:
+    try:
+        stamp = msgspec.json.decode((place / ENTRY).read_bytes(), type=_Stamp)
+        used = (place / ENTRY).stat().st_mtime
+    except (OSError, msgspec.DecodeError):
+        return None
+    # What is on its way out still has its stamp.
+    if not _NAME.fullmatch(place.name) or _HALF_MADE in place.name or _HALF_GONE in place.name:
+        return None
+    return Entry(place.parent.name, place.name, stamp.description, stamp.size, stamp.built, used)
+
+
+def _sweep_one(place: Path) -> None:
+    """Remove an entry's leftovers. Its lock is held."""
+    for pattern in (_HALF_MADE, _HALF_GONE):
+        for path in place.parent.glob(f"{place.name}{pattern}*"):
+            shutil.rmtree(path, ignore_errors=True)
+    if place.exists() and not (place / ENTRY).exists():
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += (Path(path) / name).lstat().st_blocks * 512
+    return total
+
+
+def _free(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.0f} MiB" if size < 10 << 30 else f"{size / (1 << 30):.1f} GiB"
+
+
+def _ago(seconds: float) -> str:
+    for letter, length in reversed(_UNITS.items()):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {'min' if letter == 'm' else letter} ago"
+    return "just now"
