@@ -1,0 +1,150 @@
+"""Kernel packages from the distribution: which they are, and fetching them. Nothing is installed.
+
+Debian's ``linux-image-amd64`` and Ubuntu's ``linux-image-generic`` are empty packages that depend on the current
+version's; Ubuntu keeps image and modules in two packages. Both come out of following ``Depends``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plugpull.errors import UsageError
+
+DEFAULT_KERNELS = ("linux-image-amd64", "linux-image-generic", "linux-image-virtual")
+_PARTS = re.compile(r"linux-(image|modules|binary)-")
+_VERSIONED = re.compile(r"linux-(image|modules|binary)-([a-z]+-)*\d")
+
+
+@dataclass(frozen=True)
+class KernelPackage:
+    """One package of a kernel, in the version apt would install."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.version}"
+
+
+@dataclass(frozen=True)
+class Apt:
+    """apt's tools with ``options`` before every command."""
+
+    options: tuple[str, ...] = ()
+
+    def with_own_lists(self, folder: Path) -> Apt:
+        """The same sources, but package lists kept in ``folder``: any user can bring those up to date."""
+        own = (f"Dir::State::Lists={folder}/lists", f"Dir::Cache={folder}/cache", "APT::Sandbox::User=root")
+        for path in (folder / "lists" / "partial", folder / "cache" / "archives" / "partial"):
+            path.mkdir(parents=True, exist_ok=True)
+        return Apt((*self.options, *(word for option in own for word in ("-o", option))))
+
+    def update(self) -> None:
+        """Fetch the package lists. Not checked: what the sources that did answer know is used."""
+        self._run("apt-get", "update")
+
+    def kernel(self, names: Iterable[str]) -> tuple[KernelPackage, ...]:
+        """All packages that make up the first of ``names`` that apt knows; empty when it knows none."""
+        for name in names:
+            found: dict[str, KernelPackage] = {}
+            self._follow(name, found)
+            if found:
+                # What only depends on the current version is empty, and two names for one kernel should be one kernel.
+                return tuple(p for p in found.values() if _VERSIONED.match(p.name)) or tuple(found.values())
+        return ()
+
+    def names(self, pattern: str) -> list[str]:
+        """Names of packages that match a regular expression: for saying what there would be."""
+        answer = self._run("apt-cache", "pkgnames", "linux-image-").stdout.split()
+        return sorted((name for name in answer if re.search(pattern, name)), key=_by_version)
+
+    def download(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
+        """Fetch the packages' files into ``folder``. Raises UsageError with apt's own words."""
+        answer = self._run("apt-get", "download", *map(str, packages), cwd=folder)
+        files = sorted(folder.glob("*.deb"))
+        if answer.returncode or len(files) < len(packages):
+            raise UsageError(f"cannot download {', '.join(map(str, packages))}: {_last_error(answer.stderr)}")
+        return files
+
+    def _follow(self, name: str, found: dict[str, KernelPackage]) -> None:
+        answer = self._run("apt-cache", "show", "--no-all-versions", name)
+        fields = dict(re.findall(r"^(Package|Version|Depends|Pre-Depends): (.*)$", answer.stdout, re.MULTILINE))
+        if answer.returncode or fields.get("Package") != name:
+            return
+        found[name] = KernelPackage(name, fields["Version"])
+        for clause in f"{fields.get('Depends', '')},{fields.get('Pre-Depends', '')}".split(","):
+            # Of alternatives the first is what apt would install.
+            depends = re.sub(r"[ (:|].*", "", clause.strip())
+            if _PARTS.match(depends) and depends not in found:
+                self._follow(depends, found)
+
+    def _run(self, tool: str, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        env = os.environ | {"LC_ALL": "C.UTF-8"}
+        try:
+            return subprocess.run(
+                [tool, *self.options, *words], capture_output=True, text=True, check=False, cwd=cwd, env=env,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise UsageError(
+                f"this system has no {tool}, which would fetch a kernel for the guest",
+                mend="name a kernel that is here: --kernel with a build tree, a directory, or .deb files",
+            ) from None
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Where kernel packages come from: the system's package lists, or own ones where those are missing or stale."""
+
+    lists: Path
+    tell: Callable[[str], None]
+    apt: Apt = field(default_factory=Apt)
+
+    def resolve(self, names: Sequence[str]) -> tuple[KernelPackage, ...]:
+        """The packages of the first of ``names`` there is. Raises UsageError saying what there would be."""
+        if packages := self.apt.kernel(names):
+            return packages
+        self.tell("apt's package lists know no such kernel; fetching them afresh")
+        if packages := self._refreshed().kernel(names):
+            return packages
+        near = self._own().names(r"^linux-image-\d[^-]*(-\d+)?-(amd64|generic)$")[-4:]
+        there = (
+            f"there are: {', '.join(near)}" if near else "apt knows no kernel at all: check its sources and the network"
+        )
+        raise UsageError(f"no package for the kernel {' or '.join(names)}", mend=there)
+
+    def fetch(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
+        """The packages' files, downloaded into ``folder``. Raises UsageError."""
+        try:
+            return self.apt.download(packages, folder)
+        except UsageError:
+            # Lists older than the archive name files that are gone; a newer list may know the version elsewhere.
+            self.tell("the download failed; fetching apt's package lists afresh")
+            try:
+                return self._refreshed().download(packages, folder)
+            except UsageError as error:
+                raise UsageError(
+                    error.what, mend="run 'apt-get update' as root and try again; is the network there?"
+                ) from None
+
+    def _own(self) -> Apt:
+        return self.apt.with_own_lists(self.lists)
+
+    def _refreshed(self) -> Apt:
+        own = self._own()
+        own.update()
+        return own
+
+
+def _by_version(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _last_error(text: str) -> str:
+    errors = [line.removeprefix("E: ") for line in text.splitlines() if line.startswith("E:")]
+    return errors[-1] if errors else text.strip()[-300:] or "apt-get gave no reason"

@@ -1,0 +1,315 @@
+"""Kernels for the guest, from wherever there is one: a package, an installed kernel, a directory, a build tree.
+
+Nothing is ever installed: packages are unpacked into the cache, and the machine's own ``/boot`` is only read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from plugpull.errors import UsageError
+from plugpull.setup.apt import DEFAULT_KERNELS, Apt, KernelPackage, KernelSource
+from plugpull.virtual.cache import Cache
+from plugpull.virtual.kernel_modules import ModuleIndex, kmod_tool, module_name, read_module, required
+
+__all__ = ["NEEDED", "KernelTree", "find_kernel", "missing_modules", "module_name", "read_module", "required_modules"]
+
+NEEDED = ("xhci-pci", "usb-storage", "uas", "sd_mod", "virtio_pci", "virtio_console")
+"""Modules without which there is no virtual bench."""
+
+_PACKAGE_BYTES = 500 << 20
+_KINDS = (
+    "name a version installed here (6.1.0-56-amd64), a kernel package of the distribution, .deb files, a kernel build "
+    "tree, a directory with boot/vmlinuz-VERSION and lib/modules/VERSION, or IMAGE,MODULES-DIRECTORY"
+)
+
+
+@dataclass(frozen=True)
+class KernelTree:
+    """A kernel that can be booted. ``modules`` is a ``lib/modules/VERSION`` directory where depmod has been.
+
+    ``digest`` changes when the image or a module does; ``source`` says in words where it is from.
+    """
+
+    version: str
+    image: Path
+    modules: Path
+    source: str
+    digest: str
+
+
+def find_kernel(
+    spec: str | None,
+    cache: Cache,
+    *,
+    apt: Apt | None = None,
+    root: Path = Path("/"),
+    tell: Callable[[str], None] = lambda _: None,
+) -> KernelTree:
+    """The kernel ``spec`` stands for, the distribution's default one if ``None``. What it can be: see ``_KINDS``.
+
+    ``root`` is where installed kernels are looked for. Raises UsageError naming what was looked for and what would
+    do, and RigError when the cache is full.
+    """
+    source = KernelSource(cache.root / "apt", tell, apt or Apt())
+    if spec is None:
+        tree = _from_packages(DEFAULT_KERNELS, source, cache, tell)
+    elif "," in spec or "/" in spec or Path(spec).exists():
+        tree = _from_paths([Path(part).expanduser().absolute() for part in spec.split(",")], cache, tell)
+    elif (root / "lib/modules" / spec).is_dir() and _readable(root / f"boot/vmlinuz-{spec}"):
+        tree = _tree(spec, root / f"boot/vmlinuz-{spec}", root / "lib/modules" / spec, "installed here")
+    else:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+~_-]*", spec):
+            raise UsageError(f"{spec!r} is no kernel", mend=_KINDS)
+        names = [spec] if spec.startswith("linux-image-") else [f"linux-image-{spec}"]
+        tree = _from_packages(names, source, cache, tell)
+    _check_usable(tree)
+    return tree
+
+
+def missing_modules(tree: KernelTree, names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that the kernel has neither as a module nor built in."""
+    index = ModuleIndex.read(tree.modules)
+    return [name for name in names if not index.has(name)]
+
+
+def required_modules(tree: KernelTree, wanted: list[str], overrides: Mapping[str, Path] | None = None) -> list[Path]:
+    """Files to load for ``wanted``, in order; ``overrides`` (module name -> file) replace the kernel's and are loaded
+    too. Files may be compressed: ``read_module`` gives their content. Raises UsageError."""
+    return required(ModuleIndex.read(tree.modules), wanted, overrides or {})
+
+
+# --- packages ----------------------------------------------------------------------------------------------
+
+
+def _from_packages(names: Sequence[str], source: KernelSource, cache: Cache, tell: Callable[[str], None]) -> KernelTree:
+    packages = _resolved(names, source, cache)
+    title = ", ".join(map(str, packages))
+
+    def build(place: Path) -> None:
+        with TemporaryDirectory(dir=place.parent) as folder:
+            tell(f"downloading {title} (to be unpacked, not installed)")
+            _unpack(source.fetch(packages, Path(folder)), place, Path(folder) / "unpacked")
+
+    place = cache.get("kernel", _key("pkg", title), build, description=title, needs=_PACKAGE_BYTES)
+    return _only_tree(place, title)
+
+
+def _resolved(names: Sequence[str], source: KernelSource, cache: Cache) -> tuple[KernelPackage, ...]:
+    """apt takes half a second to answer; its answer holds until the package lists change."""
+    lists = Path("/var/lib/apt/lists")
+    state = str(lists.stat().st_mtime_ns) if lists.is_dir() else ""
+
+    def build(place: Path) -> None:
+        (place / "packages").write_text("\n".join(map(str, source.resolve(names))))
+
+    key = _key("apt", f"{names} {state} {source.apt.options}")
+    text = (cache.get("choice", key, build, description=f"packages of {names[0]}") / "packages").read_text()
+    return tuple(KernelPackage(*line.split("=", 1)) for line in text.splitlines())
+
+
+def _unpack(debs: Sequence[Path], place: Path, stage: Path) -> None:
+    """Unpack kernel packages into ``place``, only what a guest needs, and have depmod index the modules."""
+    for deb in debs:
+        answer = subprocess.run(["dpkg-deb", "-x", str(deb), str(stage)], capture_output=True, text=True, check=False)
+        if answer.returncode:
+            raise UsageError(f"{deb} cannot be unpacked: {answer.stderr.strip()}")
+    # Newer packages have /usr/lib/modules.
+    modules = next((path for path in (stage / "lib/modules", stage / "usr/lib/modules") if path.is_dir()), None)
+    images = sorted((stage / "boot").glob("vmlinuz-*"))
+    if modules is None or not images:
+        lacks = "modules" if modules is None else "kernel image"
+        raise UsageError(
+            f"{', '.join(deb.name for deb in debs)}: no {lacks} in there",
+            mend="Ubuntu's kernels are two packages: give linux-image-... and linux-modules-..., separated by a comma",
+        )
+    shutil.move(str(stage / "boot"), str(place / "boot"))
+    (place / "lib").mkdir()
+    shutil.move(str(modules), str(place / "lib/modules"))
+    for image in images:
+        _depmod(place, image.name.removeprefix("vmlinuz-"))
+
+
+def _depmod(place: Path, version: str) -> None:
+    # A depmod built for merged /usr looks for usr/lib/modules.
+    (place / "usr").mkdir(exist_ok=True)
+    if not (place / "usr/lib").exists():
+        (place / "usr/lib").symlink_to("../lib")
+    answer = subprocess.run(
+        [kmod_tool("depmod"), "-b", str(place), version], capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        raise UsageError(f"depmod cannot index the modules of {version}: {answer.stderr.strip()}")
+
+
+# --- files and directories ---------------------------------------------------------------------------------
+
+
+def _from_paths(paths: Sequence[Path], cache: Cache, tell: Callable[[str], None]) -> KernelTree:
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path} is not there", mend=_KINDS)
+    if all(path.suffix == ".deb" for path in paths):
+        return _from_debs(paths, cache)
+    first = paths[0]
+    if len(paths) == 2 and first.is_file() and paths[1].is_dir():
+        return _tree(paths[1].name, first, paths[1], f"{first} with {paths[1]}")
+    if len(paths) > 1:
+        raise UsageError(f"{', '.join(map(str, paths))}: not all of these are .deb files", mend=_KINDS)
+    if first.is_file():
+        # A bzImage where the build left it stands for its tree.
+        if first.name == "bzImage" and (first.absolute().parents[3] / "include/config").is_dir():
+            return _from_build(first.absolute().parents[3], cache, tell)
+        raise UsageError(f"{first} has no modules with it", mend=f"write {first},MODULES-DIRECTORY; or {_KINDS}")
+    if debs := sorted(first.glob("*.deb")):
+        return _from_debs(debs, cache)
+    if (first / "include/config").is_dir() or (first / "modules.order").is_file() or (first / "Kbuild").is_file():
+        return _from_build(first, cache, tell)
+    return _only_tree(first, str(first))
+
+
+def _from_debs(debs: Sequence[Path], cache: Cache) -> KernelTree:
+    title = ", ".join(deb.name for deb in debs)
+    digest = sha256()
+    for deb in debs:
+        digest.update(deb.read_bytes())
+
+    def build(place: Path) -> None:
+        with TemporaryDirectory(dir=place.parent) as folder:
+            _unpack(debs, place, Path(folder))
+
+    place = cache.get("kernel", f"deb-{digest.hexdigest()[:16]}", build, description=title, needs=_PACKAGE_BYTES)
+    return _only_tree(place, title)
+
+
+def _from_build(tree: Path, cache: Cache, tell: Callable[[str], None]) -> KernelTree:
+    """A build tree. Its modules are copied, so that a rebuild does not change a kernel under a run."""
+    release = tree / "include/config/kernel.release"
+    image = tree / "arch/x86/boot/bzImage"
+    for path, target in ((release, "make"), (image, "make bzImage")):
+        if not path.is_file():
+            raise UsageError(f"{tree} is a kernel tree that is not built: no {path}", mend=f"run '{target}' there")
+    version = release.read_text().strip()
+    modules = _built_modules(tree)
+    digest = sha256(image.read_bytes())
+    for name, path in modules.items():
+        status = path.stat()
+        digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+
+    def build(place: Path) -> None:
+        tell(f"copying {len(modules)} modules of {version} from {tree}")
+        target = place / "lib/modules" / version
+        for name, path in modules.items():
+            (target / "kernel" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target / "kernel" / name)
+        target.mkdir(parents=True, exist_ok=True)
+        (target / "modules.order").write_text("".join(f"kernel/{name}\n" for name in modules))
+        for name in ("modules.builtin", "modules.builtin.modinfo"):
+            if (tree / name).is_file():
+                shutil.copy2(tree / name, target / name)
+        (place / "boot").mkdir()
+        shutil.copy2(image, place / "boot" / f"vmlinuz-{version}")
+        _depmod(place, version)
+
+    needs = image.stat().st_size + sum(path.stat().st_size for path in modules.values())
+    description = f"{version} built in {tree}"
+    key = f"tree-{digest.hexdigest()[:16]}"
+    return _only_tree(cache.get("kernel", key, build, description=description, needs=needs), description)
+
+
+def _built_modules(tree: Path) -> dict[str, Path]:
+    """Modules of a build tree by their name below ``kernel/``. ``modules.order`` lists objects since 6.2, module files
+    before, and module files as they are installed before 5.3 (scripts/Makefile.modpost, scripts/Makefile.modinst)."""
+    order = tree / "modules.order"
+    names = [] if not order.is_file() else [re.sub(r"\.o$", ".ko", line) for line in order.read_text().split()]
+    modules = {
+        name: tree / name
+        for name in (name.removeprefix("kernel/") if not (tree / name).exists() else name for name in names)
+    }
+    if absent := [name for name, path in modules.items() if not path.is_file()]:
+        raise UsageError(
+            f"{tree}: {len(absent)} modules are not built, {absent[0]} for one", mend="run 'make modules' there"
+        )
+    return modules
+
+
+def _only_tree(folder: Path, source: str) -> KernelTree:
+    """The one kernel in a directory laid out like a root directory."""
+    bases = [path for path in (folder / "lib/modules", folder / "usr/lib/modules") if path.is_dir()]
+    found: dict[str, tuple[Path, Path]] = {}
+    for modules in (path for base in bases for path in sorted(base.iterdir())):
+        for image in (folder / "boot" / f"vmlinuz-{modules.name}", modules / "vmlinuz"):
+            if image.is_file():
+                found.setdefault(modules.name, (image, modules))
+    if not found:
+        raise UsageError(
+            f"{folder} has no kernel: neither boot/vmlinuz-VERSION with lib/modules/VERSION nor a build", mend=_KINDS
+        )
+    if len(found) > 1:
+        pairs = " or ".join(f"{image},{modules}" for image, modules in found.values())
+        raise UsageError(f"{folder} has {len(found)} kernels: {', '.join(found)}", mend=f"say which: {pairs}")
+    ((version, (image, modules)),) = found.items()
+    return _tree(version, image, modules, source)
+
+
+# --- what is common to all ---------------------------------------------------------------------------------
+
+
+def _tree(version: str, image: Path, modules: Path, source: str) -> KernelTree:
+    release = _image_release(image)
+    if release != version:
+        raise UsageError(
+            f"{image} is the kernel {release}, and the modules in {modules} are for {version}",
+            mend="give the image and the modules of one build",
+        )
+    return KernelTree(version, image, modules, source, _digest(image, modules))
+
+
+def _image_release(image: Path) -> str:
+    """The release a bzImage says it is (Documentation/arch/x86/boot.rst: kernel_version). Raises UsageError."""
+    try:
+        with image.open("rb") as file:
+            head = file.read(0x10000)
+    except OSError as error:
+        raise UsageError(f"{image} cannot be read: {error.strerror}", mend="may this user read it?") from None
+    if head[0x202:0x206] != b"HdrS":
+        raise UsageError(f"{image} is no x86 kernel image (bzImage)", mend=_KINDS)
+    start = 0x200 + int.from_bytes(head[0x20E:0x210], "little")
+    return head[start : head.index(b"\0", start)].split(b" ")[0].decode(errors="replace")
+
+
+def _digest(image: Path, modules: Path) -> str:
+    """Of the image's content and the modules' names, sizes and times: hashing 400 MB would be felt at every start."""
+    digest = sha256(image.read_bytes())
+    for folder, folders, names in os.walk(modules):
+        folders.sort()
+        for name in sorted(name for name in names if ".ko" in name):
+            status = os.stat(os.path.join(folder, name))
+            digest.update(f"{os.path.relpath(folder, modules)}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def _check_usable(tree: KernelTree) -> None:
+    if missing := missing_modules(tree, NEEDED):
+        cloud = " (a 'cloud' kernel, made without USB)" if "cloud" in tree.version or "kvm" in tree.version else ""
+        raise UsageError(
+            f"the kernel {tree.version}{cloud} cannot serve the virtual bench: it has no {', '.join(missing)}",
+            mend="choose one that has them, such as the distribution's default kernel: leave --kernel out",
+        )
+
+
+def _key(kind: str, text: str) -> str:
+    return f"{kind}-{sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _readable(path: Path) -> bool:
+    # Ubuntu lets only root read /boot/vmlinuz; the same version can still be had as a package.
+    return os.access(path, os.R_OK)
