@@ -1,0 +1,143 @@
+"""The report of a run: one HTML file that needs no network, no JavaScript and no other file to be read or printed.
+
+JavaScript, where it runs, adds zooming (uPlot, inlined). The page forbids itself every fetch by its own
+Content-Security-Policy, and lets no script run but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from plugpull.history.events import Event, RunBegun
+from plugpull.report import text
+from plugpull.report.sections import EARLIER_SHAPES, section, worst_case
+from plugpull.results import Results, Verdict
+
+
+def render_html(
+    results: Results,
+    stories: Mapping[str, Sequence[Event]],
+    sparkline: Sequence[tuple[str, Verdict]] | None = None,
+    *,
+    begun: RunBegun | None = None,
+    kernel_log: str = "kernel.log",
+) -> str:
+    """The report as one HTML document.
+
+    ``stories`` maps a scenario's id to its events; a scenario without any is reported without a chart.
+    ``sparkline`` are the verdicts of earlier runs, oldest first, each with what to call it. ``begun`` gives the
+    command line that made the run. ``kernel_log`` is where the whole kernel log is, relative to the report.
+    """
+    sections = [
+        section(number, scenario, stories.get(scenario.id, ())) for number, scenario in enumerate(results.scenarios, 1)
+    ]
+    data = {part.anchor: part.data for part in sections if part.data is not None}
+    script = _asset("vendor/uplot/uPlot.iife.min.js") + "\n" + _asset("templates/chart.js")
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            results=results,
+            sections=sections,
+            tally=_tally(results),
+            cuts=text.cuts_executed(cut for scenario in results.scenarios for cut in scenario.cuts),
+            earlier=[(name, verdict, EARLIER_SHAPES[verdict]) for name, verdict in sparkline or ()],
+            environment=_facts(results, begun),
+            command=_command(results, begun),
+            kernel_log=kernel_log,
+            style=Markup(_asset("vendor/uplot/uPlot.min.css") + "\n" + _asset("templates/report.css")),
+            script=Markup(script),
+            script_hash=_csp_hash(script),
+            data=_inert_json(data),
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(lambda name: _asset(f"templates/{name}")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    for function in (
+        text.stamp,
+        text.offset,
+        text.duration,
+        text.rate,
+        text.size,
+        text.ratio,
+        text.error_bound,
+        text.title_of,
+        text.repeat,
+    ):
+        environment.filters[function.__name__] = function
+    environment.filters["worst_case"] = worst_case
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """What every ``{{ ... }}`` goes through before it is escaped: control characters made visible."""
+    return text.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _asset(name: str) -> str:
+    return (files("plugpull.report") / name).read_text(encoding="utf-8")
+
+
+def _csp_hash(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _inert_json(data: Any) -> Markup:
+    """JSON that is safe inside a script element: nothing in it can end the element or begin a comment."""
+    encoded = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+    return Markup(encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _tally(results: Results) -> str:
+    verdicts = [scenario.verdict for scenario in results.scenarios]
+    noun = "scenario" if len(verdicts) == 1 else "scenarios"
+    parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict if verdict in verdicts]
+    return f"{len(verdicts)} {noun}" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _facts(results: Results, begun: RunBegun | None) -> list[tuple[str, str]]:
+    dut = results.dut
+    facts = [
+        ("Rig", results.rig),
+        ("DUT", dut.kind),
+        ("Kernel", dut.kernel),
+        ("Kernels of scenarios", ", ".join(sorted({s.kernel for s in results.scenarios if s.kernel} - {dut.kernel}))),
+        ("Acceleration", dut.accel),
+        ("CPUs", str(dut.cpus) if dut.cpus else ""),
+        ("Memory", text.size(dut.memory_bytes) if dut.memory_bytes else ""),
+        ("fio", dut.fio),
+        ("Modules under test", ", ".join(dut.modules)),
+        ("plugpull", results.plugpull),
+        ("Seed", str(results.seed)),
+        ("Begun", results.started),
+        ("Took", text.duration(results.seconds)),
+    ]
+    controller = results.controller or (begun.controller if begun else {})
+    facts += [(f"Controller, {key}", value) for key, value in controller.items()]
+    return [(name, value) for name, value in facts if value]
+
+
+def _command(results: Results, begun: RunBegun | None) -> str:
+    """The command line that made the run, as it can be pasted into a shell."""
+    if begun is not None and begun.argv:
+        return text.shell(begun.argv)
+    return text.shell(["plugpull", "run", *(scenario.id for scenario in results.scenarios[:3])])

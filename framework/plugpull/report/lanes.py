@@ -1,0 +1,272 @@
+"""One scenario's history as lanes on one time axis: rates, presence and roles of disks; cuts; kernel lines.
+
+Rates come from the independent samples of ``/sys/block/*/stat``, never from fio. Times are DUT CLOCK_MONOTONIC seconds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plugpull.history.events import (
+    CutArmed,
+    DiskAttached,
+    DiskDetached,
+    DutReady,
+    Edge,
+    Event,
+    KernelMessage,
+    LoadBegun,
+    Phase,
+    Sampled,
+    ScenarioBegun,
+)
+from plugpull.report.text import natural
+from plugpull.results import CutResult, ScenarioResult
+
+Column = list[float | None]
+"""One value per sample, bytes per second; ``None`` where there is none to give (absent, or just attached)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """One disk. ``role`` is ``victim``, ``survivor`` or ``bystander``; ``absent`` are the intervals it was off
+    the kernel's list, ``first_io`` the times at which the first byte moved after a return."""
+
+    disk: str
+    role: str
+    read: Column
+    write: Column
+    absent: tuple[tuple[float, float], ...] = ()
+    first_io: tuple[float, ...] = ()
+
+    @property
+    def peak(self) -> float:
+        return max((value for value in (*self.read, *self.write) if value is not None), default=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shade:
+    """A cut as an interval, from commanded off to restored on (or to the end of the axis: ``open_ended``)."""
+
+    number: int
+    point: str
+    mechanism: str
+    begin: float
+    end: float
+    open_ended: bool
+    saw: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Everything drawn for one scenario. ``grid`` are the sampling times that the lanes' columns belong to."""
+
+    start: float
+    end: float
+    grid: list[float]
+    lanes: tuple[Lane, ...]
+    shades: tuple[Shade, ...]
+    kernel: tuple[KernelMessage, ...]
+    phases: tuple[tuple[float, str], ...]
+
+    @property
+    def empty(self) -> bool:
+        return not self.grid and not self.shades
+
+
+def timeline(events: Sequence[Event], result: ScenarioResult) -> Timeline:
+    """Lay one scenario's events out for drawing. Survives any of them missing."""
+    samples = _samples(events)
+    begin = _start(events, samples)
+    shades = _shades(result.cuts, begin)
+    end = _end(events, samples, shades, begin)
+    closed = tuple(shade if not shade.open_ended else _until(shade, end) for shade in shades)
+    messages = (event for event in events if isinstance(event, KernelMessage))
+    return Timeline(
+        start=begin,
+        end=end,
+        grid=[at for at, _ in samples],
+        lanes=_lanes(events, result, samples, begin, end),
+        shades=closed,
+        kernel=tuple(event for event in messages if event.at is not None and begin <= event.at <= end),
+        phases=tuple((e.at, e.name) for e in events if isinstance(e, Phase) and e.at is not None and e.at >= begin),
+    )
+
+
+def _samples(events: Iterable[Event]) -> list[tuple[float, Sampled]]:
+    """Samples in order of time. One that does not come after its predecessor tells no rate and is left out."""
+    kept: list[tuple[float, Sampled]] = []
+    for event in events:
+        if isinstance(event, Sampled) and event.at is not None and (not kept or event.at > kept[-1][0]):
+            kept.append((event.at, event))
+    return kept
+
+
+def _start(events: Sequence[Event], samples: Sequence[tuple[float, Sampled]]) -> float:
+    """The scenario's begin on the DUT's clock; before a clock mapping exists, the first thing known to be the DUT's."""
+    first_sample = samples[0][0] if samples else None
+    for event in events:
+        opening = isinstance(event, ScenarioBegun | DutReady | Phase)
+        if opening and event.at is not None and (first_sample is None or event.at <= first_sample):
+            return event.at
+    if first_sample is not None:
+        return first_sample
+    return min((event.at for event in events if event.at is not None), default=0.0)
+
+
+def _end(
+    events: Sequence[Event], samples: Sequence[tuple[float, Sampled]], shades: Iterable[Shade], begin: float
+) -> float:
+    last = max((event.at for event in events if event.at is not None), default=begin)
+    return max(last, begin + 1.0, *(shade.end for shade in shades), *(at for at, _ in samples[-1:]))
+
+
+def _shades(cuts: Sequence[CutResult], begin: float) -> list[Shade]:
+    drawn = []
+    for number, cut in enumerate(cuts, start=1):
+        if cut.commanded_at is not None:
+            end = cut.restored_at
+            drawn.append(
+                Shade(
+                    number=number,
+                    point=cut.point,
+                    mechanism=cut.mechanism,
+                    begin=max(cut.commanded_at, begin),
+                    end=cut.commanded_at if end is None else max(end, cut.commanded_at),
+                    open_ended=end is None,
+                    saw=cut.kernel_saw_at,
+                )
+            )
+    return drawn
+
+
+def _until(shade: Shade, end: float) -> Shade:
+    return Shade(
+        number=shade.number,
+        point=shade.point,
+        mechanism=shade.mechanism,
+        begin=shade.begin,
+        end=end,
+        open_ended=True,
+        saw=shade.saw,
+    )
+
+
+def _lanes(
+    events: Sequence[Event], result: ScenarioResult, samples: Sequence[tuple[float, Sampled]], begin: float, end: float
+) -> tuple[Lane, ...]:
+    owners = _owners(events)
+    columns = _columns(samples, owners)
+    victims = {disk for cut in result.cuts for disk in cut.victims}
+    victims.update(disk for event in events if isinstance(event, CutArmed) for disk in event.victims)
+    loaded = {event.disk for event in events if isinstance(event, LoadBegun)} | {s.disk for s in result.survivors}
+    named = {*owners.values(), *victims, *loaded} - {""}
+    nothing: Column = [None] * len(samples)
+    lanes = []
+    for disk in sorted(named, key=natural):
+        read, write = columns.get(disk, (nothing, nothing))
+        role = "victim" if disk in victims else "survivor" if disk in loaded else "bystander"
+        times = [times for cut in result.cuts for times in cut.disks if times.disk == disk]
+        lanes.append(
+            Lane(
+                disk=disk,
+                role=role,
+                read=read,
+                write=write,
+                absent=_absences(events, disk, begin, end),
+                first_io=tuple(t.first_io_at for t in times if t.first_io_at is not None),
+            )
+        )
+    return tuple(lanes)
+
+
+def _owners(events: Iterable[Event]) -> dict[tuple[str, int], str]:
+    """Which of the rig's disks an attachment (kernel name, diskseq) was."""
+    return {(e.kname, e.diskseq): e.disk for e in events if isinstance(e, DiskAttached)}
+
+
+def _columns(
+    samples: Sequence[tuple[float, Sampled]], owners: dict[tuple[str, int], str]
+) -> dict[str, tuple[Column, Column]]:
+    columns: dict[str, tuple[Column, Column]] = {}
+    before: dict[tuple[str, int], tuple[float, int, int]] = {}
+    for index, (at, sample) in enumerate(samples):
+        now: dict[tuple[str, int], tuple[float, int, int]] = {}
+        for kname, (diskseq, read_bytes, written_bytes, *_) in sample.disks.items():
+            key = (kname, diskseq)
+            now[key] = (at, read_bytes, written_bytes)
+            disk = owners.get(key, "")
+            if not disk or key not in before:
+                continue
+            then, read_then, written_then = before[key]
+            if read_bytes < read_then or written_bytes < written_then:
+                continue
+            read, write = columns.setdefault(disk, ([None] * len(samples), [None] * len(samples)))
+            read[index] = (read_bytes - read_then) / (at - then)
+            write[index] = (written_bytes - written_then) / (at - then)
+        before = now
+    return columns
+
+
+def _absences(events: Iterable[Event], disk: str, begin: float, end: float) -> tuple[tuple[float, float], ...]:
+    gaps: list[tuple[float, float]] = []
+    gone: float | None = None
+    present: set[int] = set()
+    for event in events:
+        if not isinstance(event, DiskAttached | DiskDetached) or event.disk != disk or event.at is None:
+            continue
+        if isinstance(event, DiskAttached):
+            if gone is not None and not present:
+                gaps.append((max(gone, begin), event.at))
+            present.add(event.diskseq)
+        else:
+            present.discard(event.diskseq)
+            gone = event.at
+    if gone is not None and not present:
+        gaps.append((max(gone, begin), end))
+    return tuple(gaps)
+
+
+def thin(grid: Sequence[float], columns: Sequence[Column], limit: int) -> tuple[list[float], list[Column]]:
+    """At most about ``limit`` points per column: of every bucket the least and the greatest value, in their order.
+
+    A stall or a gap of a single sample therefore stays visible, however long the run was.
+    """
+    if len(grid) <= limit:
+        return list(grid), [list(column) for column in columns]
+    width = -(-2 * len(grid) // max(limit, 2))
+    starts = range(0, len(grid), width)
+    thinned_grid: list[float] = []
+    for start in starts:
+        middle = min(start + width // 2, len(grid) - 1)
+        thinned_grid += [grid[start], grid[middle] if middle > start else grid[start] + 1e-6]
+    return thinned_grid, [[value for s in starts for value in _extremes(column[s : s + width])] for column in columns]
+
+
+def _extremes(bucket: Column) -> tuple[float | None, float | None]:
+    known = [(value, index) for index, value in enumerate(bucket) if value is not None]
+    if not known:
+        return None, None
+    (least, least_at), (greatest, greatest_at) = min(known), max(known)
+    if None in bucket:
+        return (None, least) if bucket.index(None) < least_at else (least, None)
+    return (least, greatest) if least_at <= greatest_at else (greatest, least)
+
+
+def around(
+    messages: Sequence[KernelMessage], begin: float, end: float, limit: int
+) -> tuple[list[KernelMessage], list[KernelMessage], int]:
+    """The kernel's lines between ``begin`` and ``end``: the first, the last, and how many between are left out."""
+    stamps = [message.at or 0.0 for message in messages]
+    lines = list(messages[bisect_left(stamps, begin) : bisect_left(stamps, end)])
+    if len(lines) <= limit:
+        return lines, [], 0
+    head = limit * 2 // 3
+    return lines[:head], lines[len(lines) - (limit - head) :], len(lines) - limit
+
+
+def controller_error(events: Iterable[Event], cut: CutResult) -> float:
+    """The widest bound on this cut's controller times, seconds."""
+    return max([cut.error, *(e.error for e in events if isinstance(e, Edge) and e.point == cut.point)])

@@ -1,0 +1,158 @@
+"""Events in plain words, one line each: for the live view, for logs, and for the step-by-step of the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plugpull.history import events as ev
+from plugpull.report.text import duration, one_line, rate, size, stamp
+
+
+class Tone(StrEnum):
+    """How much a line matters."""
+
+    PLAIN = "plain"
+    """The run going its way."""
+    CUT = "cut"
+    """The bench switching something."""
+    WARNING = "warning"
+    """The kernel or a disk saying that something is not as it was."""
+    TROUBLE = "trouble"
+    """A fault of the bench, an error of the scenario, a dead DUT."""
+
+
+@dataclass(frozen=True)
+class Line:
+    at: float | None
+    tone: Tone
+    words: str
+
+    def __str__(self) -> str:
+        return f"{clock(self.at)} {self.words}"
+
+
+def clock(at: float | None) -> str:
+    """A DUT time as the kernel log stamps it, ten characters wide: ``[  12.345]``."""
+    return f"[{'?' if at is None else stamp(at):>8}]"
+
+
+def narrate(event: ev.Event) -> Line | None:
+    """The line for ``event``, or ``None`` when it is not worth one (samples, uevents, the kernel's chatter)."""
+    told = _scenario(event) or _cut(event) or _disk(event) or _load(event) or _trouble(event)
+    return None if told is None else Line(event.at, told[0], one_line(told[1], 300))
+
+
+def kernel_line(message: ev.KernelMessage) -> Line:
+    """A kernel message as a line; warnings and worse stand out."""
+    tone = Tone.WARNING if message.level <= 4 else Tone.PLAIN
+    return Line(message.at, tone, f"kernel: {one_line(message.text, 240)}")
+
+
+Told = tuple[Tone, str] | None
+
+
+def _scenario(event: ev.Event) -> Told:
+    match event:
+        case ev.ScenarioBegun():
+            return Tone.PLAIN, f"scenario {event.id} begins" + (f" (row {event.row})" if event.row else "")
+        case ev.ScenarioEnded():
+            return Tone.PLAIN, f"scenario {event.id} ended after {duration(event.seconds)}"
+        case ev.Phase():
+            return Tone.PLAIN, f"phase {event.name}" + (f": {event.text}" if event.text else "")
+        case ev.Note():
+            return Tone.PLAIN, f"note: {event.subject + ': ' if event.subject else ''}{event.text}"
+        case ev.DutReady():
+            accel = f", {event.accel}" if event.accel else ""
+            return Tone.PLAIN, f"DUT {event.how} in {duration(event.took)}: {event.kind}, kernel {event.kernel}{accel}"
+        case ev.RunEnded() if event.interrupted:
+            return Tone.TROUBLE, f"run interrupted: {event.interrupted}"
+    return None
+
+
+def _cut(event: ev.Event) -> Told:
+    match event:
+        case ev.CutArmed():
+            lasting = ", for good" if event.permanent else ""
+            victims = ", ".join(event.victims) or "no disk"
+            return (
+                Tone.CUT,
+                f"cut {event.cut} armed: {event.point} ({event.mechanism}{lasting}), {event.trigger}; takes {victims}",
+            )
+        case ev.Edge(phase="read-back", agrees=False):
+            return Tone.TROUBLE, f"cut {event.cut}: {event.switch}.{event.port} does not read back {event.state}"
+        case ev.Edge():
+            return (
+                Tone.CUT,
+                f"cut {event.cut}: {event.point} {event.state}, {event.phase} ({event.switch}.{event.port})",
+            )
+        case ev.Healed(ok=False):
+            return Tone.TROUBLE, f"power did NOT come back on {', '.join(event.ports)}: {event.detail}"
+        case ev.Healed() if event.ports:
+            return Tone.CUT, f"power back on {', '.join(event.ports)}"
+    return None
+
+
+def _disk(event: ev.Event) -> Told:
+    match event:
+        case ev.DiskAttached(disk=""):
+            return None
+        case ev.DiskAttached():
+            speed = f" at {event.speed} Mb/s" if event.speed else ""
+            return Tone.PLAIN, f"{event.disk} attached as {event.kname}{speed} ({size(event.size)}, {event.place})"
+        case ev.DiskDetached() if event.disk:
+            return Tone.WARNING, f"{event.disk} detached (was {event.kname})"
+        case ev.Verified(error="", bad=()):
+            return Tone.PLAIN, f"{event.disk} verified: {size(event.checked)} compared, all as written"
+        case ev.Verified(error=""):
+            return Tone.WARNING, f"{event.disk} verified: {len(event.bad)} bad ranges in {size(event.checked)}"
+        case ev.Verified():
+            return Tone.TROUBLE, f"{event.disk} could not be verified: {event.error}"
+    return None
+
+
+def _load(event: ev.Event) -> Told:
+    match event:
+        case ev.LoadBegun():
+            return Tone.PLAIN, f"load on {event.disk}: {event.mode}, {size(event.block)} blocks, depth {event.depth}"
+        case ev.LoadSettled():
+            return Tone.PLAIN, f"load settled on {', '.join(event.disks)}"
+        case ev.LoadEnded(stuck=True):
+            return Tone.WARNING, f"load on {event.disk} is stuck and could not be ended"
+        case ev.LoadEnded() if event.errno or not event.asked:
+            why = event.message or (f"errno {event.errno}" if event.errno else f"exit status {event.exit_status}")
+            return Tone.WARNING, f"load on {event.disk} ended by itself: {why}"
+        case ev.LoadEnded():
+            return Tone.PLAIN, f"load on {event.disk} ended: {size(event.read_bytes + event.written_bytes)} moved"
+        case ev.ProcessStuck():
+            return Tone.WARNING, f"process {event.pid} ({event.command}) cannot be ended, state {event.state}"
+        case ev.Acted():
+            end = "" if event.ok else f" failed: {event.detail}"
+            return (
+                Tone.PLAIN if event.ok else Tone.WARNING,
+                f"{event.action} {event.disk}{end} ({duration(event.seconds)})",
+            )
+        case ev.Residue() if event.processes:
+            return Tone.WARNING, f"left on the DUT: {', '.join(event.processes)}"
+    return None
+
+
+def _trouble(event: ev.Event) -> Told:
+    match event:
+        case ev.RigFault():
+            mend = f" (to mend it: {event.mend})" if event.mend else ""
+            return Tone.TROUBLE, f"rig: {event.subject + ': ' if event.subject else ''}{event.summary}{mend}"
+        case ev.ScenarioError():
+            return Tone.TROUBLE, f"scenario stopped ({event.fault}): {event.summary}"
+        case ev.AgentLost():
+            return Tone.TROUBLE, f"agent lost: {event.why}"
+        case ev.DutDied():
+            return Tone.TROUBLE, f"DUT died: {event.headline}"
+        case ev.LogLost():
+            return Tone.TROUBLE, f"{event.count} kernel log records were lost"
+    return None
+
+
+def rate_or_blank(bytes_per_second: float | None) -> str:
+    """A rate for a table cell, blank when there is none or nothing moves."""
+    return "" if not bytes_per_second else rate(bytes_per_second)

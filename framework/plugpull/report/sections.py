@@ -1,0 +1,233 @@
+"""What the report says about one scenario, worked out before any template is filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plugpull.history.events import Event, KernelMessage, ScenarioError
+from plugpull.report.lanes import Timeline, around, controller_error, thin, timeline
+from plugpull.report.narrate import Line, narrate
+from plugpull.report.svg import Drawing, ceiling, draw, severity
+from plugpull.report.text import executed
+from plugpull.results import CheckResult, CutResult, DiskTimes, ScenarioResult, Verdict
+
+KERNEL_LINES = 60
+STEP_LINES = 120
+DATA_POINTS = 1200
+"""Points per curve handed to the zoomable chart."""
+SEVERITY = {Verdict.FAIL: 0, Verdict.UNKNOWN: 1, Verdict.PASS: 2}
+EARLIER_SHAPES = {Verdict.PASS: "▁", Verdict.FAIL: "█", Verdict.UNKNOWN: "▄"}
+MOMENTS = (
+    "commanded",
+    "acknowledged",
+    "kernel saw",
+    "last byte",
+    "removed",
+    "restored",
+    "returned",
+    "first I/O",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """One cell of the table of times. ``since`` is seconds after the command."""
+
+    name: str
+    at: float | None
+    since: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimesRow:
+    """One row: the cut as a whole (``disk`` empty), or one of several victims."""
+
+    disk: str
+    moments: tuple[Moment, ...]
+    recovery: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelLine:
+    at: float
+    since: float | None
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutPart:
+    """One cut: its row of times, and the kernel's lines around it (``head``, then ``omitted`` ones, then ``tail``)."""
+
+    number: int
+    cut: CutResult
+    executed: bool
+    error: float
+    rows: tuple[TimesRow, ...]
+    head: tuple[KernelLine, ...]
+    omitted: int
+    tail: tuple[KernelLine, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    anchor: str
+    scenario: ScenarioResult
+    open: bool
+    drawing: Drawing | None
+    data: dict[str, Any] | None
+    start: float
+    cuts: tuple[CutPart, ...]
+    steps: tuple[Line, ...]
+    steps_omitted: int
+    traceback: str
+    kernel_lines: int
+
+
+def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> Section:
+    """Everything about one scenario; ``events`` may be empty."""
+    line = timeline(events, scenario)
+    steps = tuple(step for step in map(narrate, events) if step is not None)
+    return Section(
+        anchor=f"s{number}",
+        scenario=scenario,
+        open=scenario.verdict is not Verdict.PASS,
+        drawing=None if line.empty else draw(line, {s.disk: s for s in scenario.survivors}),
+        data=_chart_data(line) if line.grid else None,
+        start=line.start,
+        cuts=tuple(_cut(index, scenario.cuts, events, line) for index in range(len(scenario.cuts))),
+        steps=steps[:STEP_LINES],
+        steps_omitted=max(len(steps) - STEP_LINES, 0),
+        traceback="\n".join(e.traceback for e in events if isinstance(e, ScenarioError) and e.traceback),
+        kernel_lines=sum(isinstance(event, KernelMessage) for event in events),
+    )
+
+
+def worst_case(scenario: ScenarioResult) -> str:
+    """The worst case to name in the table of scenarios: that of the worst check which gives one."""
+    spoken = [check for check in scenario.checks if check.worst]
+    return min(spoken, key=_rank).worst if spoken else ""
+
+
+def _rank(check: CheckResult) -> int:
+    return SEVERITY[check.verdict]
+
+
+def _cut(index: int, cuts: Sequence[CutResult], events: Sequence[Event], line: Timeline) -> CutPart:
+    cut = cuts[index]
+    following = next((later.commanded_at for later in cuts[index + 1 :] if later.commanded_at is not None), None)
+    head, tail, omitted = _kernel_lines(cut, following, line)
+    return CutPart(
+        number=index + 1,
+        cut=cut,
+        executed=executed(cut),
+        error=controller_error(events, cut),
+        rows=_rows(cut),
+        head=head,
+        omitted=omitted,
+        tail=tail,
+    )
+
+
+def _rows(cut: CutResult) -> tuple[TimesRow, ...]:
+    whole = _row(
+        cut,
+        "",
+        _last(disk.last_io_at for disk in cut.disks) if cut.last_byte_at is None else cut.last_byte_at,
+        _last(disk.removed_at for disk in cut.disks),
+        cut.returned_at,
+        _last(disk.first_io_at for disk in cut.disks),
+    )
+    return (whole, *(_disk_row(cut, disk) for disk in cut.disks)) if len(cut.disks) > 1 else (whole,)
+
+
+def _disk_row(cut: CutResult, disk: DiskTimes) -> TimesRow:
+    return _row(cut, disk.disk, disk.last_io_at, disk.removed_at, disk.returned_at, disk.first_io_at)
+
+
+def _row(
+    cut: CutResult,
+    disk: str,
+    last_byte: float | None,
+    removed: float | None,
+    returned: float | None,
+    first_io: float | None,
+) -> TimesRow:
+    shared = (None, None, None) if disk else (cut.commanded_at, cut.acknowledged_at, cut.kernel_saw_at)
+    restored = None if disk else cut.restored_at
+    times = (*shared, last_byte, removed, restored, returned, first_io)
+    return TimesRow(
+        disk=disk,
+        moments=tuple(
+            Moment(name=name, at=at, since=_minus(at, cut.commanded_at))
+            for name, at in zip(MOMENTS, times, strict=True)
+        ),
+        recovery=_minus(returned, cut.restored_at),
+    )
+
+
+def _minus(later: float | None, earlier: float | None) -> float | None:
+    return None if later is None or earlier is None else later - earlier
+
+
+def _last(times: Any) -> float | None:
+    return max((at for at in times if at is not None), default=None)
+
+
+def _kernel_lines(
+    cut: CutResult, following: float | None, line: Timeline
+) -> tuple[tuple[KernelLine, ...], tuple[KernelLine, ...], int]:
+    """From just before the command until just after the last known moment of the cut, or until the next cut."""
+    if cut.commanded_at is None:
+        return (), (), 0
+    known = [
+        cut.commanded_at,
+        cut.acknowledged_at,
+        cut.kernel_saw_at,
+        cut.last_byte_at,
+        cut.restored_at,
+        cut.returned_at,
+    ]
+    known += [at for disk in cut.disks for at in (disk.removed_at, disk.returned_at, disk.first_io_at)]
+    end = max(at for at in known if at is not None) + 2.0
+    if following is not None:
+        end = min(end, max(following, cut.commanded_at))
+    head, tail, omitted = around(line.kernel, cut.commanded_at - 0.5, end, KERNEL_LINES)
+    return _told(head, cut), _told(tail, cut), omitted
+
+
+def _told(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLine, ...]:
+    return tuple(
+        KernelLine(at=m.at, since=_minus(m.at, cut.commanded_at), level=severity(m.level), text=m.text[:1000])
+        for m in messages
+        if m.at is not None
+    )
+
+
+def _chart_data(line: Timeline) -> dict[str, Any]:
+    """What the zoomable chart is made of.
+
+    ``x`` are milliseconds, each since the one before; rates are in
+    thousandths of the lane's ``top`` (MB/s), -1 for none."""
+    columns = [column for lane in line.lanes for column in (lane.read, lane.write)]
+    grid, thinned = thin(line.grid, columns, DATA_POINTS)
+    stamps = [round((at - line.start) * 1000) for at in grid]
+    lanes = []
+    for index, lane in enumerate(line.lanes):
+        top, curves = ceiling(lane.peak), {}
+        for name, column in (("r", thinned[2 * index]), ("w", thinned[2 * index + 1])):
+            if any(column):
+                curves[name] = [-1 if value is None else round(value / top * 1000) for value in column]
+        gaps = [[round(a - line.start, 3), round(b - line.start, 3)] for a, b in lane.absent]
+        lanes.append({"disk": lane.disk, "role": lane.role, "top": top / 1e6, "absent": gaps, **curves})
+    return {
+        "x": [now - before for before, now in zip([0, *stamps], stamps, strict=False)],
+        "end": round(line.end - line.start, 3),
+        "lanes": lanes,
+        "cuts": [[round(s.begin - line.start, 3), round(s.end - line.start, 3), s.number] for s in line.shades],
+        "kernel": [[round((m.at or line.start) - line.start, 3), min(m.level, 7)] for m in line.kernel if m.level <= 4][
+            :400
+        ],
+    }

@@ -1,0 +1,275 @@
+"""Where everything of a scenario's chart goes, in the units of its SVG. Drawn by ``templates/lanes.svg.j2``.
+
+Lane curves are paths in tenths of a unit, relative and in whole numbers: small, and exact enough for print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from plugpull.report import text
+from plugpull.report.lanes import Column, Lane, Shade, Timeline, thin
+from plugpull.results import Survivor
+
+WIDTH = 1000
+LEFT = 150
+RIGHT = 988
+LANE = 46
+GAP = 12
+ROW = 17
+POINTS = 180
+"""Points drawn per curve; the zoomable chart has more."""
+LABEL_ROWS = 3
+MECHANISMS = ("data", "vbus", "data+vbus", "mains", "logical")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    x: float
+    width: float
+    label: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnLane:
+    disk: str
+    role: str
+    note: str
+    top: str
+    y: float
+    write: str
+    read: str
+    absent: tuple[Span, ...]
+    flags: tuple[float, ...]
+    empty: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnCut:
+    x: float
+    width: float
+    hatch: str
+    label: str
+    label_x: float
+    label_y: float
+    anchor: str
+    title: str
+    saw_x: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnTick:
+    x: float
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    width: int
+    height: float
+    left: int
+    right: int
+    lane_height: int
+    plot_top: float
+    plot_bottom: float
+    sampled_until: float
+    kernel_y: float
+    lanes: tuple[DrawnLane, ...]
+    cuts: tuple[DrawnCut, ...]
+    ticks: tuple[DrawnTick, ...]
+    kernel_count: int
+    phases: tuple[tuple[float, str], ...]
+    axis: tuple[tuple[float, str], ...]
+
+
+class Axis:
+    """DUT seconds to x."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start = start
+        self.scale = (RIGHT - LEFT) / max(end - start, 1e-3)
+
+    def __call__(self, at: float) -> float:
+        return round(min(max(LEFT + (at - self.start) * self.scale, LEFT), RIGHT), 1)
+
+
+def draw(line: Timeline, survivors: Mapping[str, Survivor]) -> Drawing:
+    axis = Axis(line.start, line.end)
+    cuts, rows = _cuts(line.shades, axis, line.start)
+    phases = _phases(line, axis)
+    plot_top = 6 + (16 if phases else 0) + rows * ROW
+    columns = [column for lane in line.lanes for column in (lane.read, lane.write)]
+    grid, thinned = thin(line.grid, columns, POINTS)
+    lanes = []
+    for index, lane in enumerate(line.lanes):
+        y = plot_top + 6 + index * (LANE + GAP)
+        lanes.append(_lane(lane, grid, thinned[2 * index], thinned[2 * index + 1], y, axis, survivors.get(lane.disk)))
+    kernel_y = plot_top + 6 + len(lanes) * (LANE + GAP)
+    return Drawing(
+        width=WIDTH,
+        height=kernel_y + 48,
+        left=LEFT,
+        right=RIGHT,
+        lane_height=LANE,
+        plot_top=plot_top,
+        plot_bottom=kernel_y + 22,
+        sampled_until=axis(grid[-1]) if grid else LEFT,
+        kernel_y=kernel_y + 11,
+        lanes=tuple(lanes),
+        cuts=cuts,
+        ticks=_ticks(line, axis),
+        kernel_count=len(line.kernel),
+        phases=phases,
+        axis=tuple((axis(line.start + value), f"{value:g}") for value in _steps(line.end - line.start)),
+    )
+
+
+def ceiling(peak: float) -> float:
+    """The round rate at the top of a lane: 1, 2, 3, 5 or 8 times a power of ten, at least 100 kB/s."""
+    least = max(peak, 1e5)
+    power: float = 10.0 ** math.floor(math.log10(least))
+    return next((step * power for step in (1, 1.5, 2, 3, 4, 5, 6, 8) if step * power >= least), 10.0 * power)
+
+
+def _lane(
+    lane: Lane, grid: Sequence[float], read: Column, write: Column, y: float, axis: Axis, survivor: Survivor | None
+) -> DrawnLane:
+    top = ceiling(lane.peak)
+    writes = any(value for value in lane.write if value is not None)
+    reads = any(value for value in lane.read if value is not None)
+    return DrawnLane(
+        disk=lane.disk,
+        role=lane.role,
+        note=_note(survivor, reads, writes),
+        top=text.rate(top),
+        y=y,
+        write=_path(grid, write, y, top, axis, area=True) if writes or not reads else "",
+        read=_path(grid, read, y, top, axis, area=False) if reads else "",
+        absent=tuple(_absent(begin, end, axis) for begin, end in lane.absent),
+        flags=tuple(axis(at) for at in lane.first_io),
+        empty=all(value is None for value in (*lane.read, *lane.write)),
+    )
+
+
+def _note(survivor: Survivor | None, reads: bool, writes: bool) -> str:
+    if survivor is not None and survivor.final_ratio is not None:
+        return f"{text.ratio(survivor.final_ratio)} of baseline"
+    return "read and write" if reads and writes else "read" if reads else "write" if writes else "idle"
+
+
+def _absent(begin: float, end: float, axis: Axis) -> Span:
+    x, width = axis(begin), axis(end) - axis(begin)
+    length = text.duration(end - begin)
+    label = f"absent {length}" if width > 84 else "absent" if width > 44 else ""
+    return Span(x=x, width=round(width, 1), label=label, title=f"off the kernel's list for {length}")
+
+
+def _path(grid: Sequence[float], column: Column, y: float, top: float, axis: Axis, *, area: bool) -> str:
+    """The curve as SVG path data in tenths of a unit. An ``area`` begins and ends at the floor, so it can be filled."""
+    bottom = round((y + LANE) * 10)
+    drawn: list[str] = []
+    for run in _runs(grid, column, y, top, axis):
+        (x, first), steps = run[0], []
+        for (x0, y0), (x1, y1) in pairwise(run):
+            steps.append(f"{x1 - x0}{y1 - y0}" if y1 < y0 else f"{x1 - x0} {y1 - y0}")
+        tail = f"l{' '.join(steps)}" if steps else "h4"
+        # The last sample is no drop to zero: its edge goes beyond where the drawing is clipped.
+        edge = "h40" if run[-1][0] >= round(axis(grid[-1]) * 10) else ""
+        drawn.append(f"M{x} {bottom}V{first}{tail}{edge}V{bottom}" if area else f"M{x} {first}{tail}")
+    return "".join(drawn)
+
+
+def _runs(grid: Sequence[float], column: Column, y: float, top: float, axis: Axis) -> list[list[tuple[int, int]]]:
+    """Points of unbroken stretches; points on a straight level line between two others are left out."""
+    runs: list[list[tuple[int, int]]] = []
+    unbroken = False
+    for at, value in zip(grid, column, strict=True):
+        if value is None:
+            unbroken = False
+            continue
+        point = (round(axis(at) * 10), round((y + LANE * (1 - min(value / top, 1.0))) * 10))
+        if not unbroken:
+            runs.append([point])
+            unbroken = True
+        elif len(runs[-1]) > 1 and runs[-1][-1][1] == runs[-1][-2][1] == point[1]:
+            runs[-1][-1] = point
+        else:
+            runs[-1].append(point)
+    return runs
+
+
+def _cuts(shades: Sequence[Shade], axis: Axis, start: float) -> tuple[tuple[DrawnCut, ...], int]:
+    """The cuts with their labels, staggered so as not to run into each other, and the number of rows they take."""
+    ends = [-1.0] * LABEL_ROWS
+    drawn = []
+    for shade in shades:
+        x, right = axis(shade.begin), axis(shade.end)
+        label = f"{shade.number} {shade.point}, {shade.mechanism}{' →' if shade.open_ended else ''}"
+        row = _free_row(ends, x)
+        if row is None:
+            label, row = str(shade.number), 0
+        reach = 6.1 * len(label)
+        leftwards = x + reach > RIGHT
+        if not leftwards:
+            ends[row] = x + reach
+        drawn.append(
+            DrawnCut(
+                x=x,
+                width=round(max(right - x, 1.5), 1),
+                hatch=str(MECHANISMS.index(shade.mechanism)) if shade.mechanism in MECHANISMS else "0",
+                label=label,
+                label_x=min(right, RIGHT) if leftwards else x,
+                label_y=float(row),
+                anchor="end" if leftwards else "start",
+                title=f"cut {shade.number}: {shade.point}, {shade.mechanism}, commanded {shade.begin - start:.3f} s, "
+                + ("not restored" if shade.open_ended else f"restored {shade.end - start:.3f} s"),
+                saw_x=None if shade.saw is None else axis(shade.saw),
+            )
+        )
+    used = 1 + max((int(cut.label_y) for cut in drawn), default=-1)
+    return tuple(drawn), used
+
+
+def _free_row(ends: Sequence[float], x: float) -> int | None:
+    return next((row for row, end in enumerate(ends) if x > end + 8), None)
+
+
+def _phases(line: Timeline, axis: Axis) -> tuple[tuple[float, str], ...]:
+    placed: list[tuple[float, str]] = []
+    for at, name in line.phases:
+        x = axis(at)
+        if not placed or x >= placed[-1][0] + 6.0 * len(placed[-1][1]) + 10:
+            placed.append((x, name))
+    return tuple(placed)
+
+
+def _ticks(line: Timeline, axis: Axis) -> tuple[DrawnTick, ...]:
+    """Kernel messages, gathered where they would overlap; the most severe gives the mark its shape and its words."""
+    gathered: dict[int, list[int]] = {}
+    for index, message in enumerate(line.kernel):
+        gathered.setdefault(int(axis(message.at or line.start) // 5), []).append(index)
+    ticks = []
+    for indices in gathered.values():
+        worst = min((line.kernel[i] for i in indices), key=lambda message: message.level)
+        at = worst.at or line.start
+        more = f" (and {len(indices) - 1} more)" if len(indices) > 1 else ""
+        title = f"[{text.stamp(at)}] {text.one_line(worst.text, 140)}{more}"
+        ticks.append(DrawnTick(x=axis(at), kind=severity(worst.level), title=title))
+    return tuple(ticks)
+
+
+def severity(level: int) -> str:
+    """A syslog level in three words."""
+    return "error" if level <= 3 else "warning" if level == 4 else "message"
+
+
+def _steps(length: float) -> list[float]:
+    """Round values from 0 to ``length``, six to twelve of them."""
+    power = 10 ** math.floor(math.log10(max(length, 1e-3) / 8))
+    step = next((s * power for s in (1, 2, 5) if length / (s * power) <= 11), 10 * power)
+    return [round(index * step, 6) for index in range(int(length / step + 1e-9) + 1)]

@@ -1,0 +1,134 @@
+"""Numbers and foreign text as a reader should see them.
+
+Kernel messages, serial numbers and tracebacks come from outside: they may hold anything that fits in a string.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+from plugpull.results import CutResult
+
+NONE = "–"
+"""Shown where a value is missing."""
+
+
+def _visible() -> dict[int, int]:
+    pictures = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
+    pictures[0x7F] = 0x2421
+    # Not characters in XML, or able to reorder the text around them.
+    refused = [*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
+    reordering = [0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+    return pictures | dict.fromkeys([*refused, *reordering], 0xFFFD)
+
+
+_VISIBLE = _visible()
+
+
+def clean(text: str) -> str:
+    """``text`` with control characters made visible (U+2400 block) and what XML 1.0 cannot hold replaced by U+FFFD.
+
+    Tab and newline stay. The result can be encoded as UTF-8 and put in XML and HTML, still to be escaped there.
+    """
+    return text.translate(_VISIBLE)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """``text`` cleaned, on one line, cut to ``limit`` characters."""
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def stamp(seconds: float | None) -> str:
+    """A DUT time as the kernel log prints it, to the millisecond."""
+    return NONE if seconds is None else f"{seconds:.3f}"
+
+
+def offset(seconds: float | None) -> str:
+    """A signed distance in time, such as ``+0.071 s``."""
+    return NONE if seconds is None else f"{seconds:+.3f} s"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time: ``0.214 s``, ``12.3 s``, ``4 min 05 s``."""
+    if seconds is None:
+        return NONE
+    if seconds < 10:
+        return f"{seconds:.3f} s" if seconds < 1 else f"{seconds:.2f} s"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s"
+
+
+def error_bound(seconds: float) -> str:
+    """The bound on a mapped time: ``± 0.8 ms``."""
+    return f"± {seconds * 1000:.1f} ms" if seconds < 1 else f"± {seconds:.2f} s"
+
+
+def rate(bytes_per_second: float | None) -> str:
+    """Bytes per second in decimal units, as link and disk rates are quoted."""
+    if bytes_per_second is None:
+        return NONE
+    for unit, scale in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if bytes_per_second >= scale:
+            return f"{bytes_per_second / scale:.3g} {unit}"
+    return f"{bytes_per_second:.0f} B/s"
+
+
+def size(count: int) -> str:
+    """Bytes in binary units, as memory is quoted."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= scale:
+            return f"{count / scale:.4g} {unit}"
+    return f"{count} B"
+
+
+def ratio(value: float | None) -> str:
+    return NONE if value is None else f"{value * 100:.0f} %"
+
+
+def title_of(scenario_id: str) -> str:
+    """A pytest node id in words: ``scenarios/test_x.py::test_cable_cut[write]`` becomes ``cable cut (write)``."""
+    name, _, parameters = scenario_id.rsplit("::", 1)[-1].partition("[")
+    words = re.sub(r"^test_", "", name).replace("_", " ").strip() or scenario_id
+    return f"{words} ({parameters.rstrip(']')})" if parameters else words
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts ``disk10`` after ``disk9``."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return tuple((0, int(part), "") if part[0] in "0123456789" else (1, 0, part) for part in parts)
+
+
+def executed(cut: CutResult) -> bool:
+    """Whether a planned cut took place.
+
+    It was commanded, its read-back does not deny it, and the kernel saw it where it has victims.
+
+    Cutting the DUT itself is seen by nobody's kernel; there the switch's acknowledgement has to do.
+    """
+    if cut.commanded_at is None or cut.read_back is False:
+        return False
+    if not cut.victims or cut.point.startswith("dut."):
+        return cut.acknowledged_at is not None
+    return cut.kernel_saw_at is not None
+
+
+def cuts_executed(cuts: Iterable[CutResult]) -> str:
+    """``N of M cuts executed``."""
+    planned = list(cuts)
+    noun = "cut" if len(planned) == 1 else "cuts"
+    return f"{sum(map(executed, planned))} of {len(planned)} {noun} executed"
+
+
+def shell(argv: Iterable[str]) -> str:
+    """A command line that can be pasted into a shell."""
+    return shlex.join(argv)
+
+
+def repeat(scenario_id: str) -> str:
+    """The command that runs one scenario again."""
+    return shell(["plugpull", "run", scenario_id])
