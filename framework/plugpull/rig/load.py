@@ -30,6 +30,9 @@ def parse_rig(text: str, path: Path = Path("rig.toml")) -> Rig:
 
 
 def _rig(source: Source) -> Rig:
+    if not source.values:
+        what = "the file is empty: a rig file has at least [rig], [dut] and a [[disk]]"
+        raise RigFileErrors((Mistake(source.path, 1, 1, what),))
     rig, mistakes, wrong = _validate(source)
     mistakes = (*mistakes, *lint(draft_of(source, wrong)))
     if rig is None or mistakes:

@@ -27,7 +27,7 @@ class Mistake:
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}:{self.column}" if self.line else str(self.path)
-        hint = f"; did you mean {quote(self.hint)}?" if self.hint else ""
+        hint = f"; did you mean {quote(self.hint, len(self.hint))}?" if self.hint else ""
         return f"{place}: {self.what}{hint}"
 
 
@@ -39,9 +39,9 @@ class RigFileErrors(UsageError):
         super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
 
 
-def quote(text: str) -> str:
+def quote(text: str, longest: int = _LONGEST_QUOTE) -> str:
     """Text from a rig file in quotes, fit for one line of a terminal: control characters escaped, not endless."""
-    shown = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + "..."
+    shown = text if len(text) <= longest else text[: longest - 3] + "..."
     return '"' + "".join(char if char.isprintable() else repr(char)[1:-1] for char in shown) + '"'
 
 

@@ -99,9 +99,9 @@ def _parse_text(text: str, noun: str, form: str, suffix: str) -> int:
         kind = "a rate" if per_second else "a size"
         raise QuantityError(f'"{_short(text)}" is {kind}, but a {noun} is wanted', hint)
     exact = Decimal(number) * factor
-    if exact != exact.to_integral_value():
+    if exact != exact.to_integral_value() and not suffix:  # a size is part of a disk's identity, a rate is not
         raise QuantityError(f'the {noun} "{_short(text)}" is not a whole number of bytes')
-    return int(exact)
+    return round(exact)
 
 
 def _likely_unit(unit: str) -> str:

@@ -246,13 +246,16 @@ def _syntax_mistakes(
 ) -> Iterator[Mistake]:
     """``tomllib`` stops at its first error, but is exact about it; tree-sitter goes on and knows the later ones."""
     first, what = _tomllib_place(text, error)
-    repeats = index.repeats if what.startswith(_REPEATED) else []
+    repeated = what.startswith(_REPEATED)
+    repeats = index.repeats if repeated else []
     if root.has_error:  # a broken header makes the keys below it look like repetitions in the table above
         repeats = [repeat for repeat in repeats if repeat[1].line <= first.line]
     for key_path, place, earlier in repeats:
         name = quote(".".join(str(part) for part in key_path if isinstance(part, str)))
         yield Mistake(path, place.line, place.column, f"{name} is given twice: already at line {earlier.line}")
     if not repeats:
+        if repeated:
+            what = "this is given twice, or as a table in one place and as something else in another"
         yield Mistake(path, first.line, first.column, f"not valid TOML: {what[:1].lower()}{what[1:]}")
     reported = first.line
     for node in _error_nodes(root):

@@ -1,0 +1,430 @@
+"""Every mistake in a rig file is reported at its place, in plain words, together with all the others.
+
+In these texts the character ``^`` stands before every place where a mistake is expected; it is taken out before the
+text is read, and the places found must be exactly those.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plugpull.rig.load import RigFileErrors, parse_rig
+
+BENCH = """\
+[rig]
+name = "bench"
+[dut]
+kind = "virtual"
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 4
+mechanism = "data"
+[[switch]]
+name = "mains"
+driver = "virtual"
+ports = 4
+mechanism = "mains"
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+ports = 4
+[[hub]]
+name = "hub1"
+at = "usb.1"
+cable = "cables.4"
+[[disk]]
+name = "disk1"
+at = "usb.2"
+serial = "S1"
+size = "64 MiB"
+cable = "cables.1"
+power = "mains.1"
+[[disk]]
+name = "disk2"
+at = "hub1.1"
+serial = "S2"
+size = "64 MiB"
+cable = "cables.2"
+power = "mains.2"
+"""
+
+REAL = (
+    BENCH.replace('"virtual"\n[[switch]]', '"local"\n[[switch]]')
+    .replace('driver = "virtual"', 'driver = "ykush"')
+    .replace('model = "qemu-xhci"', 'path = "0000:00:14.0"')
+)
+
+Edits = tuple[tuple[str, str], ...]
+
+
+def edited(text: str, *edits: tuple[str, str]) -> str:
+    for old, new in edits:
+        assert old in text, f"{old!r} is not in the text"
+        text = text.replace(old, new, 1)
+    return text
+
+
+def mistakes(marked: str) -> list[str]:
+    """What is wrong with a text, after making sure that the mistakes are where the marks are."""
+    text = marked.replace("^", "")
+    expected = []
+    for number, line in enumerate(marked.split("\n"), 1):
+        pieces = line.split("^")[:-1]
+        expected += [(number, len("".join(pieces[: count + 1])) + 1) for count in range(len(pieces))]
+    with pytest.raises(RigFileErrors) as caught:
+        parse_rig(text, Path("f.toml"))
+    found = [(mistake.line, mistake.column) for mistake in caught.value.mistakes]
+    assert sorted(set(found)) == expected, str(caught.value)
+    lines = str(caught.value).split("\n")
+    assert len(lines) == len(found)
+    for line, (row, column) in zip(lines, found, strict=True):
+        assert line.startswith(f"f.toml:{row}:{column}: ")
+    return [line.split(": ", 1)[1] for line in lines]
+
+
+def test_the_benches_these_tests_spoil_are_good() -> None:
+    assert parse_rig(BENCH).rig.name == "bench"
+    assert parse_rig(REAL).dut.kind == "local"
+
+
+MECHANISMS = '"data", "vbus", "data+vbus", "mains", "logical"'
+CONTROLLERS = '"qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1"'
+PLACE = 'write the name of a hub or controller, a dot and a port number, such as "hub1.2"'
+OUTLET = 'write the name of a switch, a dot and a port, such as "cables.3"'
+DISK_KEYS = "name, at, serial, size, protocol, scratch, cable, power, self_powered, rate"
+
+ONE_TABLE: list[tuple[str, str, str]] = [
+    ('serial = "S1"', '^seriel = "S1"', 'unknown key "seriel" in [[disk]]; did you mean "serial"?'),
+    ('name = "bench"', 'name = "bench"\n^colour = 1', 'unknown key "colour" in [rig]: it can have name, description'),
+    ("ports = 4\nmech", 'ports = ^"4"\nmech', '"ports" must be a whole number, not text in quotes'),
+    ("ports = 4\nmech", "ports = ^true\nmech", '"ports" must be a whole number, not true'),
+    ("ports = 4\nmech", "ports = ^4.0\nmech", '"ports" must be a whole number, not a number with a fraction'),
+    ('serial = "S1"', "serial = ^1", '"serial" must be text in quotes, not a whole number'),
+    ('serial = "S1"', "serial = ^1999-12-31", '"serial" must be text in quotes, not a date or time'),
+    ('serial = "S1"', 'serial = ^["S1"]', '"serial" must be text in quotes, not an array'),
+    ('serial = "S1"', 'serial = ^""', '"serial" must not be empty'),
+    ('serial = "S1"', 'serial = "S1"\nscratch = ^1', '"scratch" must be true or false, not a whole number'),
+    ("ports = 4\nmech", "ports = ^65\nmech", '"ports" must be at most 64'),
+    ("ports = 4\nmech", "ports = ^0\nmech", '"ports" must be at least 1'),
+    ('"64 MiB"', '^"64M"', 'the size "64M" has the unknown unit "M"; did you mean "64 MiB"?'),
+    ('"64 MiB"', "^-5", "a size must be more than 0"),
+    ('"64 MiB"', '^"2 MiB/s"', '"2 MiB/s" is a rate, but a size is wanted; did you mean "2 MiB"?'),
+    (
+        '"64 MiB"',
+        '"64 MiB"\nrate = ^"2 mib/s"',
+        'the rate "2 mib/s" has the unknown unit "mib/s"; did you mean "2 MiB/s"?',
+    ),
+    (
+        '"64 MiB"',
+        '"64 MiB"\nprotocol = ^"usa"',
+        '"protocol" cannot be "usa": it is one of "usb-storage", "uas"; did you mean "uas"?',
+    ),
+    (
+        'kind = "virtual"',
+        'kind = ^"virtul"',
+        '"kind" cannot be "virtul": it is one of "virtual", "local", "ssh"; did you mean "virtual"?',
+    ),
+    (
+        'mechanism = "data"',
+        'mechanism = ^"date"',
+        f'"mechanism" cannot be "date": it is one of {MECHANISMS}; did you mean "data"?',
+    ),
+    ('mechanism = "data"', "mechanism = ^1", '"mechanism" must be text in quotes, not a whole number'),
+    (
+        'model = "qemu-xhci"',
+        'model = ^"xhci"',
+        f'"model" cannot be "xhci": it is one of {CONTROLLERS}; did you mean "qemu-xhci"?',
+    ),
+    ('"disk1"', '^"1st disk"', '"1st disk" is not a name: write letters, digits, "-" and "_", beginning with a letter'),
+    ('"disk1"', f'^"{"d" * 41}"', '"name" must be at most 40 characters long'),
+    (
+        '"usb.2"',
+        '^"usb"',
+        f'"usb" is not a place to plug into: {PLACE}',
+    ),
+    (
+        '"cables.1"',
+        '^"cables"',
+        f'"cables" is not a switch port: {OUTLET}',
+    ),
+    (
+        '"S1"',
+        '"S1"\n^sub.key = 1',
+        f'unknown key "sub" in [[disk]]: it can have {DISK_KEYS}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "what"), ONE_TABLE)
+def test_a_table_that_is_wrong_by_itself(old: str, new: str, what: str) -> None:
+    assert mistakes(edited(BENCH, (old, new))) == [what]
+
+
+def test_a_missing_key_is_reported_at_the_header_of_its_table() -> None:
+    text = edited(BENCH, ('[[disk]]\nname = "disk1"', '^[[disk]]\nname = "disk1"'), ('serial = "S1"\n', ""))
+    assert mistakes(text) == ['[[disk]] "disk1" has no "serial"']
+
+
+def test_missing_and_unknown_tables() -> None:
+    assert mistakes(edited(BENCH, ("[rig]", "^[rigg]"))) == ['unknown table "rigg"; did you mean "[rig]"?']
+    assert mistakes("^" + edited(BENCH, ('[rig]\nname = "bench"\n', ""))) == ["the table [rig] is missing"]
+    assert mistakes(BENCH + "^[[cat]]\n")[0].startswith('unknown table "cat": there are [rig], [dut], [[switch]],')
+
+
+def test_tables_in_the_wrong_brackets() -> None:
+    assert mistakes(edited(BENCH, ("[dut]", "^[[dut]]"))) == ['"dut" must be one table, in single brackets: [dut]']
+    text = edited(BENCH, ("[[hub]]", "^[hub]"))
+    assert mistakes(text) == ['"hub" must be tables, in double brackets: [[hub]]']
+    assert mistakes(edited(BENCH, ("[rig]", "disk = ^3\n[rig]")).partition("[[disk]]")[0])[0].startswith(
+        '"disk" must be'
+    )
+
+
+def test_columns_count_characters_and_keys_may_be_quoted() -> None:
+    text = edited(BENCH, ('serial = "S1"', '"seri\\u0061l" = "ÄÖ" # é'), ('size = "64 MiB"', '"s\\u0069ze" =  ^[ 1 ]'))
+    assert mistakes(text) == ['this is not a size: write a whole number of bytes, or text such as "64 MiB"']
+    text = 'rig = {description = "äöü", name = ^7}\n' + edited(BENCH, ('[rig]\nname = "bench"\n', ""))
+    assert mistakes(text) == ['"name" must be text in quotes, not a whole number']
+
+
+TWO_TABLES: list[tuple[str, Edits, list[str]]] = [
+    ("name twice", (('name = "disk2"', 'name = ^"hub1"'),), ['the name "hub1" is already used by [[hub]] at line 20']),
+    (
+        "name dut",
+        (('name = "disk2"', 'name = ^"dut"'),),
+        ['"dut" cannot be a name: it is the device under test itself'],
+    ),
+    ("serial twice", (('"S2"', '^"S1"'),), ['the serial number "S1" is already used by disk1 at line 26']),
+    ("odd serial", (('"S2"', '^"S\\u001b2"'),), ["a serial number has printable characters only"]),
+    ("dangling", (('"hub1.1"', '^"hub2.1"'),), ['there is no hub or controller named "hub2"; did you mean "hub1.1"?']),
+    ("dangling, no idea", (('"hub1.1"', '^"zz.1"'),), ['there is no hub or controller named "zz"']),
+    (
+        "at a disk",
+        (('"hub1.1"', '^"disk1.1"'),),
+        ['"disk1" is a disk: what is plugged in hangs at a hub or a controller'],
+    ),
+    ("port beyond", (('"hub1.1"', '^"hub1.5"'),), ['there is no port 5 at "hub1": it has ports 1 to 4']),
+    ("port 0", (('"usb.2"', '^"usb.0"'),), ['there is no port 0 at "usb": it has ports 1 to 4']),
+    (
+        "leading zero",
+        (('"usb.2"', '^"usb.02"'),),
+        ['port numbers are written without leading zeros, not as "02"; did you mean "usb.2"?'],
+    ),
+    ("port taken", (('"usb.2"', '^"usb.1"'),), ['port 1 of "usb" is already used by hub1 at line 21']),
+    ("hub at itself", (('"usb.1"', '^"hub1.2"'),), ["these hubs hang off each other in a loop: hub1 -> hub1"]),
+    ("no such switch", (('"cables.1"', '^"cable.1"'),), ['there is no switch named "cable"; did you mean "cables.1"?']),
+    ("no such outlet", (('"mains.1"', '^"mains.5"'),), ['there is no port 5 at "mains": it has ports 1 to 4']),
+    ("outlet with a word", (('"mains.1"', '^"mains.a"'),), ['the ports of "mains" are numbers, not "a"']),
+    (
+        "outlet twice",
+        (('"mains.2"', '^"mains.1"'),),
+        ['port 1 of switch "mains" is already used by the power of disk1 at line 29'],
+    ),
+    (
+        "outlet for two leads",
+        (('mechanism = "data"', 'mechanism = "vbus"'), ('"mains.1"', '^"cables.1"')),
+        ['port 1 of switch "cables" is already used by the cable of disk1 at line 28'],
+    ),
+    (
+        "cable through mains",
+        (('"cables.1"', '^"mains.3"'),),
+        ['the switch "mains" interrupts mains, which cannot cut a data cable'],
+    ),
+    (
+        "power through data",
+        (('"mains.1"', '^"cables.3"'),),
+        ['the switch "cables" interrupts data, which cannot cut a power lead'],
+    ),
+    ("odd size", (('"64 MiB"', "^1000"),), ["a disk's size is a multiple of 512 bytes, and 1000 is not"]),
+]
+
+
+@pytest.mark.parametrize(("edits", "whats"), [pytest.param(*case[1:], id=case[0]) for case in TWO_TABLES])
+def test_tables_that_do_not_go_together(edits: Edits, whats: list[str]) -> None:
+    assert mistakes(edited(BENCH, *edits)) == whats
+
+
+def test_a_power_outlet_of_the_dut_is_an_outlet_like_the_others() -> None:
+    text = edited(
+        BENCH,
+        ('kind = "virtual"', 'kind = "virtual"\npower = "mains.1"'),
+        ('power = "mains.1"\n[[d', 'power = ^"mains.1"\n[[d'),
+    )
+    assert mistakes(text) == ['port 1 of switch "mains" is already used by the power of [dut] at line 5']
+
+
+def test_a_rig_without_disks() -> None:
+    assert mistakes("^" + BENCH.partition("[[disk]]")[0]) == ["this rig has no disks: declare at least one [[disk]]"]
+
+
+def hub(name: str, at: str, more: str = "") -> str:
+    return f'[[hub]]\nname = "{name}"\nat = {at}\n{more}'
+
+
+def test_a_loop_of_hubs_is_reported_once() -> None:
+    text = BENCH + hub("a", '^"b.1"') + hub("b", '"c.1"') + hub("c", '"a.1"') + hub("tail", '"c.2"')
+    assert mistakes(text) == ["these hubs hang off each other in a loop: a -> b -> c -> a"]
+
+
+def test_hubs_in_a_row() -> None:
+    chain = "".join(hub(f"h{number}", f'"h{number - 1}.1"') for number in range(2, 6))
+    five = BENCH + hub("h1", '"usb.3"') + chain
+    assert len(parse_rig(five).hub) == 6
+    six = five + hub("h6", '^"h5.1"') + hub("h7", '"h6.1"')
+    assert mistakes(six) == [
+        "this is the 6th hub in a row (h1 -> h2 -> h3 -> h4 -> h5 -> h6): USB allows 5",
+    ]
+
+
+def test_what_a_virtual_bench_cannot_do() -> None:
+    ehci = ('model = "qemu-xhci"\nports = 4', 'model = "ich9-usb-ehci1"')
+    assert mistakes(
+        edited(BENCH, ("ports = 4\n[[hub", "ports = 4\n[[hub"), ('at = "usb.1"', 'at = "usb.1"\nports = ^9'))
+    ) == ["an emulated hub has 8 ports at most"]
+    assert mistakes(edited(BENCH, ehci, ('"usb.1"', '^"usb.1"'))) == [
+        (
+            'an emulated hub is a full-speed device, which the ich9-usb-ehci1 "usb" does not take: '
+            "plug it into an xHCI controller"
+        )
+    ]
+    assert mistakes(edited(BENCH, ('"S2"', '"S2"\nprotocol = ^"uas"'))) == [
+        (
+            'a uas disk cannot hang off the hub "hub1", because an emulated hub is full speed only: '
+            "plug it into a controller or make it usb-storage"
+        )
+    ]
+    flat = edited(
+        BENCH, ehci, ('"usb.1"', '"usb2.1"'), ("[[hub]]", '[[controller]]\nname = "usb2"\nmodel = "qemu-xhci"\n[[hub]]')
+    )
+    parse_rig(flat)
+    assert mistakes(edited(flat, ('"usb.2"', '^"usb.7"'))) == ['there is no port 7 at "usb": it has ports 1 to 6']
+    assert mistakes(edited(flat, ('ich9-usb-ehci1"', 'ich9-usb-ehci1"\nports = ^7'))) == [
+        "the emulated ich9-usb-ehci1 has 6 ports at most"
+    ]
+
+
+def test_a_uas_disk_at_a_controller_and_behind_a_real_hub_is_fine() -> None:
+    parse_rig(edited(BENCH, ('"S1"', '"S1"\nprotocol = "uas"')))
+    parse_rig(edited(REAL, ('"S2"', '"S2"\nprotocol = "uas"'), ('"usb.1"', '"usb.1"\nports = 10')))
+
+
+def test_what_a_virtual_rig_needs() -> None:
+    assert mistakes(edited(BENCH, ("[[controller]]", "^[[controller]]"), ('model = "qemu-xhci"\n', ""))) == [
+        '[[controller]] "usb" has no "model": which controller QEMU is to emulate, such as "qemu-xhci"'
+    ]
+    assert mistakes(edited(BENCH, ('driver = "virtual"', 'driver = ^"ykush"'))) == [
+        'the driver "ykush" cannot cut anything on a virtual bench: use "virtual"'
+    ]
+    assert mistakes(edited(BENCH, ('driver = "virtual"', 'driver = ^"virtaul"'))) == [
+        'there is no driver "virtaul"; did you mean "virtual"?'
+    ]
+
+
+def test_what_a_real_rig_needs() -> None:
+    assert mistakes(edited(REAL, ("[[controller]]", "^[[controller]]"), ('path = "0000:00:14.0"\n', ""))) == [
+        '[[controller]] "usb" has no "path": its PCI address, such as "0000:00:14.0"'
+    ]
+    assert mistakes(edited(REAL, ('driver = "ykush"', 'driver = ^"virtual"'))) == [
+        'the driver "virtual" only works when the DUT is virtual, and this one is local'
+    ]
+    assert mistakes(REAL + '^[[defect]]\nkind = "kernel-panic"\n') == [
+        "only a virtual bench can have defects on purpose, and this DUT is local"
+    ]
+
+
+def test_defects() -> None:
+    parse_rig(BENCH + '[[defect]]\nkind = "slows"\ndisk = "disk1"\n[[defect]]\nkind = "kernel-panic"\n')
+    assert mistakes(BENCH + '[[defect]]\nkind = "slows"\ndisk = ^"disk3"\n') == [
+        'there is no disk named "disk3"; did you mean "disk2"?'
+    ]
+    for kind in ("slows", "stalls", "bit-flip", "never-returns", "serial-changes"):
+        assert mistakes(BENCH + f'^[[defect]]\nkind = "{kind}"\n') == [
+            f'the defect "{kind}" needs a "disk" that has it'
+        ]
+    assert mistakes(BENCH + '[[defect]]\nkind = "kernel-panic"\nfactor = ^nan\n')
+
+
+def test_mistakes_of_all_sorts_are_reported_at_once() -> None:
+    text = edited(
+        BENCH,
+        ('kind = "virtual"', "kind = ^1"),
+        ('"usb.1"', '^"usb.9"'),
+        ('[[disk]]\nname = "disk1"', '^[[disk]]\nname = "disk1"'),
+        ('serial = "S1"\n', ""),
+        ('"64 MiB"', '^"64"'),
+        ('"cables.1"', '^"cables.7"'),
+        ('"hub1.1"', '^"usb.2"'),
+        ('"cables.2"', '^"cables.4"'),
+    )
+    assert [what.split(" ")[0] for what in mistakes(text)] == [
+        '"kind"', "there", "[[disk]]", "the", "there", "port", "port"
+    ]  # fmt: skip
+
+
+def test_a_broken_table_is_not_blamed_on_those_that_refer_to_it() -> None:
+    assert len(mistakes(edited(BENCH, ('name = "hub1"', "name = ^1")))) == 1
+    assert len(mistakes(edited(BENCH, ('name = "hub1"\n', ""), ("[[hub]]", "^[[hub]]")))) == 1
+    assert len(mistakes(edited(BENCH, ("ports = 4\nmech", 'ports = ^"4"\nmech')))) == 1
+    assert (
+        len(
+            mistakes(
+                edited(BENCH, ("[[switch]]", "^[switch]")).replace(
+                    '[[switch]]\nname = "mains"\ndriver = "virtual"\nports = 4\nmechanism = "mains"\n', ""
+                )
+            )
+        )
+        == 1
+    )
+
+
+JARGON = ("input should", "pydantic", "dictionary", "tuple", "valid string", "instance of", "permitted", "nonetype")
+ODD_VALUES = ("1", "1.5", "nan", "true", '"x"', "[]", "[1]", "{}", "{a = 1}", "1999-12-31", "12:00:00", "[[{}]]")
+
+
+@pytest.mark.parametrize(
+    "old", ['"virtual"', '"cables"', "4", '"data"', '"usb.2"', '"S1"', '"64 MiB"', '"cables.1"', '"qemu-xhci"']
+)
+def test_nothing_speaks_of_python(old: str) -> None:
+    for new in ODD_VALUES:
+        said = what_is_said(edited(BENCH, (f"= {old}", f"= {new}"))).lower()
+        assert not [word for word in JARGON if word in said], said
+
+
+def what_is_said(text: str) -> str:
+    try:
+        parse_rig(text)
+    except RigFileErrors as error:
+        return str(error)
+    return ""
+
+
+# --- text that is not TOML ---------------------------------------------------------------------------------
+
+
+def test_all_syntax_errors_are_reported() -> None:
+    text = '[rig]\nname = ^\n[dut]\nkind = ^= "virtual"\ncpus = 2\n^[[disk\nname = "d"\n'
+    assert [what.split(":")[0] for what in mistakes(text)] == ["not valid TOML"] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('[rig]\nname = "x"\n^name = "y"\n', '"rig.name" is given twice: already at line 2'),
+        ('[rig]\nname = "x"\n^[rig]\n', '"rig" is given twice: already at line 1'),
+        ('[[disk]]\nname = "x"\n[[disk]]\nname = "x"\n^name = "y"\n', '"disk.name" is given twice: already at line 4'),
+        ('[rig]\nname = "x^\n', "not valid TOML: illegal character '\\n'"),
+        ("a = [1,\n^", "not valid TOML: invalid value"),
+        (
+            "a = 1\n[b]\n[[b^]]\n",
+            "not valid TOML: this is given twice, or as a table in one place and as something else in another",
+        ),
+        ('[rig]\nname = "ä" ^; x', "not valid TOML: expected newline or end of document after a statement"),
+        ("a = " + "1" * 2 + "\nb =   ^" + "9" * 5000, "this number has too many digits"),
+        ("^a = " + "[" * 3000, "arrays or tables are nested too deeply in this file"),
+    ],
+)
+def test_text_that_is_not_toml(text: str, what: str) -> None:
+    assert mistakes(text) == [what]
