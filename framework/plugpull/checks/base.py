@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -17,7 +18,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """What a check made of a history.
 
     ``findings`` accuse the DUT, an enclosure or a disk. ``unknowns`` say, a sentence each, which evidence was missing;
-    one is enough to keep the check from passing. ``worst`` is the worst case seen, for the table of the report.
+    one is enough to keep the check from passing. ``worst`` is the worst case seen, for the table of the report; what
+    stands in brackets is left out of the scenario's sentence.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -33,3 +35,55 @@ class Check(msgspec.Struct, frozen=True, tag_field="check", tag=lambda name: nam
 
     def judge(self, story: Story) -> Judgement:
         raise NotImplementedError
+
+
+class Named(Protocol):
+    """Anything with a name, such as a disk of a rig."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Disks = str | Named | Iterable[str | Named]
+"""How scenarios say which disks: a name, something with a name, or several of these."""
+
+
+def disk_names(disks: Disks) -> tuple[str, ...]:
+    """The names, in the order given. Raises ``TypeError`` for what is neither a name nor has one."""
+    if isinstance(disks, str):
+        return (disks,)
+    name = getattr(disks, "name", None)
+    if isinstance(name, str):
+        return (name,)
+    if isinstance(disks, Iterable):
+        return tuple(name for disk in disks for name in disk_names(disk))
+    raise TypeError(f"expected a disk, its name, or several of them, not {disks!r}")
+
+
+def check_name(check: Check | type[Check]) -> str:
+    """The name a scenario calls the check by, such as ``kept_pace``."""
+    return str(check.__struct_config__.tag)
+
+
+def encode_check(check: Check) -> dict[str, Any]:
+    """The check as data, for ``Judged``."""
+    data: dict[str, Any] = msgspec.to_builtins(check)
+    return data
+
+
+def decode_check(data: dict[str, Any]) -> Check:
+    """The check from ``Judged``. Knows every check whose module was imported, those of a test suite too.
+
+    Raises ``ValueError`` when there is no such check, ``msgspec.ValidationError`` when its parameters do not fit.
+    """
+    name = data.get("check")
+    for kind in _kinds(Check):
+        if check_name(kind) == name:
+            return msgspec.convert(data, kind)
+    raise ValueError(f"there is no check {name!r} in this version")
+
+
+def _kinds(kind: type[Check]) -> Iterator[type[Check]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _kinds(child)

@@ -64,7 +64,9 @@ class ScenarioEnded(Event, frozen=True, kw_only=True, tag="scenario.end"):
 
 
 class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):
-    """The scenario itself stopped with an exception. ``fault`` is ``rig``, ``framework``, ``assertion`` or ``interrupt``."""
+    """The scenario itself stopped with an exception.
+
+    ``fault`` is ``rig``, ``framework``, ``assertion`` or ``interrupt``."""
 
     fault: str
     summary: str
@@ -88,7 +90,9 @@ class Note(Event, frozen=True, kw_only=True, tag="note"):
 
 
 class Phase(Event, frozen=True, kw_only=True, tag="phase"):
-    """What the scenario does from here on: ``plug``, ``load``, ``settle``, ``armed``, ``hold``, ``return``, ``verify``."""
+    """What the scenario does from here on.
+
+    ``plug``, ``load``, ``settle``, ``armed``, ``hold``, ``return`` or ``verify``."""
 
     name: str
     text: str = ""
@@ -116,7 +120,9 @@ class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
 
 
 class ClockMapped(Event, frozen=True, kw_only=True, tag="clock"):
-    """One exchange with the agent: controller time ``controller`` was DUT time ``at``, give or take ``error`` seconds."""
+    """One exchange with the agent.
+
+    Controller time ``controller`` was DUT time ``at``, give or take ``error`` seconds."""
 
     controller: float
     error: float
@@ -270,12 +276,15 @@ class LoadSettled(Event, frozen=True, kw_only=True, tag="load.settled"):
 
 
 class LoadEnded(Event, frozen=True, kw_only=True, tag="load.end"):
-    """fio ended. ``asked`` says whether we told it to. ``errno`` is the first I/O error it met (0: none).
-    ``stuck`` means that it could not be ended: its process was still there at the deadline."""
+    """fio ended. ``asked`` says whether we told it to, ``asked_at`` when (DUT seconds; ``None``: not recorded).
+
+    ``errno`` is the first I/O error it met (0: none). ``stuck`` means that it could not be ended: its process was
+    still there at the deadline."""
 
     disk: str
     job: str
     asked: bool
+    asked_at: float | None = None
     exit_status: int | None = None
     errno: int = 0
     message: str = ""
@@ -298,7 +307,9 @@ class Verified(Event, frozen=True, kw_only=True, tag="verify"):
 
 
 class ProcessStuck(Event, frozen=True, kw_only=True, tag="process.stuck"):
-    """A process of ours could not be ended. ``state`` is the letter of ``/proc/PID/stat``; ``stack`` its kernel stack."""
+    """A process of ours could not be ended.
+
+    ``state`` is the letter of ``/proc/PID/stat``; ``stack`` its kernel stack."""
 
     pid: int
     command: str

@@ -1,0 +1,44 @@
+"""Pure judgements of a history, one subject a file. Scenarios import the helpers from here."""
+
+from plugpull.checks.base import Check, Judgement, check_name, decode_check, encode_check
+from plugpull.checks.data_intact import DataIntact, data_intact
+from plugpull.checks.discovered import Discovered, discovered
+from plugpull.checks.ended_with_error import EndedWithError, ended_with_error
+from plugpull.checks.kernel_clean import KernelClean, kernel_clean
+from plugpull.checks.no_errors import NoErrors, no_errors
+from plugpull.checks.nothing_stuck import NothingStuck, nothing_stuck
+from plugpull.checks.pace import KeptPace, kept_pace
+from plugpull.checks.ready_under_load import ReadyUnderLoad, ready_under_load
+from plugpull.checks.removed import Removed, removed
+from plugpull.checks.returned import Returned, returned
+from plugpull.checks.unmountable import Unmountable, unmountable
+
+__all__ = [
+    "Check",
+    "DataIntact",
+    "Discovered",
+    "EndedWithError",
+    "Judgement",
+    "KeptPace",
+    "KernelClean",
+    "NoErrors",
+    "NothingStuck",
+    "ReadyUnderLoad",
+    "Removed",
+    "Returned",
+    "Unmountable",
+    "check_name",
+    "data_intact",
+    "decode_check",
+    "discovered",
+    "encode_check",
+    "ended_with_error",
+    "kept_pace",
+    "kernel_clean",
+    "no_errors",
+    "nothing_stuck",
+    "ready_under_load",
+    "removed",
+    "returned",
+    "unmountable",
+]

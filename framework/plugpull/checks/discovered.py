@@ -1,0 +1,128 @@
+"""Was every declared disk found, at its place, and how soon?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.evidence import limit, seconds
+from plugpull.errors import Finding
+from plugpull.history.events import DiskAttached, DutReady, Phase
+from plugpull.history.reader import Story
+
+
+class Discovered(Check, frozen=True, tag="discovered"):
+    """Each of ``disks`` is announced at most ``within`` seconds after it was plugged, at the place the rig file gives.
+
+    The time runs from the last phase ``plug`` before, or else from when the DUT was ready. The place is compared as the
+    chain of USB ports, and for a controller with a declared PCI address by that too; disks of one controller must show
+    one PCI address.
+    """
+
+    disks: tuple[str, ...]
+    within: float = 15.0
+
+    def judge(self, story: Story) -> Judgement:
+        findings: list[Finding] = []
+        unknowns: list[str] = []
+        ready: dict[str, float] = {}
+        for disk in self.disks:
+            attachments = story.attachments(disk)
+            if not attachments:
+                self._missing(story, disk, findings, unknowns)
+                continue
+            found = attachments[0]
+            took = _took(story, found)
+            ready[disk] = took
+            if took > self.within:
+                what = f"{disk} was found only after {seconds(took)} {limit(self.within)}"
+                findings.append(self._finding(disk, what, found.at))
+            self._place(story, found, findings, unknowns)
+        unknowns += [] if self.disks else ["discovered was asked about no disk"]
+        slowest = max(ready, key=lambda disk: ready[disk], default="")
+        each = ", ".join(f"{disk} {seconds(took)}" for disk, took in ready.items())
+        found_all = f"{len(ready)} disk{'s' * (len(ready) != 1)} found, the last after"
+        worst = f"{found_all} {seconds(ready[slowest])} ({each})" if ready else ""
+        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+
+    def _missing(self, story: Story, disk: str, findings: list[Finding], unknowns: list[str]) -> None:
+        begin = _plugged_at(story, None)
+        if begin is None or not story.covers(begin, begin + self.within):
+            why = "when it was plugged" if begin is None else story.why_not_covered(begin, begin + self.within)
+            unknowns.append(f"{disk} was not found, but the evidence is not whole: {why}")
+            return
+        seen = tuple(f"{one.kname}: serial {one.serial} at {one.place}" for one in story.all_attachments)
+        what = f"{disk} was not found {limit(self.within)}"
+        findings.append(Finding(check="discovered", subject=disk, summary=what, at=begin + self.within, evidence=seen))
+
+    def _place(self, story: Story, found: DiskAttached, findings: list[Finding], unknowns: list[str]) -> None:
+        wanted = declared_place(story.rig, found.disk)
+        if wanted is None or not found.place:
+            unknowns.append(f"the place of {found.disk} cannot be compared: the rig file or the DUT does not tell it")
+            return
+        controller, chain = wanted
+        address, got = _parse_place(found.place)
+        expected = _controller_address(story, controller)
+        if got != chain:
+            what = f"{found.disk} was found at ports {got or '(none)'} instead of {chain}"
+            findings.append(self._finding(found.disk, what, found.at))
+        elif expected and address != expected:
+            what = f"{found.disk} was found on controller {address} instead of {expected} ({controller})"
+            findings.append(self._finding(found.disk, what, found.at))
+
+    def _finding(self, disk: str, summary: str, at: float | None) -> Finding:
+        return Finding(check="discovered", subject=disk, summary=summary, at=at)
+
+
+def discovered(disks: Disks, within: float = 15.0) -> Discovered:
+    """Each of ``disks`` must be found at its declared place ``within`` seconds."""
+    return Discovered(disk_names(disks), within)
+
+
+def declared_place(rig: dict[str, Any], disk: str) -> tuple[str, str] | None:
+    """The controller and the chain of ports, such as ("usb0", "1.2"), that the rig file gives ``disk``."""
+    hubs = {hub.get("name"): hub.get("at") for hub in rig.get("hub", ())}
+    at = next((one.get("at") for one in rig.get("disk", ()) if one.get("name") == disk), None)
+    ports: list[str] = []
+    while isinstance(at, str) and len(ports) <= len(hubs):
+        parent, _, port = at.rpartition(".")
+        ports.insert(0, port)
+        if parent not in hubs:
+            return parent, ".".join(ports)
+        at = hubs[parent]
+    return None
+
+
+def _parse_place(place: str) -> tuple[str, str]:
+    """("0000:00:05.0", "1.2") from "0000:00:05.0/1.2:0"."""
+    address, _, ports = place.rpartition("/")
+    return address, ports.partition(":")[0]
+
+
+def _controller_address(story: Story, controller: str) -> str:
+    """The declared PCI address; without one, where the first of this controller's disks was found."""
+    for one in story.rig.get("controller", ()):
+        if one.get("name") == controller and one.get("path"):
+            return str(one["path"])
+    for found in story.all_attachments:
+        wanted = declared_place(story.rig, found.disk)
+        if wanted is not None and wanted[0] == controller and found.place:
+            return _parse_place(found.place)[0]
+    return ""
+
+
+def _plugged_at(story: Story, before: float | None) -> float | None:
+    phases = [event.at for event in story.of(Phase) if event.name == "plug" and event.at is not None]
+    plugs = [at for at in phases if before is None or at <= before]
+    if plugs:
+        return plugs[-1]
+    ready = [event.at for event in story.of(DutReady) if event.at is not None]
+    return ready[0] if ready else story.begun.at
+
+
+def _took(story: Story, found: DiskAttached) -> float:
+    """Seconds until it was found; 0 if it was there already."""
+    if found.at is None or found in story.before:
+        return 0.0
+    begin = _plugged_at(story, found.at)
+    return 0.0 if begin is None else max(0.0, found.at - begin)

@@ -1,0 +1,66 @@
+"""Were the users of a disk that was cut told so, and could they end?"""
+
+from __future__ import annotations
+
+from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
+from plugpull.errors import Finding
+from plugpull.history.cuts import Cut
+from plugpull.history.reader import Story
+
+
+class EndedWithError(Check, frozen=True, tag="ended_with_error"):
+    """The load on each of ``disks`` ended by itself, with an I/O error, ``within`` seconds of its first cut."""
+
+    disks: tuple[str, ...]
+    within: float = 30.0
+
+    def judge(self, story: Story) -> Judgement:
+        findings: list[Finding] = []
+        unknowns: list[str] = []
+        took: list[float] = []
+        for disk in self.disks:
+            cuts = cuts_of(story, disk)
+            verdict = self._one(story, cuts[0], disk) if cuts else f"{disk} was never cut"
+            if isinstance(verdict, Finding):
+                findings.append(verdict)
+            elif isinstance(verdict, str):
+                unknowns.append(verdict)
+            else:
+                took.append(verdict)
+        worst = f"its load ended with an error after {seconds(max(took))} {limit(self.within)}" if took else ""
+        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+
+    def _one(self, story: Story, cut: Cut, disk: str) -> Finding | str | float:
+        """The seconds it took, or what is wrong, or what is missing."""
+        begin = cut.off.commanded_at
+        doubt = not_executed(cut)
+        if doubt or begin is None:
+            return doubt
+        load = story.load_at(disk, begin - cut.error) or story.load_at(disk, begin)
+        if load is None:
+            return f"{disk} had no load when {cut.armed.point} was cut"
+        ended = story.load_end(load)
+        if cut.times(disk).removed_at is None:
+            return f"{disk} was never seen gone, so its load need not have ended"
+        if ended is None or ended.at is None:
+            return f"how the load on {disk} ended was not recorded"
+        if ended.stuck:
+            return self._finding(disk, f"the load on {disk} could not be ended", ended.at)
+        failed = ended.errno or (not ended.asked and ended.exit_status)
+        if not failed:
+            how = "went on until it was told to stop" if ended.asked else "ended without an error"
+            return self._finding(disk, f"the load on {disk} {how} though the disk was gone", ended.at)
+        took = ended.at - begin
+        if took > self.within + cut.error:
+            what = f"the load on {disk} ended with an error only after {seconds(took)} {limit(self.within)}"
+            return self._finding(disk, what, ended.at)
+        return max(0.0, took)
+
+    def _finding(self, disk: str, summary: str, at: float | None) -> Finding:
+        return Finding(check="ended_with_error", subject=disk, summary=summary, at=at)
+
+
+def ended_with_error(disks: Disks, within: float = 30.0) -> EndedWithError:
+    """The load on each of ``disks`` must end by itself, with an I/O error, ``within`` seconds of the cut."""
+    return EndedWithError(disk_names(disks), within)

@@ -1,0 +1,240 @@
+"""Putting a cut together from the events that tell of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plugpull.history.events import CutArmed, DiskAttached, Edge, Event, Healed, KernelMessage, Uevent
+from plugpull.results import CutResult, DiskTimes
+
+if TYPE_CHECKING:
+    from plugpull.history.story import Story
+
+_DISCONNECT = re.compile(r"usb (\d+-[\d.]+): USB disconnect")
+
+STILL_BUSY = 1.0
+"""Seconds before the cut within which a byte must have moved for the disk to count as busy when it was cut."""
+
+
+@dataclass(frozen=True)
+class Switching:
+    """All ports of a cut point switched once, ``off`` or ``on``. Times are those of the slowest port, DUT seconds.
+
+    ``read_back`` is ``None`` when the switch was never asked, as with boards that cannot tell.
+    """
+
+    state: str
+    commanded: bool = False
+    commanded_at: float | None = None
+    acknowledged_at: float | None = None
+    read_back: bool | None = None
+    ports: tuple[str, ...] = ()
+    error: float = 0.0
+
+    @property
+    def doubt(self) -> str:
+        """Why this switching cannot be trusted, as a clause; empty when the switch acknowledged and confirmed it."""
+        where = f"the switch {', '.join(self.ports)}"
+        if not self.commanded:
+            return f"it was never switched {self.state}"
+        if self.commanded_at is None:
+            return f"{where} was told {self.state} at an unknown time"
+        if self.acknowledged_at is None:
+            return f"{where} did not acknowledge {self.state}"
+        if self.read_back is False:
+            return f"{where} was told {self.state} but read back otherwise"
+        return ""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One cut. ``until`` is when the next cut of one of its victims began (infinity if there was none)."""
+
+    armed: CutArmed
+    off: Switching
+    on: Switching
+    until: float
+    kernel_saw_at: float | None
+    disks: tuple[DiskTimes, ...]
+
+    @property
+    def executed(self) -> bool:
+        return not self.off.doubt
+
+    @property
+    def error(self) -> float:
+        """Bound on the error of the controller's times, seconds."""
+        return max(self.off.error, self.on.error)
+
+    @property
+    def restored_at(self) -> float | None:
+        """When the switch was told on again, if it acknowledged that."""
+        return self.on.commanded_at if self.on.acknowledged_at is not None else None
+
+    def times(self, disk: str) -> DiskTimes:
+        return next((times for times in self.disks if times.disk == disk), DiskTimes(disk=disk))
+
+    @property
+    def result(self) -> CutResult:
+        returns = [times.returned_at for times in self.disks]
+        returned = [at for at in returns if at is not None]
+        last_bytes = [times.last_io_at for times in self.disks if times.last_io_at is not None]
+        return CutResult(
+            point=self.armed.point,
+            mechanism=self.armed.mechanism,
+            trigger=self.armed.trigger,
+            victims=self.armed.victims,
+            permanent=self.armed.permanent,
+            commanded_at=self.off.commanded_at,
+            acknowledged_at=self.off.acknowledged_at,
+            read_back=self.off.read_back,
+            kernel_saw_at=self.kernel_saw_at,
+            last_byte_at=max(last_bytes, default=None),
+            restored_at=self.restored_at,
+            returned_at=max(returned) if returned and len(returned) == len(returns) else None,
+            error=self.error,
+            disks=self.disks,
+        )
+
+
+def assemble_cuts(story: Story) -> tuple[Cut, ...]:
+    """Every armed cut of ``story``, in the order they were armed."""
+    armed = story.of(CutArmed)
+    switchings = {
+        cut.cut: (_switching(story.of(Edge), cut.cut, "off"), _switching(story.of(Edge), cut.cut, "on"))
+        for cut in armed
+    }
+    cuts = []
+    for cut in armed:
+        off, on = switchings[cut.cut]
+        until = float("inf")
+        for other in armed:
+            begin = switchings[other.cut][0].commanded_at
+            later = begin is not None and off.commanded_at is not None and begin > off.commanded_at
+            if later and begin is not None and set(cut.victims) & set(other.victims):
+                until = min(until, begin)
+        cuts.append(_cut(story, cut, off, on, until))
+    return tuple(cuts)
+
+
+def same_identity(one: DiskAttached, two: DiskAttached) -> bool:
+    return (one.serial, one.size) == (two.serial, two.size)
+
+
+def before_healing(story: Story) -> tuple[Event, ...]:
+    """The events up to the restoring of power on the way out: what comes back after that does not count for a cut."""
+    for position, event in enumerate(story.events):
+        if isinstance(event, Healed) and event.ports:
+            return story.events[:position]
+    return story.events
+
+
+def _switching(edges: Iterable[Edge], cut: int, state: str) -> Switching:
+    own = [edge for edge in edges if edge.cut == cut and edge.state == state]
+    if not own:
+        return Switching(state)
+    ports = tuple(dict.fromkeys(f"{edge.switch} port {edge.port}" for edge in own))
+    commanded: dict[str, float | None] = {}
+    acknowledged: dict[str, float | None] = {}
+    confirmed: dict[str, bool] = {}
+    for edge in own:
+        port = f"{edge.switch} port {edge.port}"
+        if edge.phase == "commanded":
+            commanded.setdefault(port, edge.at)
+        elif edge.phase == "acknowledged":
+            acknowledged[port] = edge.at
+        elif edge.phase == "read-back":
+            confirmed[port] = edge.agrees  # the last answer counts: a board may need a moment
+    began = [at for at in commanded.values() if at is not None]
+    answered = [at for at in acknowledged.values() if at is not None]
+    return Switching(
+        state,
+        commanded=bool(commanded),
+        commanded_at=min(began, default=None),
+        acknowledged_at=max(answered) if len(answered) == len(ports) else None,
+        read_back=all(confirmed.get(port, True) for port in ports) if confirmed else None,
+        ports=ports,
+        error=max(edge.error for edge in own),
+    )
+
+
+def _cut(story: Story, armed: CutArmed, off: Switching, on: Switching, until: float) -> Cut:
+    if off.commanded_at is None:
+        disks = tuple(DiskTimes(disk=disk) for disk in armed.victims)
+        return Cut(armed, off, on, until, None, disks)
+    begin = off.commanded_at - off.error
+    disks = tuple(_disk_times(story, disk, off.commanded_at, begin, on, until) for disk in armed.victims)
+    return Cut(armed, off, on, until, _kernel_saw_at(story, armed, off.commanded_at, begin, until), disks)
+
+
+def _kernel_saw_at(story: Story, armed: CutArmed, commanded_at: float, begin: float, until: float) -> float | None:
+    paths = [story.attachment_at(disk, commanded_at) for disk in armed.victims]
+    sysfs = "/".join(attachment.sysfs for attachment in paths if attachment is not None)
+    signs: list[float] = []
+    for event in story.events:
+        if event.at is None or not begin <= event.at < until:
+            continue
+        if isinstance(event, Uevent) and event.action == "remove" and set(event.disks) & set(armed.victims):
+            signs.append(event.at)
+        elif isinstance(event, KernelMessage):
+            # A hub's own disconnect is one too: the hub is part of its disks' paths.
+            gone = _DISCONNECT.search(event.text)
+            if gone and (not sysfs or gone.group(1) in sysfs.split("/")):
+                signs.append(event.at)
+    return min(signs, default=None)
+
+
+def _disk_times(story: Story, disk: str, commanded_at: float, begin: float, on: Switching, until: float) -> DiskTimes:
+    # The uevent can carry an earlier stamp than the command, within the error of the clocks' mapping.
+    cut_off = story.attachment_at(disk, begin) or story.attachment_at(disk, commanded_at)
+    if cut_off is None:
+        return DiskTimes(disk=disk)
+    removed_at = story.detached_at(cut_off)
+    if removed_at is not None and removed_at >= until:
+        removed_at = None
+    last_io_at = _last_io_at(story, cut_off, begin - STILL_BUSY, until)
+    if removed_at is None:
+        return DiskTimes(disk=disk, last_io_at=last_io_at)
+    earliest = removed_at if on.commanded_at is None else max(removed_at, on.commanded_at - on.error)
+    back = next(
+        (
+            event
+            for event in before_healing(story)
+            if isinstance(event, DiskAttached)
+            and event.disk == disk
+            and event.at is not None
+            and earliest <= event.at < until
+            and same_identity(event, cut_off)
+        ),
+        None,
+    )
+    return DiskTimes(
+        disk=disk,
+        last_io_at=last_io_at,
+        removed_at=removed_at,
+        returned_at=back.at if back else None,
+        first_io_at=_first_io_at(story, back) if back else None,
+    )
+
+
+def _last_io_at(story: Story, attachment: DiskAttached, begin: float, until: float) -> float | None:
+    last, bytes_before = None, None
+    for reading in story.readings(attachment.disk):
+        if (reading.kname, reading.diskseq) != (attachment.kname, attachment.diskseq) or reading.at >= until:
+            continue
+        moved = reading.read + reading.written
+        if bytes_before is not None and moved > bytes_before and reading.at >= begin:
+            last = reading.at
+        bytes_before = moved
+    return last
+
+
+def _first_io_at(story: Story, attachment: DiskAttached) -> float | None:
+    for reading in story.readings(attachment.disk):
+        same = (reading.kname, reading.diskseq) == (attachment.kname, attachment.diskseq)
+        if same and reading.at >= (attachment.at or 0.0) and reading.read + reading.written > 0:
+            return reading.at
+    return None

@@ -1,0 +1,274 @@
+"""One scenario's events, and the questions checks ask of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+from plugpull.history.cuts import Cut, assemble_cuts
+from plugpull.history.events import (
+    AgentLost,
+    ClockMapped,
+    DiskAttached,
+    DiskDetached,
+    DutDied,
+    DutReady,
+    Event,
+    KernelMessage,
+    LoadBegun,
+    LoadEnded,
+    Sampled,
+    ScenarioBegun,
+    ScenarioEnded,
+    Uevent,
+)
+from plugpull.results import CutResult
+
+E = TypeVar("E", bound=Event)
+
+NOT_THE_AGENT = frozenset({"console", "serial", "netconsole"})
+"""``KernelMessage.source`` of lines that reached the controller without the agent."""
+
+
+class Reading(NamedTuple):
+    """One attachment's counters at ``at`` seconds: bytes since it was attached."""
+
+    at: float
+    kname: str
+    diskseq: int
+    read: int
+    written: int
+
+
+class Rate(NamedTuple):
+    """Mean rates, bytes per second, over the ``seconds`` that end at ``at``."""
+
+    at: float
+    seconds: float
+    read_bps: float
+    write_bps: float
+
+
+class Silence(NamedTuple):
+    """DUT time in which the agent was not heard; ``end`` is ``None`` if it never came back."""
+
+    begin: float
+    end: float | None
+
+
+def comes_from_agent(event: Event) -> bool:
+    """Whether this event proves that the agent was heard at its time."""
+    if isinstance(event, KernelMessage):
+        return event.source not in NOT_THE_AGENT
+    return isinstance(event, Sampled | Uevent | DiskAttached | DiskDetached | DutReady | ClockMapped)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happened in one scenario, in the order it was recorded.
+
+    ``before`` holds the events of earlier scenarios that still hold when this one begins on the same running DUT
+    (disks attached, the DUT ready); ``rig`` the rig file as data; ``lost_lines`` counts lines that could not be read.
+    """
+
+    begun: ScenarioBegun
+    events: tuple[Event, ...]
+    before: tuple[Event, ...] = ()
+    rig: dict[str, Any] = field(default_factory=dict)
+    lost_lines: int = 0
+
+    @property
+    def id(self) -> str:
+        return self.begun.id
+
+    @property
+    def ended(self) -> ScenarioEnded | None:
+        ends = self.of(ScenarioEnded)
+        return ends[-1] if ends else None
+
+    @cached_property
+    def _by_type(self) -> dict[type[Event], tuple[Event, ...]]:
+        sorted_out: defaultdict[type[Event], list[Event]] = defaultdict(list)
+        for event in self.events:
+            sorted_out[type(event)].append(event)
+        return {kind: tuple(events) for kind, events in sorted_out.items()}
+
+    def of(self, kind: type[E]) -> tuple[E, ...]:
+        """The events of one kind, in the order they were recorded."""
+        return self._by_type.get(kind, ())  # type: ignore[return-value]
+
+    # --- disks ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def all_attachments(self) -> tuple[DiskAttached, ...]:
+        earlier = tuple(event for event in self.before if isinstance(event, DiskAttached))
+        return earlier + self.of(DiskAttached)
+
+    def attachments(self, disk: str) -> tuple[DiskAttached, ...]:
+        """Each time ``disk`` was announced, oldest first, beginning with the one that held when the scenario began."""
+        return tuple(event for event in self.all_attachments if event.disk == disk)
+
+    def detached_at(self, attachment: DiskAttached) -> float | None:
+        """When the kernel took this very attachment off its list."""
+        begin = _time(attachment)
+        for event in self.of(DiskDetached):
+            same = (event.kname, event.diskseq) == (attachment.kname, attachment.diskseq)
+            if same and event.at is not None and event.at >= begin:
+                return event.at
+        return None
+
+    def attachment_at(self, disk: str, at: float) -> DiskAttached | None:
+        """The attachment of ``disk`` that was on the kernel's list at ``at``."""
+        for attachment in reversed(self.attachments(disk)):
+            gone = self.detached_at(attachment)
+            if _time(attachment) <= at and (gone is None or gone > at):
+                return attachment
+        return None
+
+    def disk_at(self, kname: str, at: float) -> str | None:
+        """The rig's disk that the kernel called ``kname`` at ``at``; "" if it was none of the rig's."""
+        for attachment in reversed(self.all_attachments):
+            if attachment.kname == kname and _time(attachment) <= at:
+                gone = self.detached_at(attachment)
+                return attachment.disk if gone is None or gone > at else None
+        return None
+
+    # --- loads ---------------------------------------------------------------------------------------------
+
+    def load_at(self, disk: str, at: float) -> LoadBegun | None:
+        """The load that was running on ``disk`` at ``at``."""
+        for load in reversed(self.of(LoadBegun)):
+            if load.disk == disk and load.at is not None and load.at <= at:
+                end = self.load_end(load)
+                return load if end is None or end.at is None or end.at >= at else None
+        return None
+
+    def load_end(self, load: LoadBegun) -> LoadEnded | None:
+        position = self.events.index(load)
+        for event in self.events[position:]:
+            if isinstance(event, LoadEnded) and (event.disk, event.job) == (load.disk, load.job):
+                return event
+        return None
+
+    # --- samples -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def sample_times(self) -> tuple[float, ...]:
+        return tuple(sample.at for sample in self.of(Sampled) if sample.at is not None)
+
+    @cached_property
+    def _readings(self) -> dict[str, tuple[Reading, ...]]:
+        known: defaultdict[tuple[str, int], list[DiskAttached]] = defaultdict(list)
+        for attachment in self.all_attachments:
+            known[attachment.kname, attachment.diskseq].append(attachment)
+        found: defaultdict[str, list[Reading]] = defaultdict(list)
+        for sample in self.of(Sampled):
+            if sample.at is None:
+                continue
+            for kname, (diskseq, read, written, *_) in sample.disks.items():
+                owner = _owner(known.get((kname, diskseq), ()), sample.at)
+                if owner:
+                    found[owner].append(Reading(sample.at, kname, diskseq, read, written))
+        return {disk: tuple(sorted(readings)) for disk, readings in found.items()}
+
+    def readings(self, disk: str) -> tuple[Reading, ...]:
+        """The sampler's counters of ``disk``, over all its attachments, in order of time."""
+        return self._readings.get(disk, ())
+
+    def rates(self, disk: str) -> tuple[Rate, ...]:
+        """The rates of ``disk`` between consecutive samples; nothing across a gap between two attachments."""
+        rates = []
+        readings = self.readings(disk)
+        for one, two in pairwise(readings):
+            seconds = two.at - one.at
+            if (one.kname, one.diskseq) == (two.kname, two.diskseq) and seconds > 0:
+                read, written = two.read - one.read, two.written - one.written
+                rates.append(Rate(two.at, seconds, max(0, read) / seconds, max(0, written) / seconds))
+        return tuple(rates)
+
+    def moved(self, disk: str, begin: float, end: float) -> int | None:
+        """Bytes ``disk`` read and wrote between the first and last sample in [begin, end]; ``None``: no samples."""
+        inside = [reading for reading in self.readings(disk) if begin <= reading.at <= end]
+        if len(inside) < 2 or inside[0].diskseq != inside[-1].diskseq:
+            return None
+        return inside[-1].read + inside[-1].written - inside[0].read - inside[0].written
+
+    # --- how far the evidence reaches ----------------------------------------------------------------------
+
+    @cached_property
+    def heard_until(self) -> float | None:
+        """DUT time of the last thing the agent said; ``None`` if it never said anything."""
+        times = [event.at for event in self.events if event.at is not None and comes_from_agent(event)]
+        return max(times, default=None)
+
+    @cached_property
+    def silences(self) -> tuple[Silence, ...]:
+        """When the agent was not heard though it should have been: lost, or its kernel dead."""
+        silences: list[Silence] = []
+        heard, begin = float("-inf"), None
+        for event in self.events:
+            if comes_from_agent(event) and event.at is not None:
+                if begin is not None and event.at > begin:
+                    silences.append(Silence(begin, event.at))
+                    begin = None
+                heard = max(heard, event.at)
+            elif isinstance(event, AgentLost) and begin is None:
+                begin = heard if event.last_heard is None else event.last_heard
+            elif isinstance(event, DutDied) and begin is None:
+                begin = heard
+        if begin is not None:
+            silences.append(Silence(begin, None))
+        return tuple(silences)
+
+    @property
+    def evidence_until(self) -> float | None:
+        """DUT time up to which the agent was heard without a break; ``None`` if it was never lost.
+
+        ``None`` does not mean that the evidence reaches for ever: it ends at ``heard_until``. Ask ``covers`` before
+        concluding anything from the absence of an event.
+        """
+        return self.silences[0].begin if self.silences else None
+
+    def covers(self, begin: float, end: float) -> bool:
+        """Whether an event in [begin, end] would be in this history, had it happened."""
+        if self.heard_until is None or self.heard_until < end:
+            return False
+        return not any(gap.begin < end and (gap.end is None or gap.end > begin) for gap in self.silences)
+
+    def why_not_covered(self, begin: float, end: float) -> str:
+        """A clause saying why ``covers`` is false, for the sentence of an unknown."""
+        if self.heard_until is None:
+            return "the agent was never heard"
+        for gap in self.silences:
+            if gap.begin < end and (gap.end is None or gap.end > begin):
+                return f"nothing was heard from the DUT after {gap.begin:.2f} s"
+        return f"the record ends {max(0.0, self.heard_until - begin):.2f} s into those {end - begin:.2f} s"
+
+    # --- cuts ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cut_records(self) -> tuple[Cut, ...]:
+        """Each cut that was armed, with every edge of its switch: what checks need to trust it."""
+        return assemble_cuts(self)
+
+    @property
+    def cuts(self) -> tuple[CutResult, ...]:
+        """Each cut as ``results.json`` shows it."""
+        return tuple(cut.result for cut in self.cut_records)
+
+
+def _time(attachment: DiskAttached) -> float:
+    """A disk that was there before any clock was mapped has been there for ever."""
+    return float("-inf") if attachment.at is None else attachment.at
+
+
+def _owner(attachments: Sequence[DiskAttached], at: float) -> str:
+    """Kernels before 5.15 have no diskseq (it is 0 then), so one key may stand for several attachments."""
+    if not attachments:
+        return ""
+    earlier = [attachment for attachment in attachments if _time(attachment) <= at]
+    return (earlier[-1] if earlier else attachments[0]).disk

@@ -1,0 +1,267 @@
+"""From a history to verdicts: runs the checks each scenario asked for, and says in one sentence what came of it.
+
+Depends on nothing but the history, so judging is repeatable: the same file gives the same results, anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from plugpull.checks.base import Judgement, decode_check
+from plugpull.checks.evidence import seconds
+from plugpull.checks.kernel_clean import death
+from plugpull.errors import Finding
+from plugpull.history.cuts import Cut
+from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
+from plugpull.history.reader import History, Story
+from plugpull.results import (
+    RESULTS_VERSION,
+    CheckResult,
+    DutInfo,
+    Integrity,
+    Results,
+    ScenarioResult,
+    Survivor,
+    Verdict,
+)
+
+_BRACKETS = re.compile(r" \([^()]*\)")
+
+
+@dataclass
+class _Sheet:
+    """What is gathered about one scenario."""
+
+    checks: list[CheckResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    unknowns: list[str] = field(default_factory=list)
+    survivors: dict[str, Survivor] = field(default_factory=dict)
+    integrity: Integrity = field(default_factory=Integrity)
+
+    def enter(self, name: str, judgement: Judgement) -> None:
+        verdict = verdict_of(judgement.findings, judgement.unknowns)
+        self.checks.append(CheckResult(check=name, verdict=verdict, subject=judgement.subject, worst=judgement.worst))
+        self.findings.extend(judgement.findings)
+        self.unknowns.extend(judgement.unknowns)
+        for survivor in judgement.survivors:
+            self.survivors.setdefault(survivor.disk, survivor)
+        if judgement.integrity is not None:
+            self.integrity = _sum(self.integrity, judgement.integrity)
+
+
+def verdict_of(findings: Iterable[Finding], unknowns: Iterable[str]) -> Verdict:
+    """A finding stands whatever else is not known; without one, a single unknown is enough not to pass."""
+    if any(True for _ in findings):
+        return Verdict.FAIL
+    return Verdict.UNKNOWN if any(True for _ in unknowns) else Verdict.PASS
+
+
+def judge_story(story: Story) -> ScenarioResult:
+    """Judges one scenario. Never raises: a check that crashes makes the verdict UNKNOWN."""
+    sheet = _Sheet()
+    asked = [data for judged in story.of(Judged) for data in judged.checks]
+    for data in asked:
+        name = str(data.get("check", "?"))
+        sheet.enter(name, _run(name, data, story))
+    if story.of(DutDied) and not any(data.get("check") == "kernel_clean" for data in asked):
+        sheet.findings.extend(death(story))
+    _stopped(story, sheet)
+    if not asked:
+        sheet.unknowns.append("nothing was judged")
+    findings, unknowns = tuple(dict.fromkeys(sheet.findings)), tuple(dict.fromkeys(sheet.unknowns))
+    verdict = verdict_of(findings, unknowns)
+    ended = story.ended
+    return ScenarioResult(
+        id=story.id,
+        verdict=verdict,
+        seconds=ended.seconds if ended else _span(story),
+        sentence=_sentence(story, sheet, verdict, findings, unknowns),
+        story=story.begun.story,
+        row=story.begun.row,
+        seed=story.begun.seed,
+        kernel=_ready(story).kernel,
+        cuts=story.cuts,
+        checks=tuple(sheet.checks),
+        findings=findings,
+        unknowns=unknowns,
+        survivors=tuple(sheet.survivors.values()),
+        integrity=sheet.integrity,
+        split=ended.split if ended else {},
+    )
+
+
+def judge_history(history: History) -> Results:
+    """Judges a whole run. It passes only if it came to its end, nothing of it is missing and every scenario passed."""
+    scenarios = tuple(judge_story(story) for story in history.stories)
+    begun = history.begun
+    unknowns = _run_unknowns(history)
+    verdicts = [scenario.verdict for scenario in scenarios]
+    if Verdict.FAIL in verdicts:
+        verdict = Verdict.FAIL
+    elif Verdict.UNKNOWN in verdicts or unknowns:
+        verdict = Verdict.UNKNOWN
+    else:
+        verdict = Verdict.PASS
+    ready = next((_ready(story) for story in history.stories if _ready(story).kernel), DutInfo())
+    return Results(
+        schema=RESULTS_VERSION,
+        plugpull=begun.plugpull if begun else "",
+        rig=begun.rig_name if begun else "",
+        dut=ready,
+        verdict=verdict,
+        sentence=_run_sentence(history, scenarios, verdict, unknowns),
+        started=begun.wall if begun else "",
+        seconds=_run_seconds(history, scenarios),
+        seed=begun.seed if begun else 0,
+        scenarios=scenarios,
+        complete=history.complete,
+        controller=begun.controller if begun else {},
+    )
+
+
+# --- one scenario ------------------------------------------------------------------------------------------
+
+
+def _run(name: str, data: dict[str, Any], story: Story) -> Judgement:
+    try:
+        return decode_check(data).judge(story)
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        return Judgement(unknowns=(f"the check {name} crashed: {why}",))
+
+
+def _stopped(story: Story, sheet: _Sheet) -> None:
+    """What the bench and the scenario itself said went wrong, and what is missing of the record."""
+    sheet.unknowns[:0] = [fault.summary for fault in story.of(RigFault)]
+    for error in story.of(ScenarioError):
+        if error.fault == "assertion":
+            evidence = tuple(error.traceback.splitlines()[-12:])
+            finding = Finding(check="scenario", subject=story.id, summary=error.summary, at=error.at, evidence=evidence)
+            sheet.findings.append(finding)
+        else:
+            sheet.unknowns.insert(0, error.summary or f"the scenario stopped ({error.fault})")
+    sheet.unknowns += [
+        f"power could not be restored on {', '.join(heal.ports) or 'some port'}: {heal.detail or 'no reason given'}"
+        for heal in story.of(Healed)
+        if not heal.ok
+    ]
+    if story.ended is None:
+        sheet.unknowns.append("the history ends before the scenario did")
+    if story.lost_lines:
+        sheet.unknowns.append(f"{story.lost_lines} lines of the history are damaged")
+
+
+def _sentence(
+    story: Story, sheet: _Sheet, verdict: Verdict, findings: tuple[Finding, ...], unknowns: tuple[str, ...]
+) -> str:
+    if verdict is Verdict.FAIL:
+        return f"FAIL: {_first(findings[0].summary, len(findings) - 1, 'finding')}"
+    if verdict is Verdict.UNKNOWN:
+        return f"UNKNOWN: {_first(unknowns[0], len(unknowns) - 1, 'reason')}"
+    cuts = ", ".join(_cut_words(story, cut) for cut in story.cut_records[:3])
+    if len(story.cut_records) > 3:
+        cuts += f" and {len(story.cut_records) - 3} more"
+    said = list(dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst))
+    return f"PASS: {'; '.join(part for part in (cuts, ', '.join(said)) if part)}."
+
+
+def _first(text: str, others: int, noun: str) -> str:
+    more = f" (and {others} more {noun}{'s' * (others != 1)})" if others else ""
+    return f"{text.rstrip('.')}{more}."
+
+
+def _cut_words(story: Story, cut: Cut) -> str:
+    modes = {
+        load.mode
+        for disk in cut.armed.victims
+        if (load := story.load_at(disk, cut.off.commanded_at or 0.0)) is not None
+    }
+    doing = " and ".join(sorted(_doing(mode) for mode in modes)) or "idle"
+    kept = "for good " if cut.armed.permanent else ""
+    return f"{cut.armed.point} cut {kept}({cut.armed.mechanism}) while {doing}"
+
+
+def _doing(mode: str) -> str:
+    if "read" in mode:
+        return "reading"
+    return "writing" if "write" in mode else "reading and writing"
+
+
+def _ready(story: Story) -> DutInfo:
+    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    if not readies:
+        return DutInfo()
+    last = readies[-1]
+    return DutInfo(
+        kernel=last.kernel,
+        kind=last.kind,
+        accel=last.accel,
+        cpus=last.cpus,
+        memory_bytes=last.memory_bytes,
+        fio=last.fio,
+        modules=last.modules,
+    )
+
+
+def _span(story: Story) -> float:
+    times = [event.at for event in story.events if event.at is not None]
+    return round(max(times) - min(times), 6) if times else 0.0
+
+
+def _sum(one: Integrity, two: Integrity) -> Integrity:
+    return Integrity(
+        sectors_checked=one.sectors_checked + two.sectors_checked,
+        durable_lost=one.durable_lost + two.durable_lost,
+        corrupt=one.corrupt + two.corrupt,
+        torn=one.torn + two.torn,
+        misdirected=one.misdirected + two.misdirected,
+    )
+
+
+# --- the run -----------------------------------------------------------------------------------------------
+
+
+def _run_unknowns(history: History) -> list[str]:
+    unknowns = []
+    if not history.stories:
+        unknowns.append("no scenario was run")
+    if history.ended is None or history.torn:
+        unknowns.append("the history ends before the run did")
+    elif history.ended.interrupted:
+        unknowns.append(f"the run was interrupted ({history.ended.interrupted})")
+    if history.begun is None:
+        unknowns.append("the beginning of the history is missing")
+    if history.lost_lines:
+        unknowns.append(f"{history.lost_lines} lines of the history are damaged")
+    unknowns += [event.summary for event in history.stray if isinstance(event, RigFault)]
+    return unknowns
+
+
+def _run_sentence(
+    history: History, scenarios: tuple[ScenarioResult, ...], verdict: Verdict, unknowns: list[str]
+) -> str:
+    cuts = [cut for story in history.stories for cut in story.cut_records]
+    executed = f"{sum(cut.executed for cut in cuts)} of {len(cuts)} cuts executed"
+    count = len(scenarios)
+    if verdict is Verdict.PASS:
+        took = seconds(_run_seconds(history, scenarios))
+        return f"PASS: {count} scenario{'s' * (count != 1)} passed in {took}, {executed}."
+    bad = [scenario for scenario in scenarios if scenario.verdict is verdict]
+    what = "failed" if verdict is Verdict.FAIL else "could not be judged"
+    numbers = f"{len(bad)} of {count} scenarios {what}, {executed}" if bad else executed
+    reason = bad[0].sentence.partition(": ")[2] if bad else f"{unknowns[0]}."
+    return f"{verdict}: {numbers}; {'first: ' if len(bad) > 1 else ''}{reason}"
+
+
+def _run_seconds(history: History, scenarios: tuple[ScenarioResult, ...]) -> float:
+    if history.begun is not None and history.ended is not None:
+        try:
+            begun, ended = (datetime.fromisoformat(wall) for wall in (history.begun.wall, history.ended.wall))
+            return round((ended - begun).total_seconds(), 6)
+        except (TypeError, ValueError):
+            pass  # a wall time nobody can read does not make a run unjudgeable
+    return round(sum(scenario.seconds for scenario in scenarios), 6)

@@ -1,0 +1,1 @@
+"""What the kernel says: the catalogue of its messages and the classifier."""

@@ -1,0 +1,86 @@
+"""``results.json`` on disk, and its JSON Schema.
+
+The schema in ``plugpull/schema/results.schema.json`` is made from the structs: ``python -m plugpull.results_io`` writes
+it anew after they changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plugpull.errors import RigError, UsageError
+from plugpull.results import RESULTS_VERSION, Results
+
+RESULTS_FILE = "results.json"
+SCHEMA_FILE = Path(__file__).parent / "schema" / "results.schema.json"
+
+
+def encode_results(results: Results) -> bytes:
+    """The content of ``results.json``: always every field, two spaces of indentation, one newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n"
+
+
+def write_results(path: Path, results: Results) -> Path:
+    """Writes ``results.json``, given it or its run directory, whole or not at all. Raises ``RigError`` if it cannot."""
+    file = _file(path)
+    half = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        half.write_bytes(encode_results(results))
+        half.replace(file)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise RigError(
+            f"cannot write {file}: {error.strerror or error}",
+            mend="make room on that file system; `plugpull check` makes the results again from the history",
+        ) from error
+    return file
+
+
+def read_results(path: Path) -> Results:
+    """Reads ``results.json``, given it or its run directory. Raises ``UsageError`` if it is none or of a newer version."""
+    file = _file(path)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {file}: {error.strerror or error}", mend="name a run directory, such as runs/latest"
+        ) from error
+    try:
+        version = msgspec.json.decode(content).get("schema")
+        if isinstance(version, int) and version > RESULTS_VERSION:
+            raise UsageError(
+                f"{file} has schema version {version}; this plugpull knows {RESULTS_VERSION}", mend="upgrade plugpull"
+            )
+        return msgspec.json.decode(content, type=Results)
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
+        raise UsageError(
+            f"{file} is not a results file: {error}", mend="make it again from its history with `plugpull check`"
+        ) from error
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of ``results.json``."""
+    made = msgspec.json.schema(Results)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"plugpull results, version {RESULTS_VERSION}",
+        **made,
+    }
+
+
+def schema_text() -> str:
+    """The schema as the package carries it."""
+    return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
+
+
+def _file(path: Path) -> Path:
+    return path / RESULTS_FILE if path.is_dir() else path
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
