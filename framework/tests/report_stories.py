@@ -9,6 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
 
 from plugpull.errors import Finding
 from plugpull.history import events as ev
@@ -25,6 +28,7 @@ from plugpull.results import (
     Verdict,
 )
 
+S = TypeVar("S", bound=msgspec.Struct)
 MB = 1_000_000
 START = 104.22
 """DUT time at which every made-up scenario begins."""
@@ -34,6 +38,12 @@ PASSING = "scenarios/test_cable.py::test_temporary_cable_cut_while_writing[disk1
 FAILING = "scenarios/test_survivors.py::test_survivors_keep_pace"
 UNKNOWN = "scenarios/test_hub.py::test_permanent_hub_cut"
 DISKS = ("disk1", "disk2", "disk3")
+
+
+def changed(struct: S, **changes: Any) -> S:
+    """``struct`` with some fields changed."""
+    return msgspec.structs.replace(struct, **changes)
+
 
 Rate = Callable[[str, float], float | None]
 """Bytes per second of a disk at a time, ``None`` while it is off the kernel's list."""
@@ -227,7 +237,7 @@ def passing() -> ScenarioResult:
         id=PASSING,
         verdict=Verdict.PASS,
         seconds=21.7,
-        sentence="disk1 went 0.118 s after its cable was cut and was back 1.11 s after it was restored; nothing was lost.",
+        sentence="disk1 went 0.118 s after its cable was cut and came back 1.11 s after its return; nothing was lost.",
         story=STORY,
         row="X06",
         seed=20310302,

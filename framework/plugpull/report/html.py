@@ -18,14 +18,15 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from plugpull.history.events import Event, RunBegun
+from plugpull.history.reader import History
 from plugpull.report import text
 from plugpull.report.sections import EARLIER_SHAPES, section, worst_case
-from plugpull.results import Results, Verdict
+from plugpull.results import Results, ScenarioResult, Verdict
 
 
 def render_html(
     results: Results,
-    stories: Mapping[str, Sequence[Event]],
+    stories: Mapping[str, Sequence[Event]] | Sequence[Sequence[Event]],
     sparkline: Sequence[tuple[str, Verdict]] | None = None,
     *,
     begun: RunBegun | None = None,
@@ -33,13 +34,13 @@ def render_html(
 ) -> str:
     """The report as one HTML document.
 
-    ``stories`` maps a scenario's id to its events; a scenario without any is reported without a chart.
+    ``stories`` are the events of each scenario: by its id, or in the order of ``results.scenarios`` (which is needed
+    where one id comes twice, as with several kernels). ``events_of`` makes them of a history. A scenario without
+    events is reported without a chart.
     ``sparkline`` are the verdicts of earlier runs, oldest first, each with what to call it. ``begun`` gives the
     command line that made the run. ``kernel_log`` is where the whole kernel log is, relative to the report.
     """
-    sections = [
-        section(number, scenario, stories.get(scenario.id, ())) for number, scenario in enumerate(results.scenarios, 1)
-    ]
+    sections = [section(number, *pair) for number, pair in enumerate(_paired(results, stories), 1)]
     data = {part.anchor: part.data for part in sections if part.data is not None}
     script = _asset("vendor/uplot/uPlot.iife.min.js") + "\n" + _asset("templates/chart.js")
     return (
@@ -60,6 +61,19 @@ def render_html(
             data=_inert_json(data),
         )
     )
+
+
+def events_of(history: History) -> list[tuple[Event, ...]]:
+    """The events of each scenario of a history, after the earlier ones that still hold, for ``render_html``."""
+    return [(*story.before, *story.events) for story in history.stories]
+
+
+def _paired(
+    results: Results, stories: Mapping[str, Sequence[Event]] | Sequence[Sequence[Event]]
+) -> list[tuple[ScenarioResult, Sequence[Event]]]:
+    if isinstance(stories, Mapping):
+        return [(scenario, stories.get(scenario.id, ())) for scenario in results.scenarios]
+    return [(s, stories[index] if index < len(stories) else ()) for index, s in enumerate(results.scenarios)]
 
 
 @lru_cache(maxsize=1)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plugpull.history.events import (
     CutArmed,
     DiskAttached,
     DiskDetached,
     DutReady,
-    Edge,
     Event,
     KernelMessage,
     LoadBegun,
@@ -77,22 +76,39 @@ class Timeline:
 
 
 def timeline(events: Sequence[Event], result: ScenarioResult) -> Timeline:
-    """Lay one scenario's events out for drawing. Survives any of them missing."""
-    samples = _samples(events)
-    begin = _start(events, samples)
+    """Lay one scenario's events out for drawing. Survives any of them missing.
+
+    ``events`` may begin with earlier ones that still hold (disks attached before the scenario). When the DUT is booted
+    again in the middle its clock starts anew; what comes after that is not drawn.
+    """
+    earlier, own = split(events)
+    drawn = _one_clock(own)
+    samples = _samples(drawn)
+    begin = _start(drawn, samples)
     shades = _shades(result.cuts, begin)
-    end = _end(events, samples, shades, begin)
-    closed = tuple(shade if not shade.open_ended else _until(shade, end) for shade in shades)
-    messages = (event for event in events if isinstance(event, KernelMessage))
+    end = _end(drawn, shades, begin)
+    messages = sorted((e.at, i, e) for i, e in enumerate(drawn) if isinstance(e, KernelMessage) and e.at is not None)
     return Timeline(
         start=begin,
         end=end,
         grid=[at for at, _ in samples],
-        lanes=_lanes(events, result, samples, begin, end),
-        shades=closed,
-        kernel=tuple(event for event in messages if event.at is not None and begin <= event.at <= end),
-        phases=tuple((e.at, e.name) for e in events if isinstance(e, Phase) and e.at is not None and e.at >= begin),
+        lanes=_lanes([*earlier, *drawn], result, samples, begin, end),
+        shades=tuple(replace(shade, end=end) if shade.open_ended else shade for shade in shades),
+        kernel=tuple(message for at, _, message in messages if begin <= at <= end),
+        phases=tuple((e.at, e.name) for e in drawn if isinstance(e, Phase) and e.at is not None and e.at >= begin),
     )
+
+
+def split(events: Sequence[Event]) -> tuple[Sequence[Event], Sequence[Event]]:
+    """What held before the scenario began, and the scenario's own events."""
+    begun = next((index for index, event in enumerate(events) if isinstance(event, ScenarioBegun)), 0)
+    return events[:begun], events[begun:]
+
+
+def _one_clock(events: Sequence[Event]) -> Sequence[Event]:
+    """The events from the DUT's first start in this scenario to its second; all, if it was running already."""
+    starts = [i for i, e in enumerate(events) if isinstance(e, DutReady) and e.how in {"restored", "booted"}]
+    return events[starts[0] if starts else 0 : starts[1] if len(starts) > 1 else len(events)]
 
 
 def _samples(events: Iterable[Event]) -> list[tuple[float, Sampled]]:
@@ -116,11 +132,9 @@ def _start(events: Sequence[Event], samples: Sequence[tuple[float, Sampled]]) ->
     return min((event.at for event in events if event.at is not None), default=0.0)
 
 
-def _end(
-    events: Sequence[Event], samples: Sequence[tuple[float, Sampled]], shades: Iterable[Shade], begin: float
-) -> float:
+def _end(events: Sequence[Event], shades: Iterable[Shade], begin: float) -> float:
     last = max((event.at for event in events if event.at is not None), default=begin)
-    return max(last, begin + 1.0, *(shade.end for shade in shades), *(at for at, _ in samples[-1:]))
+    return max(last, begin + 1.0, *(shade.end for shade in shades))
 
 
 def _shades(cuts: Sequence[CutResult], begin: float) -> list[Shade]:
@@ -140,18 +154,6 @@ def _shades(cuts: Sequence[CutResult], begin: float) -> list[Shade]:
                 )
             )
     return drawn
-
-
-def _until(shade: Shade, end: float) -> Shade:
-    return Shade(
-        number=shade.number,
-        point=shade.point,
-        mechanism=shade.mechanism,
-        begin=shade.begin,
-        end=end,
-        open_ended=True,
-        saw=shade.saw,
-    )
 
 
 def _lanes(
@@ -265,8 +267,3 @@ def around(
         return lines, [], 0
     head = limit * 2 // 3
     return lines[:head], lines[len(lines) - (limit - head) :], len(lines) - limit
-
-
-def controller_error(events: Iterable[Event], cut: CutResult) -> float:
-    """The widest bound on this cut's controller times, seconds."""
-    return max([cut.error, *(e.error for e in events if isinstance(e, Edge) and e.point == cut.point)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugpull.history.events import Event, KernelMessage, ScenarioError
-from plugpull.report.lanes import Timeline, around, controller_error, thin, timeline
+from plugpull.report.lanes import Timeline, around, split, thin, timeline
 from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed
@@ -64,7 +64,7 @@ class CutPart:
     number: int
     cut: CutResult
     executed: bool
-    error: float
+    unseen: bool
     rows: tuple[TimesRow, ...]
     head: tuple[KernelLine, ...]
     omitted: int
@@ -89,7 +89,8 @@ class Section:
 def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> Section:
     """Everything about one scenario; ``events`` may be empty."""
     line = timeline(events, scenario)
-    steps = tuple(step for step in map(narrate, events) if step is not None)
+    own = split(events)[1]
+    steps = tuple(step for step in map(narrate, own) if step is not None)
     return Section(
         anchor=f"s{number}",
         scenario=scenario,
@@ -97,11 +98,11 @@ def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> S
         drawing=None if line.empty else draw(line, {s.disk: s for s in scenario.survivors}),
         data=_chart_data(line) if line.grid else None,
         start=line.start,
-        cuts=tuple(_cut(index, scenario.cuts, events, line) for index in range(len(scenario.cuts))),
+        cuts=tuple(_cut(index, scenario.cuts, line) for index in range(len(scenario.cuts))),
         steps=steps[:STEP_LINES],
         steps_omitted=max(len(steps) - STEP_LINES, 0),
-        traceback="\n".join(e.traceback for e in events if isinstance(e, ScenarioError) and e.traceback),
-        kernel_lines=sum(isinstance(event, KernelMessage) for event in events),
+        traceback="\n".join(e.traceback for e in own if isinstance(e, ScenarioError) and e.traceback),
+        kernel_lines=sum(isinstance(event, KernelMessage) for event in own),
     )
 
 
@@ -115,7 +116,7 @@ def _rank(check: CheckResult) -> int:
     return SEVERITY[check.verdict]
 
 
-def _cut(index: int, cuts: Sequence[CutResult], events: Sequence[Event], line: Timeline) -> CutPart:
+def _cut(index: int, cuts: Sequence[CutResult], line: Timeline) -> CutPart:
     cut = cuts[index]
     following = next((later.commanded_at for later in cuts[index + 1 :] if later.commanded_at is not None), None)
     head, tail, omitted = _kernel_lines(cut, following, line)
@@ -123,7 +124,7 @@ def _cut(index: int, cuts: Sequence[CutResult], events: Sequence[Event], line: T
         number=index + 1,
         cut=cut,
         executed=executed(cut),
-        error=controller_error(events, cut),
+        unseen=executed(cut) and bool(cut.victims) and cut.kernel_saw_at is None,
         rows=_rows(cut),
         head=head,
         omitted=omitted,
