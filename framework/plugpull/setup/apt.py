@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -120,17 +121,15 @@ class KernelSource:
 
     def fetch(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
         """The packages' files, downloaded into ``folder``. Raises UsageError."""
+        for apt in (self.apt, self._own()):
+            with suppress(UsageError):
+                return apt.download(packages, folder)
+        # Lists older than the archive name files that are gone.
+        self.tell("the download failed; fetching apt's package lists afresh")
         try:
-            return self.apt.download(packages, folder)
-        except UsageError:
-            # Lists older than the archive name files that are gone; a newer list may know the version elsewhere.
-            self.tell("the download failed; fetching apt's package lists afresh")
-            try:
-                return self._refreshed().download(packages, folder)
-            except UsageError as error:
-                raise UsageError(
-                    error.what, mend="run 'apt-get update' as root and try again; is the network there?"
-                ) from None
+            return self._refreshed().download(packages, folder)
+        except UsageError as error:
+            raise UsageError(error.what, mend="is the network there, and are apt's sources right?") from None
 
     def _own(self) -> Apt:
         return self.apt.with_own_lists(self.lists)

@@ -29,7 +29,7 @@ def main(checkout: str, argv: Sequence[str]) -> int:
             say(f"  to mend it: {error.mend}")
         return EXIT_USAGE
     except KeyboardInterrupt:
-        say("interrupted; the next start begins where this one was")
+        say("interrupted; the next start sets up what is still missing")
         return EXIT_INTERRUPTED
 
 

@@ -33,6 +33,7 @@ class Package(NamedTuple):
 Step = Callable[[str, Callable[[], None]], None]
 """Runs a callable under a heading, for somebody to watch."""
 
+# Another apt or an unattended upgrade may be at it.
 _PATIENT = ("-o", "DPkg::Lock::Timeout=300")
 _LIBS = "/lib/*-linux-gnu*/{0}|/usr/lib/*-linux-gnu*/{0}|/usr/lib64/{0}|/usr/lib/{0}"
 
@@ -102,7 +103,7 @@ def _one_there(thing: str) -> bool:
 
 def apt_command(names: Sequence[str]) -> list[str]:
     """Installs ``names`` and takes nothing away: neither recommended packages nor removals."""
-    return ["apt-get", *_PATIENT, "install", "-y", "--no-install-recommends", "--no-remove", *names]
+    return ["apt-get", "install", "-y", "--no-install-recommends", "--no-remove", *names]
 
 
 def install(packages: Sequence[Package], log: str, step: Step) -> list[Package]:
@@ -131,7 +132,7 @@ def install(packages: Sequence[Package], log: str, step: Step) -> list[Package]:
     step("apt-get update", lambda: _logged(update, log, check=False))
     if needed:
         names = [p.name for p in needed]
-        step(f"apt-get install {' '.join(names)}", lambda: _logged([*quiet, *apt_command(names)], log))
+        step(f"apt-get install {' '.join(names)}", lambda: _logged([*quiet, *apt_command(names), *_PATIENT], log))
     return [p for p in packages if p.optional and not _install_optional(p, quiet, log, step)]
 
 
@@ -139,7 +140,7 @@ def _install_optional(package: Package, quiet: Sequence[str], log: str, step: St
     if not _known(package.name):
         return False
     try:
-        step(f"apt-get install {package.name}", lambda: _logged([*quiet, *apt_command([package.name])], log))
+        step(f"apt-get install {package.name}", lambda: _logged([*quiet, *apt_command([package.name]), *_PATIENT], log))
     except SetupError:
         return False
     return True
