@@ -29,15 +29,19 @@ MOMENTS = (
     "returned",
     "first I/O",
 )
+OF_THE_CUT = {"commanded", "acknowledged", "kernel saw", "restored"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One cell of the table of times. ``since`` is seconds after the command."""
+    """One cell of the table of times. ``since`` is seconds after the command.
+
+    ``applies`` is false in the row of a single disk for what belongs to the cut as a whole."""
 
     name: str
     at: float | None
     since: float | None
+    applies: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +166,7 @@ def _row(
     return TimesRow(
         disk=disk,
         moments=tuple(
-            Moment(name=name, at=at, since=_minus(at, cut.commanded_at))
+            Moment(name=name, at=at, since=_minus(at, cut.commanded_at), applies=not disk or name not in OF_THE_CUT)
             for name, at in zip(MOMENTS, times, strict=True)
         ),
         recovery=_minus(returned, cut.restored_at),

@@ -213,7 +213,7 @@ def _cuts(shades: Sequence[Shade], axis: Axis, start: float) -> tuple[tuple[Draw
         row = _free_row(ends, x)
         if row is None:
             label, row = str(shade.number), 0
-        reach = 6.1 * len(label)
+        reach = 6.8 * len(label)
         leftwards = x + reach > RIGHT
         if not leftwards:
             ends[row] = x + reach
