@@ -42,7 +42,7 @@ def write_results(path: Path, results: Results) -> Path:
 
 
 def read_results(path: Path) -> Results:
-    """Reads ``results.json``, given it or its run directory. Raises ``UsageError`` if it is none or of a newer version."""
+    """Reads ``results.json``, given it or its run directory. Raises ``UsageError`` if it is none or too new."""
     file = _file(path)
     try:
         content = file.read_bytes()

@@ -66,8 +66,8 @@ def check_name(check: Check | type[Check]) -> str:
 
 
 def encode_check(check: Check) -> dict[str, Any]:
-    """The check as data, for ``Judged``."""
-    data: dict[str, Any] = msgspec.to_builtins(check)
+    """The check as data, for ``Judged``: just what is read back from a history."""
+    data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(check))
     return data
 
 

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from plugpull.history.cuts import Cut
 from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
+from plugpull.kernel.catalogue import classify
+
+SIGNS = frozenset({"uas.error", "scsi.error", "scsi.offline", "scsi.reset", "block.error", "storage.cache-error"})
+"""Kernel messages about a disk that show that something happened to it."""
 
 
 def cuts_of(story: Story, disk: str) -> tuple[Cut, ...]:
@@ -45,10 +49,10 @@ def _complained(story: Story, cut: Cut, disk: str, until: float) -> bool:
         return True
     begin = (cut.off.commanded_at or 0.0) - cut.off.error
     attachment = story.attachment_at(disk, begin)
-    return attachment is not None and any(
-        f"[{attachment.kname}]" in message.text or f"dev {attachment.kname}," in message.text
-        for message in _messages(story, begin, until)
-    )
+    if attachment is None:
+        return False
+    said = (classify(message.text) for message in _messages(story, begin, until))
+    return any(event is not None and event.kind in SIGNS and event.subject == attachment.kname for event in said)
 
 
 def _messages(story: Story, begin: float, end: float) -> Iterator[KernelMessage]:

@@ -20,10 +20,9 @@ class KernelClean(Check, frozen=True, tag="kernel_clean"):
     """Nothing fatal and no warning in the kernel log, and the DUT lived."""
 
     def judge(self, story: Story) -> Judgement:
+        died = story.of(DutDied)
         findings = list(death(story))
-        for report in _reports(story):
-            if not (findings and report.ends_in_death(story)):
-                findings.append(report.finding())
+        findings += [report.finding() for report in _reports(story) if not (died and report.is_of(died[0]))]
         findings.sort(key=lambda finding: float("inf") if finding.at is None else finding.at)
         unknowns = _missing(story)
         worst = "" if findings or unknowns else "kernel log clean"
@@ -57,8 +56,8 @@ class _Report:
     lines: list[str] = field(default_factory=list)
     last: float | None = None
 
-    def ends_in_death(self, story: Story) -> bool:
-        died = story.of(DutDied)[0]
+    def is_of(self, died: DutDied) -> bool:
+        """Whether these are the DUT's last words."""
         if died.at is None or self.last is None or set(self.lines) & set(died.evidence):
             return True
         return abs(died.at - self.last) <= ONE_REPORT

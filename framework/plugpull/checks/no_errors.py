@@ -18,7 +18,7 @@ _PARTITION = re.compile(r"^(sd[a-z]+)\d+$|^((?:nvme\d+n|mmcblk|md|loop)\d+)p\d+$
 
 
 class NoErrors(Check, frozen=True, tag="no_errors"):
-    """No I/O error on any of ``disks``: neither met by its load nor told of by the kernel, under its name at the time."""
+    """No I/O error on any of ``disks``: neither met by its load nor told of by the kernel, under its name then."""
 
     disks: tuple[str, ...]
 

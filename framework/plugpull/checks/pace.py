@@ -33,7 +33,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.track import Track, interpolate, track
 from plugpull.errors import Finding
-from plugpull.history.events import LoadBegun, LoadSettled
+from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase
 from plugpull.history.reader import Reading, Story
 from plugpull.results import Survivor
 
@@ -75,7 +75,7 @@ class KeptPace(Check, frozen=True, tag="kept_pace"):
         kept = (
             f"{len(survivors)} survivor{'s' * (len(survivors) != 1)} kept pace" if not findings and not unknowns else ""
         )
-        stall = f"longest stall {seconds(max(stalls))} {limit(self.max_stall)}" if stalls else ""
+        stall = f"longest stall {seconds(max(stalls))}, limit {self.max_stall:g} s" if stalls else ""
         return Judgement(
             findings=tuple(findings),
             unknowns=tuple(unknowns),
@@ -136,8 +136,9 @@ class KeptPace(Check, frozen=True, tag="kept_pace"):
             findings.append(self._finding(disk, f"the load on {disk} ended with an I/O error: {said}", ended.at))
         elif not ended.asked and ended.exit_status:
             unknowns.append(f"the load on {disk} ended by itself with exit status {ended.exit_status}")
-        if ended.asked_at is not None:
-            return min(last, ended.asked_at)
+        asked_at = _asked_at(story, load, ended)
+        if asked_at is not None:
+            return min(last, asked_at)
         # When it was told to end is not on record, so that a short quiet time before its end means nothing.
         trailing = _last_movement(load, [reading for reading in readings if reading.at <= ended.at])
         if not ended.errno and ended.at - trailing > self.max_stall:
@@ -258,6 +259,14 @@ def _gone_at(story: Story, disk: str, readings: Sequence[Reading]) -> float | No
     gone_at = story.detached_at(attachment)
     own_cuts = any(disk in cut.armed.victims for cut in story.cut_records)
     return None if own_cuts else gone_at
+
+
+def _asked_at(story: Story, load: LoadBegun, ended: LoadEnded) -> float | None:
+    """When the load was told to end: as recorded with its end, or else the beginning of the phase that does it."""
+    if not ended.asked or ended.asked_at is not None:
+        return ended.asked_at
+    stops = [phase.at for phase in story.of(Phase) if phase.name == "stop" and phase.at is not None]
+    return next((at for at in stops if (load.at or 0.0) <= at <= (ended.at or 0.0)), None)
 
 
 def _last_movement(load: LoadBegun, readings: Sequence[Reading]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
 from plugpull.errors import Finding
-from plugpull.history.cuts import Cut, before_healing, same_identity
+from plugpull.history.cuts import Cut, same_identity
 from plugpull.history.events import DiskAttached, DiskDetached, Judged
 from plugpull.history.reader import Story
 
@@ -62,11 +62,10 @@ class Returned(Check, frozen=True, tag="returned"):
     def _by_itself(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> str:
         """Power that comes back unbidden is the switch's doing. A disk that was moved elsewhere is not meant."""
         restored = float("inf") if cut.on.commanded_at is None else cut.on.commanded_at - cut.error
-        for event in before_healing(story):
-            if isinstance(event, DiskAttached) and event.disk == was.disk and event.at is not None:
-                unbidden = removed_at < event.at < min(restored, cut.until)
-                if unbidden and (self.same_place or event.place == was.place):
-                    return f"{was.disk} came back at {event.at:.2f} s though {cut.armed.point} was still off"
+        for event in story.attachments(was.disk):
+            unbidden = event.at is not None and removed_at < event.at < min(restored, cut.until)
+            if unbidden and (self.same_place or event.place == was.place):
+                return f"{was.disk} came back at {event.at or 0:.2f} s though {cut.armed.point} was still off"
         return ""
 
     def _came_back(self, story: Story, cut: Cut, was: DiskAttached, returned_at: float) -> list[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plugpull.history.events import CutArmed, DiskAttached, Edge, Event, Healed, KernelMessage, Uevent
+from plugpull.history.events import CutArmed, DiskAttached, Edge, KernelMessage, Uevent
 from plugpull.results import CutResult, DiskTimes
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Switching:
 
 @dataclass(frozen=True)
 class Cut:
-    """One cut. ``until`` is when the next cut of one of its victims began (infinity if there was none)."""
+    """One cut. ``until`` is when the next cut of one of its victims began, or when a permanent one was healed on the
+    way out (infinity if neither happened)."""
 
     armed: CutArmed
     off: Switching
@@ -116,20 +117,16 @@ def assemble_cuts(story: Story) -> tuple[Cut, ...]:
             later = begin is not None and off.commanded_at is not None and begin > off.commanded_at
             if later and begin is not None and set(cut.victims) & set(other.victims):
                 until = min(until, begin)
+        if cut.permanent and on.commanded:
+            # Power restored on the way out: what comes back then does not count for the cut.
+            until = min(until, float("inf") if on.commanded_at is None else on.commanded_at - on.error)
+            on = Switching("on")
         cuts.append(_cut(story, cut, off, on, until))
     return tuple(cuts)
 
 
 def same_identity(one: DiskAttached, two: DiskAttached) -> bool:
     return (one.serial, one.size) == (two.serial, two.size)
-
-
-def before_healing(story: Story) -> tuple[Event, ...]:
-    """The events up to the restoring of power on the way out: what comes back after that does not count for a cut."""
-    for position, event in enumerate(story.events):
-        if isinstance(event, Healed) and event.ports:
-            return story.events[:position]
-    return story.events
 
 
 def _switching(edges: Iterable[Edge], cut: int, state: str) -> Switching:
@@ -202,12 +199,8 @@ def _disk_times(story: Story, disk: str, commanded_at: float, begin: float, on: 
     back = next(
         (
             event
-            for event in before_healing(story)
-            if isinstance(event, DiskAttached)
-            and event.disk == disk
-            and event.at is not None
-            and earliest <= event.at < until
-            and same_identity(event, cut_off)
+            for event in story.attachments(disk)
+            if event.at is not None and earliest <= event.at < until and same_identity(event, cut_off)
         ),
         None,
     )

@@ -139,7 +139,7 @@ def read_history(path: Path) -> History:
             mend="name a run directory, such as runs/latest, or its history.jsonl",
         ) from error
     history = _parse(content)
-    if content and history.begun is None and not history.stories:
+    if content and not (history.begun or history.stories or history.stray or history.skipped_lines):
         raise UsageError(f"{file} is not a history", mend="name a run directory, such as runs/latest")
     return history
 

@@ -94,15 +94,19 @@ _ANY = re.compile("|".join(f"(?:{rule.pattern})" for rule in RULES))
 """Most lines of a log match nothing: one search instead of one for each rule."""
 
 _STAMP = re.compile(r"^(?:<\d+>)?(?:\[[ \d.]+\](?:\[ *[TC]\d+\])? ?)?")
-_SUBJECT = re.compile(
-    r"\[(sd[a-z]+|sr\d+)\]"
-    r"|\bdev(?:ice)? ((?:sd|nvme|md|dm-|mmcblk|loop)\w+)"
-    r"|\busb (\d+-[\d.]+|usb\d+)\b"
-    r"|^(?:usb-storage|uas|hub) (\d+-[\d.:]+)"
-    r"|^(sd[a-z]+\d*|nvme\d+n\d+): "
-    r"|^(?:sd|scsi|scsi host) ?(\d+:\d+:\d+:\d+)"
-    r"|^\w+_hcd (\S+?): "
+_SUBJECTS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[(sd[a-z]+|sr\d+)\]",
+        r"\bdev(?:ice)? ((?:sd|nvme|md|dm-|mmcblk|loop)\w+)",
+        r"^(sd[a-z]+\d*|nvme\d+n\d+): ",
+        r"\busb (\d+-[\d.]+|usb\d+)\b",
+        r"^(?:usb-storage|uas|hub) (\d+-[\d.]+)",
+        r"^(?:sd|scsi) (\d+:\d+:\d+:\d+)",
+        r"^\w+_hcd (\S+): ",
+    )
 )
+"""The nearer to the disk, the earlier: "sd 2:0:0:0: [sdb]" is about sdb."""
 
 
 def classify(text: str) -> KernelEvent | None:
@@ -114,8 +118,8 @@ def classify(text: str) -> KernelEvent | None:
     if not _ANY.search(body):
         return None
     rule = next(rule for rule, pattern in _COMPILED if pattern.search(body))
-    subject = _SUBJECT.search(body)
-    return KernelEvent(rule.kind, rule.severity, next(filter(None, subject.groups()), "") if subject else "", text)
+    subject = next((found.group(1) for pattern in _SUBJECTS if (found := pattern.search(body))), "")
+    return KernelEvent(rule.kind, rule.severity, subject, text)
 
 
 def _stamp_length(text: str) -> int:

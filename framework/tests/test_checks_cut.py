@@ -1,0 +1,295 @@
+"""Checks of what was cut: gone, back as itself, its users told, its filesystem unmounted."""
+
+from __future__ import annotations
+
+import pytest
+from stories import BACK, CUT, GONE, RATE, RESTORED, SURVIVORS, VICTIM, Bench, healthy
+
+from plugpull.checks import ended_with_error, ready_under_load, removed, returned, unmountable
+from plugpull.history import events as ev
+
+
+def never_gone(**switch: bool | None) -> Bench:
+    """The switch was told off, and the disk stayed for the rest of the story."""
+    bench = healthy()
+    bench.drop(ev.DiskDetached)
+    bench.drop(ev.Uevent)
+    bench.drop(ev.KernelMessage, lambda event: "disconnect" not in event.text)
+    bench.drop(ev.DiskAttached, lambda event: event.at < CUT)
+    bench.drop(ev.Edge)
+    bench.drop(ev.LoadEnded, lambda event: event.disk != VICTIM)
+    bench.add(ev.LoadEnded(at=24.3, disk=VICTIM, job=f"load-{VICTIM}", asked=True, asked_at=24.0))
+    bench.switch("off", CUT, **switch)  # type: ignore[arg-type]
+    del bench._attached[VICTIM][1:]
+    bench._attached[VICTIM] = [(10.4, float("inf"), "sdb", 1)]
+    return bench
+
+
+# --- removed -----------------------------------------------------------------------------------------------
+
+
+def test_removed_in_time() -> None:
+    judgement = healthy().judge(removed(VICTIM))
+    assert not judgement.findings
+    assert not judgement.unknowns
+    assert judgement.worst == "gone after 0.07 s (limit 5 s)"
+
+
+def test_removed_too_late() -> None:
+    judgement = healthy().judge(removed(VICTIM, within=0.05))
+    assert "disk1 was removed 0.07 s after disk1.cable was cut" in judgement.findings[0].summary
+
+
+def test_the_error_of_the_clocks_is_in_favour_of_the_kernel() -> None:
+    assert not healthy().judge(removed(VICTIM, within=0.069)).findings
+
+
+def test_a_kernel_that_keeps_a_disk_whose_bytes_stopped() -> None:
+    bench = never_gone()
+    bench.pace = lambda disk, at: 0.0 if disk == VICTIM and at > CUT else RATE
+    judgement = bench.judge(removed(VICTIM))
+    assert "still on the kernel's list 5 s after" in judgement.findings[0].summary
+    assert judgement.findings[0].at == CUT + 5
+
+
+def test_a_switch_that_cut_nothing_is_not_the_kernels_fault() -> None:
+    judgement = never_gone().judge(removed(VICTIM))
+    assert not judgement.findings
+    expected = "the switch cables port 1 said off, but disk1 stayed: the switch cut nothing"
+    assert judgement.unknowns[0].startswith(expected)
+
+
+def test_an_idle_disk_that_stayed_proves_nothing() -> None:
+    bench = never_gone()
+    bench.drop(ev.LoadBegun)
+    bench.drop(ev.LoadEnded)
+    judgement = bench.judge(removed(VICTIM))
+    assert not judgement.findings
+    assert "no load was on disk1" in judgement.unknowns[0]
+
+
+@pytest.mark.parametrize(
+    ("agrees", "ack", "why"),
+    [(False, True, "read back otherwise"), (True, False, "did not acknowledge off")],
+)
+def test_a_switch_that_is_in_doubt(agrees: bool, ack: bool, why: str) -> None:
+    judgement = never_gone(agrees=agrees, ack=ack).judge(removed(VICTIM))
+    assert not judgement.findings
+    assert why in judgement.unknowns[0]
+
+
+def test_a_cut_that_was_never_made() -> None:
+    bench = never_gone()
+    bench.drop(ev.Edge)
+    assert bench.judge(removed(VICTIM)).unknowns == ("disk1.cable was not cut: it was never switched off",)
+
+
+def test_a_disk_outside_every_cut() -> None:
+    judgement = healthy().judge(removed("disk2"))
+    assert judgement.unknowns == ("disk2 was never cut, so its removal cannot be judged",)
+
+
+def test_removal_is_not_known_once_the_agent_is_silent() -> None:
+    bench = never_gone()
+    bench.until = 17.0
+    bench.add(ev.AgentLost(at=18.0, why="no answer", last_heard=17.0))
+    bench.drop(ev.LoadEnded, lambda event: False)
+    judgement = bench.judge(removed(VICTIM))
+    assert not judgement.findings
+    assert "whether disk1 was removed is not known" in judgement.unknowns[0]
+
+
+def test_a_glitch_too_short_to_notice() -> None:
+    bench = never_gone()
+    bench.pace = lambda disk, at: 0.0 if disk == VICTIM and at > CUT else RATE
+    bench.switch("on", CUT + 0.5)
+    judgement = bench.judge(removed(VICTIM))
+    assert not judgement.findings
+    assert "was off for only 0.50 s" in judgement.unknowns[0]
+
+
+# --- returned ----------------------------------------------------------------------------------------------
+
+
+def test_returned_in_time_as_itself() -> None:
+    judgement = healthy().judge(returned(VICTIM))
+    assert not judgement.findings
+    assert not judgement.unknowns
+    assert judgement.worst == "back after 1.21 s (limit 15 s)"
+
+
+def test_returned_too_late() -> None:
+    (finding,) = healthy().judge(returned(VICTIM, within=1)).findings
+    assert finding.summary == "disk1 came back only after 1.21 s (limit 1 s)"
+
+
+@pytest.mark.parametrize("name", ["", VICTIM])
+def test_it_came_back_with_another_serial(name: str) -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, disk=name, serial="X")
+    judgement = bench.judge(returned(VICTIM))
+    assert [finding.summary for finding in judgement.findings] == ["disk1 came back with serial X instead of S-disk1"]
+    assert "serial X" in judgement.findings[0].evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"size": 1 << 20}, "came back with 1048576 bytes instead of 67108864"),
+        ({"place": "0000:00:05.0/3:0"}, "came back at 0000:00:05.0/3:0 instead of 0000:00:05.0/1.1:0"),
+        ({"speed": "12"}, "came back at 12 Mb/s instead of 480 Mb/s"),
+    ],
+)
+def test_it_came_back_changed(change: dict[str, object], said: str) -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, **change)
+    (finding,) = bench.judge(returned(VICTIM)).findings
+    assert said in finding.summary
+
+
+def test_another_place_is_allowed_when_the_story_says_so() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, place="0000:00:05.0/3:0", speed="12")
+    judgement = bench.judge(returned(VICTIM, same_place=False))
+    assert not judgement.findings
+    assert not judgement.unknowns
+
+
+def never_back(**switch: bool | None) -> Bench:
+    bench = healthy(until=40.0)
+    bench.drop(ev.DiskAttached, lambda event: event.at != BACK)
+    bench.drop(ev.Edge, lambda event: event.state == "off")
+    bench.switch("on", RESTORED, **switch)  # type: ignore[arg-type]
+    del bench._attached[VICTIM][1:]
+    return bench
+
+
+def test_it_never_came_back() -> None:
+    judgement = never_back().judge(returned(VICTIM))
+    assert "did not come back within 15 s of disk1.cable being restored" in judgement.findings[0].summary
+
+
+@pytest.mark.parametrize(
+    ("agrees", "ack", "why"),
+    [
+        (False, True, "read back otherwise"),
+        (None, True, "cannot tell whether it is on again"),
+        (True, False, "did not acknowledge on"),
+    ],
+)
+def test_it_never_came_back_and_the_switch_may_be_to_blame(agrees: bool | None, ack: bool, why: str) -> None:
+    judgement = never_back(agrees=agrees, ack=ack).judge(returned(VICTIM))
+    assert not judgement.findings
+    assert why in judgement.unknowns[0]
+
+
+def test_it_never_came_back_as_far_as_was_watched() -> None:
+    bench = never_back()
+    bench.until = 26.0
+    judgement = bench.judge(returned(VICTIM))
+    assert not judgement.findings
+    assert "the record ends" in judgement.unknowns[0]
+
+
+def test_a_permanent_cut_has_no_return() -> None:
+    bench = healthy()
+    bench.replace(ev.CutArmed, permanent=True)
+    judgement = bench.judge(returned(VICTIM))
+    assert not judgement.findings
+    assert "never switched on" in judgement.unknowns[0]
+
+
+def test_a_port_that_comes_back_by_itself_is_the_switchs_doing() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, at=CUT + 1)
+    judgement = bench.judge(returned(VICTIM))
+    assert not judgement.findings
+    assert "though disk1.cable was still off" in judgement.unknowns[0]
+
+
+def test_back_and_gone_again() -> None:
+    bench = healthy()
+    bench.detach(VICTIM, 20.0)
+    (finding,) = bench.judge(returned(VICTIM)).findings
+    assert "was gone again 1.79 s later" in finding.summary
+
+
+def test_a_disk_that_never_left_cannot_return() -> None:
+    judgement = never_gone().judge(returned(VICTIM))
+    assert judgement.unknowns == ("disk1 was never seen gone, so it could not come back",)
+
+
+# --- ended_with_error, unmountable, ready_under_load ---------------------------------------------------------
+
+
+def test_the_load_of_the_victim_ended_with_an_error() -> None:
+    judgement = healthy().judge(ended_with_error(VICTIM))
+    assert not judgement.findings
+    assert not judgement.unknowns
+    assert "after 0.09 s" in judgement.worst
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"at": CUT + 6}, "only after 6.00 s (limit 5 s)"),
+        ({"asked": True, "errno": 0}, "went on until it was told to stop"),
+        ({"stuck": True}, "could not be ended"),
+        ({"errno": 0, "exit_status": 0}, "ended without an error"),
+    ],
+)
+def test_the_load_of_the_victim_did_not_end_as_it_should(change: dict[str, object], said: str) -> None:
+    bench = healthy()
+    bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, **change)
+    (finding,) = bench.judge(ended_with_error(VICTIM, within=5)).findings
+    assert said in finding.summary
+
+
+def test_a_load_on_a_disk_that_stayed_need_not_end() -> None:
+    judgement = never_gone().judge(ended_with_error(VICTIM))
+    assert not judgement.findings
+    assert judgement.unknowns
+
+
+def test_a_load_whose_end_is_not_recorded() -> None:
+    bench = healthy()
+    bench.drop(ev.LoadEnded)
+    assert "was not recorded" in bench.judge(ended_with_error(VICTIM)).unknowns[0]
+
+
+def test_unmounting() -> None:
+    bench = healthy()
+    assert bench.judge(unmountable(VICTIM)).unknowns == ("nobody tried to unmount disk1",)
+    bench.add(ev.Acted(at=20.0, action="umount", disk=VICTIM, ok=True, seconds=0.2))
+    judgement = bench.judge(unmountable(VICTIM))
+    assert not judgement.findings
+    assert not judgement.unknowns
+    assert "took 0.20 s" in bench.judge(unmountable(VICTIM, within=0.1)).findings[0].summary
+    bench.add(ev.Acted(at=21.0, action="umount", disk=VICTIM, ok=False, seconds=0.2, detail="target is busy"))
+    assert "target is busy" in bench.judge(unmountable(VICTIM)).findings[0].summary
+
+
+def cut_twice(second_return: float) -> Bench:
+    """Once under load, once with everything idle."""
+    bench = healthy(until=40.0)
+    bench.arm(27.9, cut=2)
+    bench.switch("off", 28.0, cut=2)
+    bench.detach(VICTIM, 28.1)
+    bench.switch("on", 30.0, cut=2)
+    bench.attach(VICTIM, 30.0 + second_return)
+    return bench
+
+
+def test_ready_under_load_against_idle() -> None:
+    judgement = cut_twice(1.1).judge(ready_under_load(VICTIM))
+    assert judgement.worst == "ready after 1.21 s under load, 1.10 s idle"
+    assert not judgement.findings
+    assert not judgement.unknowns
+    assert cut_twice(0.1).judge(ready_under_load(VICTIM)).findings
+    assert healthy().judge(ready_under_load(VICTIM)).unknowns == ("disk1 did not come back idle: nothing to compare",)
+
+
+def test_several_disks_are_each_judged() -> None:
+    judgement = healthy().judge(removed([VICTIM, *SURVIVORS]))
+    assert len(judgement.unknowns) == 2
+    assert GONE > CUT
