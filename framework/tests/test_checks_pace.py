@@ -152,6 +152,23 @@ def test_a_survivor_that_went_away_is_a_finding() -> None:
     assert "though it is outside the blast radius" in judged(bench).findings[0].summary
 
 
+def test_a_cut_made_before_there_was_a_load_is_left_aside() -> None:
+    bench = healthy()
+    bench.arm(10.7, cut=2, victims=())
+    bench.switch("off", 10.75, cut=2)
+    bench.switch("on", 10.8, cut=2)
+    judgement = judged(bench)
+    assert not judgement.findings
+    assert not judgement.unknowns
+
+
+def test_another_loads_end_is_not_taken_for_ones_own() -> None:
+    bench = healthy(pace=slowed(18.0, 22.0, 0))
+    bench.replace(ev.LoadEnded, lambda event: event.disk in SURVIVORS, asked_at=None)
+    bench.add(ev.Phase(at=17.9, name="stop"), ev.Phase(at=24.0, name="stop"))
+    assert "stood still for" in judged(bench).findings[0].summary
+
+
 def no_load(bench: Bench) -> None:
     bench.drop(ev.LoadBegun, lambda event: event.disk != "disk2")
 
@@ -183,7 +200,7 @@ def no_samples_after(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("lacking", "said"),
     [
-        (no_load, "disk2 had no load"),
+        (no_load, "disk2 had no load when a cut was made"),
         (no_settling, "had not settled"),
         (settled_just_before, "measured for only 0.50 s"),
         (no_movement, "did not move a byte"),

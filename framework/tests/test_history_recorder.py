@@ -134,6 +134,8 @@ def test_memory_is_bounded_within_a_scenario_too(tmp_path: Path) -> None:
         assert mark == 100
         assert recorder.since() == tuple(note(str(number)) for number in range(90, 100))
         assert recorder.since(98) == (note("98"), note("99"))
+        assert recorder.holds(90)
+        assert not recorder.holds(89)
 
 
 def test_subscribers_hear_each_event_until_they_leave(tmp_path: Path) -> None:

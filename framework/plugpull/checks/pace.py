@@ -9,7 +9,8 @@ itself: a fio that is stuck, or killed, has no numbers.
   all durations below are of the time that remains. If they exceed 20 % of the judged time the verdict is UNKNOWN. It
   also is if a single gap could hide a stall longer than allowed: a disk that moved the fraction f of its baseline in a
   gap of g seconds may have stood still for up to (1 - f) g seconds of it.
-- *Baseline*: mean rate from ``LoadSettled`` to the first cut's commanded off edge; at least 1 s of it is needed.
+- *Baseline*: mean rate from ``LoadSettled`` to the commanded off edge of the first cut made while the disk has a load;
+  at least 1 s of it is needed.
 - *Judged time*: from that edge until the load was told to end, or ended by itself, or the samples end.
 - *Stall*: the longest contiguous time in which the counter did not move, counted from sample to sample; it is thus
   exact to two sampling intervals, and errs towards the shorter. Still intervals on both sides of a gap belong together
@@ -85,10 +86,7 @@ class KeptPace(Check, frozen=True, tag="kept_pace"):
         )
 
     def _survivor(self, story: Story, disk: str, findings: list[Finding], unknowns: list[str]) -> Survivor:
-        first_cut = _first_cut(story)
-        load = story.load_at(disk, first_cut)
-        if load is None:
-            raise _Unjudgeable(f"{disk} had no load when the first cut was made, so its pace cannot be judged")
+        first_cut, load = _first_cut(story, disk)
         readings = _attachment_readings(story, disk, first_cut)
         interval = _interval(story, readings)
         baseline = _baseline(story, load, readings, first_cut, interval)
@@ -201,11 +199,16 @@ def kept_pace(disks: Disks, max_stall: float = 2.0, min_ratio: float = 0.7, reco
     return KeptPace(disk_names(disks), max_stall, min_ratio, recover_within)
 
 
-def _first_cut(story: Story) -> float:
+def _first_cut(story: Story, disk: str) -> tuple[float, LoadBegun]:
+    """The first cut made while ``disk`` had a load, and that load. Cuts made before it was loaded say nothing of it."""
     begins = [cut.off.commanded_at for cut in story.cut_records if cut.off.commanded_at is not None and cut.executed]
     if not begins:
         raise _Unjudgeable("no cut was made, so there is nothing that the survivors could have kept pace through")
-    return min(begins)
+    for begin in sorted(begins):
+        load = story.load_at(disk, begin)
+        if load is not None:
+            return begin, load
+    raise _Unjudgeable(f"{disk} had no load when a cut was made, so its pace cannot be judged")
 
 
 def _attachment_readings(story: Story, disk: str, at: float) -> tuple[Reading, ...]:
@@ -266,7 +269,8 @@ def _asked_at(story: Story, load: LoadBegun, ended: LoadEnded) -> float | None:
     if not ended.asked or ended.asked_at is not None:
         return ended.asked_at
     stops = [phase.at for phase in story.of(Phase) if phase.name == "stop" and phase.at is not None]
-    return next((at for at in stops if (load.at or 0.0) <= at <= (ended.at or 0.0)), None)
+    # The last one: phases before it ended other loads.
+    return max((at for at in stops if (load.at or 0.0) <= at <= (ended.at or 0.0)), default=None)
 
 
 def _last_movement(load: LoadBegun, readings: Sequence[Reading]) -> float:
@@ -280,7 +284,7 @@ def _last_movement(load: LoadBegun, readings: Sequence[Reading]) -> float:
 def _edges(story: Story, line: Track) -> list[float]:
     """Where on the time line an edge was commanded; those less than a window after another belong to it."""
     times = [edge.commanded_at for cut in story.cut_records if cut.executed for edge in (cut.off, cut.on)]
-    places = sorted(line.at(time) for time in times if time is not None and time <= line.times[-1])
+    places = sorted(line.at(at) for at in times if at is not None and line.times[0] <= at <= line.times[-1])
     edges: list[float] = []
     for place in places:
         if not edges or place - edges[-1] >= WINDOW:

@@ -91,6 +91,11 @@ class Recorder:
         with self._recorded:
             return tuple(islice(self._events, max(0, mark - self._forgotten), None))
 
+    def holds(self, mark: int) -> bool:
+        """Whether memory still has everything from position ``mark`` on; if not, read the file instead."""
+        with self._recorded:
+            return mark >= self._forgotten
+
     def wait_for(self, predicate: Predicate, timeout: float, *, since: int | None = None) -> Event | None:
         """The first event that satisfies ``predicate``, or ``None`` after ``timeout`` seconds.
 
