@@ -47,6 +47,8 @@ class Table(BaseModel):
 class RigTable(Table):
     name: Name
     description: str = ""
+    rows: tuple[str, ...] = Field(default=(), strict=False)
+    """The rows of scenarios that ``plugpull run`` runs on this rig when none are asked for; all, if empty."""
 
 
 class Dut(Table):

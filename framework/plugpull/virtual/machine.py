@@ -34,6 +34,7 @@ class ControllerShape:
     name: str
     model: str
     slot: int
+    ports: int
 
     @property
     def pci(self) -> str:
@@ -50,12 +51,13 @@ class Shape:
     controllers: tuple[ControllerShape, ...]
 
     def text(self) -> str:
-        controllers = " ".join(f"{c.model}@{c.slot}" for c in self.controllers)
+        controllers = " ".join(f"{c.model}@{c.slot}:{c.ports}" for c in self.controllers)
         return f"{self.accel} {self.cpus} cpus {self.memory} bytes {controllers} {COMMAND_LINE}"
 
 
 def _controller_arguments(controller: ControllerShape) -> list[str]:
-    ports = {"qemu-xhci": ",p2=15,p3=15", "nec-usb-xhci": ",p2=15,p3=15"}.get(controller.model, "")
+    # Each connector of an xHCI has a USB 2 and a USB 3 half; an EHCI has six ports, always.
+    ports = f",p2={controller.ports},p3={controller.ports}" if "xhci" in controller.model else ""
     device = f"{controller.model},id={controller.name},bus=pcie.0,addr={controller.slot:#x}{ports}"
     return ["-device", device]
 

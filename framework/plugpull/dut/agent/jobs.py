@@ -112,22 +112,26 @@ class Jobs:
             self._jobs[name] = job
         return job.pid
 
-    def stop(self, name: str, grace: float) -> Dict[str, Any]:
+    def stop(self, names: List[str], grace: float) -> Dict[str, Dict[str, Any]]:
+        """End these processes, side by side. Each says whether it is stuck."""
         with self._lock:
-            job = self._jobs.get(name)
-        return job.stop(grace) if job is not None else {"stuck": False}
+            chosen = [self._jobs[name] for name in names if name in self._jobs]
+        results: Dict[str, Dict[str, Any]] = {}
 
-    def stop_all(self, grace: float) -> List[Dict[str, Any]]:
-        """End everything, side by side. The processes that could not be ended are returned."""
-        with self._lock:
-            running = [job for job in self._jobs.values() if not job.ended.is_set()]
-        results: List[Dict[str, Any]] = []
-        threads = [threading.Thread(target=lambda j=job: results.append(j.stop(grace))) for job in running]
+        def stop_one(job: Job) -> None:
+            results[job.name] = job.stop(grace)
+
+        threads = [threading.Thread(target=stop_one, args=(job,)) for job in chosen]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return [result["process"] for result in results if result["stuck"]]
+        return results
+
+    def stop_all(self, grace: float) -> None:
+        with self._lock:
+            names = [name for name, job in self._jobs.items() if not job.ended.is_set()]
+        self.stop(names, grace)
 
     def alive(self) -> List[Dict[str, Any]]:
         with self._lock:

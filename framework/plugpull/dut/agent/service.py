@@ -138,8 +138,9 @@ class Service:
         arguments = [part.replace("{file}", target) for part in argv]
         return {"pid": self.jobs.start(job, [fio, *arguments], fds), "at": now()}
 
-    def op_job_stop(self, job: str, grace: float) -> Dict[str, Any]:
-        return self.jobs.stop(job, grace)
+    def op_jobs_stop(self, jobs: List[str], grace: float) -> Dict[str, Any]:
+        """End these, side by side; per job whether it is stuck and, if so, in what."""
+        return self.jobs.stop(jobs, grace)
 
     def op_jobs_alive(self) -> List[Dict[str, Any]]:
         return self.jobs.alive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import os
 import socket
 import threading
@@ -25,9 +26,19 @@ def parse_uevent(data: bytes) -> Properties:
     return {key: value for key, _, value in pairs}
 
 
-def _from_pyudev() -> Iterator[Properties]:
+def _import_pyudev() -> Any:
+    """pyudev, also where the C library's index of libraries is missing that ctypes would look libudev up in."""
+    if ctypes.util.find_library("udev") is None:
+        ctypes.CDLL("libudev.so.1")
+        find = ctypes.util.find_library
+        ctypes.util.find_library = lambda name: "libudev.so.1" if name == "udev" else find(name)
     import pyudev
 
+    return pyudev
+
+
+def _from_pyudev() -> Iterator[Properties]:
+    pyudev = _import_pyudev()
     monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
     monitor.set_receive_buffer_size(8 << 20)
     for subsystem in _WATCHED:
@@ -52,12 +63,10 @@ class Uevents:
     def __init__(self, tell: Callable[[Dict[str, Any]], None]) -> None:
         self._tell = tell
         try:
-            import pyudev
-
-            pyudev.Context()
+            _import_pyudev().Context()
             self.source = "pyudev"
             self._stream = _from_pyudev()
-        except ImportError:
+        except (ImportError, OSError):
             self.source = "netlink"
             self._stream = _from_netlink()
         threading.Thread(target=self._run, name="uevents", daemon=True).start()

@@ -83,6 +83,7 @@ class Volumes:
         """Lazily unmount what is left, on the way out."""
         for disk, target in list(self._mounted.items()):
             self._libc.umount2(target.encode(), _MNT_DETACH)
+            os.rmdir(target)
             del self._mounted[disk]
 
 

@@ -1,0 +1,45 @@
+"""What every kind of DUT offers to the rest, whatever it is reached by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from plugpull.dut.link import AgentLink
+from plugpull.dut.testimony import Register
+from plugpull.history.events import DutDied, DutReady
+from plugpull.switches.base import Switch
+
+Progress = Callable[[str], None]
+"""Told, in a few words, what a long step is doing."""
+
+
+class Bench(Protocol):
+    """A rig that is ready to be used: a DUT with its agent, and the switches that can cut things off it.
+
+    The virtual bench and real ones look alike from here on.
+    """
+
+    @property
+    def link(self) -> AgentLink: ...
+
+    @property
+    def register(self) -> Register: ...
+
+    def ready(self) -> DutReady:
+        """Who the DUT is and how it was reached."""
+        ...
+
+    def switch(self, name: str) -> Switch: ...
+
+    def power_everything(self) -> None:
+        """Every declared disk gets its cable and its power. Returns before the kernel has found them."""
+        ...
+
+    def autopsy(self, timeout: float) -> DutDied | None:
+        """The agent is lost: is the DUT dead, and of what? None when nothing says so."""
+        ...
+
+    def close(self) -> None:
+        """Leave nothing behind. Safe to call twice."""
+        ...

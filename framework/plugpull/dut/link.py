@@ -1,0 +1,159 @@
+"""The controller's end of the conversation with an agent: requests with deadlines, and a stream of what happens.
+
+execnet was considered in place of this protocol and does not serve: it bootstraps by sending its source and
+executing it over the stream, which would have to happen again after each snapshot is woken; it has no heartbeat
+and no resynchronisation, so an agent that falls silent looks like one that has nothing to say.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from plugpull.dut.clock import DutClock, Exchange
+from plugpull.errors import RigError
+
+Message = dict[str, Any]
+
+
+class Refused(RigError):
+    """The scratch guard on the DUT refused. Nothing was written."""
+
+
+class AgentLost(RigError):
+    """The agent does not answer, or its stream has ended."""
+
+
+class _Pending:
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.answer: Message | None = None
+        self.received = 0.0
+
+
+class AgentLink:
+    """Speaks with one agent over a connected socket. ``tell`` gets every message that is not an answer."""
+
+    def __init__(self, connection: socket.socket, tell: Callable[[Message], None]) -> None:
+        self._socket = connection
+        self._tell = tell
+        self._pending: dict[int, _Pending] = {}
+        self._lock = threading.Lock()
+        self._number = 0
+        self._closing = False
+        self.clock = DutClock()
+        self.heard = time.monotonic()
+        self.lost = ""
+        self.unreadable = 0
+        self._reader = threading.Thread(target=self._read, name="agent-link", daemon=True)
+        self._reader.start()
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    def call(self, op: str, timeout: float = 30.0, **arguments: Any) -> Any:
+        """Ask the agent and return its answer. Raises Refused, AgentLost, or RigError with the agent's own words."""
+        pending = self._ask(op, arguments)
+        if not pending.done.wait(timeout):
+            raise AgentLost(f"the agent did not answer {op!r} within {timeout:g} s", mend="see console.log and kernel.log for what the DUT was doing")
+        return self._result(op, pending)
+
+    def _ask(self, op: str, arguments: Message) -> _Pending:
+        pending = _Pending()
+        with self._lock:
+            if self.lost:
+                raise AgentLost(self.lost)
+            self._number += 1
+            number = self._number
+            self._pending[number] = pending
+        line = json.dumps({"id": number, "op": op, "args": arguments}).encode() + b"\n"
+        try:
+            self._socket.sendall(line)
+        except OSError as error:
+            self._end(f"the stream to the agent broke: {error}")
+        return pending
+
+    def _result(self, op: str, pending: _Pending) -> Any:
+        answer = pending.answer
+        if answer is None:
+            raise AgentLost(self.lost or "the agent's stream ended")
+        if answer.get("ok"):
+            return answer.get("r")
+        why = str(answer.get("why", "no reason given"))
+        if answer.get("refused"):
+            raise Refused(why)
+        raise RigError(f"the agent could not do {op!r}: {why}")
+
+    def map_clock(self, timeout: float = 10.0) -> Exchange:
+        """One exchange; remembered in ``clock``."""
+        sent = time.monotonic()
+        pending = self._ask("clock", {})
+        if not pending.done.wait(timeout):
+            raise AgentLost(f"the agent did not tell its time within {timeout:g} s")
+        dut = float(self._result("clock", pending)["at"])
+        exchange = Exchange(sent, pending.received, dut)
+        self.clock.add(exchange)
+        return exchange
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since anything was heard."""
+        return time.monotonic() - self.heard
+
+    # --- the stream ---------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        pending = b""
+        while True:
+            try:
+                chunk = self._socket.recv(1 << 16)
+            except OSError as error:
+                self._end(f"the stream from the agent broke: {error}")
+                return
+            if not chunk:
+                self._end("the agent's stream ended")
+                return
+            self.heard = time.monotonic()
+            pending += chunk
+            *lines, pending = pending.split(b"\n")
+            for line in lines:
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
+            self.unreadable += 1
+            return
+        if "id" not in message:
+            self._tell(message)
+            return
+        with self._lock:
+            pending = self._pending.pop(message["id"], None)
+        if pending is not None:
+            pending.received = time.monotonic()
+            pending.answer = message
+            pending.done.set()
+
+    def _end(self, why: str) -> None:
+        with self._lock:
+            already, self.lost = self.lost, self.lost or why
+            waiting = list(self._pending.values())
+            self._pending.clear()
+        for pending in waiting:
+            pending.done.set()
+        if not already and not self._closing:
+            self._tell({"ev": "link.lost", "why": why})
+
+    def close(self) -> None:
+        self._closing = True
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other end was quicker
+        self._reader.join(5)

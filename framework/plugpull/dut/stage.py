@@ -1,0 +1,116 @@
+"""One scenario's working place: the rig, its bench, and the history everything is written into."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from plugpull.dut.base import Bench
+from plugpull.dut.link import AgentLost
+from plugpull.dut.watch import Watch
+from plugpull.errors import RigError, UsageError
+from plugpull.history import events as ev
+from plugpull.history.recorder import Recorder
+from plugpull.rig.model import Disk, Rig
+from plugpull.rig.topology import Topology
+
+Predicate = Callable[[ev.Event], bool]
+
+
+@dataclass
+class Stage:
+    """What loads and faults work with. Times are DUT seconds unless said otherwise."""
+
+    rig: Rig
+    topology: Topology
+    bench: Bench
+    watch: Watch
+    recorder: Recorder
+    random: random.Random
+    split: dict[str, float] = field(default_factory=dict)
+    _phase: tuple[str, float] = ("", 0.0)
+
+    def now(self) -> float:
+        return self.bench.link.clock.now()[0]
+
+    def moment(self) -> tuple[float, float]:
+        """(DUT time, bound on its error) of this instant on the controller."""
+        return self.bench.link.clock.now()
+
+    def phase(self, name: str, text: str = "") -> None:
+        """Say what comes next; the time until the next phase is accounted to it."""
+        now = time.monotonic()
+        before, begun = self._phase
+        if before:
+            self.split[before] = self.split.get(before, 0.0) + now - begun
+        self._phase = (name, now)
+        if name:
+            self.recorder.record(ev.Phase(at=self.now(), name=name, text=text))
+
+    def wait_for(self, predicate: Predicate, timeout: float, *, since: int | None = None) -> ev.Event | None:
+        """The first event that satisfies ``predicate``; None at the deadline. Raises AgentLost when none can come any more."""
+        if self.watch.lost:
+            raise AgentLost(self.watch.lost)
+        found = self.recorder.wait_for(lambda e: isinstance(e, ev.AgentLost) or predicate(e), timeout, since=since)
+        if isinstance(found, ev.AgentLost):
+            raise AgentLost(self.watch.lost or found.why)
+        return found
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, unless the DUT dies meanwhile."""
+        self.wait_for(lambda event: False, seconds)
+
+    def disk(self, name: str) -> Disk:
+        for disk in self.rig.disk:
+            if disk.name == name:
+                return disk
+        raise UsageError(f"the rig has no disk named {name!r}")
+
+    def identity(self, name: str) -> dict[str, object]:
+        """What the agent's scratch guard has to find on the opened descriptor before anything is written.
+
+        Raises UsageError for a disk that is not declared scratch, RigError for one that is not attached.
+        """
+        disk = self.disk(name)
+        if not disk.scratch:
+            raise UsageError(
+                f"{name} is not declared scratch, so nothing may be written to it",
+                mend=f"write scratch = true in its [[disk]] table of the rig file if it may be erased (serial {disk.serial})",
+            )
+        attached = self.bench.register.attached(name)
+        if attached is None:
+            raise RigError(f"{name} is not attached", mend=f"is the disk with serial {disk.serial} plugged in and powered?")
+        return {
+            "kname": attached.kname,
+            "diskseq": attached.diskseq,
+            "serial": disk.serial,
+            "place": attached.place,
+            "size": disk.size,
+        }
+
+    def wait_attached(self, names: tuple[str, ...], timeout: float) -> tuple[str, ...]:
+        """Wait until all of these disks are on the kernel's list; those still missing at the deadline."""
+        deadline = time.monotonic() + timeout
+        missing = self._missing(names)
+        mark = self.recorder.mark()
+        while missing:
+            left = deadline - time.monotonic()
+            if left <= 0 or self.wait_for(lambda e: isinstance(e, ev.DiskAttached), left, since=mark) is None:
+                return self._missing(names)
+            mark = self.recorder.mark()
+            missing = self._missing(names)
+        return ()
+
+    def _missing(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in names if self.bench.register.attached(name) is None)
+
+    def wait_detached(self, names: tuple[str, ...], timeout: float, *, since: int) -> None:
+        """Wait until none of these disks is on the kernel's list, or the deadline."""
+        deadline = time.monotonic() + timeout
+        while len(self._missing(names)) < len(names):
+            left = deadline - time.monotonic()
+            if left <= 0 or self.wait_for(lambda e: isinstance(e, ev.DiskDetached), left, since=since) is None:
+                return
+            since = self.recorder.mark()

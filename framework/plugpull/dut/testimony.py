@@ -1,0 +1,97 @@
+"""What an agent tells, turned into events of the history and put into the rig's words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from plugpull.history import events as ev
+
+Message = dict[str, Any]
+
+
+class Register:
+    """Which of today's kernel names is which disk of the rig. Kept from the agent's own announcements.
+
+    A disk is known by its serial number. ``places`` are where the rig file says each hangs.
+    """
+
+    def __init__(self, serials: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self._by_serial = {serial: disk for disk, serial in serials.items()}
+        self.places = dict(places)
+        self._attached: dict[str, ev.DiskAttached] = {}
+        self._last: dict[str, ev.DiskAttached] = {}
+        self._lock = threading.Lock()
+
+    def attach(self, described: Message, at: float) -> ev.DiskAttached:
+        disk = self._by_serial.get(described["serial"], "")
+        event = ev.DiskAttached(
+            at=at,
+            disk=disk,
+            kname=described["kname"],
+            diskseq=described["diskseq"],
+            devt=described["devt"],
+            serial=described["serial"],
+            place=described["place"],
+            size=described["size"],
+            driver=described["driver"],
+            speed=described["speed"],
+            model=described["model"],
+            sysfs=described["sysfs"],
+        )
+        with self._lock:
+            self._attached[event.kname] = event
+            if disk:
+                self._last[disk] = event
+        return event
+
+    def detach(self, kname: str, at: float) -> ev.DiskDetached:
+        with self._lock:
+            known = self._attached.pop(kname, None)
+        return ev.DiskDetached(
+            at=at, disk=known.disk if known else "", kname=kname, diskseq=known.diskseq if known else 0
+        )
+
+    def attached(self, disk: str) -> ev.DiskAttached | None:
+        """The current attachment of a disk of the rig, None while it is away."""
+        with self._lock:
+            return next((event for event in self._attached.values() if event.disk == disk), None)
+
+    def below(self, devpath: str) -> tuple[str, ...]:
+        """The rig's disks that hang, or hung when they were last seen, at or below a sysfs path (without ``/sys``)."""
+        path = "/sys" + devpath
+        with self._lock:
+            found = [e.disk for e in self._last.values() if e.sysfs == path or e.sysfs.startswith(path + "/")]
+        return tuple(sorted(found))
+
+
+def translate(message: Message, register: Register) -> ev.Event | None:
+    """The event an agent's message stands for; None for what is no testimony (ends of jobs, loss of the link)."""
+    kind, at = message.get("ev"), message.get("at")
+    if kind == "sample":
+        disks = {kname: tuple(values) for kname, values in message["disks"].items()}
+        return ev.Sampled(at=at, disks=disks, cpu=tuple(message["cpu"]))
+    if kind == "kmsg":
+        return ev.KernelMessage(at=at, text=message["text"], level=message["level"], seq=message["seq"])
+    if kind == "uevent":
+        return ev.Uevent(
+            at=at,
+            action=message["action"],
+            subsystem=message["subsystem"],
+            devpath=message["devpath"],
+            devtype=message["devtype"],
+            seqnum=message["seqnum"],
+            disks=register.below(message["devpath"]),
+        )
+    if kind == "disk.add":
+        return register.attach(message["disk"], float(at or 0.0))
+    if kind == "disk.remove":
+        return register.detach(message["kname"], float(at or 0.0))
+    if kind == "kmsg.lost":
+        return ev.LogLost(at=at, count=message["count"])
+    if kind == "dropped":
+        return ev.RigFault(at=at, summary=f"the agent had to drop {message['count']} messages: the stream did not keep up")
+    if kind == "kmsg.broken":
+        return ev.RigFault(at=at, summary=f"the agent cannot read the kernel log any more: {message['why']}")
+    return None

@@ -1,0 +1,121 @@
+"""Keeps listening to the DUT: writes its testimony into the history, maps its clock, and notices when it falls silent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from plugpull.dut.base import Bench
+from plugpull.dut.link import AgentLost, Message
+from plugpull.dut.testimony import translate
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.history.recorder import Recorder
+
+MAPPING_INTERVAL = 1.0
+"""Seconds between two exchanges of clocks, which are also the heartbeat."""
+SILENCE = 10.0
+"""Seconds without an answer after which the agent counts as lost. Generous: an emulated DUT may be starved by its host."""
+AUTOPSY = 3.0
+"""Seconds given to find out what the DUT died of."""
+
+
+class Watch:
+    """Between the agent and the history. ``lost`` says why the agent is gone, empty while it is there."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._bench: Bench | None = None
+        self._jobs: dict[str, Callable[[Message], None]] = {}
+        self._early: list[Message] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self.lost = ""
+
+    def hear(self, message: Message) -> None:
+        """Take one message of the agent. Runs in the link's thread."""
+        with self._lock:
+            if self._bench is None:
+                self._early.append(message)
+                return
+        self._take(message, self._bench)
+
+    def begin(self, bench: Bench) -> None:
+        """From here on messages become events; those that came before are taken first."""
+        with self._lock:
+            early, self._early = self._early, []
+            self._bench = bench
+        for message in early:
+            self._take(message, bench)
+        self._map(bench)
+        self._keeper = threading.Thread(target=self._keep, args=(bench,), name="watch", daemon=True)
+        self._keeper.start()
+
+    def end(self) -> None:
+        self._stop.set()
+        if self._keeper is not None:
+            self._keeper.join(SILENCE + 5)
+
+    def expect(self, job: str, ended: Callable[[Message], None]) -> None:
+        """Call ``ended`` with the agent's message when this job ends."""
+        with self._lock:
+            self._jobs[job] = ended
+
+    def _take(self, message: Message, bench: Bench) -> None:
+        try:
+            if message.get("ev") == "job.end":
+                with self._lock:
+                    ended = self._jobs.pop(message["job"], None)
+                if ended is not None:
+                    ended(message)
+            elif message.get("ev") == "link.lost":
+                self._mourn(message["why"], bench)
+            else:
+                event = translate(message, bench.register)
+                if event is not None:
+                    self._recorder.record(event)
+        except RigError:
+            pass  # the recorder keeps its failure and raises it in the thread that waits on the history
+        except (KeyError, TypeError, ValueError) as error:
+            self._fault(f"the agent said something that cannot be understood: {message!r:.200} ({error!r})")
+
+    def _keep(self, bench: Bench) -> None:
+        while not self._stop.wait(MAPPING_INTERVAL):
+            try:
+                self._map(bench)
+            except AgentLost as loss:
+                if not self._stop.is_set() and not bench.link.lost:
+                    self._mourn(f"the agent fell silent: {loss.what}", bench)
+                return
+            except RigError:
+                return
+
+    def _map(self, bench: Bench) -> None:
+        exchange = bench.link.map_clock(SILENCE)
+        error = (exchange.received - exchange.sent) / 2
+        self._recorder.record(ev.ClockMapped(at=exchange.dut, controller=exchange.middle, error=error))
+
+    def _mourn(self, why: str, bench: Bench) -> None:
+        """The agent is gone. Say so at once, then look whether the whole DUT is."""
+        with self._lock:
+            if self.lost or self._stop.is_set():
+                return
+            self.lost = why
+        clock = bench.link.clock
+        last_heard = clock.at(bench.link.heard)[0] if clock.mapped else None
+        at = clock.now()[0] if clock.mapped else None
+        death = bench.autopsy(AUTOPSY)
+        try:
+            if death is not None:
+                self._recorder.record(death)
+                self.lost = f"the DUT died: {death.headline}"
+            self._recorder.record(ev.AgentLost(at=at, why=why, last_heard=last_heard))
+        except RigError:
+            pass  # as above: raised where somebody can act on it
+
+    def _fault(self, summary: str) -> None:
+        try:
+            self._recorder.record(ev.RigFault(summary=summary))
+        except RigError:
+            pass  # as above

@@ -1,0 +1,125 @@
+"""When a cut is made: after so many bytes, at a time, when the kernel says something, or at random within a range."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.rig.quantities import format_size
+
+TRIGGER_DEADLINE = 120.0
+"""Seconds a trigger may take; then the bench did not do what the scenario needs."""
+
+
+class Trigger(Protocol):
+    """Waits for the moment to cut. Raises RigError when it does not come."""
+
+    def text(self) -> str: ...
+
+    def wait(self, stage: Stage) -> str:
+        """Returns what happened, such as "after 1.37 s (at random within 1 to 3 s)"."""
+        ...
+
+
+@dataclass(frozen=True)
+class Now:
+    def text(self) -> str:
+        return "at once"
+
+    def wait(self, stage: Stage) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True)
+class Moved:
+    """When ``size`` bytes were read or written on a disk since history position ``since``, by the samples."""
+
+    disk: str
+    size: int
+    since: int
+
+    def text(self) -> str:
+        return f"{format_size(self.size)} moved on {self.disk}"
+
+    def wait(self, stage: Stage) -> str:
+        first: dict[tuple[str, int], int] = {}
+
+        def enough(event: ev.Event) -> bool:
+            attached = stage.bench.register.attached(self.disk)
+            if not isinstance(event, ev.Sampled) or attached is None:
+                return False
+            counters = event.disks.get(attached.kname)
+            if counters is None or counters[0] != attached.diskseq:
+                return False
+            total = counters[1] + counters[2]
+            return total - first.setdefault((attached.kname, counters[0]), total) >= self.size
+
+        if stage.wait_for(enough, TRIGGER_DEADLINE, since=self.since) is None:
+            raise RigError(f"{self.disk} did not move {format_size(self.size)} within {TRIGGER_DEADLINE:g} s, so nothing was cut")
+        return self.text()
+
+
+@dataclass(frozen=True)
+class After:
+    seconds: float
+
+    def text(self) -> str:
+        return f"after {self.seconds:g} s"
+
+    def wait(self, stage: Stage) -> str:
+        stage.pause(self.seconds)
+        return self.text()
+
+
+@dataclass(frozen=True)
+class AtRandom:
+    """At a moment drawn from the scenario's seeded generator, so that the seed repeats it."""
+
+    low: float
+    high: float
+
+    def text(self) -> str:
+        return f"at random within {self.low:g} to {self.high:g} s"
+
+    def wait(self, stage: Stage) -> str:
+        seconds = stage.random.uniform(self.low, self.high)
+        stage.pause(seconds)
+        return f"after {seconds:.3f} s ({self.text()})"
+
+
+@dataclass(frozen=True)
+class KernelSays:
+    """When the kernel logs a line that matches a regular expression, from now on."""
+
+    pattern: str
+
+    def text(self) -> str:
+        return f"the kernel logs /{self.pattern}/"
+
+    def wait(self, stage: Stage) -> str:
+        wanted = re.compile(self.pattern)
+        found = stage.wait_for(
+            lambda event: isinstance(event, ev.KernelMessage) and wanted.search(event.text) is not None, TRIGGER_DEADLINE
+        )
+        if found is None:
+            raise RigError(f"the kernel did not log /{self.pattern}/ within {TRIGGER_DEADLINE:g} s, so nothing was cut")
+        return self.text()
+
+
+def after(seconds: float) -> After:
+    """Cut after this many seconds."""
+    return After(seconds)
+
+
+def at_random(low: float, high: float) -> AtRandom:
+    """Cut at a random moment between ``low`` and ``high`` seconds from now."""
+    return AtRandom(low, high)
+
+
+def kernel_says(pattern: str) -> KernelSays:
+    """Cut when the kernel logs a line that matches this regular expression."""
+    return KernelSays(pattern)

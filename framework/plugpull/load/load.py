@@ -1,0 +1,320 @@
+"""fio on several disks at once, one process a disk, so that jobs live and die alone."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from plugpull.dut.link import Message
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.load.fio_report import FioReport, parse_report
+from plugpull.load.patterns import Pattern, fill_arguments, load_arguments, span_of, verify_arguments
+
+START_DEADLINE = 60.0
+"""Seconds until every disk must have moved its first bytes."""
+STOP_GRACE = 5.0
+"""Seconds each signal gets to end a job."""
+BASELINE_SECONDS = 1.5
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Job:
+    """One fio process on one disk."""
+
+    name: str
+    disk: str
+    kname: str
+    span: int
+    ended: threading.Event = field(default_factory=threading.Event)
+    status: int | None = None
+    asked: bool = False
+    report: FioReport = field(default_factory=FioReport)
+
+
+class FioRunner:
+    """Starts and ends fio on the DUT, and waits for its ends with deadlines."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def start(self, disk: str, arguments: list[str], span: int, *, kind: str, mounted: bool = False) -> Job:
+        """Raises Refused when the scratch guard says no, UsageError for a disk not declared scratch."""
+        identity = self._stage.identity(disk)
+        job = Job(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span)
+        self._stage.watch.expect(job.name, lambda message: self._ended(job, message))
+        directory = disk if mounted else ""
+        self._stage.bench.link.call("fio", 60.0, job=job.name, argv=arguments, disk=identity, directory=directory)
+        return job
+
+    @staticmethod
+    def _ended(job: Job, message: Message) -> None:
+        job.status = message["status"]
+        job.asked = message["asked"]
+        job.report = parse_report(message["output"])
+        job.ended.set()
+
+    def finish(self, jobs: Iterable[Job], timeout: float) -> list[Job]:
+        """Wait for jobs that end by themselves; those that did not in time are ended and returned."""
+        deadline = time.monotonic() + timeout
+        late = [job for job in jobs if not self._wait(job, deadline)]
+        self.stop(late)
+        return late
+
+    def _wait(self, job: Job, deadline: float) -> bool:
+        while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
+            if self._stage.watch.lost:
+                raise RigError(f"{job.disk}: its job cannot be heard any more: {self._stage.watch.lost}")
+            if time.monotonic() >= deadline:
+                return False
+        return True
+
+    def stop(self, jobs: Iterable[Job]) -> dict[str, Message]:
+        """End jobs; what each is stuck in, for those that could not be ended."""
+        names = [job.name for job in jobs]
+        if not names:
+            return {}
+        answers = self._stage.bench.link.call("jobs.stop", 4 * STOP_GRACE + 10, jobs=names, grace=STOP_GRACE)
+        return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
+
+
+class Load:
+    """A load on several disks. Use it as a context manager: it is ended, and what it wrote is verified, on the way out."""
+
+    def __init__(self, stage: Stage, disks: Iterable[str], pattern: Pattern, *, mounted: bool = False) -> None:
+        self._stage = stage
+        self._disks = tuple(disks)
+        self.pattern = pattern
+        self._mounted = mounted
+        self._fio = FioRunner(stage)
+        self._jobs: dict[str, Job] = {}
+        self._mark = 0
+        self._over = False
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        return self._disks
+
+    def job(self, disk: str) -> Job | None:
+        return self._jobs.get(disk)
+
+    def moved_since(self) -> int:
+        """Position in the history from which the load's own bytes count."""
+        return self._mark
+
+    def __enter__(self) -> Load:
+        try:
+            self._begin()
+        except BaseException:
+            self._end(verify=False)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end(verify=kind is None)
+
+    def _begin(self) -> None:
+        if self.pattern.mode in ("read", "idle") and not self._mounted:
+            self._fill()
+        self._mark = self._stage.recorder.mark()
+        if self.pattern.mode == "idle":
+            return
+        self._stage.phase("load", f"{self.pattern.name} on {len(self._disks)} disks")
+        for disk in self._disks:
+            span = span_of(self._stage.disk(disk), self.pattern)
+            arguments = load_arguments(self.pattern, span, in_file=self._mounted)
+            job = self._fio.start(disk, arguments, span, kind="load", mounted=self._mounted)
+            self._jobs[disk] = job
+            self._stage.recorder.record(
+                ev.LoadBegun(
+                    at=self._stage.now(),
+                    disk=disk,
+                    job=job.name,
+                    mode=self.pattern.mode,
+                    block=self.pattern.block,
+                    depth=self.pattern.depth,
+                    span=span,
+                    kname=job.kname,
+                    argv=("fio", *arguments),
+                )
+            )
+
+    def _fill(self) -> None:
+        """Write the spans once, so that there is something to read that can be told from anything else."""
+        self._stage.phase("fill", f"stamping {len(self._disks)} disks")
+        jobs = []
+        for disk in self._disks:
+            span = span_of(self._stage.disk(disk), self.pattern)
+            jobs.append(self._fio.start(disk, fill_arguments(self.pattern, span), span, kind="fill"))
+        late = self._fio.finish(jobs, START_DEADLINE)
+        broken = [job for job in jobs if job in late or job.status != 0]
+        if broken:
+            job = broken[0]
+            raise RigError(f"{job.disk} could not be filled before the test: {job.report.message or 'fio did not end in time'}")
+
+    def settle(self, seconds: float = BASELINE_SECONDS) -> None:
+        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with.
+
+        After a cut, wait for nothing and let ``seconds`` pass. Raises RigError when a disk does not start.
+        """
+        if not self._jobs:
+            self._stage.pause(seconds)
+            return
+        self._stage.phase("settle")
+        for job in self._jobs.values():
+            if not job.ended.is_set():
+                self._wait_moving(job)
+        self._stage.recorder.record(ev.LoadSettled(at=self._stage.now(), disks=tuple(self._jobs)))
+        self._stage.pause(seconds)
+
+    def _wait_moving(self, job: Job) -> None:
+        def moves(event: ev.Event) -> bool:
+            return job.ended.is_set() or (isinstance(event, ev.Sampled) and moved_bytes(event, job.kname) >= self.pattern.block * 4)
+
+        found = self._stage.wait_for(moves, START_DEADLINE, since=self._mark)
+        if job.ended.is_set() and job.report.errno and not job.asked:
+            raise RigError(f"the load on {job.disk} ended before the cut: {job.report.message}")
+        if found is None:
+            raise RigError(f"{job.disk} moved nothing within {START_DEADLINE:g} s of starting its load")
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End all jobs that still run. Each gets its LoadEnded; what cannot be ended gets a ProcessStuck."""
+        if self._over:
+            return
+        self._over = True
+        if not self._jobs:
+            return
+        self._stage.phase("stop")
+        running = [job for job in self._jobs.values() if not job.ended.is_set()]
+        stuck = self._fio.stop(running)
+        deadline = time.monotonic() + 5
+        for job in self._jobs.values():
+            if job.name not in stuck:
+                # The answer to "stop" and the word of the end come by two roads; the second may be a little later.
+                job.ended.wait(max(0.0, deadline - time.monotonic()))
+            self._record_end(job, stuck.get(job.name))
+
+    def _record_end(self, job: Job, process: Message | None) -> None:
+        at = self._stage.now()
+        if process is not None:
+            self._stage.recorder.record(
+                ev.ProcessStuck(
+                    at=at,
+                    pid=process["pid"],
+                    command=process["command"],
+                    state=process["state"],
+                    disk=job.disk,
+                    stack=tuple(process["stack"]),
+                )
+            )
+        report = job.report
+        self._stage.recorder.record(
+            ev.LoadEnded(
+                at=at,
+                disk=job.disk,
+                job=job.name,
+                asked=job.asked,
+                exit_status=job.status,
+                errno=report.errno,
+                message=report.message[:300],
+                read_bytes=report.read_bytes,
+                written_bytes=report.written_bytes,
+                stuck=process is not None,
+                usr_cpu=report.usr_cpu,
+                sys_cpu=report.sys_cpu,
+            )
+        )
+
+    def _end(self, *, verify: bool) -> None:
+        if self._stage.watch.lost:
+            return
+        try:
+            self.stop()
+            if verify and not self._mounted:
+                self.verify()
+        except RigError:
+            # On the way out of an error that is already on its way, a second one would hide it.
+            if verify:
+                raise
+
+    # --- reading back ---------------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Read back what was written on every disk that is attached, and compare each block with its stamp."""
+        self._stage.phase("verify", "reading back")
+        jobs: list[Job] = []
+        for disk in self._disks:
+            ranges, why_not = self._ranges(disk)
+            if why_not:
+                self._stage.recorder.record(ev.Verified(at=self._stage.now(), disk=disk, checked=0, error=why_not))
+                continue
+            length = sum(size for _, size in ranges)
+            jobs.append(self._fio.start(disk, verify_arguments(self.pattern, ranges), length, kind="verify"))
+        late = self._fio.finish(jobs, START_DEADLINE * 2)
+        for job in jobs:
+            self._record_verified(job, job in late)
+
+    def _ranges(self, disk: str) -> tuple[tuple[tuple[int, int], ...], str]:
+        """Which (offset, length) ranges must hold what was written, or why that cannot be said."""
+        if self._stage.bench.register.attached(disk) is None:
+            return (), f"{disk} is not attached"
+        span = span_of(self._stage.disk(disk), self.pattern)
+        job = self._jobs.get(disk)
+        if self.pattern.mode != "write" or job is None:
+            return ((0, span),), ""
+        if not job.report.complete:
+            return (), f"fio left no report of what it wrote to {disk}"
+        return certain_ranges(job.report.written_bytes, span, self.pattern, whole=job.asked)
+
+    def _record_verified(self, job: Job, late: bool) -> None:
+        report = job.report
+        error = ""
+        if late:
+            error = f"reading back was not done after {START_DEADLINE * 2:g} s"
+        elif not report.bad and (report.errno or not report.complete or job.status != 0 or report.read_bytes != job.span):
+            error = report.message or f"fio ended with status {job.status} after {report.read_bytes} of {job.span} bytes"
+        self._stage.recorder.record(
+            ev.Verified(
+                at=self._stage.now(),
+                disk=job.disk,
+                checked=report.read_bytes,
+                bad=report.bad,
+                error=error,
+                method="fio verify=crc32c, read back after the load",
+            )
+        )
+
+
+def moved_bytes(sample: ev.Sampled, kname: str) -> int:
+    """Bytes read and written by a disk since it was attached."""
+    counters = sample.disks.get(kname)
+    return counters[1] + counters[2] if counters else 0
+
+
+def certain_ranges(written: int, span: int, pattern: Pattern, *, whole: bool) -> tuple[tuple[tuple[int, int], ...], str]:
+    """Where a sequential load that wraps around ``span`` must have left good blocks after ``written`` bytes.
+
+    A load that was asked to end has completed what it submitted (``whole``). One that was cut off had up to ``depth``
+    blocks in flight around its position, of which any part may have reached the disk: they prove nothing and are left
+    out, with as much again on either side because completions may come out of order.
+    """
+    block = pattern.block
+    if whole:
+        extent = min(written - written % block, span)
+        return (((0, extent),), "") if extent else ((), "nothing was written")
+    doubt = pattern.depth * 2 * block
+    position = written % span
+    ranges = [(0, position - doubt)]
+    if written >= span:
+        ranges = [(max(0, position + doubt - span), position - doubt), (position + doubt, span)]
+    blocks = [(-(-begin // block) * block, end // block * block) for begin, end in ranges]
+    certain = tuple((begin, end - begin) for begin, end in blocks if end > begin)
+    return (certain, "") if certain else ((), "too little was written before the cut to be certain of any block")

@@ -1,0 +1,73 @@
+"""What a load does to a disk, in fio's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plugpull.rig.model import Disk
+
+STAMP = "crc32c"
+"""Every block carries a header with its offset and a checksum of its content (fio: verify=)."""
+VERIFY_SECONDS = 2.0
+"""The span of a load is what the disk transfers in this time, so that reading it back takes as long."""
+UNKNOWN_RATE_SPAN = 256 << 20
+SMALLEST_SPAN = 1 << 20
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """``mode`` is ``write``, ``read`` or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight."""
+
+    name: str
+    mode: str
+    block: int = 64 << 10
+    depth: int = 4
+
+
+sequential_write = Pattern("sequential write", "write")
+sequential_read = Pattern("sequential read", "read")
+idle = Pattern("idle", "idle")
+
+
+def span_of(disk: Disk, pattern: Pattern) -> int:
+    """Bytes at the disk's beginning that a load covers over and over: a whole number of blocks."""
+    span = UNKNOWN_RATE_SPAN if disk.rate is None else max(SMALLEST_SPAN, int(disk.rate * VERIFY_SECONDS))
+    span = min(span, disk.size // 2)
+    return max(pattern.block, span - span % pattern.block)
+
+
+_COMMON = (
+    "--filename={file}",
+    "--ioengine=libaio",
+    "--direct=1",
+    "--thread",
+    "--output-format=json",
+    f"--verify={STAMP}",
+)
+# Without this fio makes a regular file where an unplugged disk's node was.
+_NO_FILES = ("--allow_file_create=0",)
+
+
+def load_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> list[str]:
+    """fio's arguments for a load that runs until it is ended."""
+    shape = [f"--rw={pattern.mode}", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]
+    endless = ["--time_based", "--runtime=31536000"]
+    stamps = ["--do_verify=0"] if pattern.mode == "write" else []
+    return ["--name=load", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless, *stamps]
+
+
+def fill_arguments(pattern: Pattern, span: int) -> list[str]:
+    """fio's arguments to write a span once, with stamps, and stop."""
+    shape = ["--rw=write", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]
+    return ["--name=fill", *_COMMON, *_NO_FILES, *shape, "--do_verify=0"]
+
+
+def verify_arguments(pattern: Pattern, ranges: tuple[tuple[int, int], ...]) -> list[str]:
+    """fio's arguments to read (offset, length) ranges back and compare every block with its stamp."""
+    arguments: list[str] = [*_NO_FILES]
+    for number, (offset, length) in enumerate(ranges):
+        shape = ["--rw=read", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--offset={offset}", f"--size={length}"]
+        arguments += [f"--name=verify{number}", *_COMMON, *shape, "--verify_fatal=0"]
+        if number:
+            arguments.append("--stonewall")
+    return arguments

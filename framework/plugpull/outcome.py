@@ -1,0 +1,58 @@
+"""From a recorded run to its files: results.json, junit.xml, report.html, kernel.log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from plugpull.errors import RigError
+from plugpull.history.events import KernelMessage
+from plugpull.history.reader import History, read_history
+from plugpull.judge import judge_history
+from plugpull.report.html import events_of, render_html
+from plugpull.report.junit import render_junit
+from plugpull.results import Results
+from plugpull.results_io import write_results
+
+HISTORY_FILE = "history.jsonl"
+REPORT_FILE = "report.html"
+
+
+def history_path(run: Path) -> Path:
+    """The history of a run directory, or the file itself if that is what was given."""
+    return run / HISTORY_FILE if run.is_dir() else run
+
+
+def judge_run(run: Path) -> tuple[History, Results]:
+    """Read a run's history and judge it anew. Raises UsageError when there is none."""
+    history = read_history(history_path(run))
+    return history, judge_history(history)
+
+
+def write_report(run: Path, history: History, results: Results) -> Path:
+    """Write ``report.html`` and ``junit.xml``; the path of the report. Raises RigError when that cannot be done."""
+    report = run / REPORT_FILE
+    try:
+        report.write_text(render_html(results, events_of(history), begun=history.begun), encoding="utf-8", errors="replace")
+        (run / "junit.xml").write_text(render_junit(results), encoding="utf-8", errors="replace")
+        (run / "kernel.log").write_text("".join(_kernel_log(history)), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise RigError(
+            f"cannot write the report into {run}: {error.strerror or error}",
+            mend=f"make room there, then: plugpull report {run}",
+        ) from error
+    return report
+
+
+def write_outcome(run: Path) -> tuple[Results, Path]:
+    """Judge a run and write everything that is made of its history."""
+    history, results = judge_run(run)
+    write_results(run, results)
+    return results, write_report(run, history, results)
+
+
+def _kernel_log(history: History) -> Iterable[str]:
+    for story in history.stories:
+        yield f"# {story.id}\n"
+        for event in story.of(KernelMessage):
+            yield f"<{event.level}>[{event.at or 0.0:12.6f}] {event.text}\n"

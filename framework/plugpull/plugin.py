@@ -1,0 +1,142 @@
+"""The pytest plugin: options, the ``rig`` fixture, and verdicts in pytest's own reports. Everything else is imported
+only when a test asks for the fixture, so that projects that merely have the plugin installed do not notice it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from plugpull.plugin_session import PlugpullSession
+    from plugpull.scenario import ScenarioRig
+
+SESSION: pytest.StashKey[PlugpullSession] = pytest.StashKey()
+VERDICT = "plugpull_verdict"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("plugpull", "pull-the-plug testing of storage (plugpull)")
+    group.addoption("--rig", metavar="FILE", help="the rig file that describes the bench (default: the stock rig quick.toml)")
+    group.addoption(
+        "--plugpull-kernel",
+        metavar="KERNEL",
+        help="virtual rigs: the kernel to test: an installed version, a .deb file, a kernel build tree, or a directory "
+        "with boot/vmlinuz-VERSION and lib/modules/VERSION (default: the distribution's own)",
+    )
+    group.addoption(
+        "--plugpull-module",
+        metavar="FILE.ko",
+        action="append",
+        default=[],
+        help="virtual rigs: load this build of a driver in place of the kernel's own; may be given several times",
+    )
+    group.addoption("--plugpull-out", metavar="DIR", help="where run directories are made (default: runs)")
+    group.addoption("--plugpull-seed", metavar="N", type=int, help="repeat the random choices of the run that recorded this seed")
+    group.addoption(
+        "--plugpull-accel",
+        choices=("auto", "kvm", "tcg"),
+        default="auto",
+        help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
+    )
+    group.addoption("--plugpull-rows", metavar="X01,X06", help="only scenarios marked with one of these rows")
+    group.addoption("--plugpull-command", action="append", default=[], help=argparse.SUPPRESS)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "row(id): the experiment that this scenario stands for, such as X06")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    rows = config.getoption("--plugpull-rows")
+    if rows:
+        wanted = set(rows.split(","))
+        kept = [item for item in items if any(mark.args[:1] and mark.args[0] in wanted for mark in item.iter_markers("row"))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+def _session(config: pytest.Config) -> PlugpullSession:
+    """The run, begun when the first scenario needs it."""
+    if SESSION not in config.stash:
+        from plugpull.plugin_session import PlugpullSession
+
+        config.stash[SESSION] = PlugpullSession(config)
+    return config.stash[SESSION]
+
+
+@pytest.fixture
+def rig(request: pytest.FixtureRequest) -> Generator[ScenarioRig]:
+    """The rig of ``--rig``, with every declared disk attached: choose a victim, load, cut, judge.
+
+    Each scenario gets a fresh bench; what it does is recorded, and the test passes, fails or ends UNKNOWN by the checks it
+    gives to ``rig.judge``.
+    """
+    session = _session(request.config)
+    with session.scenario(request.node) as scenario:
+        yield scenario
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    session = pyfuncitem.config.stash.get(SESSION, None)
+    if session is None or "rig" not in pyfuncitem.funcargs:
+        return (yield)
+    try:
+        result = yield
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, pytest.skip.Exception):
+            raise
+        session.failed(error)
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        result = None
+    session.conclude(pyfuncitem)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    session = item.config.stash.get(SESSION, None)
+    if session is not None:
+        session.annotate(item, report)
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    verdict = getattr(report, VERDICT, None)
+    if verdict is None or report.when != "call":
+        return None
+    category = {"PASS": "passed", "FAIL": "failed"}.get(verdict, "unknown")
+    return category, {"PASS": ".", "FAIL": "F"}.get(verdict, "?"), verdict
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    # Fixtures are torn down by pytest's own hook (also after Ctrl-C); the run ends after the last of them.
+    yield
+    ours = session.config.stash.get(SESSION, None)
+    if ours is not None and not hasattr(session.config, "workerinput"):
+        session.exitstatus = ours.finish(int(session.exitstatus))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    session = config.stash.get(SESSION, None)
+    if session is not None:
+        session.summarize(terminalreporter)
+
+
+def stock_rig() -> Path:
+    from plugpull.locate import rigs_dir
+
+    return rigs_dir() / "quick.toml"
+
+
+def argv_of(config: pytest.Config) -> tuple[str, ...]:
+    """The command that repeats this run, as far as pytest knows it."""
+    return tuple(config.getoption("--plugpull-command")) or tuple(sys.argv)

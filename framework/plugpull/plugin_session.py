@@ -1,0 +1,137 @@
+"""The run behind a pytest session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, RigError, UsageError
+from plugpull.plugin import VERDICT, argv_of, stock_rig
+from plugpull.report.live import View, view_for
+from plugpull.results import Results, ScenarioResult, Verdict
+from plugpull.run import OpenScenario, Options, Run, begin_run
+from plugpull.scenario import ScenarioRig
+
+RESULT: pytest.StashKey[ScenarioResult] = pytest.StashKey()
+
+
+class PlugpullSession:
+    """Begun with the first scenario. A rig that cannot be used ends the whole session: every scenario would say the same."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._open: OpenScenario | None = None
+        self._outcome: tuple[Results, Path] | None = None
+        self._broken: RigError | UsageError | None = None
+        self._console = _console(config)
+        self._view: View = view_for(self._console)
+        try:
+            self._run: Run = begin_run(self._options(), self._tell)
+        except (UsageError, RigError) as error:
+            status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_UNKNOWN
+            pytest.exit(str(error), returncode=status)
+        self._run.recorder.subscribe(self._view)
+
+    def _options(self) -> Options:
+        option = self._config.getoption
+        return Options(
+            rig=Path(option("--rig")) if option("--rig") else stock_rig(),
+            out=Path(option("--plugpull-out")) if option("--plugpull-out") else None,
+            seed=option("--plugpull-seed"),
+            kernel=option("--plugpull-kernel"),
+            modules=tuple(Path(name) for name in option("--plugpull-module")),
+            accel=option("--plugpull-accel"),
+            argv=argv_of(self._config),
+        )
+
+    def _tell(self, text: str) -> None:
+        self._console.print(f"plugpull: {text}", markup=False, highlight=False)
+
+    # --- one scenario ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def scenario(self, item: pytest.Item) -> Iterator[ScenarioRig]:
+        marker = item.get_closest_marker("row")
+        story = (getattr(getattr(item, "function", None), "__doc__", "") or item.name).strip()
+        self._view.start()
+        try:
+            with self._run.scenario(item.nodeid, story, str(marker.args[0]) if marker else "") as opened:
+                self._open = opened
+                try:
+                    rig = opened.open()
+                except BaseException as error:
+                    opened.failed(error)
+                    if not isinstance(error, RigError):
+                        raise
+                    self._close(item)
+                    pytest.fail(_text(opened.result), pytrace=False)
+                yield rig
+        finally:
+            self._open = None
+            self._view.stop()
+
+    def failed(self, error: BaseException) -> None:
+        if self._open is not None:
+            self._open.failed(error)
+
+    def _close(self, item: pytest.Item) -> ScenarioResult:
+        assert self._open is not None
+        result = self._open.close()
+        item.stash[RESULT] = result
+        self._view.verdict(result.id, result.verdict, result.sentence)
+        return result
+
+    def conclude(self, item: pytest.Item) -> None:
+        """The scenario's body is over: heal, judge, and make the verdict pytest's."""
+        result = self._close(item)
+        if result.verdict is not Verdict.PASS:
+            pytest.fail(_text(result), pytrace=False)
+
+    def annotate(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        result = item.stash.get(RESULT, None)
+        if result is not None and report.when in ("call", "setup") and not (report.when == "setup" and report.passed):
+            setattr(report, VERDICT, result.verdict.value)
+            report.when = "call"
+            report.user_properties.append(("plugpull_run", str(self._run.directory)))
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def finish(self, status: int) -> int:
+        """Judge the run and write its files. The exit status is plugpull's: 0, 1, 2 or 3."""
+        self._outcome = self._run.finish()
+        results = self._outcome[0]
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
+            return status
+        return {Verdict.PASS: EXIT_PASS, Verdict.FAIL: EXIT_FAIL}.get(results.verdict, EXIT_UNKNOWN)
+
+    def summarize(self, terminal: Any) -> None:
+        if self._outcome is None:
+            return
+        results, report = self._outcome
+        terminal.section("plugpull")
+        terminal.write_line(results.sentence)
+        terminal.write_line(f"report: {report}")
+
+
+def _console(config: pytest.Config) -> Console:
+    """A console that pytest's capturing does not swallow: a copy of the standard output it started with."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is not None:
+        return Console(file=reporter._tw._file)
+    del capture
+    return Console(stderr=True)
+
+
+def _text(result: ScenarioResult | None) -> str:
+    if result is None:
+        return "UNKNOWN"
+    lines = [result.sentence]
+    lines += [f"  {finding.check}: {finding.summary}" for finding in result.findings]
+    lines += [f"  unknown: {reason}" for reason in result.unknowns]
+    return "\n".join(lines)

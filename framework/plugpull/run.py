@@ -1,0 +1,286 @@
+"""One run: its directory, its rig, its lease and journal, and a fresh bench for each scenario."""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from plugpull import __version__
+from plugpull.dut.base import Bench
+from plugpull.dut.stage import Stage
+from plugpull.dut.watch import Watch
+from plugpull.errors import RigError, UsageError
+from plugpull.history import events as ev
+from plugpull.history.reader import Story
+from plugpull.history.recorder import Recorder
+from plugpull.judge import judge_story
+from plugpull.outcome import HISTORY_FILE, write_outcome
+from plugpull.results import Results, ScenarioResult
+from plugpull.rig.journal import Journal, sweep
+from plugpull.rig.lease import Lease
+from plugpull.rig.load import load_rig
+from plugpull.rig.model import Rig
+from plugpull.rig.topology import Topology
+from plugpull.scenario import ScenarioRig
+from plugpull.virtual.cache import Cache
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person can ask of a run. ``kernel`` and ``modules`` are for virtual rigs."""
+
+    rig: Path
+    out: Path | None = None
+    seed: int | None = None
+    kernel: str | None = None
+    modules: tuple[Path, ...] = ()
+    accel: str = "auto"
+    argv: tuple[str, ...] = ()
+
+
+OpenBench = Callable[[Recorder, Path, Watch, str], Bench]
+"""Makes the bench of one scenario: (recorder, directory for raw artefacts, watch, scenario id)."""
+
+
+@dataclass
+class Run:
+    """A run in progress. Made by ``begin_run``."""
+
+    options: Options
+    rig: Rig
+    directory: Path
+    recorder: Recorder
+    seed: int
+    open_bench: OpenBench
+    _held: ExitStack
+    results: list[ScenarioResult] = field(default_factory=list)
+    interrupted: str = ""
+
+    @contextmanager
+    def scenario(self, name: str, story: str = "", row: str = "") -> Iterator[OpenScenario]:
+        """One scenario, from a bench of its own to its verdict. What it raises is put on record, not raised again:
+        see ``OpenScenario.result``."""
+        opened = OpenScenario(self, name, story, row)
+        try:
+            yield opened
+        finally:
+            with _signals_held():
+                self.results.append(opened.close())
+
+    def finish(self) -> tuple[Results, Path]:
+        """Close the history, judge it, write the reports. Returns the results and the report's path."""
+        with _signals_held():
+            try:
+                self.recorder.record(ev.RunEnded(wall=_wall(), interrupted=self.interrupted))
+                self.recorder.close()
+                return write_outcome(self.directory)
+            finally:
+                self._held.close()
+
+
+class OpenScenario:
+    """A scenario while it runs."""
+
+    def __init__(self, run: Run, name: str, story: str, row: str) -> None:
+        self._run = run
+        self._name = name
+        self._begun = time.monotonic()
+        self._bench: Bench | None = None
+        self._watch = Watch(run.recorder)
+        self._mark = run.recorder.mark()
+        self._split: dict[str, float] = {}
+        self.rig: ScenarioRig | None = None
+        self.result: ScenarioResult | None = None
+        self._opening = ev.ScenarioBegun(id=name, wall=_wall(), seed=run.seed, story=story, row=row)
+        run.recorder.record(self._opening)
+
+    def open(self) -> ScenarioRig:
+        """Bring the bench up. Raises RigError, already put on record."""
+        run = self._run
+        artefacts = run.directory / "scenarios" / _file_name(self._name)
+        artefacts.mkdir(parents=True, exist_ok=True)
+        self._bench = run.open_bench(run.recorder, artefacts, self._watch, self._name)
+        self._watch.begin(self._bench)
+        self._split["wake"] = time.monotonic() - self._begun
+        generator = random.Random(f"{run.seed}:{self._name}")
+        stage = Stage(run.rig, Topology(run.rig), self._bench, self._watch, run.recorder, generator, self._split)
+        self.rig = ScenarioRig(stage)
+        self.rig.begin()
+        return self.rig
+
+    def failed(self, error: BaseException) -> None:
+        """Put on record that the scenario stopped with an exception."""
+        fault = "framework"
+        if isinstance(error, RigError | UsageError):
+            fault = "rig"
+        elif isinstance(error, KeyboardInterrupt | SystemExit):
+            fault = "interrupt"
+        elif isinstance(error, AssertionError):
+            fault = "assertion"
+        summary = getattr(error, "what", None) or f"{type(error).__name__}: {error}"
+        trace = "" if fault in ("rig", "interrupt") else "".join(traceback.format_exception(error))[-8000:]
+        if fault == "interrupt":
+            self._run.interrupted = summary
+        with suppress(RigError):
+            at = self.rig.stage.now() if self.rig is not None else None
+            mend = getattr(error, "mend", "")
+            self._run.recorder.record(ev.ScenarioError(at=at, fault=fault, summary=summary, mend=mend, traceback=trace))
+
+    def close(self) -> ScenarioResult:
+        """Heal, end the bench, judge. Called once, however the scenario ended."""
+        begun = time.monotonic()
+        if self.rig is not None:
+            with suppress(RigError):
+                self.rig.end()
+        self._watch.end()
+        if self._bench is not None:
+            self._bench.close()
+        self._split["close"] = time.monotonic() - begun
+        with suppress(RigError):
+            self._run.recorder.record(
+                ev.ScenarioEnded(id=self._name, wall=_wall(), seconds=time.monotonic() - self._begun, split=self._split)
+            )
+        events = self._run.recorder.since(self._mark)
+        story = Story(self._opening, tuple(events), rig=self._run.rig.model_dump(mode="json"))
+        self.result = judge_story(story)
+        return self.result
+
+
+def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
+    """Check everything that can be checked before anything is touched, then make the run's directory and history.
+
+    ``tell`` is told, in a sentence each, what takes long and what was tidied up. Raises UsageError and RigError.
+    """
+    rig = load_rig(options.rig)
+    if rig.dut.kind != "virtual":
+        raise UsageError(f"DUTs of kind {rig.dut.kind!r} cannot be reached yet", mend='use a rig with kind = "virtual"', where=str(options.rig))
+    cache = Cache.default(tell=tell)
+    sweep(cache.root / "journal", tell)
+    directory = _make_directory(options.out, rig.rig.name)
+    held = ExitStack()
+    try:
+        held.enter_context(Lease(rig, options.rig, run_dir=directory))
+        journal = Journal(cache.root / "journal", directory)
+        held.callback(journal.close)
+        held.enter_context(_signals_raise())
+        recorder = Recorder(directory / HISTORY_FILE)
+        held.callback(lambda: recorder.close(quietly=True))
+        seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+        recorder.record(
+            ev.RunBegun(
+                version=ev.HISTORY_VERSION,
+                plugpull=__version__,
+                wall=_wall(),
+                rig_name=rig.rig.name,
+                rig=rig.model_dump(mode="json"),
+                seed=seed,
+                argv=options.argv,
+                controller=_controller(),
+            )
+        )
+        from plugpull.virtual.setting import prepare
+
+        open_bench = prepare(rig, options.kernel, options.modules, options.accel, cache, journal, held, tell)
+    except BaseException:
+        held.close()
+        _remove_empty(directory)
+        raise
+    _point_latest(directory)
+    return Run(options, rig, directory, recorder, seed, open_bench, held)
+
+
+def _make_directory(out: Path | None, rig: str) -> Path:
+    root = out or Path("runs")
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
+        directory = root / f"{stamp}-{rig}{suffix}"
+        try:
+            directory.mkdir(parents=True)
+            return directory.absolute()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"cannot make the run's directory {directory}: {error.strerror}", mend="name another place with --out") from None
+    raise UsageError(f"there are a thousand runs of this second in {root}")
+
+
+def _remove_empty(directory: Path) -> None:
+    """A run that never began leaves no directory. (A history with nothing but its first line is not worth keeping.)"""
+    with suppress(OSError):
+        (directory / HISTORY_FILE).unlink(missing_ok=True)
+        directory.rmdir()
+
+
+def _point_latest(directory: Path) -> None:
+    latest = directory.parent / "latest"
+    half = directory.parent / f".latest-{os.getpid()}"
+    with suppress(OSError):
+        half.unlink(missing_ok=True)
+        half.symlink_to(directory.name)
+        half.replace(latest)
+
+
+def _controller() -> dict[str, str]:
+    return {
+        "machine": platform.machine(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "cpus": str(os.cpu_count() or 0),
+        "platform": platform.platform(),
+    }
+
+
+def _file_name(scenario: str) -> str:
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in scenario.rsplit("/", 1)[-1])
+    return kept.replace(".py--", "-").strip("-")[:120]
+
+
+def _wall() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: as an exception that unwinds everything."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """While the bench is healed and put away, a signal waits: that takes seconds and must not be cut short."""
+    waiting: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if not waiting:
+            print("plugpull: putting the bench away first; this takes a few seconds", file=sys.stderr)
+        waiting.append(number)
+
+    before: dict[int, Any] = {number: signal.signal(number, hold) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if waiting:
+            raise KeyboardInterrupt(f"ended by {signal.Signals(waiting[0]).name}")

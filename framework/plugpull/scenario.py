@@ -1,0 +1,230 @@
+"""What a scenario holds in its hands: the ``rig`` fixture's object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plugpull.checks import Check, encode_check
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError, UsageError
+from plugpull.faults.cut import Breaker, Cut
+from plugpull.faults.triggers import Moved, Trigger
+from plugpull.history import events as ev
+from plugpull.load.load import Load
+from plugpull.load.patterns import Pattern
+from plugpull.rig.quantities import parse_size
+from plugpull.rig.topology import CutPoint, Topology
+
+READY_WITHIN = 60.0
+"""Seconds until every declared disk must be on the kernel's list before a scenario begins."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A disk or hub of the rig, as a scenario speaks of it."""
+
+    name: str
+    _topology: Topology
+
+    def __str__(self) -> str:
+        return self.name
+
+    def _point(self, kind: str) -> CutPoint:
+        point = self._topology.cut_points().get(f"{self.name}.{kind}")
+        if point is None:
+            raise UsageError(f"{self.name} has no {kind} that can be cut", mend=f'give it a line {kind} = "SWITCH.PORT" in the rig file')
+        return point
+
+    @property
+    def cable(self) -> CutPoint:
+        """Its cable as a cut point. Raises UsageError when the rig file gives it none."""
+        return self._point("cable")
+
+    @property
+    def power(self) -> CutPoint:
+        """Its power as a cut point. Raises UsageError when the rig file gives it none."""
+        return self._point("power")
+
+    def has(self, kind: str) -> bool:
+        """Can its ``cable`` or ``power`` be cut on this rig?"""
+        return f"{self.name}.{kind}" in self._topology.cut_points()
+
+
+Disks = Part | Iterable[Part]
+
+
+def _names(disks: Disks) -> tuple[str, ...]:
+    return (disks.name,) if isinstance(disks, Part) else tuple(disk.name for disk in disks)
+
+
+class RunningLoad(Load):
+    """A load in a scenario: see ``plugpull.load``."""
+
+    def moved(self, disk: Part, amount: int | str) -> Trigger:
+        """The moment when the load has moved this much on a disk, such as "32 MiB"."""
+        return Moved(disk.name, parse_size(amount), self.moved_since())
+
+
+class Volume:
+    """A filesystem on a scratch disk, made and mounted for the length of a ``with`` block."""
+
+    def __init__(self, scenario: ScenarioRig, disk: Part, fstype: str) -> None:
+        self._scenario = scenario
+        self._disk = disk
+        self._fstype = fstype
+        self._mounted = False
+
+    def __enter__(self) -> Volume:
+        stage = self._scenario.stage
+        stage.phase("mkfs", f"{self._fstype} on {self._disk}")
+        identity = stage.identity(self._disk.name)
+        self._do("mkfs", disk=identity, fstype=self._fstype, timeout=120.0)
+        self._do("mount", name=self._disk.name, disk=identity, fstype=self._fstype)
+        self._mounted = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._mounted and not self._scenario.stage.watch.lost:
+            self.unmount()
+
+    def unmount(self) -> None:
+        """An ordinary umount; put on record whether it was possible."""
+        self._mounted = False
+        self._do("umount", required=False, name=self._disk.name)
+
+    def _do(self, action: str, *, required: bool = True, **arguments: object) -> None:
+        stage = self._scenario.stage
+        answer = stage.bench.link.call(action, 150.0, **arguments)
+        stage.recorder.record(
+            ev.Acted(
+                at=stage.now(),
+                action=action,
+                disk=self._disk.name,
+                ok=answer["ok"],
+                seconds=answer["seconds"],
+                detail=answer["detail"],
+            )
+        )
+        if required and not answer["ok"]:
+            raise RigError(f"{action} on {self._disk} failed: {answer['detail']}")
+
+
+class ScenarioRig:
+    """The rig, ready to be used: every declared disk is attached, everything is put on record.
+
+    Loads and cuts are context managers; ``judge`` says what must have been true.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.breaker = Breaker(stage)
+        self.judged = False
+        topology = stage.topology
+        self.disks = tuple(Part(disk.name, topology) for disk in stage.rig.disk if disk.scratch)
+        """The disks that may be written, in the order of the rig file."""
+        self.hubs = tuple(Part(hub.name, topology) for hub in stage.rig.hub)
+
+    # --- choosing ---------------------------------------------------------------------------------------------------
+
+    def choose_victim(self, kind: str = "cable") -> tuple[Part, tuple[Part, ...]]:
+        """A disk whose ``cable`` or ``power`` can be cut, drawn with the run's seed, and the disks that survive its cut."""
+        candidates = [disk for disk in self.disks if disk.has(kind)]
+        if not candidates:
+            raise UsageError(f"no scratch disk of this rig has a {kind} that can be cut")
+        victim = self.stage.random.choice(candidates)
+        return victim, self.survivors_of(victim.cable if kind == "cable" else victim.power)
+
+    def choose_hub(self) -> tuple[Part, tuple[Part, ...], tuple[Part, ...]]:
+        """A hub whose cable can be cut and that has disks below it: (hub, victims, survivors)."""
+        candidates = [hub for hub in self.hubs if hub.has("cable") and hub.cable.victims]
+        if not candidates:
+            raise UsageError("this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file")
+        hub = self.stage.random.choice(candidates)
+        victims = tuple(disk for disk in self.disks if disk.name in hub.cable.victims)
+        return hub, victims, self.survivors_of(hub.cable)
+
+    def survivors_of(self, *points: CutPoint) -> tuple[Part, ...]:
+        """The scratch disks outside the blast radius of these cuts."""
+        victims = {victim for point in points for victim in point.victims}
+        return tuple(disk for disk in self.disks if disk.name not in victims)
+
+    def whole_tree(self) -> tuple[CutPoint, ...]:
+        """The fewest cables that together take every disk away: the top of each branch that can be cut."""
+        points = [part.cable for part in (*self.hubs, *self.disks) if part.has("cable")]
+        points.sort(key=lambda point: -len(point.victims))
+        chosen: list[CutPoint] = []
+        taken: set[str] = set()
+        for point in points:
+            if not set(point.victims) <= taken:
+                chosen.append(point)
+                taken |= set(point.victims)
+        return tuple(chosen)
+
+    # --- doing ------------------------------------------------------------------------------------------------------
+
+    def load(self, disks: Disks, pattern: Pattern) -> RunningLoad:
+        """Run fio on these disks for the length of the ``with`` block; then read back and verify what it wrote."""
+        return RunningLoad(self.stage, _names(disks), pattern)
+
+    def load_on_volume(self, disk: Part, pattern: Pattern) -> RunningLoad:
+        """Run fio on a file in the filesystem that is mounted from this disk."""
+        return RunningLoad(self.stage, _names(disk), pattern, mounted=True)
+
+    def filesystem(self, disk: Part, fstype: str = "ext4") -> Volume:
+        """Make a filesystem on a disk and mount it for the length of the ``with`` block."""
+        return Volume(self, disk, fstype)
+
+    def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Cut:
+        """Cut these points, all at once, when the trigger fires; mend them when the ``with`` block ends.
+
+        A permanent cut is mended only when the scenario is over.
+        """
+        return Cut(self.stage, self.breaker, points, when, permanent)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass on the bench."""
+        self.stage.pause(seconds)
+
+    def judge(self, *checks: Check) -> None:
+        """What must have been true. The checks are put on record and judged when the scenario is over."""
+        self.judged = True
+        self.stage.recorder.record(ev.Judged(at=self._now(), checks=tuple(encode_check(check) for check in checks)))
+
+    def _now(self) -> float | None:
+        clock = self.stage.bench.link.clock
+        return clock.now()[0] if clock.mapped else None
+
+    # --- the beginning and the end --------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Power everything, start listening, and wait until every declared disk is there. Raises RigError."""
+        stage = self.stage
+        ready = stage.bench.ready()
+        stage.recorder.record(ready)
+        if not ready.fio:
+            raise RigError("fio is not installed on the DUT", mend="install the fio package on the DUT; nothing was cut")
+        stage.bench.link.call("sample", interval=0.1)
+        stage.phase("plug", "every disk gets its cable and its power")
+        stage.bench.power_everything()
+        declared = tuple(disk.name for disk in stage.rig.disk)
+        missing = stage.wait_attached(declared, READY_WITHIN)
+        if missing:
+            serials = ", ".join(f"{name} (serial {stage.disk(name).serial})" for name in missing)
+            raise RigError(f"not found within {READY_WITHIN:g} s: {serials}", mend="are they plugged in and powered, and are the serial numbers right?")
+
+    def end(self) -> None:
+        """Heal, and look for what is left behind. Never raises."""
+        if self.stage.watch.lost:
+            return
+        try:
+            self.stage.phase("heal")
+            self.breaker.heal()
+            alive = self.stage.bench.link.call("jobs.alive", 10.0)
+            left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
+            self.stage.recorder.record(ev.Residue(at=self.stage.now(), processes=left))
+            self.stage.phase("")
+        except RigError as error:
+            self.stage.recorder.record(ev.RigFault(summary=error.what, mend=error.mend))
+
+

@@ -1,0 +1,272 @@
+"""The virtual bench: a guest woken from its snapshot, with the rig's hubs and disks plugged in for real."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from plugpull.dut.link import AgentLink, Message
+from plugpull.dut.testimony import Register
+from plugpull.dut.watch import Watch
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.history.recorder import Recorder
+from plugpull.rig.journal import Journal
+from plugpull.rig.model import Disk, Hub, Mechanism, Rig
+from plugpull.rig.topology import CutPoint, Topology
+from plugpull.switches.base import Switch
+from plugpull.virtual.console import Console, stamp_of, text_of
+from plugpull.virtual.defects import Defects, Targets
+from plugpull.virtual.firmware import Firmware
+from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Machine, Shape
+from plugpull.virtual.plugs import Plugs
+from plugpull.virtual.snapshot import Snapshot, scratch_directory
+
+ANSWER = 30.0
+"""Seconds a woken guest gets to answer on a busy machine; it takes a tenth of one."""
+
+
+def shape_of(rig: Rig, accel: str) -> Shape:
+    """The machine a rig file describes, without what is plugged into it."""
+    controllers = tuple(
+        ControllerShape(controller.name, str(controller.model), FIRST_CONTROLLER_SLOT + number, controller.ports)
+        for number, controller in enumerate(rig.controller)
+    )
+    return Shape(accel, rig.dut.cpus, rig.dut.memory, controllers)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a virtual bench is opened from; the same for all scenarios of a run."""
+
+    rig: Rig
+    shape: Shape
+    snapshot: Snapshot
+    modules: tuple[str, ...] = ()
+
+
+class VirtualSwitch:
+    """A switch of the virtual bench: its ports are cables and power leads of emulated devices."""
+
+    def __init__(self, name: str, mechanism: Mechanism, bench: VirtualBench) -> None:
+        self._name = name
+        self._mechanism = mechanism
+        self._bench = bench
+        self._claimed: dict[str, bool] = {}
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return self._mechanism
+
+    def set(self, port: str, on: bool) -> None:
+        honest = self._bench.switch_port(f"{self._name}.{port}", on)
+        self._claimed.pop(port, None)
+        if not honest:
+            self._claimed[port] = on
+
+    def read(self, port: str) -> bool | None:
+        if port in self._claimed:
+            return self._claimed[port]
+        return self._bench.port_is_on(f"{self._name}.{port}")
+
+
+class VirtualBench:
+    """One guest and everything plugged into it. Made anew for each scenario."""
+
+    def __init__(self, setting: Setting, recorder: Recorder, artefacts: Path, watch: Watch, scenario: str, journal: Journal) -> None:
+        self._rig = setting.rig
+        self._setting = setting
+        self._topology = Topology(setting.rig)
+        things: tuple[Hub | Disk, ...] = (*self._rig.hub, *self._rig.disk)
+        self._outwards = sorted(things, key=lambda thing: len(self._topology.path_of(thing.name).ports))
+        self._begun = time.monotonic()
+        self._lock = threading.RLock()
+        self._off: set[str] = set()
+        self._seen: set[str] = set()
+        self._firmware: dict[str, Firmware] = {}
+        self._closed = False
+        self._recorder = recorder
+        need = sum(disk.size for disk in self._rig.disk)
+        parents = (Path("/dev/shm"), Path(tempfile.gettempdir()))
+        self._directory = journal.directory(scratch_directory(parents, need))
+        try:
+            self._wake(setting, artefacts, watch)
+            self._make_disks()
+        except BaseException:
+            self.close()
+            raise
+        targets = Targets(self._rig, self._plugs, self._firmware, self.link)
+        wanted = [defect for defect in self._rig.defect if defect.scenario in scenario]
+        self._defects = Defects(wanted, targets, self._note)
+
+    def _wake(self, setting: Setting, artefacts: Path, watch: Watch) -> None:
+        snapshot = setting.snapshot
+        self._machine = Machine(setting.shape, snapshot.ram, ["-incoming", "defer"], artefacts / "qemu.log", share=False)
+        self._console = Console(self._machine.console, artefacts / "console.log")
+        self._machine.wake(snapshot.state)
+        self.link = AgentLink(self._machine.agent, watch.hear)
+        pci = {controller.name: controller.pci for controller in setting.shape.controllers}
+        serials = {disk.name: disk.serial for disk in self._rig.disk}
+        self.register = Register(serials, {disk.name: self._place(disk, pci) for disk in self._rig.disk})
+        self.link.map_clock(ANSWER)
+        self._took = time.monotonic() - self._begun
+        self._plugs = Plugs(self._machine.qmp)
+
+    def _place(self, disk: Disk, pci: dict[str, str]) -> str:
+        path = self._topology.path_of(disk.name)
+        return f"{pci[path.controller]}/{'.'.join(map(str, path.ports))}:0"
+
+    def _make_disks(self) -> None:
+        for disk in self._rig.disk:
+            self._firmware[disk.name] = Firmware(disk.name, disk.size, self._directory)
+            self._plugs.insert(disk, self._firmware[disk.name])
+
+    def _note(self, text: str, subject: str) -> None:
+        at = self.link.clock.now()[0] if self.link.clock.mapped else None
+        self._recorder.record(ev.Note(at=at, text=text, subject=subject))
+
+    # --- the Bench protocol -----------------------------------------------------------------------------------------
+
+    def ready(self) -> ev.DutReady:
+        hello: Message = self.link.call("hello", ANSWER)
+        offset = float(self.link.call("clock.offset", ANSWER))
+        return ev.DutReady(
+            at=hello["at"],
+            kernel=hello["kernel"],
+            kind="virtual",
+            how="restored",
+            took=self._took,
+            fio=hello["fio"],
+            python=hello["python"],
+            boot_id=hello["boot_id"],
+            cpus=hello["cpus"],
+            memory_bytes=hello["memory"],
+            accel=self._setting.shape.accel,
+            modules=self._setting.modules,
+            log_clock_offset=offset,
+        )
+
+    def switch(self, name: str) -> Switch:
+        declared = next(switch for switch in self._rig.switch if switch.name == name)
+        return VirtualSwitch(name, declared.mechanism, self)
+
+    def power_everything(self) -> None:
+        with self._lock:
+            self._off.clear()
+            self._settle_plugs()
+
+    def autopsy(self, timeout: float) -> ev.DutDied | None:
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline and self._machine.running and not self._console.dying():
+            time.sleep(0.02)  # two signs of death, the process and the console: whichever comes first
+        self._console.wait_closed(max(0.0, min(1.0, deadline - time.monotonic())))
+        words = self._console.last_words()
+        stamp = next((s for s in map(stamp_of, words) if s is not None), None)
+        if words:
+            panic = next((w for w in words if "Kernel panic" in w), words[0])
+            return ev.DutDied(at=stamp, headline=text_of(panic), evidence=tuple(words[:60]))
+        if not self._machine.running:
+            at = self.link.clock.now()[0] if self.link.clock.mapped else None
+            return ev.DutDied(at=at, headline="the guest ended without a word on its console", evidence=tuple(self._console.lines()[-5:]))
+        return None
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for name in ("_defects", "link", "_machine"):
+            part = getattr(self, name, None)
+            if part is not None:
+                with suppress(RigError):
+                    part.close()
+        for firmware in self._firmware.values():
+            with suppress(RigError):
+                firmware.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    # --- ports --------------------------------------------------------------------------------------------------------
+
+    def _things_at(self, outlet: str) -> list[CutPoint]:
+        return [point for point in self._topology.cut_points().values() if point.outlet == outlet]
+
+    def switch_port(self, outlet: str, on: bool) -> bool:
+        """Turn one outlet off or on. False when a defect has the switch only pretend."""
+        with self._lock:
+            points = self._things_at(outlet)
+            if not on:
+                if self._defects.switch_lies(v for point in points for v in point.victims):
+                    return False
+                self._off.add(outlet)
+                self._defects.at_cut()
+            else:
+                self._off.discard(outlet)
+            self._settle_plugs()
+        return True
+
+    def port_is_on(self, outlet: str) -> bool:
+        """What QEMU itself says of the device behind an outlet; an outlet with nothing behind it is as it was set."""
+        with self._lock:
+            names = [point.device for point in self._things_at(outlet)]
+            present = self._plugs.present()
+        plugged = [name in present for name in names]
+        return all(plugged) if plugged and outlet in self._off else outlet not in self._off
+
+    def _below(self, upper: str, lower: str) -> bool:
+        """Does ``lower`` hang off ``upper``, or is it the same?"""
+        up, low = self._topology.path_of(upper), self._topology.path_of(lower)
+        return up.controller == low.controller and low.ports[: len(up.ports)] == up.ports
+
+    def _reachable(self, thing: Disk | Hub) -> bool:
+        """Neither it nor a hub above it has an outlet that is off."""
+        above = [part for part in self._outwards if self._below(part.name, thing.name)]
+        return not any(outlet in self._off for part in above for outlet in (part.cable, part.power))
+
+    def _loses_power(self, disk: Disk) -> bool:
+        """Does any outlet that is off take this disk's power, and not just its data?"""
+        points = self._topology.cut_points().values()
+        return any(point.outlet in self._off and disk.name in point.unpowered for point in points)
+
+    def _settle_plugs(self) -> None:
+        """Make QEMU's devices what the outlets say, from the root outwards: hubs take their subtree along."""
+        for thing in self._outwards:
+            if not self._reachable(thing) and self._plugs.plugged(thing.name):
+                self._take_out(thing)
+        for disk in self._rig.disk:
+            if self._loses_power(disk) and self._firmware[disk.name].powered:
+                self._firmware[disk.name].power_off()
+                self._plugs.disconnect(disk)
+        for thing in self._outwards:
+            if self._reachable(thing) and not self._plugs.plugged(thing.name):
+                self._put_in(thing)
+
+    def _take_out(self, thing: Disk | Hub) -> None:
+        self._plugs.unplug(thing.name)
+        for other in self._outwards:
+            if other.name != thing.name and self._below(thing.name, other.name):
+                self._plugs.clear_away(other.name)
+
+    def _put_in(self, thing: Disk | Hub) -> None:
+        path = self._topology.path_of(thing.name)
+        bus, port = f"{path.controller}.0", ".".join(map(str, path.ports))
+        if isinstance(thing, Hub):
+            self._plugs.plug_hub(thing.name, thing.ports, bus, port)
+            return
+        again = thing.name in self._seen
+        if again and self._defects.never_returns(thing.name):
+            return
+        if not self._firmware[thing.name].powered:
+            self._firmware[thing.name].power_on()
+            self._plugs.connect(thing, self._firmware[thing.name])
+        self._seen.add(thing.name)
+        self._plugs.plug_disk(thing, self._defects.serial_of(thing.name, thing.serial, again=again), bus, port)
+
+

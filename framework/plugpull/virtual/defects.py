@@ -1,0 +1,130 @@
+"""What the bench gets wrong on purpose, when the rig file asks for it: the defects that checks exist to find.
+
+``at_cut`` and ``at_restore`` are called as a disk or hub is cut and restored; they act on the bench as a real fault
+would, from outside the guest.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from plugpull.dut.link import AgentLink
+from plugpull.errors import RigError
+from plugpull.rig.model import Defect, Rig
+from plugpull.virtual.firmware import Firmware
+from plugpull.virtual.plugs import Plugs
+
+Note = Callable[[str, str], None]
+"""Told (text, subject) of every defect as it happens, so that no history hides that it was made."""
+
+
+FLIPPED_AT = 64 * 1024 + 4000
+"""Byte of the medium that ``bit-flip`` hits: in the second block of every load's span."""
+QUIET_NS = 250_000_000
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a defect can act on."""
+
+    rig: Rig
+    plugs: Plugs
+    firmware: Mapping[str, Firmware]
+    link: AgentLink
+
+
+class Defects:
+    """The defects of one scenario."""
+
+    def __init__(self, defects: Iterable[Defect], targets: Targets, note: Note) -> None:
+        self._defects = tuple(defects)
+        self._targets = targets
+        self._note = note
+        self._timers: list[threading.Timer] = []
+        self._happened: set[Defect] = set()
+        self._closed = threading.Event()
+
+    def _of(self, kind: str) -> list[Defect]:
+        return [defect for defect in self._defects if defect.kind == kind]
+
+    def switch_lies(self, names: Iterable[str]) -> bool:
+        """Does the switch only claim to cut these?"""
+        affected = set(names)
+        lies = any(defect.disk is None or defect.disk in affected for defect in self._of("switch-lies"))
+        if lies:
+            self._note("the switch says off and cuts nothing", "")
+        return lies
+
+    def never_returns(self, disk: str) -> bool:
+        return any(defect.disk == disk for defect in self._of("never-returns"))
+
+    def serial_of(self, disk: str, declared: str, *, again: bool) -> str:
+        """The serial number the disk shows; another one once it was unplugged, if it is to have that defect."""
+        if again and any(defect.disk == disk for defect in self._of("serial-changes")):
+            return "CHANGED-" + declared
+        return declared
+
+    def at_cut(self) -> None:
+        """Something is about to be cut."""
+        for defect in self._defects:
+            act = getattr(self, "_" + defect.kind.replace("-", "_"), None)
+            if act is not None and defect not in self._happened:
+                self._happened.add(defect)
+                self._note(f"defect made on purpose: {defect.kind}", defect.disk or "")
+                act(defect)
+
+    def close(self) -> None:
+        self._closed.set()
+        for timer in self._timers:
+            timer.cancel()
+
+    # --- one method a kind ----------------------------------------------------------------------------------------
+
+    def _slows(self, defect: Defect) -> None:
+        disk = next(d for d in self._targets.rig.disk if d.name == defect.disk)
+        if disk.rate is None:
+            raise RigError(f"{disk.name} has no rate that could be slowed", mend="give it a rate in the rig file")
+        self._targets.plugs.set_rate(disk.name, int(disk.rate * defect.factor))
+
+    def _stalls(self, defect: Defect) -> None:
+        firmware = self._targets.firmware[str(defect.disk)]
+        firmware.hang()
+        timer = threading.Timer(defect.seconds, firmware.resume)
+        timer.daemon = True
+        timer.start()
+        self._timers.append(timer)
+
+    def _bit_flip(self, defect: Defect) -> None:
+        firmware = self._targets.firmware[str(defect.disk)]
+        thread = threading.Thread(target=self._flip_when_quiet, args=(firmware,), name="bit-flip", daemon=True)
+        thread.start()
+
+    def _flip_when_quiet(self, firmware: Firmware) -> None:
+        """Flip once the medium has not been written for a while, and again if it is written over: a bit that is
+        flipped in the middle of a load that rewrites the same span would be mended by the load."""
+        flipped = 0
+        while not self._closed.wait(0.05):
+            written = firmware.medium.stat().st_mtime_ns
+            if written != flipped and time.time_ns() - written > QUIET_NS:
+                firmware.flip_bit(FLIPPED_AT)
+                flipped = firmware.medium.stat().st_mtime_ns
+
+    def _kernel_panic(self, _: Defect) -> None:
+        self._timers.append(threading.Timer(0.1, self._panic))
+        self._timers[-1].daemon = True
+        self._timers[-1].start()
+
+    def _panic(self) -> None:
+        try:
+            self._targets.link.call("sysrq", 1.0, key="c")
+        except RigError:
+            pass  # a kernel that panics does not answer
+
+    def _agent_silent(self, _: Defect) -> None:
+        try:
+            self._targets.link.call("mute", 0.2)
+        except RigError:
+            pass  # an agent that fell silent does not answer

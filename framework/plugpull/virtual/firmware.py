@@ -1,0 +1,67 @@
+"""A disk's firmware: one nbdkit process per disk, serving a sparse file as the medium.
+
+What is in the file has reached the medium. A power cut is the process killed with SIGKILL, taking with it whatever it
+held in memory; a data cut leaves it running.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from plugpull.errors import RigError
+from plugpull.virtual import process
+
+
+class Firmware:
+    """The firmware of one disk. ``socket`` is where it speaks NBD, ``medium`` its bytes."""
+
+    def __init__(self, name: str, size: int, directory: Path) -> None:
+        self.name = name
+        self.socket = directory / f"{name}.nbd"
+        self.medium = directory / f"{name}.medium"
+        self._log = directory / f"{name}.log"
+        with self.medium.open("xb") as file:
+            file.truncate(size)
+        self.power_on()
+
+    def power_on(self) -> None:
+        """Start the process; returns when it listens. Raises RigError."""
+        self.socket.unlink(missing_ok=True)
+        argv = ["nbdkit", "--foreground", "--exit-with-parent", "--unix", str(self.socket), "--threads", "8"]
+        self.process = process.start([*argv, "file", str(self.medium)], self._log)
+        deadline = time.monotonic() + 10
+        while not self.socket.exists():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                process.end(self.process)
+                words = self._log.read_text(errors="replace").strip()
+                raise RigError(f"nbdkit for {self.name} did not start: {words or 'no answer in 10 s'}")
+            time.sleep(0.002)  # its socket appears within a few ms; nbdkit has no other sign of being ready
+
+    @property
+    def powered(self) -> bool:
+        return self.process.poll() is None
+
+    def power_off(self) -> None:
+        """The process dies with everything it held in memory."""
+        process.end(self.process)
+
+    def hang(self) -> None:
+        """Stop answering, as firmware does that is busy with itself."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.killpg(self.process.pid, signal.SIGCONT)
+
+    def flip_bit(self, offset: int) -> None:
+        """Invert the lowest bit of one byte of the medium, behind everybody's back."""
+        with self.medium.open("r+b") as file:
+            file.seek(offset)
+            value = file.read(1)[0]
+            file.seek(offset)
+            file.write(bytes([value ^ 1]))
+
+    def close(self) -> None:
+        process.end(self.process)

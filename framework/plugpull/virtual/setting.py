@@ -1,0 +1,57 @@
+"""Getting a virtual bench ready for a run: the kernel, the accelerator, the snapshot. What takes long is cached."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from plugpull.dut.watch import Watch
+from plugpull.errors import UsageError
+from plugpull.history.recorder import Recorder
+from plugpull.rig.journal import Journal
+from plugpull.rig.model import Rig
+from plugpull.virtual.accel import find_accel
+from plugpull.virtual.bench import Setting, VirtualBench, shape_of
+from plugpull.virtual.cache import Cache
+from plugpull.virtual.kernel import find_kernel
+from plugpull.virtual.kernel_modules import module_name
+from plugpull.virtual.snapshot import hold_snapshot
+
+Open = Callable[[Recorder, Path, Watch, str], VirtualBench]
+
+
+def prepare(
+    rig: Rig,
+    kernel: str | None,
+    modules: tuple[Path, ...],
+    accel: str,
+    cache: Cache,
+    journal: Journal,
+    held: ExitStack,
+    tell: Callable[[str], None],
+) -> Open:
+    """What opens the bench of each scenario of this run. The snapshot is kept in the cache until ``held`` is closed.
+
+    Raises UsageError for a kernel or module that does not do, RigError when the guest does not come up.
+    """
+    tree = find_kernel(kernel, cache, tell=tell)
+    for path in modules:
+        if not path.is_file():
+            raise UsageError(f"there is no module {path}", mend="--module takes the .ko file of a driver built for the kernel under test")
+    overrides = {module_name(path): path for path in modules}
+    shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
+    without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
+    snapshot = held.enter_context(hold_snapshot(cache, shape, tree, tell, overrides=overrides, without=without))
+    named = tuple(f"{name} {_digest(path)} ({path})" for name, path in sorted(overrides.items()))
+    setting = Setting(rig, shape, snapshot, named)
+
+    def open_bench(recorder: Recorder, artefacts: Path, watch: Watch, scenario: str) -> VirtualBench:
+        return VirtualBench(setting, recorder, artefacts, watch, scenario, journal)
+
+    return open_bench
+
+
+def _digest(path: Path) -> str:
+    return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()[:12]

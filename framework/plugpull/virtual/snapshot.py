@@ -1,0 +1,121 @@
+"""The booted, idle guest, frozen once per kernel, image and machine, and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from plugpull.dut.link import AgentLink
+from plugpull.errors import RigError
+from plugpull.virtual.cache import Cache
+from plugpull.virtual.console import Console
+from plugpull.virtual.image import base_tree, cpio, module_tree
+from plugpull.virtual.kernel import KernelTree, required_modules
+from plugpull.virtual.kernel_modules import read_module
+from plugpull.virtual.machine import COMMAND_LINE, Machine, Shape, qemu_version
+
+FORMAT = "3"
+"""Changes when a snapshot made by an older plugpull would not fit."""
+BOOT_DEADLINE = 240.0
+"""Seconds a guest gets to boot under emulation on a busy machine."""
+MODULES = (
+    "virtio_pci",
+    "virtio_console",
+    "virtio_rng",
+    "xhci_pci",
+    "ehci_pci",
+    "usb_storage",
+    "uas",
+    "sd_mod",
+    "ext4",
+)
+"""What the guest needs of its kernel, as modprobe names; what is built in needs no file."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    directory: Path
+
+    @property
+    def ram(self) -> Path:
+        return self.directory / "ram"
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state"
+
+
+def boot_image(kernel: KernelTree, overrides: Mapping[str, Path], without: frozenset[str]) -> bytes:
+    """The initramfs for one kernel: user space and the modules, in the order they are to be loaded."""
+    files = required_modules(kernel, list(MODULES), dict(overrides))
+    modules = module_tree((path.name.split(".ko")[0] + ".ko", read_module(path)) for path in files)
+    return cpio([*base_tree(without=without).entries(), *modules.entries()])
+
+
+def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tuple[Machine, Console, AgentLink]:
+    """Boot a guest from cold and wait for its agent. Its RAM is ``directory/ram``. Raises RigError with the console's end."""
+    extra = ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", COMMAND_LINE]
+    machine = Machine(shape, directory / "ram", extra, directory / "qemu.log", share=True)
+    console = Console(machine.console, directory / "boot.log")
+    link = AgentLink(machine.agent, lambda message: None)
+    try:
+        link.call("hello", BOOT_DEADLINE)
+    except RigError as error:
+        link.close()
+        machine.close()
+        said = "\n    ".join(console.lines()[-8:]) or "nothing"
+        raise RigError(f"the guest did not come up with kernel {kernel.version}: {error.what}; its console's last lines:\n    {said}") from None
+    return machine, console, link
+
+
+def snapshot_key(shape: Shape, kernel: KernelTree, image: bytes) -> str:
+    parts = (FORMAT, qemu_version(), shape.text(), kernel.version, kernel.digest, hashlib.sha256(image).hexdigest())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
+@contextmanager
+def hold_snapshot(
+    cache: Cache,
+    shape: Shape,
+    kernel: KernelTree,
+    progress: Callable[[str], None],
+    *,
+    overrides: Mapping[str, Path] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Iterator[Snapshot]:
+    """The snapshot for this machine, kernel and image, made if it is not in the cache, and kept there meanwhile."""
+    image = boot_image(kernel, overrides or {}, without)
+
+    def build(directory: Path) -> None:
+        progress(f"booting kernel {kernel.version} once ({shape.accel}); about 10 s")
+        initrd = directory / "initrd"
+        initrd.write_bytes(image)
+        machine, _, link = boot(shape, kernel, initrd, directory)
+        try:
+            # Asked a second time, the agent's every page is where it will be needed after waking.
+            link.call("hello", 60)
+            machine.freeze(directory / "state")
+        finally:
+            link.close()
+            machine.close()
+        initrd.unlink()
+
+    text = f"{kernel.version} {shape.accel} {shape.cpus} cpus {shape.memory >> 20} MiB"
+    key = snapshot_key(shape, kernel, image)
+    with cache.use("snapshot", key, build, description=text, needs=shape.memory) as directory:
+        yield Snapshot(directory)
+
+
+def scratch_directory(parents: tuple[Path, ...], need: int) -> Path:
+    """The first of these directories that has ``need`` bytes free."""
+    for parent in parents:
+        if parent.is_dir() and shutil.disk_usage(parent).free > need:
+            return parent
+    raise RigError(
+        f"no place for the virtual disks: {need >> 20} MiB are needed in one of {', '.join(map(str, parents))}",
+        mend="make room there, or set TMPDIR to a larger file system",
+    )

@@ -1,0 +1,25 @@
+import pytest
+
+from plugpull.checks import data_intact, ended_with_error, kept_pace, kernel_clean, no_errors, nothing_stuck, removed
+from plugpull.load import sequential_write
+from plugpull.scenario import ScenarioRig
+
+
+@pytest.mark.row("X05")
+def test_a_disk_dies_in_use(rig: ScenarioRig) -> None:
+    """A disk loses its power for good while it is written. Who uses it gets an error and can be ended; the disk leaves
+    the kernel's list; nobody else notices."""
+    victim, survivors = rig.choose_victim("power")
+    with rig.load(rig.disks, sequential_write) as load:
+        load.settle()
+        with rig.cut(victim.power, when=load.moved(victim, "1 MiB"), permanent=True):
+            load.settle(seconds=3)
+    rig.judge(
+        removed(victim),
+        ended_with_error(victim),
+        kept_pace(survivors),
+        no_errors(survivors),
+        data_intact(survivors),
+        kernel_clean(),
+        nothing_stuck(),
+    )

@@ -1,0 +1,25 @@
+import pytest
+
+from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_stuck, removed, returned
+from plugpull.load import sequential_write
+from plugpull.scenario import ScenarioRig
+
+
+@pytest.mark.row("X08")
+def test_a_hub_is_gone_for_a_while(rig: ScenarioRig) -> None:
+    """A hub loses its cable while everything is written: all that hangs off it goes, and all of it comes back."""
+    hub, victims, survivors = rig.choose_hub()
+    with rig.load(rig.disks, sequential_write) as load:
+        load.settle()
+        with rig.cut(hub.cable, when=load.moved(victims[0], "1 MiB")):
+            rig.wait(seconds=2)
+        load.settle()
+    rig.judge(
+        removed(victims),
+        returned(victims),
+        kept_pace(survivors),
+        no_errors(survivors),
+        data_intact(rig.disks),
+        kernel_clean(),
+        nothing_stuck(),
+    )

@@ -1,0 +1,27 @@
+import pytest
+
+from plugpull.checks import kept_pace, kernel_clean, no_errors, nothing_stuck, ready_under_load, removed, returned
+from plugpull.load import sequential_write
+from plugpull.scenario import ScenarioRig
+
+
+@pytest.mark.row("X12")
+def test_a_disk_is_discovered_while_the_others_work(rig: ScenarioRig) -> None:
+    """A disk is plugged in while nobody works, and again while the others are written: how much longer does it take?"""
+    victim, survivors = rig.choose_victim()
+    with rig.cut(victim.cable):
+        rig.wait(seconds=0.5)
+    with rig.load(survivors, sequential_write) as load:
+        load.settle()
+        with rig.cut(victim.cable):
+            rig.wait(seconds=0.5)
+        load.settle()
+    rig.judge(
+        removed(victim),
+        returned(victim),
+        ready_under_load(victim),
+        kept_pace(survivors),
+        no_errors(survivors),
+        kernel_clean(),
+        nothing_stuck(),
+    )

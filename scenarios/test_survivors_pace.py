@@ -1,0 +1,24 @@
+import pytest
+
+from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_stuck, removed
+from plugpull.load import sequential_write
+from plugpull.scenario import ScenarioRig
+
+
+@pytest.mark.row("X13")
+def test_survivors_keep_their_pace(rig: ScenarioRig) -> None:
+    """A disk dies under load. The others may stall for a moment while the kernel sorts it out; then they run as fast as
+    before, or faster for want of the dead one."""
+    victim, survivors = rig.choose_victim()
+    with rig.load(rig.disks, sequential_write) as load:
+        load.settle(seconds=2)
+        with rig.cut(victim.cable, when=load.moved(victim, "2 MiB"), permanent=True):
+            load.settle(seconds=5)
+    rig.judge(
+        removed(victim),
+        kept_pace(survivors, max_stall=2.0, min_ratio=0.8, recover_within=4.0),
+        no_errors(survivors),
+        data_intact(survivors),
+        kernel_clean(),
+        nothing_stuck(),
+    )
