@@ -12,8 +12,8 @@ def test_a_hub_is_gone_for_a_while(rig: ScenarioRig) -> None:
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()
         with rig.cut(hub.cable, when=load.moved(victims[0], "1 MiB")):
-            rig.wait(seconds=2)
-        load.settle()
+            rig.wait(seconds=1)
+        load.settle(seconds=0.5)
     rig.judge(
         removed(victims),
         returned(victims),

@@ -11,7 +11,7 @@ def test_while_idle(rig: ScenarioRig) -> None:
     """A cable comes loose while nobody uses the disks, and is put back."""
     victim, survivors = rig.choose_victim()
     with rig.load(rig.disks, idle), rig.cut(victim.cable, when=at_random(0.1, 0.5)):
-        rig.wait(seconds=2)
+        rig.wait(seconds=1)
     rig.judge(
         removed(victim), returned(victim), no_errors(survivors), data_intact(rig.disks), kernel_clean(), nothing_stuck()
     )
@@ -24,8 +24,8 @@ def test_while_reading(rig: ScenarioRig) -> None:
     with rig.load(rig.disks, sequential_read) as load:
         load.settle()
         with rig.cut(victim.cable, when=load.moved(victim, "1 MiB")):
-            rig.wait(seconds=2)
-        load.settle()
+            rig.wait(seconds=1)
+        load.settle(seconds=0.5)
     rig.judge(
         removed(victim),
         returned(victim),
@@ -45,8 +45,8 @@ def test_while_writing(rig: ScenarioRig) -> None:
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()
         with rig.cut(victim.cable, when=load.moved(victim, "2 MiB")):
-            rig.wait(seconds=2)
-        load.settle()
+            rig.wait(seconds=1)
+        load.settle(seconds=0.5)
     rig.judge(
         removed(victim),
         returned(victim),

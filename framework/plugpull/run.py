@@ -139,7 +139,9 @@ class OpenScenario:
             self._run.recorder.record(ev.ScenarioError(at=at, fault=fault, summary=summary, mend=mend, traceback=trace))
 
     def close(self) -> ScenarioResult:
-        """Heal, end the bench, judge. Called once, however the scenario ended."""
+        """Heal, end the bench, judge. However often it is called, and however the scenario ended."""
+        if self.result is not None:
+            return self.result
         begun = time.monotonic()
         if self.rig is not None:
             with suppress(RigError):

@@ -92,6 +92,6 @@ def translate(message: Message, register: Register) -> ev.Event | None:
         return ev.LogLost(at=at, count=message["count"])
     if kind == "dropped":
         return ev.RigFault(at=at, summary=f"the agent had to drop {message['count']} messages: the stream did not keep up")
-    if kind == "kmsg.broken":
-        return ev.RigFault(at=at, summary=f"the agent cannot read the kernel log any more: {message['why']}")
+    if kind == "watcher.broken":
+        return ev.RigFault(at=at, summary=f"the agent cannot read {message['what']} any more: {message['why']}")
     return None

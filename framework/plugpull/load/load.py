@@ -20,7 +20,7 @@ START_DEADLINE = 60.0
 """Seconds until every disk must have moved its first bytes."""
 STOP_GRACE = 5.0
 """Seconds each signal gets to end a job."""
-BASELINE_SECONDS = 1.5
+BASELINE_SECONDS = 1.25
 _numbers = itertools.count(1)
 
 

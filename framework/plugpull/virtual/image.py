@@ -34,6 +34,9 @@ _PYTHON_LEFT_OUT = re.compile(
 INIT = """#!/bin/busybox sh
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1
 mount -t devtmpfs dev /dev
+# The kernel found no console in the archive and started us without standard streams; whatever is opened first would
+# become one.
+exec </dev/console >/dev/console 2>&1
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t tmpfs run /run

@@ -43,7 +43,8 @@ def clock_offset(path: str = "/dev/kmsg") -> float:
     try:
         os.lseek(fd, 0, os.SEEK_END)
         before = now()
-        os.write(fd, ("<7>%s %.6f" % (_MARK, before)).encode())
+        # Without the newline the record stays open for continuation and cannot be read yet.
+        os.write(fd, ("<7>%s %.6f\n" % (_MARK, before)).encode())
         deadline = before + 1
         while now() < deadline:
             try:
@@ -84,7 +85,7 @@ class KernelLog:
                     continue
                 if error.errno == errno.EINVAL:
                     continue
-                self._tell({"ev": "kmsg.broken", "at": now(), "why": str(error)})
+                self._tell({"ev": "watcher.broken", "at": now(), "what": "the kernel log", "why": str(error)})
                 return
             record = parse_record(data)
             if record is None:

@@ -73,6 +73,14 @@ class Sampler:
         return sum(fields) - fields[3] - fields[4], sum(fields)
 
     def _run(self) -> None:
+        try:
+            self._sample_on()
+        except Exception as error:
+            self._tell({"ev": "watcher.broken", "at": now(), "what": "the disks' counters", "why": repr(error)})
+        finally:
+            os.close(self._cpu)
+
+    def _sample_on(self) -> None:
         due = now()
         while not self._stop.is_set():
             disks = self._sample()
@@ -83,4 +91,3 @@ class Sampler:
                 # Starved: take up the rhythm from here rather than catch up with a burst that would hide the gap.
                 due = now()
             self._stop.wait(max(0.0, due - now()))
-        os.close(self._cpu)

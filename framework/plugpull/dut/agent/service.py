@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import shutil
 import subprocess
@@ -161,6 +162,10 @@ class Service:
     def op_mute(self) -> None:
         """Say nothing any more, as an agent would that hangs. For tests of what happens then."""
         self.outbox.muted = True
+
+    def op_stacks(self) -> None:
+        """Write the stack of each thread to standard error, for whoever has to find out why an agent hangs."""
+        faulthandler.dump_traceback(all_threads=True)
 
     def op_sysrq(self, key: str) -> None:
         """Documentation/admin-guide/sysrq.rst; ``c`` panics the kernel."""

@@ -44,8 +44,11 @@ def _from_pyudev() -> Iterator[Properties]:
     for subsystem in _WATCHED:
         monitor.filter_by(subsystem)
     monitor.start()
-    for device in iter(monitor.poll, None):
-        yield dict(device.properties)
+    while True:
+        # None is no end: it stands for an event that the filter held back.
+        device = monitor.poll()
+        if device is not None:
+            yield dict(device.properties)
 
 
 def _from_netlink() -> Iterator[Properties]:
@@ -72,9 +75,12 @@ class Uevents:
         threading.Thread(target=self._run, name="uevents", daemon=True).start()
 
     def _run(self) -> None:
-        for properties in self._stream:
-            if properties.get("SUBSYSTEM") in _WATCHED:
-                self._hand_on(properties, now())
+        try:
+            for properties in self._stream:
+                if properties.get("SUBSYSTEM") in _WATCHED:
+                    self._hand_on(properties, now())
+        except Exception as error:
+            self._tell({"ev": "watcher.broken", "at": now(), "what": "uevents", "why": repr(error)})
 
     def _hand_on(self, properties: Properties, at: float) -> None:
         action, devpath = properties.get("ACTION", ""), properties.get("DEVPATH", "")
