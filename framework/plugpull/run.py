@@ -23,7 +23,7 @@ from plugpull.dut.stage import Stage
 from plugpull.dut.watch import Watch
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
-from plugpull.history.reader import Story
+from plugpull.history.reader import Story, read_history
 from plugpull.history.recorder import Recorder
 from plugpull.judge import judge_story
 from plugpull.outcome import HISTORY_FILE, write_outcome
@@ -154,10 +154,14 @@ class OpenScenario:
             self._run.recorder.record(
                 ev.ScenarioEnded(id=self._name, wall=_wall(), seconds=time.monotonic() - self._begun, split=self._split)
             )
-        events = self._run.recorder.since(self._mark)
-        story = Story(self._opening, tuple(events), rig=self._run.rig.model_dump(mode="json"))
-        self.result = judge_story(story)
+        self.result = judge_story(self._story())
         return self.result
+
+    def _story(self) -> Story:
+        recorder = self._run.recorder
+        if recorder.holds(self._mark):
+            return Story(self._opening, recorder.since(self._mark), rig=self._run.rig.model_dump(mode="json"))
+        return read_history(recorder.path).stories[-1]
 
 
 def begin_run(options: Options, tell: Callable[[str], None]) -> Run:

@@ -54,7 +54,7 @@ class AgentLink:
 
     # --- requests -----------------------------------------------------------------------------------------------
 
-    def call(self, op: str, timeout: float = 30.0, **arguments: Any) -> Any:
+    def call(self, op: str, timeout: float = 30.0, /, **arguments: Any) -> Any:
         """Ask the agent and return its answer. Raises Refused, AgentLost, or RigError with the agent's own words."""
         pending = self._ask(op, arguments)
         if not pending.done.wait(timeout):

@@ -35,6 +35,8 @@ class Job:
     ended: threading.Event = field(default_factory=threading.Event)
     status: int | None = None
     asked: bool = False
+    asked_at: float | None = None
+    ended_at: float | None = None
     report: FioReport = field(default_factory=FioReport)
 
 
@@ -57,6 +59,7 @@ class FioRunner:
     def _ended(job: Job, message: Message) -> None:
         job.status = message["status"]
         job.asked = message["asked"]
+        job.ended_at = message["at"]
         job.report = parse_report(message["output"])
         job.ended.set()
 
@@ -194,6 +197,9 @@ class Load:
             return
         self._stage.phase("stop")
         running = [job for job in self._jobs.values() if not job.ended.is_set()]
+        asked_at = self._stage.now()
+        for job in running:
+            job.asked_at = asked_at
         stuck = self._fio.stop(running)
         deadline = time.monotonic() + 5
         for job in self._jobs.values():
@@ -218,7 +224,8 @@ class Load:
         report = job.report
         self._stage.recorder.record(
             ev.LoadEnded(
-                at=at,
+                at=job.ended_at or at,
+                asked_at=job.asked_at if job.asked else None,
                 disk=job.disk,
                 job=job.name,
                 asked=job.asked,
@@ -303,18 +310,18 @@ def certain_ranges(written: int, span: int, pattern: Pattern, *, whole: bool) ->
     """Where a sequential load that wraps around ``span`` must have left good blocks after ``written`` bytes.
 
     A load that was asked to end has completed what it submitted (``whole``). One that was cut off had up to ``depth``
-    blocks in flight around its position, of which any part may have reached the disk: they prove nothing and are left
-    out, with as much again on either side because completions may come out of order.
+    blocks in flight ahead of its position, and completions out of order can leave some behind it. Any part of these may
+    have reached the disk: they prove nothing and are left out.
     """
     block = pattern.block
     if whole:
         extent = min(written - written % block, span)
         return (((0, extent),), "") if extent else ((), "nothing was written")
-    doubt = pattern.depth * 2 * block
+    ahead, behind = pattern.depth * block, 2 * pattern.depth * block
     position = written % span
-    ranges = [(0, position - doubt)]
+    ranges = [(0, position - behind)]
     if written >= span:
-        ranges = [(max(0, position + doubt - span), position - doubt), (position + doubt, span)]
+        ranges = [(max(0, position + ahead - span), position - behind), (position + ahead, span - max(0, behind - position))]
     blocks = [(-(-begin // block) * block, end // block * block) for begin, end in ranges]
     certain = tuple((begin, end - begin) for begin, end in blocks if end > begin)
     return (certain, "") if certain else ((), "too little was written before the cut to be certain of any block")

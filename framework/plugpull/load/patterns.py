@@ -8,7 +8,7 @@ from plugpull.rig.model import Disk
 
 STAMP = "crc32c"
 """Every block carries a header with its offset and a checksum of its content (fio: verify=)."""
-VERIFY_SECONDS = 1.0
+VERIFY_SECONDS = 1.5
 """The span of a load is what the disk transfers in this time, so that reading it back takes as long."""
 UNKNOWN_RATE_SPAN = 256 << 20
 SMALLEST_SPAN = 1 << 20
@@ -42,8 +42,8 @@ _COMMON = (
     "--direct=1",
     "--thread",
     "--output-format=json",
-    f"--verify={STAMP}",
 )
+_STAMPED = (f"--verify={STAMP}",)
 # Without this fio makes a regular file where an unplugged disk's node was.
 _NO_FILES = ("--allow_file_create=0",)
 
@@ -52,14 +52,16 @@ def load_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> lis
     """fio's arguments for a load that runs until it is ended."""
     shape = [f"--rw={pattern.mode}", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]
     endless = ["--time_based", "--runtime=31536000"]
-    stamps = ["--do_verify=0"] if pattern.mode == "write" else []
+    # Reading does not compare with the stamps: fio ends such a job after one pass even if it is to run for a time. What
+    # the disk holds is compared once the load is over.
+    stamps = [*_STAMPED, "--do_verify=0"] if pattern.mode == "write" else []
     return ["--name=load", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless, *stamps]
 
 
 def fill_arguments(pattern: Pattern, span: int) -> list[str]:
     """fio's arguments to write a span once, with stamps, and stop."""
     shape = ["--rw=write", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]
-    return ["--name=fill", *_COMMON, *_NO_FILES, *shape, "--do_verify=0"]
+    return ["--name=fill", *_COMMON, *_STAMPED, *_NO_FILES, *shape, "--do_verify=0"]
 
 
 def verify_arguments(pattern: Pattern, ranges: tuple[tuple[int, int], ...]) -> list[str]:
@@ -67,7 +69,7 @@ def verify_arguments(pattern: Pattern, ranges: tuple[tuple[int, int], ...]) -> l
     arguments: list[str] = [*_NO_FILES]
     for number, (offset, length) in enumerate(ranges):
         shape = ["--rw=read", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--offset={offset}", f"--size={length}"]
-        arguments += [f"--name=verify{number}", *_COMMON, *shape, "--verify_fatal=0"]
+        arguments += [f"--name=verify{number}", *_COMMON, *_STAMPED, *shape, "--verify_fatal=0"]
         if number:
             arguments.append("--stonewall")
     return arguments

@@ -16,6 +16,7 @@ from plugpull.dut.watch import Watch
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
+from plugpull.kernel.catalogue import panic_headline
 from plugpull.rig.journal import Journal
 from plugpull.rig.model import Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology
@@ -172,8 +173,8 @@ class VirtualBench:
         words = self._console.last_words()
         stamp = next((s for s in map(stamp_of, words) if s is not None), None)
         if words:
-            panic = next((w for w in words if "Kernel panic" in w), words[0])
-            return ev.DutDied(at=stamp, headline=text_of(panic), evidence=tuple(words[:60]))
+            headline = panic_headline([text_of(word) for word in words])
+            return ev.DutDied(at=stamp, headline=headline, evidence=tuple(words[:60]))
         if not self._machine.running:
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
             return ev.DutDied(at=at, headline="the guest ended without a word on its console", evidence=tuple(self._console.lines()[-5:]))
