@@ -21,14 +21,33 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         description="Run scenarios on a rig. Without PATH and -k, the rows that the rig file names are run (all if it names none).",
         epilog=EPILOG,
     )
-    parser.add_argument("path", nargs="*", metavar="PATH", help="scenario files, directories or node ids (default: the stock scenarios)")
-    parser.add_argument("--rig", metavar="FILE", help="the rig file (default: the stock rig quick.toml, a virtual bench)")
+    parser.add_argument(
+        "path", nargs="*", metavar="PATH", help="scenario files, directories or node ids (default: the stock scenarios)"
+    )
+    parser.add_argument(
+        "--rig", metavar="FILE", help="the rig file (default: the stock rig quick.toml, a virtual bench)"
+    )
     parser.add_argument("-k", metavar="EXPR", dest="expression", help="only scenarios whose names match, as pytest -k")
-    parser.add_argument("--kernel", metavar="KERNEL", help="virtual rigs: an installed version, a .deb, a build tree, or an unpacked package")
-    parser.add_argument("--module", metavar="FILE.ko", action="append", default=[], help="virtual rigs: use this build of a driver; repeatable")
+    parser.add_argument(
+        "--kernel",
+        metavar="KERNEL",
+        help="virtual rigs: an installed version, a .deb, a build tree, or an unpacked package",
+    )
+    parser.add_argument(
+        "--module",
+        metavar="FILE.ko",
+        action="append",
+        default=[],
+        help="virtual rigs: use this build of a driver; repeatable",
+    )
     parser.add_argument("--out", metavar="DIR", help="where run directories are made (default: runs)")
     parser.add_argument("--seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
-    parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto", help="virtual rigs: how the guest is run (default: auto)")
+    parser.add_argument(
+        "--accel",
+        choices=("auto", "kvm", "tcg"),
+        default="auto",
+        help="virtual rigs: how the guest is run (default: auto)",
+    )
     parser.set_defaults(action=_run)
 
 
@@ -42,7 +61,17 @@ def _run(arguments: argparse.Namespace) -> int:
     from plugpull.rig.load import load_rig
 
     rows = load_rig(rig).rig.rows
-    line = ["--rig", str(rig), "--plugpull-accel", arguments.accel, "--tb=short", "-p", "no:cacheprovider", "-q", "--no-header"]
+    line = [
+        "--rig",
+        str(rig),
+        "--plugpull-accel",
+        arguments.accel,
+        "--tb=short",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "--no-header",
+    ]
     for path in arguments.path:
         if not Path(path.split("::")[0]).exists():
             raise UsageError(f"there is no scenario {path}", mend=f"the stock scenarios are in {scenarios_dir()}")
@@ -110,7 +139,11 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("report", help="write a recorded run's report again", description="Judge a recorded run and write its report again.")
+    parser = commands.add_parser(
+        "report",
+        help="write a recorded run's report again",
+        description="Judge a recorded run and write its report again.",
+    )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run directory, such as runs/latest")
     parser.set_defaults(action=_report)
 
@@ -125,7 +158,9 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _add_cache(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("cache", help="show or clear what was made once and kept: kernels, snapshots, environments")
+    parser = commands.add_parser(
+        "cache", help="show or clear what was made once and kept: kernels, snapshots, environments"
+    )
     parser.set_defaults(action=_cache_show)
     actions = parser.add_subparsers(metavar="ACTION")
     clear = actions.add_parser("clear", help="remove what is not in use")

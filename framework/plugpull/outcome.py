@@ -33,7 +33,9 @@ def write_report(run: Path, history: History, results: Results) -> Path:
     """Write ``report.html`` and ``junit.xml``; the path of the report. Raises RigError when that cannot be done."""
     report = run / REPORT_FILE
     try:
-        report.write_text(render_html(results, events_of(history), begun=history.begun), encoding="utf-8", errors="replace")
+        report.write_text(
+            render_html(results, events_of(history), begun=history.begun), encoding="utf-8", errors="replace"
+        )
         (run / "junit.xml").write_text(render_junit(results), encoding="utf-8", errors="replace")
         (run / "kernel.log").write_text("".join(_kernel_log(history)), encoding="utf-8", errors="replace")
     except OSError as error:

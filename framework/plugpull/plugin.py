@@ -21,7 +21,9 @@ VERDICT = "plugpull_verdict"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("plugpull", "pull-the-plug testing of storage (plugpull)")
-    group.addoption("--rig", metavar="FILE", help="the rig file that describes the bench (default: the stock rig quick.toml)")
+    group.addoption(
+        "--rig", metavar="FILE", help="the rig file that describes the bench (default: the stock rig quick.toml)"
+    )
     group.addoption(
         "--plugpull-kernel",
         metavar="KERNEL",
@@ -36,7 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="virtual rigs: load this build of a driver in place of the kernel's own; may be given several times",
     )
     group.addoption("--plugpull-out", metavar="DIR", help="where run directories are made (default: runs)")
-    group.addoption("--plugpull-seed", metavar="N", type=int, help="repeat the random choices of the run that recorded this seed")
+    group.addoption(
+        "--plugpull-seed", metavar="N", type=int, help="repeat the random choices of the run that recorded this seed"
+    )
     group.addoption(
         "--plugpull-accel",
         choices=("auto", "kvm", "tcg"),
@@ -55,7 +59,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rows = config.getoption("--plugpull-rows")
     if rows:
         wanted = set(rows.split(","))
-        kept = [item for item in items if any(mark.args[:1] and mark.args[0] in wanted for mark in item.iter_markers("row"))]
+        kept = [
+            item for item in items if any(mark.args[:1] and mark.args[0] in wanted for mark in item.iter_markers("row"))
+        ]
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
 

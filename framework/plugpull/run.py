@@ -171,7 +171,11 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
     """
     rig = load_rig(options.rig)
     if rig.dut.kind != "virtual":
-        raise UsageError(f"DUTs of kind {rig.dut.kind!r} cannot be reached yet", mend='use a rig with kind = "virtual"', where=str(options.rig))
+        raise UsageError(
+            f"DUTs of kind {rig.dut.kind!r} cannot be reached yet",
+            mend='use a rig with kind = "virtual"',
+            where=str(options.rig),
+        )
     cache = Cache.default(tell=tell)
     sweep(cache.root / "journal", tell)
     directory = _make_directory(options.out, rig.rig.name)
@@ -218,7 +222,9 @@ def _make_directory(out: Path | None, rig: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise UsageError(f"cannot make the run's directory {directory}: {error.strerror}", mend="name another place with --out") from None
+            raise UsageError(
+                f"cannot make the run's directory {directory}: {error.strerror}", mend="name another place with --out"
+            ) from None
     raise UsageError(f"there are a thousand runs of this second in {root}")
 
 
@@ -282,7 +288,9 @@ def _signals_held() -> Iterator[None]:
             print("plugpull: putting the bench away first; this takes a few seconds", file=sys.stderr)
         waiting.append(number)
 
-    before: dict[int, Any] = {number: signal.signal(number, hold) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    before: dict[int, Any] = {
+        number: signal.signal(number, hold) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    }
     try:
         yield
     finally:

@@ -33,7 +33,10 @@ class Part:
     def _point(self, kind: str) -> CutPoint:
         point = self._topology.cut_points().get(f"{self.name}.{kind}")
         if point is None:
-            raise UsageError(f"{self.name} has no {kind} that can be cut", mend=f'give it a line {kind} = "SWITCH.PORT" in the rig file')
+            raise UsageError(
+                f"{self.name} has no {kind} that can be cut",
+                mend=f'give it a line {kind} = "SWITCH.PORT" in the rig file',
+            )
         return point
 
     @property
@@ -139,7 +142,9 @@ class ScenarioRig:
         """A hub whose cable can be cut and that has disks below it: (hub, victims, survivors)."""
         candidates = [hub for hub in self.hubs if hub.has("cable") and hub.cable.victims]
         if not candidates:
-            raise UsageError("this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file")
+            raise UsageError(
+                "this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file"
+            )
         hub = self.stage.random.choice(candidates)
         victims = tuple(disk for disk in self.disks if disk.name in hub.cable.victims)
         return hub, victims, self.survivors_of(hub.cable)
@@ -203,7 +208,9 @@ class ScenarioRig:
         ready = stage.bench.ready()
         stage.recorder.record(ready)
         if not ready.fio:
-            raise RigError("fio is not installed on the DUT", mend="install the fio package on the DUT; nothing was cut")
+            raise RigError(
+                "fio is not installed on the DUT", mend="install the fio package on the DUT; nothing was cut"
+            )
         stage.bench.link.call("sample", interval=0.1)
         stage.phase("plug", "every disk gets its cable and its power")
         stage.bench.power_everything()
@@ -211,7 +218,10 @@ class ScenarioRig:
         missing = stage.wait_attached(declared, READY_WITHIN)
         if missing:
             serials = ", ".join(f"{name} (serial {stage.disk(name).serial})" for name in missing)
-            raise RigError(f"not found within {READY_WITHIN:g} s: {serials}", mend="are they plugged in and powered, and are the serial numbers right?")
+            raise RigError(
+                f"not found within {READY_WITHIN:g} s: {serials}",
+                mend="are they plugged in and powered, and are the serial numbers right?",
+            )
 
     def end(self) -> None:
         """Heal, and look for what is left behind. Never raises."""
@@ -226,5 +236,3 @@ class ScenarioRig:
             self.stage.phase("")
         except RigError as error:
             self.stage.recorder.record(ev.RigFault(summary=error.what, mend=error.mend))
-
-

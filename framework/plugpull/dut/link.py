@@ -58,7 +58,10 @@ class AgentLink:
         """Ask the agent and return its answer. Raises Refused, AgentLost, or RigError with the agent's own words."""
         pending = self._ask(op, arguments)
         if not pending.done.wait(timeout):
-            raise AgentLost(f"the agent did not answer {op!r} within {timeout:g} s", mend="see console.log and kernel.log for what the DUT was doing")
+            raise AgentLost(
+                f"the agent did not answer {op!r} within {timeout:g} s",
+                mend="see console.log and kernel.log for what the DUT was doing",
+            )
         return self._result(op, pending)
 
     def _ask(self, op: str, arguments: Message) -> _Pending:

@@ -81,7 +81,9 @@ class Stage:
             )
         attached = self.bench.register.attached(name)
         if attached is None:
-            raise RigError(f"{name} is not attached", mend=f"is the disk with serial {disk.serial} plugged in and powered?")
+            raise RigError(
+                f"{name} is not attached", mend=f"is the disk with serial {disk.serial} plugged in and powered?"
+            )
         return {
             "kname": attached.kname,
             "diskseq": attached.diskseq,

@@ -91,7 +91,9 @@ def translate(message: Message, register: Register) -> ev.Event | None:
     if kind == "kmsg.lost":
         return ev.LogLost(at=at, count=message["count"])
     if kind == "dropped":
-        return ev.RigFault(at=at, summary=f"the agent had to drop {message['count']} messages: the stream did not keep up")
+        return ev.RigFault(
+            at=at, summary=f"the agent had to drop {message['count']} messages: the stream did not keep up"
+        )
     if kind == "watcher.broken":
         return ev.RigFault(at=at, summary=f"the agent cannot read {message['what']} any more: {message['why']}")
     return None

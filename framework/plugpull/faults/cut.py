@@ -93,7 +93,9 @@ class Breaker:
 class Cut:
     """A cut that holds for the length of a ``with`` block; a permanent one until the scenario ends."""
 
-    def __init__(self, stage: Stage, breaker: Breaker, points: Iterable[CutPoint], when: Trigger | None, permanent: bool) -> None:
+    def __init__(
+        self, stage: Stage, breaker: Breaker, points: Iterable[CutPoint], when: Trigger | None, permanent: bool
+    ) -> None:
         self._stage = stage
         self._breaker = breaker
         self.points = tuple(points)
@@ -117,7 +119,9 @@ class Cut:
         stage.phase("hold")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._permanent or kind is not None:
             return  # what is still off is healed when the scenario ends
         self._stage.phase("return")

@@ -59,7 +59,9 @@ class Moved:
             return total - first.setdefault((attached.kname, counters[0]), total) >= self.size
 
         if stage.wait_for(enough, TRIGGER_DEADLINE, since=self.since) is None:
-            raise RigError(f"{self.disk} did not move {format_size(self.size)} within {TRIGGER_DEADLINE:g} s, so nothing was cut")
+            raise RigError(
+                f"{self.disk} did not move {format_size(self.size)} within {TRIGGER_DEADLINE:g} s, so nothing was cut"
+            )
         return self.text()
 
 
@@ -103,7 +105,8 @@ class KernelSays:
     def wait(self, stage: Stage) -> str:
         wanted = re.compile(self.pattern)
         found = stage.wait_for(
-            lambda event: isinstance(event, ev.KernelMessage) and wanted.search(event.text) is not None, TRIGGER_DEADLINE
+            lambda event: isinstance(event, ev.KernelMessage) and wanted.search(event.text) is not None,
+            TRIGGER_DEADLINE,
         )
         if found is None:
             raise RigError(f"the kernel did not log /{self.pattern}/ within {TRIGGER_DEADLINE:g} s, so nothing was cut")

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 # "verify: bad magic header 0, wanted acca at file /dev/sdb offset 65536, length 65536 (requested block: ...)"
-_BAD_BLOCK = re.compile(r"^(?:fio: )?(?P<why>(?:verify|crc32c|[a-z0-9-]+): .*?)(?: at)? file .*? offset (?P<offset>\d+), length (?P<length>\d+)", re.MULTILINE)
+_BAD_BLOCK = re.compile(
+    r"^(?:fio: )?(?P<why>(?:verify|crc32c|[a-z0-9-]+): .*?)(?: at)? file .*? offset (?P<offset>\d+), length (?P<length>\d+)",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ def parse_report(output: str) -> FioReport:
     text = (output[:begin] + output[end + 1 :]) if 0 <= begin < end else output
     message = next((line.strip() for line in text.splitlines() if line.strip()), "")
     bad = tuple(
-        (int(found["offset"]), int(found["length"]), found["why"].strip().rstrip(",")) for found in _BAD_BLOCK.finditer(text)
+        (int(found["offset"]), int(found["length"]), found["why"].strip().rstrip(","))
+        for found in _BAD_BLOCK.finditer(text)
     )
     try:
         jobs: list[dict[str, Any]] = json.loads(output[begin : end + 1])["jobs"]

@@ -119,7 +119,9 @@ class Load:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._end(verify=kind is None)
 
     def _begin(self) -> None:
@@ -159,7 +161,9 @@ class Load:
         broken = [job for job in jobs if job in late or job.status != 0]
         if broken:
             job = broken[0]
-            raise RigError(f"{job.disk} could not be filled before the test: {job.report.message or 'fio did not end in time'}")
+            raise RigError(
+                f"{job.disk} could not be filled before the test: {job.report.message or 'fio did not end in time'}"
+            )
 
     def settle(self, seconds: float = BASELINE_SECONDS) -> None:
         """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with.
@@ -178,7 +182,9 @@ class Load:
 
     def _wait_moving(self, job: Job) -> None:
         def moves(event: ev.Event) -> bool:
-            return job.ended.is_set() or (isinstance(event, ev.Sampled) and moved_bytes(event, job.kname) >= self.pattern.block * 4)
+            return job.ended.is_set() or (
+                isinstance(event, ev.Sampled) and moved_bytes(event, job.kname) >= self.pattern.block * 4
+            )
 
         found = self._stage.wait_for(moves, START_DEADLINE, since=self._mark)
         if job.ended.is_set() and job.report.errno and not job.asked:
@@ -286,8 +292,12 @@ class Load:
         error = ""
         if late:
             error = f"reading back was not done after {START_DEADLINE * 2:g} s"
-        elif not report.bad and (report.errno or not report.complete or job.status != 0 or report.read_bytes != job.span):
-            error = report.message or f"fio ended with status {job.status} after {report.read_bytes} of {job.span} bytes"
+        elif not report.bad and (
+            report.errno or not report.complete or job.status != 0 or report.read_bytes != job.span
+        ):
+            error = (
+                report.message or f"fio ended with status {job.status} after {report.read_bytes} of {job.span} bytes"
+            )
         self._stage.recorder.record(
             ev.Verified(
                 at=self._stage.now(),
@@ -306,7 +316,9 @@ def moved_bytes(sample: ev.Sampled, kname: str) -> int:
     return counters[1] + counters[2] if counters else 0
 
 
-def certain_ranges(written: int, span: int, pattern: Pattern, *, whole: bool) -> tuple[tuple[tuple[int, int], ...], str]:
+def certain_ranges(
+    written: int, span: int, pattern: Pattern, *, whole: bool
+) -> tuple[tuple[tuple[int, int], ...], str]:
     """Where a sequential load that wraps around ``span`` must have left good blocks after ``written`` bytes.
 
     A load that was asked to end has completed what it submitted (``whole``). One that was cut off had up to ``depth``
@@ -321,7 +333,10 @@ def certain_ranges(written: int, span: int, pattern: Pattern, *, whole: bool) ->
     position = written % span
     ranges = [(0, position - behind)]
     if written >= span:
-        ranges = [(max(0, position + ahead - span), position - behind), (position + ahead, span - max(0, behind - position))]
+        ranges = [
+            (max(0, position + ahead - span), position - behind),
+            (position + ahead, span - max(0, behind - position)),
+        ]
     blocks = [(-(-begin // block) * block, end // block * block) for begin, end in ranges]
     certain = tuple((begin, end - begin) for begin, end in blocks if end > begin)
     return (certain, "") if certain else ((), "too little was written before the cut to be certain of any block")

@@ -68,7 +68,13 @@ def verify_arguments(pattern: Pattern, ranges: tuple[tuple[int, int], ...]) -> l
     """fio's arguments to read (offset, length) ranges back and compare every block with its stamp."""
     arguments: list[str] = [*_NO_FILES]
     for number, (offset, length) in enumerate(ranges):
-        shape = ["--rw=read", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--offset={offset}", f"--size={length}"]
+        shape = [
+            "--rw=read",
+            f"--bs={pattern.block}",
+            f"--iodepth={pattern.depth}",
+            f"--offset={offset}",
+            f"--size={length}",
+        ]
         arguments += [f"--name=verify{number}", *_COMMON, *_STAMPED, *shape, "--verify_fatal=0"]
         if number:
             arguments.append("--stonewall")

@@ -64,7 +64,15 @@ def _trial(kernel: Path) -> tuple[bool, str]:
     ours, theirs = socket.socketpair()
     directory = Path(tempfile.mkdtemp(prefix="plugpull-kvm-"))
     line = [QEMU, "-nodefaults", "-no-user-config", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "256M"]
-    line += ["-display", "none", "-no-reboot", "-kernel", str(kernel), "-append", "console=ttyS0 earlyprintk=serial panic=-1"]
+    line += [
+        "-display",
+        "none",
+        "-no-reboot",
+        "-kernel",
+        str(kernel),
+        "-append",
+        "console=ttyS0 earlyprintk=serial panic=-1",
+    ]
     line += ["-chardev", f"socket,id=console,fd={theirs.fileno()}", "-serial", "chardev:console"]
     guest = process.start(line, directory / "qemu.log", pass_fds=[theirs.fileno()])
     theirs.close()

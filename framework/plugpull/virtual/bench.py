@@ -83,7 +83,9 @@ class VirtualSwitch:
 class VirtualBench:
     """One guest and everything plugged into it. Made anew for each scenario."""
 
-    def __init__(self, setting: Setting, recorder: Recorder, artefacts: Path, watch: Watch, scenario: str, journal: Journal) -> None:
+    def __init__(
+        self, setting: Setting, recorder: Recorder, artefacts: Path, watch: Watch, scenario: str, journal: Journal
+    ) -> None:
         self._rig = setting.rig
         self._setting = setting
         self._topology = Topology(setting.rig)
@@ -111,7 +113,9 @@ class VirtualBench:
 
     def _wake(self, setting: Setting, artefacts: Path, watch: Watch) -> None:
         snapshot = setting.snapshot
-        self._machine = Machine(setting.shape, snapshot.ram, ["-incoming", "defer"], artefacts / "qemu.log", share=False)
+        self._machine = Machine(
+            setting.shape, snapshot.ram, ["-incoming", "defer"], artefacts / "qemu.log", share=False
+        )
         self._console = Console(self._machine.console, artefacts / "console.log")
         self._machine.wake(snapshot.state)
         self.link = AgentLink(self._machine.agent, watch.hear)
@@ -177,7 +181,11 @@ class VirtualBench:
             return ev.DutDied(at=stamp, headline=headline, evidence=tuple(words[:60]))
         if not self._machine.running:
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
-            return ev.DutDied(at=at, headline="the guest ended without a word on its console", evidence=tuple(self._console.lines()[-5:]))
+            return ev.DutDied(
+                at=at,
+                headline="the guest ended without a word on its console",
+                evidence=tuple(self._console.lines()[-5:]),
+            )
         return None
 
     def close(self) -> None:
@@ -269,5 +277,3 @@ class VirtualBench:
             self._plugs.connect(thing, self._firmware[thing.name])
         self._seen.add(thing.name)
         self._plugs.plug_disk(thing, self._defects.serial_of(thing.name, thing.serial, again=again), bus, port)
-
-

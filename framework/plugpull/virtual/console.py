@@ -75,5 +75,3 @@ def stamp_of(line: str) -> float | None:
 
 def text_of(line: str) -> str:
     return _TIMESTAMP.sub("", line)
-
-

@@ -120,7 +120,10 @@ def libraries(path: str) -> list[str]:
 def _need(program: str) -> str:
     path = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if path is None:
-        raise RigError(f"{program} is not installed, and the guest needs a copy of it", mend="run ./plugpull run once; it installs what is missing")
+        raise RigError(
+            f"{program} is not installed, and the guest needs a copy of it",
+            mend="run ./plugpull run once; it installs what is missing",
+        )
     return path
 
 

@@ -72,14 +72,24 @@ class Plugs:
         if disk.protocol == "uas":
             self._plug_uas(disk, serial, bus, port)
         else:
-            self._add(driver="usb-storage", id=disk.name, drive=f"medium-{disk.name}", serial=serial, bus=bus, port=port)
+            self._add(
+                driver="usb-storage", id=disk.name, drive=f"medium-{disk.name}", serial=serial, bus=bus, port=port
+            )
         self._plugged.add(disk.name)
 
     def _plug_uas(self, disk: Disk, serial: str, bus: str, port: str) -> None:
         # The LUN has to be there before the device shows itself, or the kernel finds none.
         self._add(driver="usb-uas", id=disk.name, serial=serial, bus=bus, port=port, attached=False)
         lun = f"{disk.name}-lun0"
-        self._add(driver="scsi-hd", id=lun, drive=f"medium-{disk.name}", serial=serial, bus=f"{disk.name}.0", **{"scsi-id": 0}, lun=0)
+        self._add(
+            driver="scsi-hd",
+            id=lun,
+            drive=f"medium-{disk.name}",
+            serial=serial,
+            bus=f"{disk.name}.0",
+            **{"scsi-id": 0},
+            lun=0,
+        )
         self._qmp.run("qom-set", path=f"/machine/peripheral/{disk.name}", property="attached", value=True)
 
     def _add(self, **arguments: object) -> None:

@@ -31,7 +31,9 @@ def start(argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> su
                 pass_fds=tuple(pass_fds),
             )
         except FileNotFoundError:
-            raise RigError(f"{argv[0]} is not installed", mend="run ./plugpull run once; it installs what is missing") from None
+            raise RigError(
+                f"{argv[0]} is not installed", mend="run ./plugpull run once; it installs what is missing"
+            ) from None
 
 
 def end(process: subprocess.Popen[bytes], *, grace: float = 5.0) -> None:

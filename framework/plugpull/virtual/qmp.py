@@ -54,7 +54,9 @@ class Qmp:
             return future.result(limit)
         except TimeoutError:
             future.cancel()
-            raise RigError(f"QEMU did not answer within {limit:g} s", mend="see console.log; the machine may be overloaded") from None
+            raise RigError(
+                f"QEMU did not answer within {limit:g} s", mend="see console.log; the machine may be overloaded"
+            ) from None
         except ExecuteError as error:
             raise RigError(f"QEMU refused: {error}") from None
         except (QMPError, OSError, EOFError) as error:

@@ -39,7 +39,10 @@ def prepare(
     tree = find_kernel(kernel, cache, tell=tell)
     for path in modules:
         if not path.is_file():
-            raise UsageError(f"there is no module {path}", mend="--module takes the .ko file of a driver built for the kernel under test")
+            raise UsageError(
+                f"there is no module {path}",
+                mend="--module takes the .ko file of a driver built for the kernel under test",
+            )
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()

@@ -68,7 +68,9 @@ def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tup
         link.close()
         machine.close()
         said = "\n    ".join(console.lines()[-8:]) or "nothing"
-        raise RigError(f"the guest did not come up with kernel {kernel.version}: {error.what}; its console's last lines:\n    {said}") from None
+        raise RigError(
+            f"the guest did not come up with kernel {kernel.version}: {error.what}; its console's last lines:\n    {said}"
+        ) from None
     return machine, console, link
 
 

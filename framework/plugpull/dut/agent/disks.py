@@ -91,7 +91,9 @@ def describe(kname: str) -> Optional[Disk]:
         "place": usb_place(sysfs) or os.path.dirname(sysfs.replace("/sys/devices/", "", 1)),
         "driver": _driver(sysfs, usb),
         "speed": read_attribute(usb, "speed") if usb else "",
-        "model": ("%s %s" % (read_attribute(sysfs, "device", "vendor"), read_attribute(sysfs, "device", "model"))).strip(),
+        "model": (
+            "%s %s" % (read_attribute(sysfs, "device", "vendor"), read_attribute(sysfs, "device", "model"))
+        ).strip(),
         "read_only": read_attribute(base, "ro") == "1",
         "type": int(read_attribute(base, "device", "type") or 0),
         "sysfs": sysfs,
@@ -150,7 +152,9 @@ def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = F
         fd = os.open("/dev/" + kname, flags)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise Refused("%s is in use: a filesystem is mounted from it, or it is swap or part of an array" % kname) from None
+            raise Refused(
+                "%s is in use: a filesystem is mounted from it, or it is swap or part of an array" % kname
+            ) from None
         raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
     try:
         number = os.fstat(fd).st_rdev
@@ -160,7 +164,9 @@ def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = F
             raise Refused("%s went away while it was being opened" % kname)
         for key in ("serial", "place", "size", "diskseq"):
             if wanted.get(key) and found[key] != wanted[key]:
-                raise Refused("%s is not the disk it was: %s is %r, expected %r" % (kname, key, found[key], wanted[key]))
+                raise Refused(
+                    "%s is not the disk it was: %s is %r, expected %r" % (kname, key, found[key], wanted[key])
+                )
         if _size_of(fd) != found["size"]:
             raise Refused("%s reports two sizes: %d and %d bytes" % (kname, _size_of(fd), found["size"]))
         member = "" if members_allowed else _foreign_member(fd, found["size"])

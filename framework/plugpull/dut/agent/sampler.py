@@ -65,7 +65,16 @@ class Sampler:
                 except (OSError, ValueError):
                     self._forget(kname)
                     continue
-                disks[kname] = [diskseq, int(s[2]) * 512, int(s[6]) * 512, int(s[0]), int(s[4]), int(r), int(w), int(s[9])]
+                disks[kname] = [
+                    diskseq,
+                    int(s[2]) * 512,
+                    int(s[6]) * 512,
+                    int(s[0]),
+                    int(s[4]),
+                    int(r),
+                    int(w),
+                    int(s[9]),
+                ]
         return disks
 
     def _cpu_jiffies(self) -> Tuple[int, int]:

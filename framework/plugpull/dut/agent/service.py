@@ -63,7 +63,9 @@ class Service:
         self.outbox.send(message)
 
     def _answer(self, message: Message) -> None:
-        operation: Optional[Callable[..., Any]] = getattr(self, "op_" + str(message.get("op", "")).replace(".", "_"), None)
+        operation: Optional[Callable[..., Any]] = getattr(
+            self, "op_" + str(message.get("op", "")).replace(".", "_"), None
+        )
         try:
             if operation is None:
                 raise Refused("this agent knows no operation %r" % message.get("op"))

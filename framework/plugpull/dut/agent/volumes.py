@@ -37,12 +37,20 @@ class Volumes:
                 timeout=timeout,
             )
         except subprocess.TimeoutExpired:
-            return {"ok": False, "seconds": now() - begun, "detail": "mkfs.%s was not done after %g s" % (fstype, timeout)}
+            return {
+                "ok": False,
+                "seconds": now() - begun,
+                "detail": "mkfs.%s was not done after %g s" % (fstype, timeout),
+            }
         except FileNotFoundError:
             return {"ok": False, "seconds": 0.0, "detail": "mkfs.%s is not installed on the DUT" % fstype}
         finally:
             os.close(plain)
-        return {"ok": done.returncode == 0, "seconds": now() - begun, "detail": done.stdout.decode("utf-8", "replace")[-500:]}
+        return {
+            "ok": done.returncode == 0,
+            "seconds": now() - begun,
+            "detail": done.stdout.decode("utf-8", "replace")[-500:],
+        }
 
     def mount(self, disk: str, wanted: Disk, fstype: str) -> Dict[str, Any]:
         fd = open_scratch(wanted)
@@ -69,7 +77,11 @@ class Volumes:
         begun = now()
         if self._libc.umount2(target.encode(), 0):
             error = os.strerror(ctypes.get_errno())
-            return {"ok": False, "seconds": now() - begun, "detail": "%s; held by %s" % (error, holders(target) or "nobody visible")}
+            return {
+                "ok": False,
+                "seconds": now() - begun,
+                "detail": "%s; held by %s" % (error, holders(target) or "nobody visible"),
+            }
         del self._mounted[disk]
         os.rmdir(target)
         return {"ok": True, "seconds": now() - begun, "detail": ""}
