@@ -13,7 +13,7 @@ def test_a_disk_dies_in_use(rig: ScenarioRig) -> None:
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()
         with rig.cut(victim.power, when=load.moved(victim, "1 MiB"), permanent=True):
-            load.settle(seconds=3)
+            load.regain_pace(at_least=2)
     rig.judge(
         removed(victim),
         ended_with_error(victim),

@@ -13,7 +13,7 @@ def test_a_hub_is_gone_for_a_while(rig: ScenarioRig) -> None:
         load.settle()
         with rig.cut(hub.cable, when=load.moved(victims[0], "1 MiB")):
             rig.wait(seconds=1)
-        load.settle(seconds=0.5)
+        load.regain_pace()
     rig.judge(
         removed(victims),
         returned(victims),

@@ -15,7 +15,7 @@ def test_a_disk_is_discovered_while_the_others_work(rig: ScenarioRig) -> None:
         load.settle()
         with rig.cut(victim.cable):
             rig.wait(seconds=0.5)
-        load.settle(seconds=0.5)
+        load.regain_pace()
     rig.judge(
         removed(victim),
         returned(victim),

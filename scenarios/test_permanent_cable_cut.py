@@ -15,7 +15,7 @@ def test_a_cable_is_gone_for_good(rig: ScenarioRig) -> None:
             writing.settle(seconds=0.5)
             load.settle()
             with rig.cut(victim.cable, permanent=True):
-                load.settle(seconds=3)
+                load.regain_pace(at_least=2)
         volume.unmount()
     rig.judge(
         removed(victim),

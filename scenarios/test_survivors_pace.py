@@ -13,7 +13,7 @@ def test_survivors_keep_their_pace(rig: ScenarioRig) -> None:
     with rig.load(rig.disks, sequential_write) as load:
         load.settle(seconds=2)
         with rig.cut(victim.cable, when=load.moved(victim, "2 MiB"), permanent=True):
-            load.settle(seconds=5)
+            load.regain_pace(at_least=4)
     rig.judge(
         removed(victim),
         kept_pace(survivors, max_stall=2.0, min_ratio=0.8, recover_within=4.0),

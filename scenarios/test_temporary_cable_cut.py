@@ -25,7 +25,7 @@ def test_while_reading(rig: ScenarioRig) -> None:
         load.settle()
         with rig.cut(victim.cable, when=load.moved(victim, "1 MiB")):
             rig.wait(seconds=1)
-        load.settle(seconds=0.5)
+        load.regain_pace()
     rig.judge(
         removed(victim),
         returned(victim),
@@ -46,7 +46,7 @@ def test_while_writing(rig: ScenarioRig) -> None:
         load.settle()
         with rig.cut(victim.cable, when=load.moved(victim, "2 MiB")):
             rig.wait(seconds=1)
-        load.settle(seconds=0.5)
+        load.regain_pace()
     rig.judge(
         removed(victim),
         returned(victim),

@@ -4,10 +4,11 @@ only when a test asks for the fixture, so that projects that merely have the plu
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from plugpull.scenario import ScenarioRig
 
 SESSION: pytest.StashKey[PlugpullSession] = pytest.StashKey()
+STDOUT: pytest.StashKey[TextIO] = pytest.StashKey()
 VERDICT = "plugpull_verdict"
 
 
@@ -52,7 +54,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        # Capturing begins after this; what a run shows while it runs has to reach the terminal all the same.
+        config.stash[STDOUT] = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     config.addinivalue_line("markers", "row(id): the experiment that this scenario stands for, such as X06")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    stdout = config.stash.get(STDOUT, None)
+    if stdout is not None:
+        stdout.close()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

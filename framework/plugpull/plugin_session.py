@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, RigError, UsageError
-from plugpull.plugin import VERDICT, argv_of, stock_rig
+from plugpull.plugin import STDOUT, VERDICT, argv_of, stock_rig
 from plugpull.report.live import View, view_for
 from plugpull.results import Results, ScenarioResult, Verdict
 from plugpull.run import OpenScenario, Options, Run, begin_run
@@ -114,18 +114,18 @@ class PlugpullSession:
             return
         results, report = self._outcome
         terminal.section("plugpull")
+        for scenario in results.scenarios:
+            terminal.write_line(f"{scenario.verdict.value:8}{scenario.id}")
+            if scenario.verdict is not Verdict.PASS:
+                for line in _text(scenario).splitlines():
+                    terminal.write_line(f"        {line}")
         terminal.write_line(results.sentence)
         terminal.write_line(f"report: {report}")
 
 
 def _console(config: pytest.Config) -> Console:
-    """A console that pytest's capturing does not swallow: a copy of the standard output it started with."""
-    capture = config.pluginmanager.getplugin("capturemanager")
-    reporter = config.pluginmanager.getplugin("terminalreporter")
-    if reporter is not None:
-        return Console(file=reporter._tw._file)
-    del capture
-    return Console(stderr=True)
+    stdout = config.stash.get(STDOUT, None)
+    return Console(file=stdout) if stdout is not None else Console(stderr=True)
 
 
 def _text(result: ScenarioResult | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -21,6 +22,11 @@ START_DEADLINE = 60.0
 STOP_GRACE = 5.0
 """Seconds each signal gets to end a job."""
 BASELINE_SECONDS = 1.25
+REGAIN_WITHIN = 6.0
+"""A little more than the 5 s that ``kept_pace`` grants by default, so that a disk that is still slow then is judged."""
+PACE_WINDOW = 1.0
+PACE_RATIO = 0.8
+"""Rather stricter than the check's own limit: ending the watch early must not end it on a disk that is only nearly back."""
 _numbers = itertools.count(1)
 
 
@@ -99,6 +105,7 @@ class Load:
         self._jobs: dict[str, Job] = {}
         self._mark = 0
         self._over = False
+        self._baseline: dict[str, float] = {}
 
     @property
     def disks(self) -> tuple[str, ...]:
@@ -166,9 +173,9 @@ class Load:
             )
 
     def settle(self, seconds: float = BASELINE_SECONDS) -> None:
-        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with.
+        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with later.
 
-        After a cut, wait for nothing and let ``seconds`` pass. Raises RigError when a disk does not start.
+        Raises RigError when a disk does not start.
         """
         if not self._jobs:
             self._stage.pause(seconds)
@@ -177,8 +184,44 @@ class Load:
         for job in self._jobs.values():
             if not job.ended.is_set():
                 self._wait_moving(job)
+        begin = self._next_sample()
         self._stage.recorder.record(ev.LoadSettled(at=self._stage.now(), disks=tuple(self._jobs)))
         self._stage.pause(seconds)
+        end = self._next_sample()
+        self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
+
+    def regain_pace(self, at_least: float = 0.5, within: float = REGAIN_WITHIN) -> None:
+        """After a cut: watch until every disk whose load still runs is back at its pace, ``at_least`` seconds long.
+
+        One that does not get there is watched for ``within`` seconds, long enough for the checks to be sure of it. What
+        it means is theirs to say.
+        """
+        self._stage.phase("recover")
+        begun = time.monotonic()
+        window: deque[ev.Sampled] = deque([self._next_sample()])
+        while (passed := time.monotonic() - begun) < within:
+            window.append(self._next_sample())
+            while len(window) > 2 and _span(window[1], window[-1]) >= PACE_WINDOW:
+                window.popleft()
+            if (
+                passed >= at_least
+                and _span(window[0], window[-1]) >= min(PACE_WINDOW, at_least)
+                and self._at_pace(window)
+            ):
+                return
+
+    def _at_pace(self, window: deque[ev.Sampled]) -> bool:
+        running = [job for job in self._jobs.values() if not job.ended.is_set()]
+        return all(
+            rate_between(window[0], window[-1], job.kname) >= PACE_RATIO * self._baseline.get(job.disk, 0.0)
+            for job in running
+        )
+
+    def _next_sample(self) -> ev.Sampled:
+        found = self._stage.wait_for(lambda event: isinstance(event, ev.Sampled), START_DEADLINE)
+        if not isinstance(found, ev.Sampled):
+            raise RigError(f"the agent sent no sample for {START_DEADLINE:g} s")
+        return found
 
     def _wait_moving(self, job: Job) -> None:
         def moves(event: ev.Event) -> bool:
@@ -314,6 +357,16 @@ def moved_bytes(sample: ev.Sampled, kname: str) -> int:
     """Bytes read and written by a disk since it was attached."""
     counters = sample.disks.get(kname)
     return counters[1] + counters[2] if counters else 0
+
+
+def _span(begin: ev.Sampled, end: ev.Sampled) -> float:
+    return (end.at or 0.0) - (begin.at or 0.0)
+
+
+def rate_between(begin: ev.Sampled, end: ev.Sampled, kname: str) -> float:
+    """Bytes per second between two samples; 0 when no time passed."""
+    seconds = _span(begin, end)
+    return (moved_bytes(end, kname) - moved_bytes(begin, kname)) / seconds if seconds > 0 else 0.0
 
 
 def certain_ranges(

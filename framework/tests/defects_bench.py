@@ -1,0 +1,74 @@
+"""Runs of the stock scenarios on a small virtual bench that gets something wrong on purpose."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from plugpull.results import Results, ScenarioResult
+from plugpull.results_io import read_results
+
+RIG = """
+[rig]
+name = "small"
+
+[dut]
+kind = "virtual"
+
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 1
+mechanism = "data"
+
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+
+[[disk]]
+name = "victim"
+at = "usb.1"
+serial = "SMALL-1"
+size = "16 MiB"
+rate = "2 MiB/s"
+scratch = true
+cable = "cables.1"
+
+[[disk]]
+name = "survivor"
+at = "usb.2"
+serial = "SMALL-2"
+size = "16 MiB"
+rate = "2 MiB/s"
+scratch = true
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that ended: exit status, what it printed, its directory and results."""
+
+    status: int
+    output: str
+    directory: Path
+    results: Results
+
+    @property
+    def only(self) -> ScenarioResult:
+        (scenario,) = self.results.scenarios
+        return scenario
+
+
+def run_small(folder: Path, defects: str = "", *arguments: str, rig: str = RIG) -> Ended:
+    """``plugpull run`` in a process of its own, on the small bench with these ``[[defect]]`` tables."""
+    file = folder / "rig.toml"
+    file.write_text(rig + defects)
+    command = [sys.executable, "-m", "plugpull", "run", "--rig", str(file), "--out", str(folder / "runs"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=os.environ, cwd=folder)
+    latest = folder / "runs" / "latest"
+    assert latest.is_dir(), f"no run was made; status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    directory = latest.resolve()
+    return Ended(done.returncode, done.stdout + done.stderr, directory, read_results(directory))
