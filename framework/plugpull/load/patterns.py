@@ -8,10 +8,10 @@ from plugpull.rig.model import Disk
 
 STAMP = "crc32c"
 """Every block carries a header with its offset and a checksum of its content (fio: verify=)."""
-VERIFY_SECONDS = 1.5
+VERIFY_SECONDS = 1.0
 """The span of a load is what the disk transfers in this time, so that reading it back takes as long."""
 UNKNOWN_RATE_SPAN = 256 << 20
-SMALLEST_SPAN = 1 << 20
+SMALLEST_SPAN = 3 << 19
 
 
 @dataclass(frozen=True)
