@@ -127,19 +127,22 @@ def _need(program: str) -> str:
     return path
 
 
+def _python_files() -> list[str]:
+    """The system Python's standard library, as far as a guest needs it."""
+    script = "import sysconfig; print(sysconfig.get_path('stdlib'))"
+    stdlib = subprocess.run([SYSTEM_PYTHON, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    found = [os.path.join(folder, name) for folder, _, names in os.walk(stdlib) for name in names]
+    left_out = (".opt-1.pyc", ".opt-2.pyc")
+    return [p for p in found if not _PYTHON_LEFT_OUT.search(p) and not p.endswith(left_out) and os.path.exists(p)]
+
+
 def _add_python(tree: Tree) -> None:
-    script = "import sysconfig as s; print(s.get_path('stdlib')); print(s.get_config_var('LIBDIR'))"
-    stdlib = subprocess.run([SYSTEM_PYTHON, "-c", script], capture_output=True, text=True, check=True).stdout.split()[0]
     tree.program(SYSTEM_PYTHON)
-    for folder, _, names in os.walk(stdlib):
-        for name in names:
-            path = os.path.join(folder, name)
-            if _PYTHON_LEFT_OUT.search(path) or not os.path.exists(path):
-                continue
-            if name.endswith(".so"):
-                tree.program(path)
-            elif not name.endswith((".opt-1.pyc", ".opt-2.pyc")):
-                tree.copy(path)
+    for path in _python_files():
+        if path.endswith(".so"):
+            tree.program(path)
+        else:
+            tree.copy(path)
     tree.link("/plugpull/python", SYSTEM_PYTHON)
 
 
@@ -184,5 +187,16 @@ def module_tree(modules: Iterable[tuple[str, bytes]]) -> Tree:
     return tree
 
 
-def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:24]
+def ingredients(without: frozenset[str] = frozenset()) -> str:
+    """What an image is made of, told apart by dates and sizes: quick to find out, unlike the image itself.
+
+    The libraries are covered by the loader's index, which is written anew whenever one is installed.
+    """
+    programs = [_need(name) for name in ("busybox", *PROGRAMS) if name not in without]
+    files = [SYSTEM_PYTHON, *programs, *sorted(_python_files()), "/etc/ld.so.cache", __file__]
+    lines = []
+    for path in files:
+        real = os.stat(path)
+        lines.append(f"{path} {real.st_size} {real.st_mtime_ns}")
+    lines.append(hashlib.sha256(agent_zip()).hexdigest())
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from plugpull.dut.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.virtual.cache import Cache
 from plugpull.virtual.console import Console
-from plugpull.virtual.image import base_tree, cpio, module_tree
+from plugpull.virtual.image import base_tree, cpio, ingredients, module_tree
 from plugpull.virtual.kernel import KernelTree, required_modules
 from plugpull.virtual.kernel_modules import read_module
 from plugpull.virtual.machine import COMMAND_LINE, Machine, Shape, qemu_version
@@ -49,11 +49,10 @@ class Snapshot:
         return self.directory / "state"
 
 
-def boot_image(kernel: KernelTree, overrides: Mapping[str, Path], without: frozenset[str]) -> bytes:
+def boot_image(modules: Sequence[Path], without: frozenset[str]) -> bytes:
     """The initramfs for one kernel: user space and the modules, in the order they are to be loaded."""
-    files = required_modules(kernel, list(MODULES), dict(overrides))
-    modules = module_tree((path.name.split(".ko")[0] + ".ko", read_module(path)) for path in files)
-    return cpio([*base_tree(without=without).entries(), *modules.entries()])
+    tree = module_tree((path.name.split(".ko")[0] + ".ko", read_module(path)) for path in modules)
+    return cpio([*base_tree(without=without).entries(), *tree.entries()])
 
 
 def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tuple[Machine, Console, AgentLink]:
@@ -74,9 +73,11 @@ def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tup
     return machine, console, link
 
 
-def snapshot_key(shape: Shape, kernel: KernelTree, image: bytes) -> str:
-    parts = (FORMAT, qemu_version(), shape.text(), kernel.version, kernel.digest, hashlib.sha256(image).hexdigest())
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+def snapshot_key(shape: Shape, kernel: KernelTree, overrides: Iterable[Path], without: frozenset[str]) -> str:
+    """Equal for equal guests. What goes into the image is told by its ingredients, so that it need not be made."""
+    replaced = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in overrides)
+    guest = (shape.text(), kernel.version, kernel.digest, *MODULES, *replaced, *sorted(without), ingredients(without))
+    return hashlib.sha256("\n".join((FORMAT, qemu_version(), *guest)).encode()).hexdigest()[:24]
 
 
 @contextmanager
@@ -90,12 +91,13 @@ def hold_snapshot(
     without: frozenset[str] = frozenset(),
 ) -> Iterator[Snapshot]:
     """The snapshot for this machine, kernel and image, made if it is not in the cache, and kept there meanwhile."""
-    image = boot_image(kernel, overrides or {}, without)
+    replaced = dict(overrides or {})
+    modules = required_modules(kernel, list(MODULES), replaced)
 
     def build(directory: Path) -> None:
         progress(f"booting kernel {kernel.version} once ({shape.accel}); about 10 s")
         initrd = directory / "initrd"
-        initrd.write_bytes(image)
+        initrd.write_bytes(boot_image(modules, without))
         machine, _, link = boot(shape, kernel, initrd, directory)
         try:
             # Asked a second time, the agent's every page is where it will be needed after waking.
@@ -107,7 +109,7 @@ def hold_snapshot(
         initrd.unlink()
 
     text = f"{kernel.version} {shape.accel} {shape.cpus} cpus {shape.memory >> 20} MiB"
-    key = snapshot_key(shape, kernel, image)
+    key = snapshot_key(shape, kernel, replaced.values(), without)
     with cache.use("snapshot", key, build, description=text, needs=shape.memory) as directory:
         yield Snapshot(directory)
 
