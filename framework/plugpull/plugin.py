@@ -133,9 +133,10 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return category, {"PASS": ".", "FAIL": "F"}.get(verdict, "?"), verdict
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    # Fixtures are torn down by pytest's own hook (also after Ctrl-C); the run ends after the last of them.
+    # Fixtures are torn down by pytest's own hook (also after Ctrl-C); the run ends after the last of them, and before
+    # the terminal's wrapper, which is around this one, prints the summary.
     yield
     ours = session.config.stash.get(SESSION, None)
     if ours is not None and not hasattr(session.config, "workerinput"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,7 +126,11 @@ class PlugpullSession:
 
 def _console(config: pytest.Config) -> Console:
     stdout = config.stash.get(STDOUT, None)
-    return Console(file=stdout) if stdout is not None else Console(stderr=True)
+    if stdout is None:
+        return Console(stderr=True)
+    # rich asks the standard streams for the terminal's width, and pytest has captured those.
+    width = os.get_terminal_size(stdout.fileno()).columns if stdout.isatty() else None
+    return Console(file=stdout, width=width)
 
 
 def _text(result: ScenarioResult | None) -> str:

@@ -132,6 +132,7 @@ class OpenScenario:
         summary = getattr(error, "what", None) or f"{type(error).__name__}: {error}"
         trace = "" if fault in ("rig", "interrupt") else "".join(traceback.format_exception(error))[-8000:]
         if fault == "interrupt":
+            summary = f"interrupted: {error or 'Ctrl-C'}"
             self._run.interrupted = summary
         with suppress(RigError):
             at = self.rig.stage.now() if self.rig is not None else None
@@ -150,9 +151,13 @@ class OpenScenario:
         if self._bench is not None:
             self._bench.close()
         self._split["close"] = time.monotonic() - begun
+        clock = self._bench.link.clock if self._bench is not None else None
+        ended_at = clock.now()[0] if clock is not None and clock.mapped else None
         with suppress(RigError):
             self._run.recorder.record(
-                ev.ScenarioEnded(id=self._name, wall=_wall(), seconds=time.monotonic() - self._begun, split=self._split)
+                ev.ScenarioEnded(
+                    at=ended_at, id=self._name, wall=_wall(), seconds=time.monotonic() - self._begun, split=self._split
+                )
             )
         self.result = judge_story(self._story())
         return self.result

@@ -67,6 +67,24 @@ def test_built_once_and_found_again(tmp_path: Path) -> None:
     assert entry.size > 0
 
 
+def test_trimming_keeps_the_most_recently_used_and_what_is_in_use(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for number in range(4):
+        cache.get("image", f"k{number}", write("x"))
+        os.utime(tmp_path / "image" / f"k{number}" / "entry.json", (1000 + number, 1000 + number))
+    cache.get("other", "k", write("x"))
+    fd = lock(str(tmp_path / "image" / "k0.lock"), shared=True)
+    assert fd is not None
+    cache.trim("image", keep=2)
+    os.close(fd)
+    assert [(entry.kind, entry.key) for entry in cache.entries() if entry.kind == "image"] == [
+        ("image", "k0"),
+        ("image", "k2"),
+        ("image", "k3"),
+    ]
+    assert [entry.kind for entry in cache.entries()].count("other") == 1
+
+
 def test_a_failed_build_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
 

@@ -155,6 +155,12 @@ class Cache:
         self.sweep()
         return Cleared(tuple(removed), tuple(in_use))
 
+    def trim(self, kind: str, keep: int) -> None:
+        """Remove the least recently used entries of a kind but for ``keep``, and for those in use."""
+        entries = [entry for entry in self.entries() if entry.kind == kind]
+        for entry in entries[: max(0, len(entries) - keep)]:
+            self._remove(entry)
+
     def sweep(self) -> None:
         """Remove what builds and removals left behind when they were killed, and nobody is at any more."""
         for path in (*self.root.glob(f"*/*{_HALF_MADE}*"), *self.root.glob(f"*/*{_HALF_GONE}*")):

@@ -22,6 +22,8 @@ FORMAT = "3"
 """Changes when a snapshot made by an older plugpull would not fit."""
 BOOT_DEADLINE = 240.0
 """Seconds a guest gets to boot under emulation on a busy machine."""
+KEPT = 8
+"""Snapshots kept at most, a third of a GiB each: who rebuilds a driver over and over makes one each time."""
 MODULES = (
     "virtio_pci",
     "virtio_console",
@@ -110,6 +112,7 @@ def hold_snapshot(
 
     text = f"{kernel.version} {shape.accel} {shape.cpus} cpus {shape.memory >> 20} MiB"
     key = snapshot_key(shape, kernel, replaced.values(), without)
+    cache.trim("snapshot", KEPT)
     with cache.use("snapshot", key, build, description=text, needs=shape.memory) as directory:
         yield Snapshot(directory)
 
