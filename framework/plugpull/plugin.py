@@ -90,7 +90,8 @@ def _session(config: pytest.Config) -> PlugpullSession:
 def rig(request: pytest.FixtureRequest) -> Generator[ScenarioRig]:
     """The rig of ``--rig``, with every declared disk attached: choose a victim, load, cut, judge.
 
-    Each scenario gets a fresh bench; what it does is recorded, and the test passes, fails or ends UNKNOWN by the checks it
+    Each scenario gets a fresh bench; what it does is recorded, and the test passes, fails or ends UNKNOWN by the
+    checks it
     gives to ``rig.judge``.
     """
     session = _session(request.config)

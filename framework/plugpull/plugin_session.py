@@ -22,7 +22,8 @@ RESULT: pytest.StashKey[ScenarioResult] = pytest.StashKey()
 
 
 class PlugpullSession:
-    """Begun with the first scenario. A rig that cannot be used ends the whole session: every scenario would say the same."""
+    """Begun with the first scenario. A rig that cannot be used ends the whole session: every scenario would say the
+    same."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -33,7 +33,8 @@ class DiskTimes(Record, frozen=True, kw_only=True):
 
 
 class CutResult(Record, frozen=True, kw_only=True):
-    """One cut. ``kernel_saw_at`` is the first sign of it in the kernel (log or uevent); ``returned_at`` is when the last
+    """One cut. ``kernel_saw_at`` is the first sign of it in the kernel (log or uevent); ``returned_at`` is when the
+    last
     victim was back. ``error`` bounds the controller's times, in seconds."""
 
     point: str

@@ -131,7 +131,8 @@ class ScenarioRig:
     # --- choosing ---------------------------------------------------------------------------------------------------
 
     def choose_victim(self, kind: str = "cable") -> tuple[Part, tuple[Part, ...]]:
-        """A disk whose ``cable`` or ``power`` can be cut, drawn with the run's seed, and the disks that survive its cut."""
+        """A disk whose ``cable`` or ``power`` can be cut, drawn with the run's seed, and the disks that survive its
+        cut."""
         candidates = [disk for disk in self.disks if disk.has(kind)]
         if not candidates:
             raise UsageError(f"no scratch disk of this rig has a {kind} that can be cut")

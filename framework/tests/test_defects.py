@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from defects_bench import Ended, run_small
+
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.outcome import judge_run
 from plugpull.results import Verdict

@@ -12,8 +12,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-
 from defects_bench import RIG
+
 from plugpull.history.reader import read_history
 from plugpull.judge import judge_history
 from plugpull.results import Verdict

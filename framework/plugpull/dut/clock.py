@@ -45,7 +45,8 @@ class DutClock:
         return bool(self._exchanges)
 
     def at(self, controller: float) -> tuple[float, float]:
-        """(DUT time, bound on its error) of a controller time, both in seconds. Raises LookupError before the first exchange."""
+        """(DUT time, bound on its error) of a controller time, both in seconds. Raises LookupError before the first
+        exchange."""
         with self._lock:
             exchanges = self._exchanges
         if not exchanges:

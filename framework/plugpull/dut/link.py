@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from plugpull.dut.clock import DutClock, Exchange
@@ -155,8 +156,6 @@ class AgentLink:
 
     def close(self) -> None:
         self._closing = True
-        try:
+        with suppress(OSError):  # the other end may have been quicker
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the other end was quicker
         self._reader.join(5)

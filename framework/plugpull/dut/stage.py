@@ -50,7 +50,8 @@ class Stage:
             self.recorder.record(ev.Phase(at=self.now(), name=name, text=text))
 
     def wait_for(self, predicate: Predicate, timeout: float, *, since: int | None = None) -> ev.Event | None:
-        """The first event that satisfies ``predicate``; None at the deadline. Raises AgentLost when none can come any more."""
+        """The first event that satisfies ``predicate``; None at the deadline. Raises AgentLost when none can come
+        any more."""
         if self.watch.lost:
             raise AgentLost(self.watch.lost)
         found = self.recorder.wait_for(lambda e: isinstance(e, ev.AgentLost) or predicate(e), timeout, since=since)
@@ -77,7 +78,8 @@ class Stage:
         if not disk.scratch:
             raise UsageError(
                 f"{name} is not declared scratch, so nothing may be written to it",
-                mend=f"write scratch = true in its [[disk]] table of the rig file if it may be erased (serial {disk.serial})",
+                mend=f"write scratch = true in its [[disk]] table of the rig file if it may be "
+                f"erased (serial {disk.serial})",
             )
         attached = self.bench.register.attached(name)
         if attached is None:

@@ -1,9 +1,11 @@
-"""Keeps listening to the DUT: writes its testimony into the history, maps its clock, and notices when it falls silent."""
+"""Keeps listening to the DUT: writes its testimony into the history, maps its clock, and notices when it falls
+silent."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from plugpull.dut.base import Bench
 from plugpull.dut.link import AgentLost, Message
@@ -15,7 +17,8 @@ from plugpull.history.recorder import Recorder
 MAPPING_INTERVAL = 1.0
 """Seconds between two exchanges of clocks, which are also the heartbeat."""
 SILENCE = 10.0
-"""Seconds without an answer after which the agent counts as lost. Generous: an emulated DUT may be starved by its host."""
+"""Seconds without an answer after which the agent counts as lost. Generous: an emulated DUT may be starved by its
+host."""
 AUTOPSY = 3.0
 """Seconds given to find out what the DUT died of."""
 
@@ -115,7 +118,5 @@ class Watch:
             pass  # as above: raised where somebody can act on it
 
     def _fault(self, summary: str) -> None:
-        try:
+        with suppress(RigError):  # as above
             self._recorder.record(ev.RigFault(summary=summary))
-        except RigError:
-            pass  # as above

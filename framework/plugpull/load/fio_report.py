@@ -9,7 +9,8 @@ from typing import Any
 
 # "verify: bad magic header 0, wanted acca at file /dev/sdb offset 65536, length 65536 (requested block: ...)"
 _BAD_BLOCK = re.compile(
-    r"^(?:fio: )?(?P<why>(?:verify|crc32c|[a-z0-9-]+): .*?)(?: at)? file .*? offset (?P<offset>\d+), length (?P<length>\d+)",
+    r"^(?:fio: )?(?P<why>(?:verify|crc32c|[a-z0-9-]+): .*?)(?: at)? file .*? offset (?P<offset>\d+), "
+    r"length (?P<length>\d+)",
     re.MULTILINE,
 )
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Self
 
 from plugpull.dut.link import Message
 from plugpull.dut.stage import Stage
@@ -26,7 +27,8 @@ REGAIN_WITHIN = 6.0
 """A little more than the 5 s that ``kept_pace`` grants by default, so that a disk that is still slow then is judged."""
 PACE_WINDOW = 1.0
 PACE_RATIO = 0.8
-"""Rather stricter than the check's own limit: ending the watch early must not end it on a disk that is only nearly back."""
+"""Rather stricter than the check's own limit: ending the watch early must not end it on a disk that is only nearly
+back."""
 _numbers = itertools.count(1)
 
 
@@ -94,7 +96,8 @@ class FioRunner:
 
 
 class Load:
-    """A load on several disks. Use it as a context manager: it is ended, and what it wrote is verified, on the way out."""
+    """A load on several disks. Use it as a context manager: it is ended, and what it wrote is verified, on the way
+    out."""
 
     def __init__(self, stage: Stage, disks: Iterable[str], pattern: Pattern, *, mounted: bool = False) -> None:
         self._stage = stage
@@ -118,7 +121,7 @@ class Load:
         """Position in the history from which the load's own bytes count."""
         return self._mark
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> Self:
         try:
             self._begin()
         except BaseException:

@@ -1,7 +1,8 @@
 """What a run has to undo, kept on disk while it runs, so that the next start can do it for a run that was killed.
 
 A journal is a file of JSON lines, locked (``flock``) by its run for as long as it lives. One whose lock is free belongs
-to a run that died without tidying up. Processes need no entry: every process of a run inherits the journal's path in its
+to a run that died without tidying up. Processes need no entry: every process of a run inherits the journal's path in
+its
 environment (``PLUGPULL_JOURNAL``), which tells whose it is without any moment in between at which nobody knows.
 """
 
@@ -84,7 +85,8 @@ def _undo(path: Path) -> str:
             removed += 1
     run = next((str(entry["run"]) for entry in entries if "run" in entry), "unknown")
     pid = next((str(entry["pid"]) for entry in entries if "pid" in entry), "unknown")
-    return f"tidied up after a run that was killed ({run}, pid {pid}): {ended} processes ended, {removed} directories removed"
+    done = f"{ended} processes ended, {removed} directories removed"
+    return f"tidied up after a run that was killed ({run}, pid {pid}): {done}"
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:

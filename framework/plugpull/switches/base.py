@@ -11,7 +11,8 @@ class Switch(Protocol):
     """A thing with ports that can be turned off and on.
 
     ``set`` returns when the device has acknowledged; ``read`` asks the device itself for a port's state, and says None
-    when it has no read-back. Both raise RigError, within a deadline of their own, when the device does not do what it should.
+    when it has no read-back. Both raise RigError, within a deadline of their own, when the device does not do what
+    it should.
     """
 
     @property

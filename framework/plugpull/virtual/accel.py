@@ -34,7 +34,8 @@ class Accel:
 
 
 def find_accel(wanted: str, kernel: Path, cache: Cache) -> Accel:
-    """``wanted`` is ``auto``, ``kvm`` or ``tcg``. The outcome of a trial is remembered until this machine boots again."""
+    """``wanted`` is ``auto``, ``kvm`` or ``tcg``. The outcome of a trial is remembered until this machine boots
+    again."""
     if wanted == "tcg":
         return Accel("tcg", "as asked")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from plugpull.dut.link import AgentLink
@@ -118,13 +119,9 @@ class Defects:
         self._timers[-1].start()
 
     def _panic(self) -> None:
-        try:
+        with suppress(RigError):  # a kernel that panics does not answer
             self._targets.link.call("sysrq", 1.0, key="c")
-        except RigError:
-            pass  # a kernel that panics does not answer
 
     def _agent_silent(self, _: Defect) -> None:
-        try:
+        with suppress(RigError):  # an agent that fell silent does not answer
             self._targets.link.call("mute", 0.2)
-        except RigError:
-            pass  # an agent that fell silent does not answer

@@ -43,7 +43,9 @@ mount -t tmpfs run /run
 mount -t tmpfs tmp /tmp
 mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
 ln -s /proc/self/fd /dev/fd
-for module in $(cat /plugpull/modules.order); do insmod "/plugpull/modules/$module" || echo "plugpull: cannot load $module"; done
+for module in $(cat /plugpull/modules.order); do
+  insmod "/plugpull/modules/$module" || echo "plugpull: cannot load $module"
+done
 while [ ! -e /sys/class/virtio-ports ] || [ -z "$(ls /sys/class/virtio-ports)" ]; do sleep 0.05; done
 /plugpull/python /plugpull/agent.zip --port {port}
 echo "plugpull: the agent ended with status $?"

@@ -98,7 +98,8 @@ class ModuleIndex:
             return (plain,)
         if plain in self.builtin:
             return ()
-        # A kernel has 25,000 aliases, and making a pattern of each takes seconds: most are ruled out by their beginning.
+        # A kernel has 25,000 aliases, and making a pattern of each takes seconds: most are ruled out by their
+        # beginning.
         likely = ((pattern, module) for pattern, module in self.aliases if name.startswith(_literal(pattern)))
         return tuple(dict.fromkeys(module for pattern, module in likely if fnmatchcase(name, pattern)))
 

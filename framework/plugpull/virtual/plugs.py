@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from plugpull.errors import RigError
 from plugpull.rig.model import Disk
 from plugpull.virtual.firmware import Firmware
@@ -87,12 +89,12 @@ class Plugs:
             drive=f"medium-{disk.name}",
             serial=serial,
             bus=f"{disk.name}.0",
-            **{"scsi-id": 0},
+            scsi_id=0,
             lun=0,
         )
         self._qmp.run("qom-set", path=f"/machine/peripheral/{disk.name}", property="attached", value=True)
 
-    def _add(self, **arguments: object) -> None:
+    def _add(self, **arguments: Any) -> None:
         self._qmp.run("device_add", **arguments)
 
     def unplug(self, name: str) -> None:

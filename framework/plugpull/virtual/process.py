@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from plugpull.errors import RigError
@@ -39,19 +40,9 @@ def start(argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> su
 def end(process: subprocess.Popen[bytes], *, grace: float = 5.0) -> None:
     """SIGKILL to its process group, and reap it. These processes hold nothing that a gentle end would save."""
     if process.poll() is None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:
         raise RigError(f"process {process.pid} ({process.args!r}) could not be ended") from None
-
-
-def start_time(pid: int) -> int:
-    """Field 22 of ``/proc/PID/stat``: with it a pid that was used again is told from the process that had it. 0: gone."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return 0

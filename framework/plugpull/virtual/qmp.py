@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from contextlib import suppress
 from typing import Any
 
 from qemu.qmp import EventListener, QMPClient
@@ -41,7 +42,8 @@ class Qmp:
 
     async def _listen(self) -> None:
         async for event in self._listener:
-            device = event.get("data", {}).get("device")
+            data = event.get("data")
+            device = data.get("device") if isinstance(data, dict) else None
             if device:
                 with self._gone:
                     self._deleted.add(str(device))
@@ -79,10 +81,8 @@ class Qmp:
     def close(self) -> None:
         if self._loop.is_closed():
             return
-        try:
+        with suppress(RigError):  # the guest is being ended; how its monitor says goodbye is of no interest
             self._await(self._finish(), 5)
-        except RigError:
-            pass  # the guest is being ended; how its monitor says goodbye is of no interest
         self._end_loop()
 
     async def _finish(self) -> None:

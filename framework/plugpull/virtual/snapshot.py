@@ -58,7 +58,8 @@ def boot_image(modules: Sequence[Path], without: frozenset[str]) -> bytes:
 
 
 def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tuple[Machine, Console, AgentLink]:
-    """Boot a guest from cold and wait for its agent. Its RAM is ``directory/ram``. Raises RigError with the console's end."""
+    """Boot a guest from cold and wait for its agent. Its RAM is ``directory/ram``. Raises RigError with the
+    console's end."""
     extra = ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", COMMAND_LINE]
     machine = Machine(shape, directory / "ram", extra, directory / "qemu.log", share=True)
     console = Console(machine.console, directory / "boot.log")
@@ -70,7 +71,8 @@ def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tup
         machine.close()
         said = "\n    ".join(console.lines()[-8:]) or "nothing"
         raise RigError(
-            f"the guest did not come up with kernel {kernel.version}: {error.what}; its console's last lines:\n    {said}"
+            f"the guest did not come up with kernel {kernel.version}: {error.what}; "
+            f"its console's last lines:\n    {said}"
         ) from None
     return machine, console, link
 

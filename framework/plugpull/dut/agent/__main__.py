@@ -22,7 +22,8 @@ def find_port(name: str) -> str:
 
 
 def wait_for_host(fd: int) -> None:
-    """Until the other end is open. While it is closed, poll() returns at once with POLLHUP and there is no event to wait for."""
+    """Until the other end is open. While it is closed, poll() returns at once with POLLHUP and there is no event to
+    wait for."""
     poller = select.poll()
     poller.register(fd, select.POLLIN)
     while any(event & select.POLLHUP for _, event in poller.poll(1000)):

@@ -134,7 +134,8 @@ def _foreign_member(fd: int, size: int) -> str:
 
 
 def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = False) -> int:
-    """Open the one disk that is ``wanted`` (``serial``, ``place``, ``size``, ``diskseq`` or 0) and prove it on the descriptor.
+    """Open the one disk that is ``wanted`` (``serial``, ``place``, ``size``, ``diskseq`` or 0) and prove it on the
+    descriptor.
 
     The kernel name is only where to look. What is checked is the descriptor: its device number leads to the sysfs
     node whose serial, place and size must be the declared ones, before and after opening. While the descriptor is open

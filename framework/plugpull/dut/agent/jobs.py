@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+from contextlib import suppress
 from typing import Any, Callable, Dict, List, Tuple
 
 from .disks import read_attribute
@@ -88,10 +89,8 @@ class Job:
         for number in (signal.SIGINT, signal.SIGKILL):
             if self.ended.is_set():
                 break
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
-            except ProcessLookupError:
-                pass
             self.ended.wait(grace)
         if self.ended.is_set():
             return {"stuck": False}

@@ -36,7 +36,8 @@ class Service:
         self._heartbeat = threading.Event()
 
     def watch(self) -> None:
-        """Follow the kernel log and uevents from now on. Apart from construction so that a snapshot can be taken before."""
+        """Follow the kernel log and uevents from now on. Apart from construction so that a snapshot can be taken
+        before."""
         self.log = KernelLog(self._tell)
         self.uevents = Uevents(self._tell)
 
@@ -82,7 +83,11 @@ class Service:
         fio = shutil.which("fio")
         version = ""
         if fio:
-            version = subprocess.run([fio, "--version"], stdout=subprocess.PIPE, timeout=30).stdout.decode().strip()
+            version = (
+                subprocess.run([fio, "--version"], stdout=subprocess.PIPE, timeout=30, check=False)
+                .stdout.decode()
+                .strip()
+            )
         uname = os.uname()
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot_id = file.read().strip()

@@ -35,6 +35,7 @@ class Volumes:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 timeout=timeout,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return {
