@@ -169,18 +169,23 @@ class OpenScenario:
         return read_history(recorder.path).stories[-1]
 
 
+def refuse_unreachable(rig: Rig, file: Path) -> None:
+    """Raises UsageError for a DUT of a kind that this version cannot reach."""
+    if rig.dut.kind != "virtual":
+        raise UsageError(
+            f"DUTs of kind {rig.dut.kind!r} cannot be reached yet",
+            mend='use a rig with kind = "virtual"',
+            where=str(file),
+        )
+
+
 def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
     """Check everything that can be checked before anything is touched, then make the run's directory and history.
 
     ``tell`` is told, in a sentence each, what takes long and what was tidied up. Raises UsageError and RigError.
     """
     rig = load_rig(options.rig)
-    if rig.dut.kind != "virtual":
-        raise UsageError(
-            f"DUTs of kind {rig.dut.kind!r} cannot be reached yet",
-            mend='use a rig with kind = "virtual"',
-            where=str(options.rig),
-        )
+    refuse_unreachable(rig, options.rig)
     cache = Cache.default(tell=tell)
     sweep(cache.root / "journal", tell)
     directory = _make_directory(options.out, rig.rig.name)

@@ -98,7 +98,11 @@ DISK_KEYS = "name, at, serial, size, protocol, scratch, cable, power, self_power
 
 ONE_TABLE: list[tuple[str, str, str]] = [
     ('serial = "S1"', '^seriel = "S1"', 'unknown key "seriel" in [[disk]]; did you mean "serial"?'),
-    ('name = "bench"', 'name = "bench"\n^colour = 1', 'unknown key "colour" in [rig]: it can have name, description'),
+    (
+        'name = "bench"',
+        'name = "bench"\n^colour = 1',
+        'unknown key "colour" in [rig]: it can have name, description, rows',
+    ),
     ("ports = 4\nmech", 'ports = ^"4"\nmech', '"ports" must be a whole number, not text in quotes'),
     ("ports = 4\nmech", "ports = ^true\nmech", '"ports" must be a whole number, not true'),
     ("ports = 4\nmech", "ports = ^4.0\nmech", '"ports" must be a whole number, not a number with a fraction'),

@@ -22,7 +22,7 @@ START_DEADLINE = 60.0
 """Seconds until every disk must have moved its first bytes."""
 STOP_GRACE = 5.0
 """Seconds each signal gets to end a job."""
-BASELINE_SECONDS = 1.1
+BASELINE_SECONDS = 1.3
 REGAIN_WITHIN = 6.0
 """A little more than the 5 s that ``kept_pace`` grants by default, so that a disk that is still slow then is judged."""
 PACE_WINDOW = 1.0
