@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 from defects_bench import RIG
 
+from plugpull.errors import EXIT_UNKNOWN
 from plugpull.history.reader import read_history
 from plugpull.judge import judge_history
 from plugpull.results import Verdict
+from plugpull.results_io import read_results
 from plugpull.rig.journal import sweep
 from plugpull.virtual.cache import Cache
 
@@ -41,6 +43,35 @@ def belonging(mark: str) -> list[str]:
             except OSError:
                 continue
     return found
+
+
+def run_command(rig: Path, out: Path) -> list[str]:
+    return [sys.executable, "-m", "plugpull", "run", "--rig", str(rig), "--out", str(out), "-k", "while_writing"]
+
+
+def pids_of(mark: str, program: str) -> list[int]:
+    """Processes that have ``mark`` in their environment and ``program`` in their command line."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        try:
+            ours = directory.name.isdigit() and mark.encode() in (directory / "environ").read_bytes()
+            if ours and program.encode() in (directory / "cmdline").read_bytes():
+                found.append(int(directory.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for_text(folder: Path, text: str, run: subprocess.Popen[bytes]) -> Path:
+    """The history of the run in ``folder``, once ``text`` is in it."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and run.poll() is None:
+        time.sleep(0.1)  # another process's file: nothing tells when it has got that far
+        found = [path for path in folder.glob("2*/history.jsonl") if text in path.read_text()]
+        if found:
+            return found[0]
+    run.kill()
+    raise AssertionError(f"no {text} in the history:\n{(folder / 'output').read_text()}")
 
 
 def wait_gone(mark: str, timeout: float) -> list[str]:
@@ -111,15 +142,9 @@ def test_the_next_start_tidies_up_after_a_killed_run_and_says_so(tmp_path: Path)
     ]
     with (tmp_path / "output").open("w") as output:
         run = subprocess.Popen(command, stdout=output, stderr=output, cwd=tmp_path)
-        history = None
-        deadline = time.monotonic() + 120
-        while history is None and time.monotonic() < deadline and run.poll() is None:
-            time.sleep(0.1)  # another process's file: nothing tells when it has got that far
-            found = [path for path in tmp_path.glob("2*/history.jsonl") if "load.begin" in path.read_text()]
-            history = found[0] if found else None
+        history = wait_for_text(tmp_path, "load.begin", run)
         run.kill()
         run.wait(10)
-    assert history is not None, (tmp_path / "output").read_text()
     told: list[str] = []
     sweep(Cache.default().root / "journal", told.append)
     (sentence,) = [text for text in told if str(history.parent) in text]
@@ -127,3 +152,31 @@ def test_the_next_start_tidies_up_after_a_killed_run_and_says_so(tmp_path: Path)
     assert f"pid {run.pid}" in sentence
     assert "1 directories removed" in sentence
     assert judge_history(read_history(history)).verdict is Verdict.UNKNOWN
+
+
+def test_qemu_dying_is_the_benchs_fault(tmp_path: Path) -> None:
+    rig = tmp_path / "rig.toml"
+    rig.write_text(RIG)
+    name, value = "PLUGPULL_TEST_MARK", str(uuid.uuid4())
+    command = [
+        sys.executable,
+        "-m",
+        "plugpull",
+        "run",
+        "--rig",
+        str(rig),
+        "--out",
+        str(tmp_path),
+        "-k",
+        "while_writing",
+    ]
+    with (tmp_path / "output").open("w") as output:
+        run = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, name: value}, cwd=tmp_path)
+        wait_for_text(tmp_path, "load.settled", run)
+        for pid in pids_of(f"{name}={value}", "qemu-system"):
+            os.kill(pid, signal.SIGKILL)
+        status = run.wait(60)
+    results = read_results(tmp_path / "latest")
+    assert status == EXIT_UNKNOWN, (tmp_path / "output").read_text()
+    assert results.scenarios[0].findings == ()
+    assert any("QEMU was killed by SIGKILL" in reason for reason in results.scenarios[0].unknowns)

@@ -90,7 +90,7 @@ class Stage:
             "kname": attached.kname,
             "diskseq": attached.diskseq,
             "serial": disk.serial,
-            "place": attached.place,
+            "place": self.bench.register.places.get(name, attached.place),
             "size": disk.size,
         }
 

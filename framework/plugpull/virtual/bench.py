@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -139,6 +140,10 @@ class VirtualBench:
         at = self.link.clock.now()[0] if self.link.clock.mapped else None
         self._recorder.record(ev.Note(at=at, text=text, subject=subject))
 
+    def _fault(self, summary: str) -> None:
+        with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
+            self._recorder.record(ev.RigFault(summary=summary, mend="see qemu.log; was the machine out of memory?"))
+
     # --- the Bench protocol -----------------------------------------------------------------------------------------
 
     def ready(self) -> ev.DutReady:
@@ -179,13 +184,15 @@ class VirtualBench:
         if words:
             headline = panic_headline([text_of(word) for word in words])
             return ev.DutDied(at=stamp, headline=headline, evidence=tuple(words[:60]))
-        if not self._machine.running:
+        status = self._machine.process.poll()
+        if status == 0:
+            # With -no-reboot QEMU ends when the guest resets itself; ended any other way, it is QEMU that failed.
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
-            return ev.DutDied(
-                at=at,
-                headline="the guest ended without a word on its console",
-                evidence=tuple(self._console.lines()[-5:]),
-            )
+            last = tuple(self._console.lines()[-5:])
+            return ev.DutDied(at=at, headline="the guest reset itself without a word on its console", evidence=last)
+        if status is not None:
+            how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            self._fault(f"QEMU {how}, so the DUT was gone: {self._machine.last_words() or 'no reason given'}")
         return None
 
     def close(self) -> None:

@@ -123,9 +123,10 @@ class Machine:
             self.qmp = Qmp(pairs["qmp"][0])
         except RigError as error:
             self._end()
-            raise RigError(f"QEMU did not start: {self._last_words() or error.what}") from None
+            raise RigError(f"QEMU did not start: {self.last_words() or error.what}") from None
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The last line QEMU wrote for people, empty if none."""
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
