@@ -38,6 +38,7 @@ def write_report(run: Path, history: History, results: Results) -> Path:
         )
         (run / "junit.xml").write_text(render_junit(results), encoding="utf-8", errors="replace")
         (run / "kernel.log").write_text("".join(_kernel_log(history)), encoding="utf-8", errors="replace")
+        (run / "console.log").write_bytes(b"".join(_consoles(run)))
     except OSError as error:
         raise RigError(
             f"cannot write the report into {run}: {error.strerror or error}",
@@ -51,6 +52,12 @@ def write_outcome(run: Path) -> tuple[Results, Path]:
     history, results = judge_run(run)
     write_results(run, results)
     return results, write_report(run, history, results)
+
+
+def _consoles(run: Path) -> Iterable[bytes]:
+    """The consoles of all scenarios, in the order they were run."""
+    for path in sorted((run / "scenarios").glob("*/console.log"), key=lambda path: path.stat().st_mtime):
+        yield f"# {path.parent.name}\n".encode() + path.read_bytes() + b"\n"
 
 
 def _kernel_log(history: History) -> Iterable[str]:
