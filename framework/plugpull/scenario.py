@@ -11,7 +11,7 @@ from plugpull.errors import RigError, UsageError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import Moved, Trigger
 from plugpull.history import events as ev
-from plugpull.load.load import Load
+from plugpull.load.load import SAMPLE_INTERVAL, Load
 from plugpull.load.patterns import Pattern
 from plugpull.rig.quantities import parse_size
 from plugpull.rig.topology import CutPoint, Topology
@@ -212,7 +212,7 @@ class ScenarioRig:
             raise RigError(
                 "fio is not installed on the DUT", mend="install the fio package on the DUT; nothing was cut"
             )
-        stage.bench.link.call("sample", interval=0.1)
+        stage.bench.link.call("sample", interval=SAMPLE_INTERVAL)
         stage.phase("plug", "every disk gets its cable and its power")
         stage.bench.power_everything()
         declared = tuple(disk.name for disk in stage.rig.disk)

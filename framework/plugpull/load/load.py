@@ -22,7 +22,9 @@ START_DEADLINE = 60.0
 """Seconds until every disk must have moved its first bytes."""
 STOP_GRACE = 5.0
 """Seconds each signal gets to end a job."""
-BASELINE_SECONDS = 1.3
+BASELINE_SECONDS = 1.1
+SAMPLE_INTERVAL = 0.1
+"""Seconds between two of the agent's samples (``ScenarioRig.begin`` asks for them)."""
 REGAIN_WITHIN = 6.0
 """A little more than the 5 s that ``kept_pace`` grants by default, so that a disk that is still slow then is judged."""
 PACE_WINDOW = 1.0
@@ -188,10 +190,19 @@ class Load:
             if not job.ended.is_set():
                 self._wait_moving(job)
         begin = self._next_sample()
-        self._stage.recorder.record(ev.LoadSettled(at=self._stage.now(), disks=tuple(self._jobs)))
-        self._stage.pause(seconds)
-        end = self._next_sample()
+        self._stage.recorder.record(ev.LoadSettled(at=begin.at, disks=tuple(self._jobs)))
+        end = self._watch_steadily(begin, seconds)
         self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
+
+    def _watch_steadily(self, begin: ev.Sampled, seconds: float) -> ev.Sampled:
+        """Until ``seconds`` were covered by samples; time in which the sampler was starved does not count."""
+        covered, last, deadline = 0.0, begin, time.monotonic() + START_DEADLINE
+        while covered < seconds and time.monotonic() < deadline:
+            sample = self._next_sample()
+            step = _span(last, sample)
+            covered += step if step < 3 * SAMPLE_INTERVAL else 0.0
+            last = sample
+        return last
 
     def regain_pace(self, at_least: float = 0.5, within: float = REGAIN_WITHIN) -> None:
         """After a cut: watch until every disk whose load still runs is back at its pace, ``at_least`` seconds long.
@@ -227,10 +238,14 @@ class Load:
         return found
 
     def _wait_moving(self, job: Job) -> None:
+        before: list[int] = []
+
         def moves(event: ev.Event) -> bool:
-            return job.ended.is_set() or (
-                isinstance(event, ev.Sampled) and moved_bytes(event, job.kname) >= self.pattern.block * 4
-            )
+            if isinstance(event, ev.Sampled):
+                # What was moved before this load, when the disk was filled or identified, does not count.
+                before.append(moved_bytes(event, job.kname))
+                return before[-1] - before[0] >= self.pattern.block * self.pattern.depth
+            return job.ended.is_set()
 
         found = self._stage.wait_for(moves, START_DEADLINE, since=self._mark)
         if job.ended.is_set() and job.report.errno and not job.asked:

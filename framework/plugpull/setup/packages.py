@@ -46,8 +46,7 @@ PACKAGES = (
     Package("python3", ("/usr/bin/python3",), "runs the agent in the guest"),
     Package("e2fsprogs", ("mkfs.ext4", "e2fsck"), "makes and checks file systems"),
     Package("kmod", ("depmod", "modinfo"), "sorts the guest's kernel modules"),
-    Package("cpio", ("cpio",), "packs the guest's image"),
-    Package("zstd", ("zstd",), "packs the guest's snapshot"),
+    Package("zstd", ("zstd",), "unpacks compressed kernel modules"),
     Package("util-linux", ("setpriv",), "ends helpers together with the run"),
     Package(
         "chromium", ("chromium|chromium-browser|google-chrome",), "looks at reports as a reader would", "test", True
