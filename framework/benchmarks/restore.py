@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.measure import QUICK_RIG, against, begin, console, pip_install, scratch, spread, table, tell
 from plugpull.dut.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.rig.load import load_rig
@@ -33,8 +34,6 @@ from plugpull.virtual.cache import Cache
 from plugpull.virtual.console import Console
 from plugpull.virtual.kernel import KernelTree, find_kernel, required_modules
 from plugpull.virtual.machine import Machine, Shape
-
-from benchmarks.measure import QUICK_RIG, against, begin, console, pip_install, scratch, spread, table, tell
 
 LIMIT = 1.5
 """Seconds from the snapshot to an agent that answers."""
