@@ -3,7 +3,8 @@
 Runs scenarios/test_temporary_cable_cut.py::test_while_writing on rigs/quick.toml and splits each run by what its
 history says. Every part below but the last is a stretch of the DUT's clock between two events; none overlap.
 
-enumeration  phase ``plug`` begins (everything gets its power) to the last of the declared disks is attached
+enumeration  phase ``plug`` begins (everything gets its power) to the last of the declared disks is attached. In it
+             are the few milliseconds a device in which QEMU is told what to plug
 load         phases ``load`` and ``settle``: fio's start on every disk and the seconds of steady load to compare with;
              and ``armed``: until the load has moved what the trigger asks for
 removal      the switch acknowledged "off" to the victims are off the kernel's list; nothing if they were before
@@ -12,8 +13,8 @@ return       the switch acknowledged "on" to the victims are attached again
 recovery     phase ``recover``: the survivors and the victim are watched
 stopping     fio was asked to end to the last fio has ended
 reading back phase ``verify``: fio reads what was written and compares
-ours         everything else: waking the guest, telling QEMU what to plug, the switches' commands and read-backs, the
-             bookkeeping between the parts, healing, ending the guest, and judging
+ours         everything else: waking the guest, asking the agent what it runs on, the switches' commands and
+             read-backs, the bookkeeping between the parts, healing, ending the guest, and judging
 
 The total is wall time from before the guest is woken until the verdict is there. Judging is what of it comes after
 the history's last event.
@@ -68,7 +69,8 @@ class Timing:
 def scenario() -> Callable[[ScenarioRig], None]:
     """The scenario's function, from its file."""
     spec = importlib.util.spec_from_file_location(SCENARIO.stem, SCENARIO)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     function: Callable[[ScenarioRig], None] = getattr(module, FUNCTION)
@@ -108,14 +110,17 @@ def stretches(story: Story, ended: float) -> list[tuple[str, float, float]]:
 def split(story: Story, total: float, verdict: Verdict) -> Timing:
     ended = story.of(ev.ScenarioEnded)[-1]
     parts: dict[str, float] = {}
-    for name, begun, end in stretches(story, ended.at or 0.0):
-        parts[name] = parts.get(name, 0.0) + max(0.0, end - begun)
+    for name, start, end in stretches(story, ended.at or 0.0):
+        parts[name] = parts.get(name, 0.0) + max(0.0, end - start)
     parts["ours"] = total - sum(parts.values())
     inside = {name: ended.split.get(name, 0.0) for name in ("wake", "heal", "close")}
     # Healing is the first thing of closing, and counted there too.
     inside["close"] -= inside["heal"]
     inside["judging"] = total - ended.seconds
-    inside["edges, plugging and bookkeeping"] = parts["ours"] - sum(inside.values())
+    begun = (ended.at or 0.0) - ended.seconds
+    plug = next(phase.at or 0.0 for phase in story.of(ev.Phase) if phase.name == "plug")
+    inside["what the agent runs on"] = plug - begun - inside["wake"]
+    inside["edges and bookkeeping"] = parts["ours"] - sum(inside.values())
     return Timing(verdict, total, parts, inside)
 
 
