@@ -37,6 +37,9 @@ class PlugpullSession:
         except (UsageError, RigError) as error:
             status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_UNKNOWN
             pytest.exit(str(error), returncode=status)
+        except KeyboardInterrupt as interrupt:
+            why = f"interrupted while the bench was made ready: {interrupt or 'Ctrl-C'}"
+            pytest.exit(why, returncode=EXIT_UNKNOWN)
         self._run.recorder.subscribe(self._view)
 
     def _options(self) -> Options:

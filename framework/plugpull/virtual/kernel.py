@@ -95,7 +95,7 @@ def _from_packages(names: Sequence[str], source: KernelSource, cache: Cache, tel
     title = ", ".join(map(str, packages))
 
     def build(place: Path) -> None:
-        with TemporaryDirectory(dir=place.parent) as folder:
+        with TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:
             tell(f"downloading {title} (to be unpacked, not installed)")
             _unpack(source.fetch(packages, Path(folder)), place, Path(folder) / "unpacked")
 
@@ -183,7 +183,7 @@ def _from_debs(debs: Sequence[Path], cache: Cache) -> KernelTree:
         digest.update(deb.read_bytes())
 
     def build(place: Path) -> None:
-        with TemporaryDirectory(dir=place.parent) as folder:
+        with TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:
             _unpack(debs, place, Path(folder))
 
     place = cache.get("kernel", f"deb-{digest.hexdigest()[:16]}", build, description=title, needs=_PACKAGE_BYTES)

@@ -19,6 +19,7 @@ class Plugs:
     def __init__(self, qmp: Qmp) -> None:
         self._qmp = qmp
         self._plugged: set[str] = set()
+        self._uas: set[str] = set()
 
     def plugged(self, name: str) -> bool:
         return name in self._plugged
@@ -92,13 +93,21 @@ class Plugs:
             scsi_id=0,
             lun=0,
         )
-        self._qmp.run("qom-set", path=f"/machine/peripheral/{disk.name}", property="attached", value=True)
+        self._attach(disk.name, True)
+        self._uas.add(disk.name)
+
+    def _attach(self, name: str, attached: bool) -> None:
+        self._qmp.run("qom-set", path=f"/machine/peripheral/{name}", property="attached", value=attached)
 
     def _add(self, **arguments: Any) -> None:
         self._qmp.run("device_add", **arguments)
 
     def unplug(self, name: str) -> None:
         """Take a device out. What hangs below a hub goes with it; its remains are cleared away here."""
+        if name in self._uas:
+            # The data packets have to be called back while the requests they belong to still exist: deleting the
+            # device deletes the requests first, and QEMU then aborts in usb_uas_cancel_io (hw/usb/dev-uas.c, 7.2).
+            self._attach(name, False)
         self._qmp.unplug(name)
         self._plugged.discard(name)
 
