@@ -1,0 +1,97 @@
+"""A real guest on the virtual bench for a test to work with: woken from its snapshot, its disks plugged in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from plugpull.dut.stage import Stage
+from plugpull.dut.watch import Watch
+from plugpull.history import events as ev
+from plugpull.history.recorder import Recorder
+from plugpull.rig.journal import Journal
+from plugpull.rig.load import load_rig
+from plugpull.rig.topology import Topology
+from plugpull.virtual.bench import VirtualBench
+from plugpull.virtual.cache import Cache
+from plugpull.virtual.setting import prepare
+
+FOUND_WITHIN = 60.0
+"""Seconds until every disk must be on the kernel's list; generous, because the machine may be busy."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A woken guest. ``stage`` is what loads and faults work with; ``directory`` holds its logs while it lives."""
+
+    bench: VirtualBench
+    recorder: Recorder
+    watch: Watch
+    stage: Stage
+    directory: Path
+
+    def call(self, op: str, timeout: float = 60.0, /, **arguments: Any) -> Any:
+        """Ask the agent. Raises what ``AgentLink.call`` raises."""
+        return self.bench.link.call(op, timeout, **arguments)
+
+    def medium(self, disk: str) -> Path:
+        """The file that holds a disk's bytes: the disk as seen from outside, behind the guest's back."""
+        return self.bench._firmware[disk].medium
+
+    def unplug(self, switch: str, *ports: str) -> None:
+        """Cut these ports, in this order, and wait until their disks are off the kernel's list."""
+        points = self.stage.topology.cut_points().values()
+        outlets = {f"{switch}.{port}" for port in ports}
+        victims = tuple(victim for point in points if point.outlet in outlets for victim in point.victims)
+        mark = self.recorder.mark()
+        for port in ports:
+            self.bench.switch(switch).set(port, False)
+        self.stage.wait_detached(victims, FOUND_WITHIN, since=mark)
+        left = [name for name in victims if self.bench.register.attached(name) is not None]
+        assert not left, f"still there {FOUND_WITHIN:g} s after being unplugged: {left}"
+
+    def plug(self, switch: str, port: str) -> None:
+        """Restore this port and wait until its disks are on the kernel's list."""
+        points = self.stage.topology.cut_points().values()
+        victims = tuple(v for point in points if point.outlet == f"{switch}.{port}" for v in point.victims)
+        self.bench.switch(switch).set(port, True)
+        missing = self.stage.wait_attached(victims, FOUND_WITHIN)
+        assert not missing, f"not found within {FOUND_WITHIN:g} s of being plugged in: {missing}"
+
+
+@contextmanager
+def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
+    """Wake a guest for a rig (the text of a rig file, or its path) as a scenario of a run does, and plug in its disks.
+
+    Enter it in the main thread: the guest's processes end with the thread that started them.
+    """
+    with TemporaryDirectory(prefix="plugpull-guest-") as folder, ExitStack() as held:
+        directory = Path(folder)
+        if isinstance(rig, str):
+            text, rig = rig, directory / "rig.toml"
+            rig.write_text(text)
+        model = load_rig(rig)
+        told: list[str] = []
+        cache = Cache.default(tell=told.append)
+        journal = Journal(cache.root / "journal", directory)
+        held.callback(journal.close)
+        open_bench = prepare(model, None, (), "auto", cache, journal, held, told.append)
+        recorder = held.enter_context(Recorder(directory / "history.jsonl"))
+        recorder.record(ev.ScenarioBegun(id=scenario, wall="2026-01-01T00:00:00Z", seed=1, story="", row=""))
+        watch = Watch(recorder)
+        bench = open_bench(recorder, directory, watch, scenario)
+        held.callback(bench.close)
+        held.callback(watch.end)
+        watch.begin(bench)
+        stage = Stage(model, Topology(model), bench, watch, recorder, random.Random(1))
+        recorder.record(bench.ready())
+        bench.link.call("sample", interval=0.1)
+        bench.power_everything()
+        missing = stage.wait_attached(tuple(disk.name for disk in model.disk), FOUND_WITHIN)
+        assert not missing, f"not found within {FOUND_WITHIN:g} s: {missing}; see {directory}\n{told}"
+        yield Guest(bench, recorder, watch, stage, directory)
