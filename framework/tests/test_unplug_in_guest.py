@@ -1,0 +1,56 @@
+"""Unplugging emulated disks with data in flight: the bench must survive what it does to the guest."""
+
+from __future__ import annotations
+
+import pytest
+from guests import guest
+
+from plugpull.load.load import FioRunner
+from plugpull.load.patterns import load_arguments, sequential_read, sequential_write
+
+pytestmark = pytest.mark.bench
+
+RIG = """
+[rig]
+name = "unplug"
+
+[dut]
+kind = "virtual"
+
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 1
+mechanism = "data"
+
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+
+[[disk]]
+name = "disk"
+at = "usb.1"
+serial = "UNPLUG-1"
+size = "16 MiB"
+rate = "1 MiB/s"
+protocol = "PROTOCOL"
+scratch = true
+cable = "cables.1"
+"""
+CUTS = 6
+"""Without the order that ``Plugs.unplug`` keeps, QEMU 7.2 aborted at 14 of 34 cuts: six find it 19 times in 20."""
+
+
+@pytest.mark.parametrize("protocol", ["uas", "usb-storage"])
+def test_unplugged_again_and_again_with_data_in_flight(protocol: str) -> None:
+    with guest(RIG.replace("PROTOCOL", protocol)) as bench:
+        fio = FioRunner(bench.stage)
+        for number in range(CUTS):
+            pattern = (sequential_read, sequential_write)[number % 2]
+            job = fio.start("disk", load_arguments(pattern, 4 << 20), 4 << 20, kind="load")
+            bench.stage.pause(1.0)
+            bench.unplug("cables", "1")
+            assert job.ended.wait(30), "fio did not end although its disk is gone"
+            assert job.status != 0
+            bench.plug("cables", "1")
+        assert not bench.watch.lost
