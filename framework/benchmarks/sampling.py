@@ -168,8 +168,8 @@ def decided(lost: Interval) -> str:
     """The loss against the limit: kept or missed only if the whole interval is on one side of it."""
     if lost.low <= LIMIT < lost.high:
         return (
-            f"{100 * lost.mean:.2g} % +- {100 * lost.half:.2g} %, limit {100 * LIMIT:g} %: UNDECIDED, the interval is too "
-            "wide; take more or longer pairs, or a quieter machine"
+            f"{100 * lost.mean:.2g} % +- {100 * lost.half:.2g} %, limit {100 * LIMIT:g} %: UNDECIDED, "
+            "the interval is too wide; take more or longer pairs, or a quieter machine"
         )
     return against(100 * (lost.high if lost.high <= LIMIT else lost.low), 100 * LIMIT, "%")
 
