@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import re
+import stat
 import struct
 from typing import Any, Dict, List, Optional
 
@@ -57,7 +58,7 @@ def _usb_device(sysfs: str) -> str:
 
 def _driver(sysfs: str, usb: str) -> str:
     path = sysfs
-    while path and path != usb:
+    while path not in ("", "/") and path != usb:
         if ":" in os.path.basename(path) and os.path.dirname(path) == usb:
             return os.path.basename(os.path.realpath(os.path.join(path, "driver")))
         path = os.path.dirname(path)
@@ -133,6 +134,24 @@ def _foreign_member(fd: int, size: int) -> str:
     return ""
 
 
+def _check_asked(wanted: Disk) -> str:
+    """The kernel name to look under. Raises Refused before anything is opened: opening alone has effects on some
+    devices (a watchdog, a tape), and an identity that leaves something open would fit disks that are not meant."""
+    kname = str(wanted["kname"])
+    if not re.match(r"^[A-Za-z0-9!_-]+\Z", kname):
+        raise Refused("%r is no kernel name" % kname)
+    for key in ("serial", "place", "size"):
+        if not wanted.get(key):
+            raise Refused("it was not said which %s %s must have" % (key, kname))
+    try:
+        mode = os.stat("/dev/" + kname).st_mode
+    except OSError as error:
+        raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
+    if not stat.S_ISBLK(mode):
+        raise Refused("%s is no disk" % kname)
+    return kname
+
+
 def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = False) -> int:
     """Open the one disk that is ``wanted`` (``serial``, ``place``, ``size``, ``diskseq`` or 0) and prove it on the
     descriptor.
@@ -145,9 +164,7 @@ def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = F
 
     Raises Refused.
     """
-    kname = str(wanted["kname"])
-    if not re.match(r"^[A-Za-z0-9!_-]+$", kname):
-        raise Refused("%r is no kernel name" % kname)
+    kname = _check_asked(wanted)
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0)
     try:
         fd = os.open("/dev/" + kname, flags)
@@ -158,7 +175,10 @@ def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = F
             ) from None
         raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
     try:
-        number = os.fstat(fd).st_rdev
+        opened = os.fstat(fd)
+        if not stat.S_ISBLK(opened.st_mode):
+            raise Refused("%s is no disk" % kname)
+        number = opened.st_rdev
         node = os.path.realpath("%s/dev/block/%d:%d" % (SYS, os.major(number), os.minor(number)))
         found = describe(os.path.basename(node))
         if found is None:
