@@ -38,7 +38,10 @@ class Service:
     def watch(self) -> None:
         """Follow the kernel log and uevents from now on. Apart from construction so that a snapshot can be taken
         before."""
-        self.log = KernelLog(self._tell)
+        try:
+            self.log = KernelLog(self._tell)
+        except OSError as error:
+            self._tell({"ev": "watcher.broken", "at": now(), "what": "the kernel log", "why": str(error)})
         self.uevents = Uevents(self._tell)
 
     def handle(self, message: Message) -> None:

@@ -31,19 +31,21 @@ class Outbox:
         self._write = write
         self._queue: "queue.Queue[Message]" = queue.Queue(limit)
         self._dropped = 0
+        self._lock = threading.Lock()
         self.muted = False
         threading.Thread(target=self._run, name="outbox", daemon=True).start()
 
     def send(self, message: Message) -> None:
         if self.muted:
             return
-        try:
-            if self._dropped:
-                self._queue.put_nowait({"ev": "dropped", "at": now(), "count": self._dropped})
-                self._dropped = 0
-            self._queue.put_nowait(message)
-        except queue.Full:
-            self._dropped += 1
+        with self._lock:
+            try:
+                if self._dropped:
+                    self._queue.put_nowait({"ev": "dropped", "at": now(), "count": self._dropped})
+                    self._dropped = 0
+                self._queue.put_nowait(message)
+            except queue.Full:
+                self._dropped += 1
 
     def drop_all(self) -> None:
         """Forget what waits to be sent: nobody is there to read it."""
@@ -92,7 +94,7 @@ def messages(fd: int) -> Iterator[Optional[Message]]:
                 continue
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 yield None
                 continue
             yield message if isinstance(message, dict) else None
