@@ -47,7 +47,7 @@ class Job:
                 start_new_session=True,
                 cwd="/",
             )
-        except OSError:
+        except BaseException:
             self._release()
             raise
         threading.Thread(target=self._wait, name="job-" + name, daemon=True).start()
@@ -69,6 +69,10 @@ class Job:
             if not chunk:
                 break
             kept = (kept + chunk)[-MAX_OUTPUT:]
+        # What it left running in its session goes with it. Until it is reaped nobody else can be given its number.
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
         status = self._process.wait()
         self._release()
         self.ended.set()
