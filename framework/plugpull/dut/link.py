@@ -44,6 +44,7 @@ class AgentLink:
         self._tell = tell
         self._pending: dict[int, _Pending] = {}
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._number = 0
         self._closing = False
         self.clock = DutClock()
@@ -75,7 +76,9 @@ class AgentLink:
             self._pending[number] = pending
         line = json.dumps({"id": number, "op": op, "args": arguments}).encode() + b"\n"
         try:
-            self._socket.sendall(line)
+            # A line that does not fit into the socket at once goes in pieces; nobody's may come in between.
+            with self._sending:
+                self._socket.sendall(line)
         except OSError as error:
             self._end(f"the stream to the agent broke: {error}")
         return pending
@@ -129,9 +132,9 @@ class AgentLink:
     def _take(self, line: bytes) -> None:
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or not isinstance(message.get("id", 0), int):
             self.unreadable += 1
             return
         if "id" not in message:
