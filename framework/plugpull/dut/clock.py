@@ -25,7 +25,9 @@ class Exchange:
         return (self.sent + self.received) / 2
 
     def error_at(self, moment: float) -> float:
-        return (self.received - self.sent) / 2 + DRIFT * abs(moment - self.middle)
+        half = (self.received - self.sent) / 2
+        # The answer may be as much as half the round trip away from the middle, and drifts over that too.
+        return half + DRIFT * (abs(moment - self.middle) + half)
 
 
 class DutClock:
