@@ -402,12 +402,10 @@ def certain_ranges(
         return (((0, extent),), "") if extent else ((), "nothing was written")
     ahead, behind = pattern.depth * block, 2 * pattern.depth * block
     position = written % span
-    ranges = [(0, position - behind)]
+    # What is in flight ahead of the position may be at the beginning again, in the first pass too.
+    ranges = [(max(0, position + ahead - span), position - behind)]
     if written >= span:
-        ranges = [
-            (max(0, position + ahead - span), position - behind),
-            (position + ahead, span - max(0, behind - position)),
-        ]
+        ranges.append((position + ahead, span - max(0, behind - position)))
     blocks = [(-(-begin // block) * block, end // block * block) for begin, end in ranges]
     certain = tuple((begin, end - begin) for begin, end in blocks if end > begin)
     return (certain, "") if certain else ((), "too little was written before the cut to be certain of any block")
