@@ -1,0 +1,251 @@
+"""The scratch guard on a real kernel: which opened descriptor it accepts, and that what it refuses is not written."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guests import Guest, guest
+
+from plugpull.dut.link import Refused
+from plugpull.errors import UsageError
+from plugpull.history import events as ev
+from plugpull.load.patterns import Pattern, load_arguments
+
+pytestmark = pytest.mark.bench
+
+SIZE = 16 << 20
+RIG = """
+[rig]
+name = "guarded"
+
+[dut]
+kind = "virtual"
+
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 3
+mechanism = "data"
+
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+""" + "".join(
+    f"""
+[[disk]]
+name = "disk{number}"
+at = "usb.{number}"
+serial = "GUARD-{number}"
+size = "16 MiB"
+rate = "8 MiB/s"
+cable = "cables.{number}"
+scratch = {scratch}
+"""
+    for number, scratch in ((1, "true"), (2, "true"), (3, "false"))
+)
+
+Identity = dict[str, object]
+MD_MAGIC = struct.pack("<I", 0xA92B4EFC)
+SIGNATURES = [
+    # Where each is looked for by the kernel or its tools: drivers/md/md.c (super_1_load, calc_dev_sboffset),
+    # lib/label/label.c of LVM2, include/linux/swap.h. The disk is a whole number of 64 KiB.
+    pytest.param(512, b"LABELONE", "an LVM physical volume", id="LVM label"),
+    pytest.param(4086, b"SWAPSPACE2", "swap space", id="swap"),
+    pytest.param(0, MD_MAGIC, "a member of an md array", id="md 1.1"),
+    pytest.param(4096, MD_MAGIC, "a member of an md array", id="md 1.2"),
+    pytest.param(SIZE - 8192, MD_MAGIC, "a member of an md array", id="md 1.0"),
+    pytest.param(SIZE - 65536, MD_MAGIC, "a member of an md array", id="md 0.90"),
+]
+
+
+@pytest.fixture(scope="module")
+def dut() -> Iterator[Guest]:
+    with guest(RIG) as woken:
+        yield woken
+
+
+def changed(identity: Identity, **differences: object) -> Identity:
+    return {**identity, **differences}
+
+
+def digest(medium: Path) -> str:
+    return hashlib.sha256(medium.read_bytes()).hexdigest()
+
+
+@contextmanager
+def patched(medium: Path, offset: int, content: bytes) -> Iterator[None]:
+    """``content`` on the medium for a while, put there behind the guest's back."""
+    with medium.open("r+b") as file:
+        file.seek(offset)
+        before = file.read(len(content))
+        file.seek(offset)
+        file.write(content)
+        file.flush()
+        try:
+            yield
+        finally:
+            file.seek(offset)
+            file.write(before)
+
+
+def write_once(dut: Guest, identity: Identity, job: str) -> Any:
+    arguments = ["--name=attack", "--filename={file}", "--rw=write", "--bs=64k", "--size=1m", "--buffer_pattern=0xff"]
+    return dut.call("fio", job=job, argv=arguments, disk=identity)
+
+
+def test_the_disk_that_is_meant_is_accepted(dut: Guest) -> None:
+    dut.call("guard", disk=dut.stage.identity("disk1"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("serial", "GUARD-2"),
+        ("serial", "GUARD-1 "),
+        ("size", SIZE - 512),
+        ("size", SIZE + 512),
+        ("place", "0000:00:1f.0/9:0"),
+        ("diskseq", 999_999),
+    ],
+)
+def test_a_disk_that_differs_in_one_thing_is_refused_and_not_written(dut: Guest, key: str, value: object) -> None:
+    wrong = changed(dut.stage.identity("disk1"), **{key: value})
+    before = digest(dut.medium("disk1"))
+    with pytest.raises(Refused, match=key) as refusal:
+        dut.call("guard", disk=wrong)
+    assert repr(value) in refusal.value.what
+    with pytest.raises(Refused, match=key):
+        write_once(dut, wrong, f"attack-{key}")
+    with pytest.raises(Refused, match=key):
+        dut.call("mkfs", disk=wrong, fstype="ext4", timeout=30.0)
+    assert digest(dut.medium("disk1")) == before
+
+
+@pytest.mark.parametrize("key", ["serial", "place", "size"])
+def test_an_identity_that_leaves_something_open_is_refused(dut: Guest, key: str) -> None:
+    open_ended = {name: value for name, value in dut.stage.identity("disk1").items() if name != key}
+    with pytest.raises(Refused, match=key):
+        dut.call("guard", disk=open_ended)
+
+
+@pytest.mark.parametrize("kname", ["null", "kmsg", "sdzz", "../dev/sda", "", "sda\n", "."])
+def test_a_kernel_name_that_is_no_disk_is_refused(dut: Guest, kname: str) -> None:
+    with pytest.raises(Refused):
+        dut.call("guard", disk=changed(dut.stage.identity("disk1"), kname=kname))
+
+
+def test_a_character_device_is_not_taken_for_a_disk(dut: Guest) -> None:
+    with pytest.raises(Refused, match="null is no disk"):
+        dut.call("guard", disk=changed(dut.stage.identity("disk1"), kname="null"))
+
+
+def test_a_disk_under_load_is_refused(dut: Guest) -> None:
+    identity = dut.stage.identity("disk1")
+    dut.call("fio", job="holder", argv=load_arguments(Pattern("w", "write"), 4 << 20), disk=identity)
+    try:
+        with pytest.raises(Refused, match="in use"):
+            dut.call("guard", disk=identity)
+    finally:
+        answer = dut.call("jobs.stop", jobs=["holder"], grace=20.0)
+    assert answer == {"holder": {"stuck": False}}
+    dut.call("guard", disk=identity)
+
+
+def test_a_mounted_disk_is_refused_until_it_is_unmounted(dut: Guest) -> None:
+    identity = dut.stage.identity("disk2")
+    assert dut.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
+    mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4")
+    assert mounted["ok"], mounted
+    try:
+        with pytest.raises(Refused, match="in use: a filesystem is mounted from it"):
+            dut.call("guard", disk=identity)
+        with pytest.raises(Refused, match="in use"):
+            dut.call("mkfs", disk=identity, fstype="ext4", timeout=30.0)
+    finally:
+        unmounted = dut.call("umount", name="disk2")
+    assert unmounted["ok"], unmounted
+    dut.call("guard", disk=identity)
+
+
+def test_an_unmount_that_fails_names_who_holds_the_filesystem(dut: Guest) -> None:
+    identity = dut.stage.identity("disk2")
+    assert dut.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
+    mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4")
+    assert mounted["ok"], mounted
+    arguments = load_arguments(Pattern("w", "write"), 2 << 20, in_file=True)
+    pid = dut.call("fio", job="busy", argv=arguments, disk=identity, directory="disk2")["pid"]
+    # Until its job file is made fio holds nothing; that its bytes move shows that it is.
+    kname, written = str(identity["kname"]), 6
+    moved = dut.stage.wait_for(
+        lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname][written] > 0, 60.0
+    )
+    refused = dut.call("umount", name="disk2")
+    dut.call("jobs.stop", jobs=["busy"], grace=20.0)
+    unmounted = dut.call("umount", name="disk2")
+    assert moved is not None
+    assert not refused["ok"]
+    assert "busy" in refused["detail"].lower()
+    assert "fio" in refused["detail"]
+    assert f"(pid {pid})" in refused["detail"]
+    assert unmounted["ok"], unmounted
+
+
+@pytest.mark.parametrize(("offset", "content", "what"), SIGNATURES)
+def test_a_member_that_the_run_did_not_make_is_refused_by_name(
+    dut: Guest, offset: int, content: bytes, what: str
+) -> None:
+    identity = dut.stage.identity("disk1")
+    with patched(dut.medium("disk1"), offset, content):
+        before = digest(dut.medium("disk1"))
+        with pytest.raises(Refused, match=what) as refusal:
+            dut.call("guard", disk=identity)
+        with pytest.raises(Refused, match=what):
+            write_once(dut, identity, "attack-member")
+        assert digest(dut.medium("disk1")) == before
+    assert str(identity["kname"]) in refusal.value.what
+    dut.call("guard", disk=identity)
+
+
+def test_a_name_handed_to_another_disk_does_not_get_it_erased(dut: Guest) -> None:
+    remembered = {name: dut.stage.identity(name) for name in ("disk1", "disk2")}
+    before = {name: digest(dut.medium(name)) for name in remembered}
+    first, second = sorted(remembered, key=lambda name: str(remembered[name]["kname"]))
+    ports = {"disk1": "1", "disk2": "2"}
+    dut.unplug("cables", *ports.values())
+    dut.plug("cables", ports[second])
+    dut.plug("cables", ports[first])
+    assert dut.stage.identity(second)["kname"] == remembered[first]["kname"], "the kernel did not swap the names"
+    assert dut.stage.identity(first)["kname"] == remembered[second]["kname"]
+    for name, identity in remembered.items():
+        with pytest.raises(Refused, match="is not the disk it was: serial"):
+            write_once(dut, identity, f"rename-{name}")
+        with pytest.raises(Refused, match="is not the disk it was: serial"):
+            dut.call("mkfs", disk=identity, fstype="ext4", timeout=30.0)
+        dut.call("guard", disk=dut.stage.identity(name))
+    assert {name: digest(dut.medium(name)) for name in remembered} == before
+
+
+def test_the_same_disk_plugged_in_again_is_another_attachment(dut: Guest) -> None:
+    remembered = dut.stage.identity("disk1")
+    dut.unplug("cables", "1")
+    with pytest.raises(Refused, match="cannot open"):
+        dut.call("guard", disk=remembered)
+    dut.plug("cables", "1")
+    if dut.stage.identity("disk1")["kname"] == remembered["kname"]:
+        with pytest.raises(Refused, match="diskseq"):
+            dut.call("guard", disk=remembered)
+    dut.call("guard", disk=dut.stage.identity("disk1"))
+
+
+def test_a_disk_not_declared_scratch_has_no_identity_to_write_with(dut: Guest) -> None:
+    assert dut.bench.register.attached("disk3") is not None
+    with pytest.raises(UsageError, match="disk3 is not declared scratch") as error:
+        dut.stage.identity("disk3")
+    assert "scratch = true" in error.value.mend
+    assert "GUARD-3" in error.value.mend
