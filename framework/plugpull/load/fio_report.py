@@ -41,14 +41,14 @@ def parse_report(output: str) -> FioReport:
     )
     try:
         jobs: list[dict[str, Any]] = json.loads(output[begin : end + 1])["jobs"]
-    except (ValueError, KeyError, TypeError):
+        return FioReport(
+            errno=next((job["error"] for job in jobs if job.get("error")), 0),
+            read_bytes=sum(job["read"]["io_bytes"] for job in jobs),
+            written_bytes=sum(job["write"]["io_bytes"] for job in jobs),
+            usr_cpu=sum(job.get("usr_cpu", 0.0) for job in jobs),
+            sys_cpu=sum(job.get("sys_cpu", 0.0) for job in jobs),
+            message=message,
+            bad=bad,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
         return FioReport(message=message, bad=bad, complete=False)
-    return FioReport(
-        errno=next((job["error"] for job in jobs if job.get("error")), 0),
-        read_bytes=sum(job["read"]["io_bytes"] for job in jobs),
-        written_bytes=sum(job["write"]["io_bytes"] for job in jobs),
-        usr_cpu=sum(job.get("usr_cpu", 0.0) for job in jobs),
-        sys_cpu=sum(job.get("sys_cpu", 0.0) for job in jobs),
-        message=message,
-        bad=bad,
-    )
