@@ -66,12 +66,25 @@ class Register:
         return tuple(sorted(found))
 
 
+def _counters(diskseq: int, text: str) -> tuple[int, int, int, int, int, int, int, int]:
+    """``/sys/block/*/stat`` (Documentation/block/stat.rst: at least 11 numbers) followed by ``inflight`` (2)."""
+    numbers = [int(word) for word in text.split()]
+    reads, _, read_sectors, _, writes, _, written_sectors, _, _, busy_ms = numbers[:10]
+    return (diskseq, read_sectors * 512, written_sectors * 512, reads, writes, numbers[-2], numbers[-1], busy_ms)
+
+
+def _cpu(line: str) -> tuple[int, int]:
+    """(busy, total) jiffies of the first line of ``/proc/stat`` (proc(5)); (0, 0) where it was not asked for."""
+    fields = [int(word) for word in line.split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4], sum(fields)) if len(fields) == 8 else (0, 0)
+
+
 def translate(message: Message, register: Register) -> ev.Event | None:
     """The event an agent's message stands for; None for what is no testimony (ends of jobs, loss of the link)."""
     kind, at = message.get("ev"), message.get("at")
     if kind == "sample":
-        disks = {kname: tuple(values) for kname, values in message["disks"].items()}
-        return ev.Sampled(at=at, disks=disks, cpu=tuple(message["cpu"]))
+        disks = {kname: _counters(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}
+        return ev.Sampled(at=at, disks=disks, cpu=_cpu(message.get("cpu", "")))
     if kind == "kmsg":
         return ev.KernelMessage(at=at, text=message["text"], level=message["level"], seq=message["seq"])
     if kind == "uevent":

@@ -208,7 +208,7 @@ class Sampled(Event, frozen=True, kw_only=True, tag="sample"):
 
     Per kernel name: (diskseq, bytes read, bytes written, reads done, writes done, reads in flight, writes in
     flight, milliseconds busy). Counters are cumulative since the disk was attached. ``cpu`` is the DUT's
-    (busy, total) jiffies since boot from ``/proc/stat``.
+    (busy, total) jiffies since boot from ``/proc/stat``, (0, 0) in the samples for which it was not asked.
     """
 
     disks: dict[str, tuple[int, int, int, int, int, int, int, int]]

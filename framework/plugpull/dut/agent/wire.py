@@ -7,7 +7,8 @@ import os
 import queue
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, Optional
+from contextlib import suppress
+from typing import Any, Callable, Dict, Iterator, Optional, Union
 
 Message = Dict[str, Any]
 
@@ -20,6 +21,10 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
+def encode(message: Message) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
 class Outbox:
     """Sends messages from any thread, in order, without ever blocking the one that has something to say.
 
@@ -29,7 +34,8 @@ class Outbox:
 
     def __init__(self, write: Callable[[bytes], None], limit: int = 50_000) -> None:
         self._write = write
-        self._queue: "queue.Queue[Message]" = queue.Queue(limit)
+        self._queue: "queue.Queue[Union[Message, bytes]]" = queue.Queue(limit)
+        self._writing = threading.Lock()
         self._dropped = 0
         self._lock = threading.Lock()
         self.muted = False
@@ -44,6 +50,23 @@ class Outbox:
                     self._queue.put_nowait({"ev": "dropped", "at": now(), "count": self._dropped})
                     self._dropped = 0
                 self._queue.put_nowait(message)
+            except queue.Full:
+                self._dropped += 1
+
+    def send_line(self, line: bytes) -> None:
+        """Send a message that is a line already, from this thread if the stream is free: waking another costs more."""
+        if self.muted:
+            return
+        if self._queue.empty() and self._writing.acquire(blocking=False):
+            try:
+                with suppress(OSError):  # as in _run
+                    self._write(line)
+            finally:
+                self._writing.release()
+            return
+        with self._lock:
+            try:
+                self._queue.put_nowait(line)
             except queue.Full:
                 self._dropped += 1
 
@@ -64,12 +87,10 @@ class Outbox:
                     batch.append(self._queue.get_nowait())
                 except queue.Empty:
                     break
-            data = b"".join(json.dumps(m, separators=(",", ":")).encode() + b"\n" for m in batch)
-            try:
+            data = b"".join(m if isinstance(m, bytes) else encode(m) for m in batch)
+            # The reader of the stream sees its end too and decides what that means.
+            with suppress(OSError), self._writing:
                 self._write(data)
-            except OSError:
-                # The reader of the stream sees its end too and decides what that means.
-                continue
 
 
 def write_all(fd: int, data: bytes) -> None:
