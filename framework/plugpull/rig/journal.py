@@ -91,7 +91,7 @@ def _undo(path: Path) -> str:
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
     for line in path.read_bytes().splitlines():
-        with suppress(ValueError):  # the last line may be torn
+        with suppress(ValueError, RecursionError):  # the last line may be torn
             entry = json.loads(line)
             if isinstance(entry, dict):
                 yield entry
