@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugpull.load.fio_report import FioReport, parse_report
@@ -219,6 +219,7 @@ def disk(size: int, rate: int | None) -> Disk:
     return Disk(name="disk1", at="usb.1", serial="S", size=size, rate=rate)
 
 
+@settings(deadline=None)
 @given(
     size=st.integers(2 << 20, 1 << 44),
     rate=st.none() | st.integers(1, 1 << 31),
@@ -259,6 +260,7 @@ def written_by(count: int, depth: int, blocks: int, choose: random.Random) -> tu
         completed += 1
 
 
+@settings(deadline=None)
 @given(
     count=st.integers(0, 120),
     depth=st.integers(1, 8),
@@ -286,6 +288,7 @@ def test_what_is_certain_was_completed_and_not_in_flight(
     assert bool(why_not) == (not ranges)
 
 
+@settings(deadline=None)
 @given(count=st.integers(0, 200), blocks=st.integers(1, 40), torn=st.integers(0, BLOCK - 1))
 def test_after_an_orderly_end_all_that_was_written_is_certain(count: int, blocks: int, torn: int) -> None:
     ranges, why_not = certain_ranges(count * BLOCK + torn, blocks * BLOCK, sequential_write, whole=True)
@@ -293,6 +296,7 @@ def test_after_an_orderly_end_all_that_was_written_is_certain(count: int, blocks
     assert bool(why_not) == (count == 0)
 
 
+@settings(deadline=None)
 @given(passes=st.integers(1, 5), position=st.integers(0, 99), depth=st.integers(1, 8))
 def test_little_is_left_out_after_the_first_pass(passes: int, position: int, depth: int) -> None:
     pattern = Pattern("p", "write", BLOCK, depth)
