@@ -185,7 +185,7 @@ def test_samples_come_and_stop(running: Agent) -> None:
     first, second = running.wait_told("sample"), running.wait_told("sample")
     running.link.call("sample.stop", PATIENCE)
     assert second["at"] > first["at"]
-    assert len(first["cpu"]) == 2
+    assert first["cpu"].startswith("cpu ")
 
 
 # --- its end ----------------------------------------------------------------------------------------------------------
