@@ -24,7 +24,7 @@ def test_while_reading(rig: ScenarioRig) -> None:
     with rig.load(rig.disks, sequential_read) as load:
         load.settle()
         with rig.cut(victim.cable, when=load.moved(victim, "1 MiB")):
-            rig.wait(seconds=1)
+            rig.wait(seconds=0.5)
         load.regain_pace()
     rig.judge(
         removed(victim),
@@ -44,8 +44,8 @@ def test_while_writing(rig: ScenarioRig) -> None:
     victim, survivors = rig.choose_victim()
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()
-        with rig.cut(victim.cable, when=load.moved(victim, "2 MiB")):
-            rig.wait(seconds=1)
+        with rig.cut(victim.cable, when=load.moved(victim, "1 MiB")):
+            rig.wait(seconds=0.5)
         load.regain_pace()
     rig.judge(
         removed(victim),

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from plugpull.locate import checkout
 
-_SOURCES = ("framework/plugpull", "framework/tests", "scenarios", "fixtures", "conftest.py")
+_SOURCES = ("framework/plugpull", "framework/tests", "framework/benchmarks", "scenarios", "fixtures", "conftest.py")
 
 
 @dataclass(frozen=True)
