@@ -42,6 +42,8 @@ _COMMON = (
     "--direct=1",
     "--thread",
     "--output-format=json",
+    # Or fio leaves a file with its verify state wherever it was started when it is told to end.
+    "--verify_state_save=0",
 )
 _STAMPED = (f"--verify={STAMP}",)
 # Without this fio makes a regular file where an unplugged disk's node was.
