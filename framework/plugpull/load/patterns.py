@@ -56,8 +56,7 @@ def load_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> lis
     endless = ["--time_based", "--runtime=31536000"]
     # Reading does not compare with the stamps: fio ends such a job after one pass even if it is to run for a time. What
     # the disk holds is compared once the load is over.
-    # And a load that is ended must leave no file about where its stamping stood in the DUT's root directory.
-    stamps = [*_STAMPED, "--do_verify=0", "--verify_state_save=0"] if pattern.mode == "write" else []
+    stamps = [*_STAMPED, "--do_verify=0"] if pattern.mode == "write" else []
     return ["--name=load", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless, *stamps]
 
 
