@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def test_a_healthy_bench_passes(tmp_path: Path) -> None:
     times = [cut.commanded_at, cut.kernel_saw_at, cut.restored_at, cut.returned_at]
     known = [time for time in times if time is not None]
     assert len(known) == len(times)
-    assert known == sorted(known)
+    # Two clocks are compared: an effect may seem to come before its cause by as much as their mapping is uncertain.
+    assert all(later - earlier >= -cut.error for earlier, later in pairwise(known)), cut
+    assert 0 < cut.error < 0.5
     assert ended.only.integrity.sectors_checked > 0
     assert (ended.directory / "report.html").stat().st_size > 10_000
 
