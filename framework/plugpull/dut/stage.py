@@ -97,8 +97,9 @@ class Stage:
     def wait_attached(self, names: tuple[str, ...], timeout: float) -> tuple[str, ...]:
         """Wait until all of these disks are on the kernel's list; those still missing at the deadline."""
         deadline = time.monotonic() + timeout
-        missing = self._missing(names)
+        # Marked before looking: a disk that comes in between must not be waited for.
         mark = self.recorder.mark()
+        missing = self._missing(names)
         while missing:
             left = deadline - time.monotonic()
             if left <= 0 or self.wait_for(lambda e: isinstance(e, ev.DiskAttached), left, since=mark) is None:

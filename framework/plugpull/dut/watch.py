@@ -34,6 +34,7 @@ class Watch:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._keeper: threading.Thread | None = None
+        self._unreadable = 0
         self.lost = ""
 
     def hear(self, message: Message) -> None:
@@ -59,6 +60,8 @@ class Watch:
         self._stop.set()
         if self._keeper is not None:
             self._keeper.join(SILENCE + 5)
+        if self._bench is not None:
+            self._count_unreadable(self._bench)
 
     def expect(self, job: str, ended: Callable[[Message], None]) -> None:
         """Call ``ended`` with the agent's message when this job ends."""
@@ -98,6 +101,14 @@ class Watch:
         exchange = bench.link.map_clock(SILENCE)
         error = (exchange.received - exchange.sent) / 2
         self._recorder.record(ev.ClockMapped(at=exchange.dut, controller=exchange.middle, error=error))
+        self._count_unreadable(bench)
+
+    def _count_unreadable(self, bench: Bench) -> None:
+        """Lines that arrived damaged are evidence that was lost."""
+        count = bench.link.unreadable - self._unreadable
+        if count:
+            self._unreadable += count
+            self._fault(f"{count} lines from the agent could not be read")
 
     def _mourn(self, why: str, bench: Bench) -> None:
         """The agent is gone. Say so at once, then look whether the whole DUT is."""

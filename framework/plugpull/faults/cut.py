@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
 
 from plugpull.dut.stage import Stage
@@ -45,12 +46,21 @@ class Breaker:
         return tuple(numbers)
 
     def switch(self, cut: int, point: CutPoint, on: bool) -> None:
-        """One edge. Raises RigError if the switch fails; a read-back that disagrees is put on record for the checks."""
+        """One edge. Raises RigError if the switch fails; a read-back that disagrees is put on record for the checks.
+
+        Nothing is cut that cannot be put on record first; power comes back all the same.
+        """
         switch = self._stage.bench.switch(point.switch)
         if not on:
             # Before the command: a failure halfway must find the port on the list of what has to be healed.
             self._off[point.outlet] = (cut, point)
-        self._record(cut, point, on, "commanded", True)
+        try:
+            self._record(cut, point, on, "commanded", True)
+        except RigError:
+            if on:
+                switch.set(point.port, True)
+                self._off.pop(point.outlet, None)
+            raise
         switch.set(point.port, on)
         self._record(cut, point, on, "acknowledged", True)
         state = switch.read(point.port)
@@ -86,8 +96,11 @@ class Breaker:
                 self.switch(cut, point, True)
             except RigError as error:
                 failed.append(f"{point.outlet}: {error.what}")
-        at = self._stage.now()
-        self._stage.recorder.record(ev.Healed(at=at, ports=outlets, ok=not failed, detail="; ".join(failed)))
+            except Exception as error:
+                failed.append(f"{point.outlet}: {error!r}")
+        healed = ev.Healed(at=self._stage.now(), ports=outlets, ok=not failed, detail="; ".join(failed))
+        with suppress(RigError):  # the recorder keeps its failure and raises it again when it is closed
+            self._stage.recorder.record(healed)
 
 
 class Cut:

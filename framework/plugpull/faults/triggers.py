@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Protocol
 
 from plugpull.dut.stage import Stage
-from plugpull.errors import RigError
+from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.rig.quantities import format_size
 
@@ -67,7 +68,13 @@ class Moved:
 
 @dataclass(frozen=True)
 class After:
+    """Raises UsageError for a time that has passed already."""
+
     seconds: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seconds < math.inf:
+            raise UsageError(f"a cut cannot be made after {self.seconds:g} s", mend="give 0 or more seconds")
 
     def text(self) -> str:
         return f"after {self.seconds:g} s"
@@ -79,10 +86,17 @@ class After:
 
 @dataclass(frozen=True)
 class AtRandom:
-    """At a moment drawn from the scenario's seeded generator, so that the seed repeats it."""
+    """At a moment drawn from the scenario's seeded generator, so that the seed repeats it. Raises UsageError for limits
+    that hold no moment."""
 
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high < math.inf:
+            raise UsageError(
+                f"no moment is within {self.low:g} to {self.high:g} s", mend="give the earlier limit first, 0 or more"
+            )
 
     def text(self) -> str:
         return f"at random within {self.low:g} to {self.high:g} s"
@@ -95,9 +109,15 @@ class AtRandom:
 
 @dataclass(frozen=True)
 class KernelSays:
-    """When the kernel logs a line that matches a regular expression, from now on."""
+    """When the kernel logs a line that matches a regular expression, from now on. Raises UsageError for what is none."""
 
     pattern: str
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise UsageError(f"/{self.pattern}/ is no regular expression: {error}") from error
 
     def text(self) -> str:
         return f"the kernel logs /{self.pattern}/"

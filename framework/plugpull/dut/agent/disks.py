@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional
 
 SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
-_PCI = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$")
+_USB_ROOT = re.compile(r"^usb\d+$")
 _USB = re.compile(r"^\d+-([\d.]+)$")
 _SCSI = re.compile(r"^\d+:\d+:\d+:(\d+)$")
 
@@ -32,18 +32,22 @@ def read_attribute(*parts: str) -> str:
 
 
 def usb_place(sysfs: str) -> Optional[str]:
-    """``/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.2/.../0:0:0:0/...`` -> ``0000:00:05.0/1.2:0``."""
-    pci, ports, lun = "", "", "0"
+    """``/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.2/.../0:0:0:0/...`` -> ``0000:00:05.0/1.2:0``.
+
+    The controller is what the root hub hangs off: a PCI function, or ``xhci-hcd.0.auto`` on a board without PCI.
+    """
+    controller, ports, lun, above = "", "", "0", ""
     for part in sysfs.split("/"):
-        if _PCI.match(part):
-            pci = part
+        if _USB_ROOT.match(part):
+            controller = above
+        above = part
         usb = _USB.match(part)
         if usb:
             ports = usb.group(1)
         scsi = _SCSI.match(part)
         if scsi:
             lun = scsi.group(1)
-    return "%s/%s:%s" % (pci, ports, lun) if ports else None
+    return "%s/%s:%s" % (controller, ports, lun) if ports else None
 
 
 def _usb_device(sysfs: str) -> str:
@@ -74,9 +78,9 @@ def _scsi_serial(sysfs: str) -> str:
         return ""
 
 
-def describe(kname: str) -> Optional[Disk]:
-    """Who this disk is and where it hangs; None when it has gone meanwhile."""
-    base = os.path.join(SYS, "block", kname)
+def describe(kname: str, root: str = SYS) -> Optional[Disk]:
+    """Who this disk is and where it hangs; None when it has gone meanwhile. ``root`` is where sysfs is mounted."""
+    base = os.path.join(root, "block", kname)
     devt = read_attribute(base, "dev")
     if not devt:
         return None
@@ -89,7 +93,7 @@ def describe(kname: str) -> Optional[Disk]:
         "diskseq": int(read_attribute(base, "diskseq") or 0),
         "size": int(read_attribute(base, "size") or 0) * 512,
         "serial": serial or _scsi_serial(sysfs),
-        "place": usb_place(sysfs) or os.path.dirname(sysfs.replace("/sys/devices/", "", 1)),
+        "place": usb_place(sysfs) or os.path.relpath(os.path.dirname(sysfs), os.path.join(root, "devices")),
         "driver": _driver(sysfs, usb),
         "speed": read_attribute(usb, "speed") if usb else "",
         "model": (
@@ -101,12 +105,12 @@ def describe(kname: str) -> Optional[Disk]:
     }
 
 
-def all_disks() -> List[Disk]:
+def all_disks(root: str = SYS) -> List[Disk]:
     """Every disk with a device behind it: no loop, ram, md or device-mapper."""
     found = []
-    for kname in sorted(os.listdir(os.path.join(SYS, "block"))):
-        if os.path.exists(os.path.join(SYS, "block", kname, "device")):
-            disk = describe(kname)
+    for kname in sorted(os.listdir(os.path.join(root, "block"))):
+        if os.path.exists(os.path.join(root, "block", kname, "device")):
+            disk = describe(kname, root)
             if disk is not None:
                 found.append(disk)
     return found

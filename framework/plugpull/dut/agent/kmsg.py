@@ -27,9 +27,9 @@ def parse_record(data: bytes) -> Optional[Record]:
         priority, sequence, microseconds = int(fields[0]), int(fields[1]), int(fields[2])
     except ValueError:
         return None
-    text = rest.split(b"\n", 1)[0].decode("utf-8", "replace")
-    # The kernel escapes unprintable bytes as \xHH.
-    text = re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m.group(1), 16)), text)
+    # The kernel escapes the backslash and every byte that is not printable ASCII as \xHH, those of UTF-8 one by one.
+    line = re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]), rest.split(b"\n", 1)[0])
+    text = line.decode("utf-8", "replace")
     return priority & 7, sequence, microseconds / 1e6, text
 
 

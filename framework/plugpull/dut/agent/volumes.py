@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import tempfile
+from contextlib import suppress
 from typing import Any, Dict, List
 
 from .disks import Disk, Refused, open_scratch, read_attribute
@@ -96,7 +97,8 @@ class Volumes:
         """Lazily unmount what is left, on the way out."""
         for disk, target in list(self._mounted.items()):
             self._libc.umount2(target.encode(), _MNT_DETACH)
-            os.rmdir(target)
+            with suppress(OSError):  # one that could not be detached must not keep the others from it
+                os.rmdir(target)
             del self._mounted[disk]
 
 
