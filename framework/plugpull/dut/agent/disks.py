@@ -108,7 +108,8 @@ def describe(kname: str, root: str = SYS) -> Optional[Disk]:
 def all_disks(root: str = SYS) -> List[Disk]:
     """Every disk with a device behind it: no loop, ram, md or device-mapper."""
     found = []
-    for kname in sorted(os.listdir(os.path.join(root, "block"))):
+    block = os.path.join(root, "block")
+    for kname in sorted(os.listdir(block)) if os.path.isdir(block) else []:
         if os.path.exists(os.path.join(root, "block", kname, "device")):
             disk = describe(kname, root)
             if disk is not None:
