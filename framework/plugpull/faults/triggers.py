@@ -109,7 +109,7 @@ class AtRandom:
 
 @dataclass(frozen=True)
 class KernelSays:
-    """When the kernel logs a line that matches a regular expression, from now on. Raises UsageError for what is none."""
+    """When the kernel logs a line that matches a regular expression, from now on. Raises UsageError if it is none."""
 
     pattern: str
 
