@@ -1,0 +1,202 @@
+"""A bench on a desk: no DUT, but the real link, watch, register, history and stage; a test speaks for the agent."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from plugpull.dut.link import AgentLink
+from plugpull.dut.stage import Stage
+from plugpull.dut.testimony import Register
+from plugpull.dut.watch import Watch
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.history.recorder import Recorder
+from plugpull.rig.load import load_rig
+from plugpull.rig.model import Mechanism
+from plugpull.rig.topology import Topology
+
+PATIENCE = 60.0
+"""Seconds for what takes a moment, on a machine that may be busy."""
+
+RIG = """
+[rig]
+name = "desk"
+
+[dut]
+kind = "virtual"
+
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 2
+mechanism = "data"
+
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+""" + "".join(
+    f"""
+[[disk]]
+name = "disk{number}"
+at = "usb.{number}"
+serial = "S-{number}"
+size = "16 MiB"
+cable = "cables.{number}"
+scratch = true
+"""
+    for number in (1, 2)
+)
+
+USB = "/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1"
+BLOCK = f"{USB}/1-1:1.0/host0/target0:0:0/0:0:0:0/block"
+
+
+def described(serial: str = "S-1", kname: str = "sda", diskseq: int = 7, **other: Any) -> dict[str, Any]:
+    """A disk as the agent describes it."""
+    return {
+        "kname": kname,
+        "devt": "8:0",
+        "diskseq": diskseq,
+        "size": 16 << 20,
+        "serial": serial,
+        "place": "0000:00:05.0/1:0",
+        "driver": "uas",
+        "speed": "5000",
+        "model": "QEMU HARDDISK",
+        "read_only": False,
+        "type": 0,
+        "sysfs": f"{BLOCK}/{kname}",
+        **other,
+    }
+
+
+E = TypeVar("E", bound=ev.Event)
+
+
+@dataclass
+class DeskSwitch:
+    """Ports that are what they were set to, and that fail when told to. ``done`` is every edge that was made."""
+
+    name: str = "cables"
+    mechanism: Mechanism = Mechanism.DATA
+    ports: dict[str, bool] = field(default_factory=dict)
+    broken: dict[str, Exception] = field(default_factory=dict)
+    lying: set[str] = field(default_factory=set)
+    readable: bool = True
+    done: list[tuple[str, bool]] = field(default_factory=list)
+
+    def set(self, port: str, on: bool) -> None:
+        if port in self.broken:
+            raise self.broken[port]
+        self.done.append((port, on))
+        if port not in self.lying:
+            self.ports[port] = on
+
+    def read(self, port: str) -> bool | None:
+        return self.ports.get(port, True) if self.readable else None
+
+
+@dataclass
+class DeskBench:
+    link: AgentLink
+    register: Register
+    cables: DeskSwitch = field(default_factory=DeskSwitch)
+
+    def ready(self) -> ev.DutReady:
+        return ev.DutReady(kernel="0.0.0", kind="virtual", how="found", took=0.0)
+
+    def switch(self, name: str) -> DeskSwitch:
+        if name != self.cables.name:
+            raise RigError(f"there is no switch {name}")
+        return self.cables
+
+    def power_everything(self) -> None:
+        pass
+
+    def autopsy(self, timeout: float) -> ev.DutDied | None:
+        return None
+
+    def close(self) -> None:
+        self.link.close()
+
+
+@dataclass(frozen=True)
+class Desk:
+    stage: Stage
+    bench: DeskBench
+    watch: Watch
+    recorder: Recorder
+    theirs: socket.socket
+    writing: threading.Lock
+
+    def send(self, line: bytes) -> None:
+        with self.writing:
+            self.theirs.sendall(line)
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Say this for the agent."""
+        self.send(json.dumps(message).encode() + b"\n")
+
+    def attach(self, number: int) -> None:
+        """Have the kernel find disk ``number`` of the rig."""
+        self.tell({"ev": "disk.add", "at": 1.0, "disk": described(f"S-{number}", f"sd{number}")})
+        self.wait_for(ev.DiskAttached, of=lambda event: event.disk == f"disk{number}")
+
+    def hang_up(self) -> None:
+        self.theirs.shutdown(socket.SHUT_RDWR)
+
+    def wait_for(self, kind: type[E], *, since: int | None = 0, of: Callable[[Any], bool] = lambda event: True) -> E:
+        found = self.recorder.wait_for(lambda e: isinstance(e, kind) and of(e), PATIENCE, since=since)
+        assert isinstance(found, kind), f"no {kind.__name__} came"
+        return found
+
+    def recorded(self, kind: type[E]) -> list[E]:
+        return [event for event in self.recorder.since(0) if isinstance(event, kind)]
+
+
+def _answer(theirs: socket.socket, writing: threading.Lock) -> None:
+    """The agent's clock is this machine's; nothing else is answered."""
+    with suppress(OSError), theirs.makefile("rb") as lines:
+        for line in lines:
+            request = json.loads(line)
+            if request["op"] == "clock":
+                answer = {"id": request["id"], "ok": True, "r": {"at": time.monotonic(), "real": time.time()}}
+                with writing:
+                    theirs.sendall(json.dumps(answer).encode() + b"\n")
+
+
+@contextmanager
+def desk(directory: Path, early: Iterable[dict[str, Any]] = (), rig: str = RIG) -> Iterator[Desk]:
+    """``early`` is told before anybody listens."""
+    file = directory / "rig.toml"
+    file.write_text(rig)
+    model = load_rig(file)
+    ours, theirs = socket.socketpair()
+    writing = threading.Lock()
+    recorder = Recorder(directory / "history.jsonl")
+    watch = Watch(recorder)
+    for message in early:
+        watch.hear(message)
+    bench = DeskBench(AgentLink(ours, watch.hear), Register({disk.name: disk.serial for disk in model.disk}, {}))
+    agent = threading.Thread(target=_answer, args=(theirs, writing), daemon=True)
+    agent.start()
+    try:
+        watch.begin(bench)
+        stage = Stage(model, Topology(model), bench, watch, recorder, random.Random(1))
+        yield Desk(stage, bench, watch, recorder, theirs, writing)
+    finally:
+        watch.end()
+        bench.close()
+        recorder.close(quietly=True)
+        ours.close()
+        theirs.close()
+        agent.join(PATIENCE)

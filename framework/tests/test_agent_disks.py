@@ -1,0 +1,213 @@
+"""What the agent reads from the kernel: sysfs trees as kernels make them, records of the kernel log, uevents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from plugpull.dut.agent.disks import all_disks, describe, usb_place
+from plugpull.dut.agent.kmsg import parse_record
+from plugpull.dut.agent.uevents import parse_uevent
+
+PCI = "pci0000:00/0000:00:05.0"
+
+
+@dataclass
+class Sysfs:
+    """A sysfs tree with disks in it, laid out as the kernel does."""
+
+    root: Path
+    number: int = field(default=0)
+
+    def write(self, path: Path, **attributes: str | bytes) -> Path:
+        path.mkdir(parents=True, exist_ok=True)
+        for name, value in attributes.items():
+            (path / name).write_bytes(value if isinstance(value, bytes) else value.encode() + b"\n")
+        return path
+
+    def disk(self, kname: str, device: str, **attributes: str) -> Path:
+        """A whole disk; ``device`` is the path of what it belongs to below ``devices``, empty for none."""
+        self.number += 1
+        told = {"dev": f"8:{self.number * 16}", "size": "32768", "ro": "0", "diskseq": str(self.number), **attributes}
+        base = self.root / "devices" / (device or "virtual") / "block" / kname
+        self.write(base, **told)
+        if device:
+            (base / "device").symlink_to(self.root / "devices" / device)
+        (self.root / "block").mkdir(exist_ok=True)
+        (self.root / "block" / kname).symlink_to(base)
+        return base
+
+    def driver(self, device: Path, name: str) -> None:
+        (device / "driver").symlink_to(self.write(self.root / "bus" / "drivers" / name))
+
+    def usb_disk(
+        self, kname: str, usb: str, driver: str, serial: str | bytes, *, lun: int = 0, **attributes: str
+    ) -> Path:
+        """A disk behind the USB device whose path below ``devices`` is ``usb``."""
+        device = self.write(self.root / "devices" / usb, serial=serial, speed="5000")
+        interface = self.write(device / f"{device.name}:1.0")
+        self.driver(interface, driver)
+        scsi = f"{usb}/{interface.name}/host0/target0:0:0/0:0:0:{lun}"
+        self.write(self.root / "devices" / scsi, vendor="QEMU    ", model="QEMU HARDDISK   ", type="0")
+        return self.disk(kname, scsi, **attributes)
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Sysfs:
+    return Sysfs(tmp_path)
+
+
+def described(sysfs: Sysfs, kname: str) -> dict[str, object]:
+    found = describe(kname, str(sysfs.root))
+    assert found is not None
+    return found
+
+
+def test_a_usb_disk_is_described_by_the_usb_device_it_hangs_off(sysfs: Sysfs) -> None:
+    base = sysfs.usb_disk("sda", f"{PCI}/usb2/2-1", "uas", "SERIAL-1")
+    assert described(sysfs, "sda") == {
+        "kname": "sda",
+        "devt": "8:16",
+        "diskseq": 1,
+        "size": 16 << 20,
+        "serial": "SERIAL-1",
+        "place": "0000:00:05.0/1:0",
+        "driver": "uas",
+        "speed": "5000",
+        "model": "QEMU QEMU HARDDISK",
+        "read_only": False,
+        "type": 0,
+        "sysfs": str(base),
+    }
+
+
+def test_behind_hubs_the_nearest_usb_device_counts_and_every_port_is_told(sysfs: Sysfs) -> None:
+    sysfs.write(sysfs.root / "devices" / f"{PCI}/usb1/1-3", serial="THE-HUB", speed="480")
+    sysfs.usb_disk("sda", f"{PCI}/usb1/1-3/1-3.2/1-3.2.4", "usb-storage", "BEHIND-HUBS")
+    found = described(sysfs, "sda")
+    assert (found["place"], found["serial"]) == ("0000:00:05.0/3.2.4:0", "BEHIND-HUBS")
+    assert found["driver"] == "usb-storage"
+
+
+def test_two_disks_in_one_enclosure_differ_by_their_lun(sysfs: Sysfs) -> None:
+    usb = f"{PCI}/usb1/1-1"
+    sysfs.usb_disk("sda", usb, "usb-storage", "ENCLOSURE", lun=0)
+    interface = f"{usb}/1-1:1.0/host0/target0:0:0/0:0:0:1"
+    sysfs.write(sysfs.root / "devices" / interface, vendor="X", model="Y")
+    sysfs.disk("sdb", interface)
+    places = {str(disk["kname"]): disk["place"] for disk in all_disks(str(sysfs.root))}
+    assert places == {"sda": "0000:00:05.0/1:0", "sdb": "0000:00:05.0/1:1"}
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/sys/devices/pci0000:00/0000:00:1c.0/0000:01:00.0/usb3/3-2/3-2:1.0/block/sda", "0000:01:00.0/2:0"),
+        ("/sys/devices/platform/soc/fd500000.pcie/pci0000:00/0000:01:00.0/usb2/2-1/2-1:1.0", "0000:01:00.0/1:0"),
+        ("/sys/devices/platform/axi/1f00200000.usb/xhci-hcd.0/usb1/1-2/1-2:1.0/block/sda", "xhci-hcd.0/2:0"),
+        ("/sys/devices/platform/axi/1f00300000.usb/xhci-hcd.1/usb3/3-2/3-2:1.0/block/sda", "xhci-hcd.1/2:0"),
+        ("/sys/devices/platform/vhci_hcd.0/usb5/5-1/5-1:1.0/host0/target0:0:0/0:0:0:0", "vhci_hcd.0/1:0"),
+        ("/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda", None),
+        ("/sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1", None),
+        ("/sys/devices/virtual/block/loop0", None),
+    ],
+)
+def test_the_place_names_the_controller_whatever_bus_it_is_on(path: str, place: str | None) -> None:
+    assert usb_place(path) == place
+
+
+def test_a_disk_that_hangs_off_no_usb_has_its_path_and_its_scsi_serial(sysfs: Sysfs) -> None:
+    scsi = "pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0"
+    device = sysfs.write(
+        sysfs.root / "devices" / scsi, vendor="ATA", model="DISK", vpd_pg80=b"\x00\x80\x00\x0a    SATA-1  "
+    )
+    sysfs.driver(device, "sd")
+    sysfs.disk("sda", scsi)
+    found = described(sysfs, "sda")
+    assert (found["serial"], found["driver"], found["speed"]) == ("SATA-1", "sd", "")
+    assert found["place"] == scsi + "/block"
+
+
+def test_only_disks_with_a_device_behind_them_are_listed(sysfs: Sysfs) -> None:
+    sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", "REAL")
+    for kname in ("loop0", "md127", "dm-0", "ram0", "zram0"):
+        sysfs.disk(kname, "")
+    assert [disk["kname"] for disk in all_disks(str(sysfs.root))] == ["sda"]
+
+
+def test_a_disk_that_goes_while_it_is_looked_at_is_left_out(sysfs: Sysfs) -> None:
+    base = sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", "GOING")
+    sysfs.usb_disk("sdb", f"{PCI}/usb1/1-2", "uas", "STAYING")
+    (base / "dev").unlink()
+    assert describe("sda", str(sysfs.root)) is None
+    assert describe("sdz", str(sysfs.root)) is None
+    assert [disk["kname"] for disk in all_disks(str(sysfs.root))] == ["sdb"]
+
+
+def test_a_kernel_before_5_15_gives_no_sequence_number(sysfs: Sysfs) -> None:
+    (sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", "OLD") / "diskseq").unlink()
+    assert described(sysfs, "sda")["diskseq"] == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "serial"),
+    [
+        (b"  SPACES  \n", "SPACES"),
+        (b"NUL\0\0\n", "NUL"),
+        (b"\n", ""),
+        (b"\xff\xfe\n", "\ufffd\ufffd"),
+        ("ÄÖ-1\n".encode(), "ÄÖ-1"),
+    ],
+)
+def test_a_strange_serial_number_is_read_all_the_same(sysfs: Sysfs, told: bytes, serial: str) -> None:
+    sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", told)
+    assert described(sysfs, "sda")["serial"] == serial
+
+
+def test_a_write_protected_disk_says_so(sysfs: Sysfs) -> None:
+    sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", "RO", ro="1")
+    assert described(sysfs, "sda")["read_only"] is True
+
+
+# --- the kernel log ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "record"),
+    [
+        # As in Documentation/ABI/testing/dev-kmsg.
+        (
+            b"7,160,424069,-;pci_root PNP0A03:00: host bridge window\n SUBSYSTEM=acpi\n DEVICE=+acpi:PNP0A03:00\n",
+            (7, 160, 0.424069, "pci_root PNP0A03:00: host bridge window"),
+        ),
+        (
+            b"6,339,5140900,-;NET: Registered protocol family 10\n",
+            (6, 339, 5.1409, "NET: Registered protocol family 10"),
+        ),
+        (b"30,340,5690716,-;udevd[80]: starting\n", (6, 340, 5.690716, "udevd[80]: starting")),
+        (b"6,1,0,-,caller=T1;text; with; semicolons\n", (6, 1, 0.0, "text; with; semicolons")),
+        (rb"4,2,1000000,c;a \x5c b \x0a c \xc3\xa4" + b"\n", (4, 2, 1.0, "a \\ b \n c ä")),
+        (rb"4,3,1000000,-;half \xc3 a letter" + b"\n", (4, 3, 1.0, "half \ufffd a letter")),
+        (b"4,4,1000000,-;\n", (4, 4, 1.0, "")),
+        (b"", None),
+        (b"no record\n", None),
+        (b"6,1;too few\n", None),
+        (b"six,1,2,-;text\n", None),
+    ],
+)
+def test_records_of_the_kernel_log(data: bytes, record: tuple[int, int, float, str] | None) -> None:
+    assert parse_record(data) == record
+
+
+def test_uevents_are_told_from_other_messages_on_the_socket() -> None:
+    data = b"remove@/devices/a\0ACTION=remove\0DEVPATH=/devices/a\0SUBSYSTEM=block\0DEVNAME=s=d\0\0"
+    assert parse_uevent(data) == {
+        "ACTION": "remove",
+        "DEVPATH": "/devices/a",
+        "SUBSYSTEM": "block",
+        "DEVNAME": "s=d",
+    }
+    assert parse_uevent(b"libudev\0\xfe\xed\xca\xfeACTION=add\0") == {}
+    assert parse_uevent(b"") == {}
