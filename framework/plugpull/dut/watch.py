@@ -83,7 +83,8 @@ class Watch:
                     self._recorder.record(event)
         except RigError:
             pass  # the recorder keeps its failure and raises it in the thread that waits on the history
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:
+            # Whatever it said, the thread that listens must not die of it.
             self._fault(f"the agent said something that cannot be understood: {message!r:.200} ({error!r})")
 
     def _keep(self, bench: Bench) -> None:
