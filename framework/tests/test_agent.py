@@ -55,15 +55,31 @@ def wait_for(told: Queue[Message], wanted: Callable[[Message], bool]) -> Message
             return message
 
 
+STARTING = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from agent import __main__ as program, service
+
+class Starting(service.Service):
+    def op_start(self, job, argv):
+        return self.jobs.start(job, argv)
+
+program.Service = Starting
+program.main()
+"""
+"""The agent with one operation more, that starts any program: fio needs a disk."""
+
+
 @contextmanager
-def agent(*before: str) -> Iterator[Agent]:
-    """An agent of its own on a socket; ``before`` goes in front of its command line."""
+def agent(*before: str, program: str = "") -> Iterator[Agent]:
+    """An agent of its own on a socket; ``before`` goes in front of its command line. ``program`` is run in place of the
+    bundle and gets its path."""
     ours, theirs = socket.socketpair()
     with TemporaryDirectory(prefix="plugpull-agent-") as folder:
         Path(folder).chmod(0o755)
         bundle = Path(folder) / "agent.zip"
         bundle.write_bytes(agent_zip())
-        command = [*before, sys.executable, str(bundle)]
+        command = [*before, sys.executable, *(("-c", program) if program else ()), str(bundle)]
         with (Path(folder) / "stderr").open("wb") as errors:
             process = subprocess.Popen(
                 command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=errors, start_new_session=True
@@ -200,6 +216,24 @@ def test_the_end_of_the_stream_ends_it() -> None:
         assert time.monotonic() - begun < 5
 
 
+def test_the_end_of_the_stream_ends_what_it_started(tmp_path: Path) -> None:
+    scripts = {
+        "polite": f"echo $$ > {tmp_path}/polite; exec sleep 1000",
+        "stubborn": f"trap '' INT TERM HUP; echo $$ > {tmp_path}/stubborn; while :; do sleep 1; done",
+        "parent": f"sh -c 'echo $$ > {tmp_path}/parent; sleep 1000; :' >/dev/null 2>&1 & wait",
+        "talker": f"echo $$ > {tmp_path}/talker; exec yes",
+    }
+    with agent(program=STARTING) as started:
+        for name, script in scripts.items():
+            started.link.call("start", PATIENCE, job=name, argv=["sh", "-c", script])
+        pids = [pid_in(tmp_path / name) for name in scripts]
+        assert all(alive(pid) for pid in pids)
+        assert len(started.link.call("jobs.alive", PATIENCE)) == len(scripts)
+        started.link.close()
+        assert started.process.wait(PATIENCE) == 0
+        assert [pid for pid in pids if not wait_dead(pid)] == []
+
+
 def test_an_agent_that_dies_wakes_whoever_waits_for_it() -> None:
     with agent() as started, ThreadPoolExecutor(5) as pool:
         os.kill(started.process.pid, signal.SIGSTOP)
@@ -275,6 +309,35 @@ def test_the_end_of_the_stream_wakes_all_who_wait() -> None:
             with pytest.raises(AgentLost, match="stream ended"):
                 call.result(PATIENCE)
         assert told.get(timeout=PATIENCE)["ev"] == "link.lost"
+
+
+def test_its_silence_is_counted_from_the_last_word() -> None:
+    with link_by_hand() as (link, theirs, told):
+        time.sleep(0.2)  # silence is what is looked at
+        assert link.silent_for >= 0.2
+        before = time.monotonic()
+        theirs.sendall(b'{"ev": "note"}\n')
+        told.get(timeout=PATIENCE)
+        assert link.silent_for <= time.monotonic() - before
+
+
+def test_an_agent_that_says_nothing_is_given_up_at_the_deadline() -> None:
+    with link_by_hand() as (link, _, told):
+        with pytest.raises(AgentLost, match=r"did not tell its time within 0\.05 s"):
+            link.map_clock(0.05)
+        assert not link.clock.mapped
+        assert link.lost == "", "a slow answer is no broken stream"
+        assert told.empty()
+
+
+def test_a_request_over_a_broken_stream_is_lost_at_once() -> None:
+    with link_by_hand() as (link, theirs, told):
+        theirs.close()
+        assert told.get(timeout=PATIENCE)["ev"] == "link.lost"
+        for _ in range(2):
+            with pytest.raises(AgentLost):
+                link.call("hello", PATIENCE)
+        assert told.empty(), "the loss is told once"
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:

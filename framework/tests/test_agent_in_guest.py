@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -249,3 +250,64 @@ def test_a_disk_not_declared_scratch_has_no_identity_to_write_with(dut: Guest) -
         dut.stage.identity("disk3")
     assert "scratch = true" in error.value.mend
     assert "GUARD-3" in error.value.mend
+
+
+LINES = 2000
+FLOOD_DEADLINE = 240.0
+
+
+def test_no_line_of_a_flooded_kernel_log_is_lost_in_silence(dut: Guest) -> None:
+    mark = dut.recorder.mark()
+
+    def logged() -> list[ev.KernelMessage]:
+        return [event for event in dut.recorder.since(mark) if isinstance(event, ev.KernelMessage)]
+
+    deadline = time.monotonic() + FLOOD_DEADLINE
+    while len(logged()) < LINES and time.monotonic() < deadline:
+        dut.call("sysrq", FLOOD_DEADLINE, key="t")  # the state of every task, as fast as the kernel can write it
+    before_last = dut.recorder.mark()
+    dut.call("sysrq", key="h")
+    last = dut.stage.wait_for(
+        lambda e: isinstance(e, ev.KernelMessage) and "sysrq: HELP" in e.text, FLOOD_DEADLINE, since=before_last
+    )
+    assert isinstance(last, ev.KernelMessage)
+    numbers = [event.seq for event in logged()]
+    assert len(numbers) >= LINES
+    assert numbers == sorted(set(numbers)), "a line came twice or out of order"
+    missing = numbers[-1] - numbers[0] + 1 - len(numbers)
+    told = sum(event.count for event in dut.recorder.since(mark) if isinstance(event, ev.LogLost))
+    assert missing == told
+    dropped = [e.summary for e in dut.recorder.since(mark) if isinstance(e, ev.RigFault)]
+    assert dropped == []
+
+
+def needs_recovery(medium: Path) -> bool:
+    """EXT4_FEATURE_INCOMPAT_RECOVER (fs/ext4/ext4.h): set for as long as the filesystem is mounted."""
+    with medium.open("rb") as file:
+        file.seek(1024 + 0x60)
+        return bool(struct.unpack("<I", file.read(4))[0] & 0x4)
+
+
+def test_an_agent_whose_controller_is_gone_ends_fio_and_unmounts() -> None:
+    with guest(RIG) as alone:
+        identity, medium = alone.stage.identity("disk2"), alone.medium("disk2")
+        assert alone.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
+        mounted = alone.call("mount", name="disk2", disk=identity, fstype="ext4")
+        assert mounted["ok"], mounted
+        arguments = load_arguments(Pattern("w", "write"), 2 << 20, in_file=True)
+        alone.call("fio", job="left", argv=arguments, disk=identity, directory="disk2")
+        kname = str(identity["kname"])
+        moved = alone.stage.wait_for(
+            lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname][6] > 0, 60.0
+        )
+        assert moved is not None
+        assert needs_recovery(medium)
+        alone.bench.link.close()
+        # A filesystem is let go of only after the last process that has a file open in it has ended.
+        deadline = time.monotonic() + 60
+        while needs_recovery(medium) and time.monotonic() < deadline:
+            time.sleep(0.05)  # seen from outside: nobody is left to tell
+        assert not needs_recovery(medium)
+        unchanged = digest(medium)
+        time.sleep(0.5)  # that nothing is written any more can only be seen by looking twice
+        assert digest(medium) == unchanged
