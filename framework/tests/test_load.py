@@ -180,6 +180,45 @@ def test_text_before_and_after_the_report_is_no_hindrance(filled: Path) -> None:
     assert surrounded.read_bytes == alone.read_bytes
 
 
+GONE = """\
+fio: io_u error on file /proc/self/fd/9: No such device: write offset=1507328, buflen=65536
+fio: io_u error on file /proc/self/fd/9: No such device: write offset=1572864, buflen=65536
+fio: io_u error on file /proc/self/fd/9: No such device: write offset=1638400, buflen=65536
+fio: io_u error on file /proc/self/fd/9: No such device: write offset=1703936, buflen=65536
+fio: pid=158, err=19/file:io_u.c:1876, func=io_u error, error=No such device
+{
+  "fio version" : "fio-3.33",
+  "jobs" : [
+    {
+      "jobname" : "load",
+      "error" : 19,
+      "read" : {
+        "io_bytes" : 0
+      },
+      "write" : {
+        "io_bytes" : 1507328
+      },
+      "usr_cpu" : 2.540579,
+      "sys_cpu" : 3.387438
+    }
+  ]
+}
+"""
+"""What fio 3.33 said when a usb-storage disk was unplugged under it, with four writes in flight; shortened."""
+
+
+def test_a_disk_that_went_away_is_no_bad_block() -> None:
+    report = parse_report(GONE)
+    assert (report.errno, report.written_bytes, report.read_bytes) == (19, 1507328, 0)
+    assert report.complete
+    assert report.bad == ()
+    assert report.message.startswith("fio: io_u error on file /proc/self/fd/9: No such device")
+    ranges, why_not = certain_ranges(report.written_bytes, 4 << 20, sequential_write, whole=False)
+    assert not why_not
+    in_flight = {1507328 + number * BLOCK for number in range(4)}
+    assert not any(begin <= offset < begin + length for begin, length in ranges for offset in in_flight)
+
+
 def test_no_report_at_all() -> None:
     assert parse_report("") == FioReport(complete=False)
     assert parse_report("fio: no such disk\n") == FioReport(message="fio: no such disk", complete=False)
