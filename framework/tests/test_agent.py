@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from plugpull.dut import agent as agent_package
 from plugpull.dut.agent import AGENT_VERSION
 from plugpull.dut.agent.jobs import MAX_OUTPUT, Jobs
 from plugpull.dut.agent.wire import MAX_LINE, Outbox
@@ -202,6 +204,13 @@ def test_samples_come_and_stop(running: Agent) -> None:
     running.link.call("sample.stop", PATIENCE)
     assert second["at"] > first["at"]
     assert first["cpu"].startswith("cpu ")
+
+
+@pytest.mark.parametrize(
+    "source", sorted(Path(agent_package.__file__ or "").parent.glob("*.py")), ids=lambda path: path.name
+)
+def test_a_dut_with_python_3_9_can_read_it(source: Path) -> None:
+    ast.parse(source.read_text(), feature_version=(3, 9))
 
 
 # --- its end ----------------------------------------------------------------------------------------------------------
