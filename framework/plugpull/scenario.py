@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from plugpull.checks import Check, encode_check
@@ -226,14 +227,16 @@ class ScenarioRig:
 
     def end(self) -> None:
         """Heal, and look for what is left behind. Never raises."""
+        # First and whatever else is wrong: a dead DUT is no reason to leave its ports off.
+        self.breaker.heal()
         if self.stage.watch.lost:
             return
         try:
             self.stage.phase("heal")
-            self.breaker.heal()
             alive = self.stage.bench.link.call("jobs.alive", 10.0)
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
             self.stage.recorder.record(ev.Residue(at=self.stage.now(), processes=left))
             self.stage.phase("")
         except RigError as error:
-            self.stage.recorder.record(ev.RigFault(summary=error.what, mend=error.mend))
+            with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
+                self.stage.recorder.record(ev.RigFault(summary=error.what, mend=error.mend))

@@ -218,6 +218,11 @@ class VirtualBench:
         """Turn one outlet off or on. False when a defect has the switch only pretend."""
         with self._lock:
             points = self._things_at(outlet)
+            if on and not self._machine.running:
+                self._off.discard(
+                    outlet
+                )  # what hung off the guest is gone with it
+                return True
             if not on:
                 if self._defects.switch_lies(v for point in points for v in point.victims):
                     return False
@@ -231,6 +236,8 @@ class VirtualBench:
     def port_is_on(self, outlet: str) -> bool:
         """What QEMU itself says of the device behind an outlet; an outlet with nothing behind it is as it was set."""
         with self._lock:
+            if not self._machine.running:
+                return outlet not in self._off
             names = [point.device for point in self._things_at(outlet)]
             present = self._plugs.present()
         plugged = [name in present for name in names]
