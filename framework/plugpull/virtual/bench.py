@@ -219,9 +219,7 @@ class VirtualBench:
         with self._lock:
             points = self._things_at(outlet)
             if on and not self._machine.running:
-                self._off.discard(
-                    outlet
-                )  # what hung off the guest is gone with it
+                self._off.discard(outlet)  # what hung off the guest is gone with it
                 return True
             if not on:
                 if self._defects.switch_lies(v for point in points for v in point.victims):
