@@ -31,6 +31,8 @@ _T = {
     60: 2.000,
     80: 1.990,
     100: 1.984,
+    200: 1.972,
+    1000: 1.962,
 }
 
 console = Console(highlight=False, width=max(100, min(120, Console().width)))

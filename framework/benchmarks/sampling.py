@@ -1,56 +1,68 @@
 """What the throughput sampler costs: fio's bytes per second with it on and off, and the CPU time it takes.
 
-One guest, one fio that transfers as fast as it can (no disk of the rig has a rate), and windows of a few seconds in
-which the sampler runs at 10 Hz or does not, in pairs, in random order within each pair. A window is bounded by two
-samples, so its bytes and its length come from the same counters and the same clock in both cases; in between, a
-sampler that is "off" is stopped. The kernel log and the uevents are watched throughout: while nothing is logged their
-threads sleep in poll(), and that costs nothing.
+One guest and one fio, started once, that writes as fast as it can (no disk of the rig has a rate: the worst case). The
+sampler is turned on and off inside that one job, in windows of half a second, in pairs, in random order within each
+pair. The bytes are QEMU's own count of what the disk was asked to write (``query-blockstats``), so both kinds of window
+are measured from outside the guest and by the same ruler. The kernel log and the uevents are watched throughout: while
+nothing is logged their threads sleep in poll(), and that costs nothing.
 
-First witness: the mean of the paired differences relative to the throughput without sampling, with its 95 %
-confidence interval (Student's t). It is compared with the limit by its upper end.
+Witnesses: bytes per second; and bytes per CPU second of the whole QEMU process (/proc/PID/task/*/schedstat), which is
+the throughput less what other processes on this machine do to it. For each the mean of the paired differences relative
+to the throughput without sampling, with its 95 % confidence interval (Student's t). It is compared with the limit by
+its upper end.
 
-Second witness: the same for bytes per CPU second of the whole QEMU process (/proc/PID/schedstat). The guest is emulated
-and fio takes what CPU there is, so this is its throughput less what other processes on this machine do to it.
-
-Third witness, an upper bound: what the sampler adds to QEMU's CPU time, per second, while the guest is idle. Most of it
-is waking idle CPUs, of the guest and of this machine; under load they are awake already.
+``--hz 100`` samples ten times as often as plugpull does. The cost is the sampler's waking and reading, so it grows with
+the rate; what is lost is printed per 10 samples a second as well, with an interval a tenth as wide.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TypeVar
 
-from rich.table import Table
+from rich.progress import track
 
 from benchmarks.measure import QUICK_RIG, Interval, against, begin, console, scratch, t_interval, table, tell
-from plugpull.dut.stage import Stage
 from plugpull.errors import RigError
-from plugpull.history import events as ev
-from plugpull.load.load import FioRunner, moved_bytes
+from plugpull.load.load import FioRunner
 from plugpull.run import Options, begin_run
+from plugpull.virtual.bench import VirtualBench
 
 LIMIT = 0.01
 """Of fio's throughput."""
 RATE = 10.0
-"""Samples per second."""
+"""Samples per second that plugpull takes."""
 BLOCK = 64 << 10
 DEPTH = 4
-
-T = TypeVar("T")
+SETTLING = 0.1
+"""Seconds after the sampler was turned on or off: the request is answered by a thread that has to be made first."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Bytes per second of the loaded disk and CPU seconds of QEMU per second, over one window."""
+    """Bytes written and CPU seconds of QEMU, over one window of so many seconds."""
 
-    rate: float
+    bytes: int
     cpu: float
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """MB/s."""
+        return self.bytes / self.seconds / 1e6
+
+    @property
+    def worth(self) -> float:
+        """MB per CPU second."""
+        return self.bytes / self.cpu / 1e6
+
+
+Pair = tuple[Window, Window]
+"""Without and with the sampler."""
 
 
 def cpu_seconds() -> float:
@@ -67,36 +79,38 @@ def is_qemu(pid: str) -> bool:
     return Path(f"/proc/{pid}/comm").read_text().startswith("qemu-system")
 
 
-def sampled_now(stage: Stage, kname: str) -> ev.Sampled:
-    """Start the sampler anew; its first sample of this disk."""
-    mark = stage.recorder.mark()
-    stage.bench.link.call("sample", interval=1 / RATE)
-    found = stage.wait_for(lambda event: isinstance(event, ev.Sampled) and kname in event.disks, 30, since=mark)
-    assert isinstance(found, ev.Sampled)
-    return found
+def written(bench: VirtualBench, disk: str) -> int:
+    """Bytes the guest has had written to a disk, as QEMU counts them when a write is complete."""
+    for entry in bench._machine.qmp.run("query-blockstats"):
+        if entry.get("qdev", "").split("/")[3:4] == [disk]:
+            return int(entry["stats"]["wr_bytes"])
+    raise RigError(f"QEMU has no statistics of {disk}")
 
 
-def window(stage: Stage, kname: str, seconds: float, on: bool) -> Window:
-    """One window with the sampler on or off."""
-    first = sampled_now(stage, kname)
-    if not on:
-        stage.bench.link.call("sample_stop")
-    cpu, begun = cpu_seconds(), time.monotonic()
-    stage.pause(seconds)
-    cpu, took = cpu_seconds() - cpu, time.monotonic() - begun
-    last = sampled_now(stage, kname)
-    length = (last.at or 0.0) - (first.at or 0.0)
-    return Window((moved_bytes(last, kname) - moved_bytes(first, kname)) / length, cpu / took)
+def window(bench: VirtualBench, disk: str, seconds: float, hz: float) -> Window:
+    """One window with the sampler at this rate; 0 for off."""
+    if hz:
+        bench.link.call("sample", interval=1 / hz)
+    else:
+        bench.link.call("sample.stop")
+    time.sleep(SETTLING)
+    cpu, moved, begun = cpu_seconds(), written(bench, disk), time.monotonic()
+    time.sleep(seconds)  # the length of a measurement: there is no event to wait for
+    now, moved = time.monotonic(), written(bench, disk) - moved
+    return Window(moved, cpu_seconds() - cpu, now - begun)
 
 
-def pairs(count: int, generator: random.Random, take: Callable[[bool], T]) -> list[tuple[T, T]]:
+def pairs(bench: VirtualBench, disk: str, count: int, seconds: float, hz: float, seed: int) -> list[Pair]:
     """(off, on) pairs, each in random order."""
     taken = []
-    for _ in range(count):
+    generator = random.Random(seed)
+    for _ in track(range(count), "pairs", console=console, transient=True):
         if generator.random() < 0.5:
-            off, on = take(False), take(True)
+            off = window(bench, disk, seconds, 0)
+            on = window(bench, disk, seconds, hz)
         else:
-            on, off = take(True), take(False)
+            on = window(bench, disk, seconds, hz)
+            off = window(bench, disk, seconds, 0)
         taken.append((off, on))
     return taken
 
@@ -109,59 +123,48 @@ def rig_without_rates(folder: Path) -> Path:
     return file
 
 
-def measure(
-    folder: Path, mode: str, count: int, seconds: float, seed: int
-) -> tuple[list[tuple[Window, Window]], list[tuple[Window, Window]]]:
-    """Pairs of windows with the guest idle, then under load."""
+def measure(folder: Path, count: int, seconds: float, hz: float, seed: int) -> list[Pair]:
+    """Pairs of windows under load."""
     run = begin_run(Options(rig=rig_without_rates(folder), out=folder, seed=seed), tell)
-    generator = random.Random(seed)
     try:
         with run.scenario("sampling") as opened:
             stage = opened.open().stage
             disk = stage.rig.disk[0]
-
-            def take(on: bool) -> Window:
-                return window(stage, job.kname, seconds, on)
-
+            assert isinstance(stage.bench, VirtualBench)
             fio = FioRunner(stage)
-            shape = [f"--rw={mode}", f"--bs={BLOCK}", f"--iodepth={DEPTH}", f"--size={disk.size}"]
+            shape = ["--rw=write", f"--bs={BLOCK}", f"--iodepth={DEPTH}", f"--size={disk.size}"]
             arguments = ["--name=load", "--filename={file}", "--ioengine=libaio", "--direct=1", "--thread", *shape]
             # Run once to its end: after that its pages are in the guest's memory and the whole disk has been written.
             job = fio.start(disk.name, arguments, disk.size, kind="warm")
             fio.finish([job], 120)
             if job.status != 0:
                 raise RigError(f"fio ended with status {job.status}: {job.report.message}")
-            idle = pairs(max(3, count // 6), generator, take)
             job = fio.start(disk.name, [*arguments, "--time_based", "--runtime=31536000"], disk.size, kind="load")
-            take(False)
-            loaded = pairs(count, generator, take)
+            stage.pause(3)  # fio lays itself out first
+            taken = pairs(stage.bench, disk.name, count, seconds, hz, seed)
             fio.stop([job])
     finally:
         run.finish()
-    return idle, loaded
+    return taken
 
 
-def row(shown: Table, name: str, taken: Sequence[tuple[float, float]], digits: int, base: float) -> Interval:
-    """One witness as a row: means without and with, and the difference relative to ``base``. Returns the latter."""
-    difference = t_interval([(on - off) / base for off, on in taken])
-    off, on = (sum(pair[place] for pair in taken) / len(taken) for place in (0, 1))
-    interval = f"{difference.low:+.2%} .. {difference.high:+.2%}"
-    shown.add_row(name, f"{off:.{digits}f}", f"{on:.{digits}f}", f"{difference.mean:+.2%}", interval, str(len(taken)))
-    return difference
-
-
-def print_result(idle: Sequence[tuple[Window, Window]], loaded: Sequence[tuple[Window, Window]]) -> None:
-    rates = [(off.rate / 1e6, on.rate / 1e6) for off, on in loaded]
-    worths = [(off.rate / off.cpu / 1e6, on.rate / on.cpu / 1e6) for off, on in loaded]
-    cpus = [(off.cpu, on.cpu) for off, on in idle]
-    shown = table("Sampling at 10 Hz", "witness", "without", "with", "difference", "95 % interval", "pairs")
-    rate = row(shown, "fio, MB/s", rates, 2, fmean(off for off, _ in rates))
-    worth = row(shown, "fio, MB per CPU second", worths, 2, fmean(off for off, _ in worths))
-    cpu = row(shown, "idle guest, CPU s/s", cpus, 4, 1.0)
+def print_result(taken: Sequence[Pair], hz: float) -> None:
+    shown = table(f"Sampling at {hz:g} Hz", "witness", "without", "with", "difference", "95 % interval", "pairs")
+    told = []
+    for name, values in (
+        ("fio, MB/s", [(off.rate, on.rate) for off, on in taken]),
+        ("fio, MB per CPU second", [(off.worth, on.worth) for off, on in taken]),
+    ):
+        base = fmean(off for off, _ in values)
+        found = t_interval([(on - off) / base for off, on in values])
+        interval = f"{found.low:+.2%} .. {found.high:+.2%}"
+        shown.add_row(
+            name, f"{base:.2f}", f"{fmean(on for _, on in values):.2f}", f"{found.mean:+.2%}", interval, str(len(taken))
+        )
+        told.append((name, Interval(-found.mean * RATE / hz, found.half * RATE / hz)))
     console.print(shown)
-    for name, found in (("throughput lost", rate), ("bytes per CPU second lost", worth)):
-        console.print(f"{name}: {decided(Interval(-found.mean, found.half))}")
-    console.print(f"of one CPU, idle and woken for it, at most: {100 * cpu.high:.2g} %")
+    for name, lost in told:
+        console.print(f"lost at {RATE:g} Hz, {name}: {decided(lost)}")
 
 
 def decided(lost: Interval) -> str:
@@ -177,15 +180,15 @@ def decided(lost: Interval) -> str:
 def main() -> None:
     options = begin(
         __doc__,
-        pairs=(int, 60, "pairs of windows under load"),
-        seconds=(float, 2.0, "length of a window"),
-        mode=(str, "read", "what fio does: read or write"),
+        pairs=(int, 600, "pairs of windows"),
+        seconds=(float, 0.5, "length of a window"),
+        hz=(float, RATE, "samples per second while the sampler is on"),
         seed=(int, 1, "for the order within pairs"),
     )
     begun = time.monotonic()
     with scratch() as folder:
-        idle, loaded = measure(folder, options.mode, options.pairs, options.seconds, options.seed)
-    print_result(idle, loaded)
+        taken = measure(folder, options.pairs, options.seconds, options.hz, options.seed)
+    print_result(taken, options.hz)
     console.print(f"took {time.monotonic() - begun:.0f} s")
 
 

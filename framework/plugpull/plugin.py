@@ -83,6 +83,7 @@ def _session(config: pytest.Config) -> PlugpullSession:
         from plugpull.plugin_session import PlugpullSession
 
         config.stash[SESSION] = PlugpullSession(config)
+        config.pluginmanager.register(config.stash[SESSION], "plugpull-session")
     return config.stash[SESSION]
 
 

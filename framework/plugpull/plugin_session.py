@@ -104,6 +104,11 @@ class PlugpullSession:
             report.when = "call"
             report.user_properties.append(("plugpull_run", str(self._run.directory)))
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """pytest's hook: the session is cut short, also between two scenarios or while one is put away. What was not
+        run must not look as if it had passed."""
+        self._run.interrupted = self._run.interrupted or f"interrupted: {excinfo.value or 'Ctrl-C'}"
+
     # --- the end --------------------------------------------------------------------------------------------------
 
     def finish(self, status: int) -> int:

@@ -80,14 +80,17 @@ class Run:
                 self.results.append(opened.close())
 
     def finish(self) -> tuple[Results, Path]:
-        """Close the history, judge it, write the reports. Returns the results and the report's path."""
-        with _signals_held():
-            try:
+        """Close the history, judge it, write the reports. Returns the results and the report's path.
+
+        A signal that arrives meanwhile changes nothing any more: everything there was to interrupt is over.
+        """
+        try:
+            with _signals_held(then_raise=False):
                 self.recorder.record(ev.RunEnded(wall=_wall(), interrupted=self.interrupted))
                 self.recorder.close()
                 return write_outcome(self.directory)
-            finally:
-                self._held.close()
+        finally:
+            self._held.close()
 
 
 class OpenScenario:
@@ -289,7 +292,7 @@ def _signals_raise() -> Iterator[None]:
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
+def _signals_held(*, then_raise: bool = True) -> Iterator[None]:
     """While the bench is healed and put away, a signal waits: that takes seconds and must not be cut short."""
     waiting: list[int] = []
 
@@ -306,5 +309,5 @@ def _signals_held() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if waiting:
+        if waiting and then_raise:
             raise KeyboardInterrupt(f"ended by {signal.Signals(waiting[0]).name}")

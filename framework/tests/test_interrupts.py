@@ -15,7 +15,7 @@ import pytest
 from defects_bench import RIG
 
 from plugpull.errors import EXIT_UNKNOWN
-from plugpull.history.reader import read_history
+from plugpull.history.reader import History, read_history
 from plugpull.judge import judge_history
 from plugpull.results import Verdict
 from plugpull.results_io import read_results
@@ -45,8 +45,8 @@ def belonging(mark: str) -> list[str]:
     return found
 
 
-def run_command(rig: Path, out: Path) -> list[str]:
-    return [sys.executable, "-m", "plugpull", "run", "--rig", str(rig), "--out", str(out), "-k", "while_writing"]
+def run_command(rig: Path, out: Path, which: str = "while_writing") -> list[str]:
+    return [sys.executable, "-m", "plugpull", "run", "--rig", str(rig), "--out", str(out), "-k", which]
 
 
 def pids_of(mark: str, program: str) -> list[int]:
@@ -86,24 +86,24 @@ def moments() -> list[tuple[signal.Signals, float]]:
     return [(SIGNALS[number % len(SIGNALS)], generator.uniform(0.2, LATEST)) for number in range(MOMENTS)]
 
 
+def assert_honest(history: History, status: int) -> None:
+    """A run passes if it came to its end with nothing cut short; then a signal can only have come after that."""
+    passed = judge_history(history).verdict is Verdict.PASS
+    if passed:
+        assert history.ended is not None
+        assert history.ended.interrupted == ""
+        assert status <= 0, "it passed, but exited as if it had not"
+    if status == 0:
+        assert passed
+
+
 @pytest.mark.parametrize(("number", "after"), moments())
 def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, after: float) -> None:
     rig = tmp_path / "rig.toml"
     rig.write_text(RIG)
     mark = f"PLUGPULL_TEST_MARK={uuid.uuid4()}"
     name, _, value = mark.partition("=")
-    command = [
-        sys.executable,
-        "-m",
-        "plugpull",
-        "run",
-        "--rig",
-        str(rig),
-        "--out",
-        str(tmp_path),
-        "-k",
-        "while_writing",
-    ]
+    command = run_command(rig, tmp_path)
     with (tmp_path / "output").open("w") as output:
         run = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, name: value}, cwd=tmp_path)
         try:
@@ -116,8 +116,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signa
     for history in tmp_path.glob("*/history.jsonl"):
         read = read_history(history)
         assert read.lost_lines == 0, said
-        if status != 0:
-            assert judge_history(read).verdict is not Verdict.PASS
+        assert_honest(read, status)
     assert left == [], f"still there after {number.name} at {after:.2f} s: {left}\n{said}"
     if number is not signal.SIGKILL:
         directories = [path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink()]
@@ -125,21 +124,28 @@ def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signa
             assert (directory / "report.html").exists() or not (directory / "history.jsonl").exists(), said
 
 
+@pytest.mark.parametrize("moment", ["judge", "scenario.end"])
+def test_interrupted_while_a_scenario_is_put_away_is_not_a_pass(tmp_path: Path, moment: str) -> None:
+    rig = tmp_path / "rig.toml"
+    rig.write_text(RIG)
+    command = run_command(rig, tmp_path, "while_idle or while_writing")
+    with (tmp_path / "output").open("w") as output:
+        run = subprocess.Popen(command, stdout=output, stderr=output, cwd=tmp_path)
+        history = wait_for_text(tmp_path, f'"{moment}"', run)
+        run.terminate()
+        status = run.wait(60)
+    read = read_history(history)
+    said = (tmp_path / "output").read_text()
+    assert status == EXIT_UNKNOWN, said
+    assert judge_history(read).verdict is Verdict.UNKNOWN
+    assert read.ended is not None
+    assert "SIGTERM" in read.ended.interrupted
+
+
 def test_the_next_start_tidies_up_after_a_killed_run_and_says_so(tmp_path: Path) -> None:
     rig = tmp_path / "rig.toml"
     rig.write_text(RIG)
-    command = [
-        sys.executable,
-        "-m",
-        "plugpull",
-        "run",
-        "--rig",
-        str(rig),
-        "--out",
-        str(tmp_path),
-        "-k",
-        "while_writing",
-    ]
+    command = run_command(rig, tmp_path)
     with (tmp_path / "output").open("w") as output:
         run = subprocess.Popen(command, stdout=output, stderr=output, cwd=tmp_path)
         history = wait_for_text(tmp_path, "load.begin", run)
@@ -158,18 +164,7 @@ def test_qemu_dying_is_the_benchs_fault(tmp_path: Path) -> None:
     rig = tmp_path / "rig.toml"
     rig.write_text(RIG)
     name, value = "PLUGPULL_TEST_MARK", str(uuid.uuid4())
-    command = [
-        sys.executable,
-        "-m",
-        "plugpull",
-        "run",
-        "--rig",
-        str(rig),
-        "--out",
-        str(tmp_path),
-        "-k",
-        "while_writing",
-    ]
+    command = run_command(rig, tmp_path)
     with (tmp_path / "output").open("w") as output:
         run = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, name: value}, cwd=tmp_path)
         wait_for_text(tmp_path, "load.settled", run)
