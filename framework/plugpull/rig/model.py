@@ -60,6 +60,16 @@ class Dut(Table):
     cpus: int = Field(default=2, ge=1, le=8)
     """virtual: number of vCPUs."""
     power: Outlet | None = None
+    host: str | None = None
+    """ssh: what ``ssh`` is to connect to, as in the user's own ssh configuration."""
+    ssh_options: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """ssh: more arguments for ``ssh``, such as "-p", "2222"."""
+    sudo: bool = False
+    """ssh, local: run the agent with ``sudo -n``, where one may not log in as root."""
+    python: str = "python3"
+    """ssh, local: the Python the agent runs on."""
+    console: str | None = None
+    """A file or device the DUT's console can be read from."""
 
 
 class Switch(Table):
@@ -71,6 +81,16 @@ class Switch(Table):
     driver: str
     ports: int = Field(ge=1, le=64)
     mechanism: Annotated[Mechanism, Field(strict=False)]
+    via: Literal["controller", "dut"] = "controller"
+    """The machine it is plugged into."""
+    control: Socket | Literal["dut"] | None = None
+    """Where its own control cable is plugged in, if that is on this rig: "hub1.3", or the DUT itself."""
+    timeout: float = Field(default=5.0, gt=0, le=600)
+    """Seconds it gets to answer one command."""
+    shared: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Ports that feed more than one thing, on purpose: a cut takes all of them."""
+    qualification: str | None = None
+    """The file that ``plugpull switch qualify`` wrote about it, relative to the rig file."""
 
     @property
     def options(self) -> dict[str, Any]:

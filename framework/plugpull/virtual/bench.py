@@ -21,7 +21,7 @@ from plugpull.kernel.catalogue import panic_headline
 from plugpull.rig.journal import Journal
 from plugpull.rig.model import Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology
-from plugpull.switches.base import Switch
+from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch
 from plugpull.virtual.console import Console, stamp_of, text_of
 from plugpull.virtual.defects import Defects, Targets
 from plugpull.virtual.firmware import Firmware
@@ -52,7 +52,7 @@ class Setting:
     modules: tuple[str, ...] = ()
 
 
-class VirtualSwitch:
+class VirtualSwitch(PortByPort):
     """A switch of the virtual bench: its ports are cables and power leads of emulated devices."""
 
     def __init__(self, name: str, mechanism: Mechanism, bench: VirtualBench) -> None:
@@ -69,7 +69,18 @@ class VirtualSwitch:
     def mechanism(self) -> Mechanism:
         return self._mechanism
 
-    def set(self, port: str, on: bool) -> None:
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(self._mechanism, read_back=True, latching=True)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity("virtual", model="QEMU")
+
+    def close(self) -> None:
+        """The bench puts its devices away itself."""
+
+    def _command(self, port: str, on: bool) -> None:
         honest = self._bench.switch_port(f"{self._name}.{port}", on)
         self._claimed.pop(port, None)
         if not honest:

@@ -1,0 +1,222 @@
+"""Switches that are plugged into the controller: pyserial, hidapi and ordinary processes."""
+
+from __future__ import annotations
+
+import glob as globbing
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import serial
+from serial.tools import list_ports
+
+from plugpull.errors import RigError
+from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, SerialInfo, SerialLine
+
+MOST = 4096
+"""Bytes ``read_until`` takes before it gives up: no board says so much."""
+
+
+class LocalHost:
+    """This machine."""
+
+    name = "this machine"
+
+    def serial(self, device: str, baud: int = 9600) -> SerialLine:
+        try:
+            # Exclusive: two programs that share a relay board read each other's answers.
+            port = serial.Serial(device, baud, timeout=0, write_timeout=2, exclusive=True)
+        except serial.SerialException as error:
+            raise RigError(f"cannot open {device}: {_reason(error)}", mend=_mend_open(device, error)) from None
+        except ValueError as error:
+            raise RigError(f"cannot open {device}: {error}") from None
+        return _Line(port, device)
+
+    def serial_ports(self) -> tuple[SerialInfo, ...]:
+        return tuple(
+            SerialInfo(port.device, port.vid, port.pid, port.serial_number or "", port.product or "")
+            for port in list_ports.comports()
+        )
+
+    def hid_devices(self, vendor: int = 0, product: int = 0) -> tuple[HidInfo, ...]:
+        return tuple(
+            HidInfo(
+                entry["vendor_id"],
+                entry["product_id"],
+                entry["serial_number"] or "",
+                os.fsdecode(entry["path"]),
+                entry["product_string"] or "",
+            )
+            for entry in _hidapi().enumerate(vendor, product)
+        )
+
+    def hid(self, info: HidInfo) -> HidDevice:
+        device = _hidapi().device()
+        try:
+            device.open_path(os.fsencode(info.path))
+        except OSError as error:
+            raise RigError(
+                f"cannot open the HID device {info.serial or info.path}: {error}",
+                mend=f"may this user open {info.path}? `plugpull switch list` prints the udev rule for it",
+            ) from None
+        return _Hid(device, info)
+
+    def run(self, argv: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
+        try:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RigError(
+                f"cannot run {argv[0]}: {error.strerror}", mend=f"is {argv[0]} installed on this machine?"
+            ) from None
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise RigError(f"{argv[0]} did not end within {timeout:g} s; it was killed") from None
+        finally:
+            # Its children too; whoever has been reaped is not there any more.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return Completed(process.returncode, out, err)
+
+    def read_text(self, path: str) -> str:
+        try:
+            return Path(path).read_text(errors="replace")
+        except OSError as error:
+            raise RigError(f"cannot read {path}: {error.strerror}") from None
+
+    def write_text(self, path: str, text: str) -> None:
+        if not os.path.realpath(path).startswith("/sys/"):
+            raise RigError(f"{path} is no sysfs attribute: nothing was written")
+        try:
+            Path(path).write_text(text)
+        except OSError as error:
+            raise RigError(
+                f"cannot write {path}: {error.strerror}", mend="only root may, unless a udev rule says so"
+            ) from None
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        return tuple(sorted(globbing.glob(pattern)))
+
+    def real_path(self, path: str) -> str:
+        return os.path.realpath(path)
+
+
+class _Line(Closing):
+    def __init__(self, port: serial.Serial, device: str) -> None:
+        self._port = port
+        self._device = device
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._port.write(data)
+            self._port.flush()
+        except (OSError, serial.SerialException) as error:
+            raise self._gone(error) from None
+
+    def read(self, count: int, timeout: float) -> bytes:
+        return self._read(lambda got: len(got) >= count, count, timeout)
+
+    def read_until(self, end: bytes, timeout: float) -> bytes:
+        return self._read(lambda got: got.endswith(end), MOST, timeout)
+
+    def _read(self, enough: Any, most: int, timeout: float) -> bytes:
+        deadline = time.monotonic() + timeout
+        got = bytearray()
+        while not enough(got) and len(got) < most:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            try:
+                self._port.timeout = left
+                # One at a time: what comes after the end is somebody else's.
+                got += self._port.read(1)
+            except (OSError, serial.SerialException) as error:
+                raise self._gone(error) from None
+        return bytes(got)
+
+    def drop_input(self) -> bytes:
+        try:
+            return bytes(self._port.read(self._port.in_waiting))
+        except (OSError, serial.SerialException) as error:
+            raise self._gone(error) from None
+
+    def close(self) -> None:
+        with suppress(OSError, serial.SerialException):  # it may be unplugged
+            self._port.close()
+
+    def _gone(self, error: Exception) -> RigError:
+        return RigError(
+            f"{self._device} does not work any more: {_reason(error)}", mend="was the board unplugged? plug it in again"
+        )
+
+
+class _Hid(Closing):
+    def __init__(self, device: Any, info: HidInfo) -> None:
+        self._device = device
+        self._info = info
+
+    def write(self, report: bytes) -> None:
+        if self._do(self._device.write, report) < len(report):
+            raise self._gone("the report was not taken")
+
+    def read(self, count: int, timeout: float) -> bytes:
+        return bytes(self._do(self._device.read, count, int(timeout * 1000)) or b"")
+
+    def get_feature(self, report_id: int, count: int) -> bytes:
+        return bytes(self._do(self._device.get_feature_report, report_id, count + 1))[1:]
+
+    def send_feature(self, report: bytes) -> None:
+        if self._do(self._device.send_feature_report, report) < 0:
+            raise self._gone("the feature report was not taken")
+
+    def close(self) -> None:
+        self._device.close()
+
+    def _do(self, call: Any, *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except (OSError, ValueError) as error:
+            raise self._gone(str(error)) from None
+
+    def _gone(self, why: str) -> RigError:
+        return RigError(
+            f"the HID device {self._info.serial or self._info.path} does not work any more: {why}",
+            mend="was it unplugged? plug it in again",
+        )
+
+
+def _hidapi() -> Any:
+    try:
+        import hid
+    except ImportError as error:
+        raise RigError(f"hidapi is not installed: {error}", mend="pip install hidapi") from None
+    return hid
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else str(error)
+
+
+def _mend_open(device: str, error: serial.SerialException) -> str:
+    text = str(error)
+    if "ermission" in text:
+        return f"may this user open {device}? add it to the group dialout, or use a udev rule (plugpull switch list)"
+    if "exclusively lock" in text:
+        return f"another program has {device} open: end it"
+    return "is the board plugged in? `plugpull switch list` tells what is found"
