@@ -1,10 +1,12 @@
 """What the throughput sampler costs: fio's bytes per second with it on and off, and the CPU time it takes.
 
-One guest and one fio, started once, that writes as fast as it can (no disk of the rig has a rate: the worst case). The
-sampler is turned on and off inside that one job, in windows of half a second, in pairs, in random order within each
-pair. The bytes are QEMU's own count of what the disk was asked to write (``query-blockstats``), so both kinds of window
-are measured from outside the guest and by the same ruler. The kernel log and the uevents are watched throughout: while
-nothing is logged their threads sleep in poll(), and that costs nothing.
+One guest and one fio, started once, that writes as fast as its disk takes it. ``--disks rated`` are those of
+rigs/quick.toml, as the scenarios use them; ``--disks fast`` have no rate, so that fio takes all the CPU an emulated
+guest has and every instruction of anything else is lost to it: the worst case. The sampler is turned on and off inside
+that one job, in short windows, in pairs, in random order within each pair. The bytes are QEMU's own count of what the
+disk was asked to write (``query-blockstats``), so both kinds of window are measured from outside the guest and by the
+same ruler. The kernel log and the uevents are watched throughout: while nothing is logged their threads sleep in
+poll(), and that costs nothing.
 
 Witnesses: bytes per second; and bytes per CPU second of the whole QEMU process (/proc/PID/task/*/schedstat), which is
 the throughput less what other processes on this machine do to it. For each the mean of the paired differences relative
@@ -115,17 +117,18 @@ def pairs(bench: VirtualBench, disk: str, count: int, seconds: float, hz: float,
     return taken
 
 
-def rig_without_rates(folder: Path) -> Path:
-    """rigs/quick.toml with disks as fast as they can be."""
+def rig_of(folder: Path, disks: str) -> Path:
+    """rigs/quick.toml, with its disks' rates or with disks as fast as they can be."""
     file = folder / "rig.toml"
+    left_out = ("rows",) if disks == "rated" else ("rows", "rate")
     lines = QUICK_RIG.read_text().splitlines(keepends=True)
-    file.write_text("".join(line for line in lines if not line.startswith(("rate", "rows"))))
+    file.write_text("".join(line for line in lines if not line.startswith(left_out)))
     return file
 
 
-def measure(folder: Path, count: int, seconds: float, hz: float, seed: int) -> list[Pair]:
+def measure(folder: Path, disks: str, count: int, seconds: float, hz: float, seed: int) -> list[Pair]:
     """Pairs of windows under load."""
-    run = begin_run(Options(rig=rig_without_rates(folder), out=folder, seed=seed), tell)
+    run = begin_run(Options(rig=rig_of(folder, disks), out=folder, seed=seed), tell)
     try:
         with run.scenario("sampling") as opened:
             stage = opened.open().stage
@@ -148,8 +151,10 @@ def measure(folder: Path, count: int, seconds: float, hz: float, seed: int) -> l
     return taken
 
 
-def print_result(taken: Sequence[Pair], hz: float) -> None:
-    shown = table(f"Sampling at {hz:g} Hz", "witness", "without", "with", "difference", "95 % interval", "pairs")
+def print_result(taken: Sequence[Pair], hz: float, disks: str) -> None:
+    shown = table(
+        f"Sampling at {hz:g} Hz, {disks} disks", "witness", "without", "with", "difference", "95 % interval", "pairs"
+    )
     told = []
     for name, values in (
         ("fio, MB/s", [(off.rate, on.rate) for off, on in taken]),
@@ -180,15 +185,16 @@ def decided(lost: Interval) -> str:
 def main() -> None:
     options = begin(
         __doc__,
-        pairs=(int, 600, "pairs of windows"),
-        seconds=(float, 0.5, "length of a window"),
+        disks=(str, "rated", "rated: as in rigs/quick.toml; fast: without a rate, the worst case"),
+        pairs=(int, 150, "pairs of windows"),
+        seconds=(float, 1.0, "length of a window"),
         hz=(float, RATE, "samples per second while the sampler is on"),
         seed=(int, 1, "for the order within pairs"),
     )
     begun = time.monotonic()
     with scratch() as folder:
-        taken = measure(folder, options.pairs, options.seconds, options.hz, options.seed)
-    print_result(taken, options.hz)
+        taken = measure(folder, options.disks, options.pairs, options.seconds, options.hz, options.seed)
+    print_result(taken, options.hz, options.disks)
     console.print(f"took {time.monotonic() - begun:.0f} s")
 
 
