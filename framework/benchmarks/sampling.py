@@ -30,7 +30,7 @@ from rich.progress import track
 
 from benchmarks.measure import QUICK_RIG, Interval, against, begin, console, scratch, t_interval, table, tell
 from plugpull.errors import RigError
-from plugpull.load.load import FioRunner
+from plugpull.load.runner import FioRunner
 from plugpull.run import Options, begin_run
 from plugpull.virtual.bench import VirtualBench
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from guests import guest
 
-from plugpull.load.load import FioRunner
 from plugpull.load.patterns import load_arguments, sequential_read, sequential_write
+from plugpull.load.runner import FioRunner
 
 pytestmark = pytest.mark.bench
 

@@ -1,13 +1,10 @@
-"""fio on several disks at once, one process a disk, so that jobs live and die alone."""
+"""A load on several disks at once, and what it wrote read back."""
 
 from __future__ import annotations
 
-import itertools
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -15,13 +12,11 @@ from plugpull.dut.link import Message
 from plugpull.dut.stage import Stage
 from plugpull.errors import RigError
 from plugpull.history import events as ev
-from plugpull.load.fio_report import FioReport, parse_report
 from plugpull.load.patterns import Pattern, fill_arguments, load_arguments, span_of, verify_arguments
+from plugpull.load.runner import FioRunner, Job
 
 START_DEADLINE = 60.0
 """Seconds until every disk must have moved its first bytes."""
-STOP_GRACE = 5.0
-"""Seconds each signal gets to end a job."""
 BASELINE_SECONDS = 1.1
 SAMPLE_INTERVAL = 0.1
 """Seconds between two of the agent's samples (``ScenarioRig.begin`` asks for them)."""
@@ -31,70 +26,6 @@ PACE_WINDOW = 1.0
 PACE_RATIO = 0.8
 """Rather stricter than the check's own limit: ending the watch early must not end it on a disk that is only nearly
 back."""
-_numbers = itertools.count(1)
-
-
-@dataclass
-class Job:
-    """One fio process on one disk."""
-
-    name: str
-    disk: str
-    kname: str
-    span: int
-    ended: threading.Event = field(default_factory=threading.Event)
-    status: int | None = None
-    asked: bool = False
-    asked_at: float | None = None
-    ended_at: float | None = None
-    report: FioReport = field(default_factory=FioReport)
-
-
-class FioRunner:
-    """Starts and ends fio on the DUT, and waits for its ends with deadlines."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-
-    def start(self, disk: str, arguments: list[str], span: int, *, kind: str, mounted: bool = False) -> Job:
-        """Raises Refused when the scratch guard says no, UsageError for a disk not declared scratch."""
-        identity = self._stage.identity(disk)
-        job = Job(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span)
-        self._stage.watch.expect(job.name, lambda message: self._ended(job, message))
-        directory = disk if mounted else ""
-        self._stage.bench.link.call("fio", 60.0, job=job.name, argv=arguments, disk=identity, directory=directory)
-        return job
-
-    @staticmethod
-    def _ended(job: Job, message: Message) -> None:
-        job.status = message["status"]
-        job.asked = message["asked"]
-        job.ended_at = message["at"]
-        job.report = parse_report(message["output"])
-        job.ended.set()
-
-    def finish(self, jobs: Iterable[Job], timeout: float) -> list[Job]:
-        """Wait for jobs that end by themselves; those that did not in time are ended and returned."""
-        deadline = time.monotonic() + timeout
-        late = [job for job in jobs if not self._wait(job, deadline)]
-        self.stop(late)
-        return late
-
-    def _wait(self, job: Job, deadline: float) -> bool:
-        while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
-            if self._stage.watch.lost:
-                raise RigError(f"{job.disk}: its job cannot be heard any more: {self._stage.watch.lost}")
-            if time.monotonic() >= deadline:
-                return False
-        return True
-
-    def stop(self, jobs: Iterable[Job]) -> dict[str, Message]:
-        """End jobs; what each is stuck in, for those that could not be ended."""
-        names = [job.name for job in jobs]
-        if not names:
-            return {}
-        answers = self._stage.bench.link.call("jobs.stop", 4 * STOP_GRACE + 10, jobs=names, grace=STOP_GRACE)
-        return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
 
 
 class Load:

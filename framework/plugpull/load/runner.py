@@ -1,0 +1,81 @@
+"""Starting and ending fio on the DUT, one process a disk."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plugpull.dut.link import Message
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError
+from plugpull.load.fio_report import FioReport, parse_report
+
+STOP_GRACE = 5.0
+"""Seconds each signal gets to end a job."""
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Job:
+    """One fio process on one disk."""
+
+    name: str
+    disk: str
+    kname: str
+    span: int
+    ended: threading.Event = field(default_factory=threading.Event)
+    status: int | None = None
+    asked: bool = False
+    asked_at: float | None = None
+    ended_at: float | None = None
+    report: FioReport = field(default_factory=FioReport)
+
+
+class FioRunner:
+    """Starts and ends fio on the DUT, and waits for its ends with deadlines."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def start(self, disk: str, arguments: list[str], span: int, *, kind: str, mounted: bool = False) -> Job:
+        """Raises Refused when the scratch guard says no, UsageError for a disk not declared scratch."""
+        identity = self._stage.identity(disk)
+        job = Job(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span)
+        self._stage.watch.expect(job.name, lambda message: self._ended(job, message))
+        directory = disk if mounted else ""
+        self._stage.bench.link.call("fio", 60.0, job=job.name, argv=arguments, disk=identity, directory=directory)
+        return job
+
+    @staticmethod
+    def _ended(job: Job, message: Message) -> None:
+        job.status = message["status"]
+        job.asked = message["asked"]
+        job.ended_at = message["at"]
+        job.report = parse_report(message["output"])
+        job.ended.set()
+
+    def finish(self, jobs: Iterable[Job], timeout: float) -> list[Job]:
+        """Wait for jobs that end by themselves; those that did not in time are ended and returned."""
+        deadline = time.monotonic() + timeout
+        late = [job for job in jobs if not self._wait(job, deadline)]
+        self.stop(late)
+        return late
+
+    def _wait(self, job: Job, deadline: float) -> bool:
+        while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
+            if self._stage.watch.lost:
+                raise RigError(f"{job.disk}: its job cannot be heard any more: {self._stage.watch.lost}")
+            if time.monotonic() >= deadline:
+                return False
+        return True
+
+    def stop(self, jobs: Iterable[Job]) -> dict[str, Message]:
+        """End jobs; what each is stuck in, for those that could not be ended."""
+        names = [job.name for job in jobs]
+        if not names:
+            return {}
+        answers = self._stage.bench.link.call("jobs.stop", 4 * STOP_GRACE + 10, jobs=names, grace=STOP_GRACE)
+        return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
