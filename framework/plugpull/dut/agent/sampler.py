@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import threading
-from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .disks import SYS, read_attribute
@@ -14,16 +12,6 @@ from .wire import now
 
 CPU_EVERY = 10
 """Samples between two of the CPU's."""
-SLACK = 0.2
-"""Of the interval: how much later than asked a sample may be taken. Each has its own time; the rate is kept."""
-_PR_SET_TIMERSLACK = 29  # include/uapi/linux/prctl.h
-
-
-def allow_slack(seconds: float) -> None:
-    """Let the kernel wake the calling thread up to so much later, together with something it is awake for anyway
-    (prctl(2), PR_SET_TIMERSLACK). A timer of one's own costs an emulated DUT more than the sample."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(int(seconds * 1e9)), 0, 0, 0)
 
 
 class Sampler:
@@ -104,7 +92,6 @@ class Sampler:
 
     def _sample_on(self, interval: float) -> None:
         # Waiting on a descriptor is one call of C; waiting on a threading.Event is a page of Python.
-        allow_slack(SLACK * interval)
         stopped = select.poll()
         stopped.register(self._stop, select.POLLHUP)
         due, number, wait = now(), 0, 0.0
