@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import glob as globbing
 import os
+import select
 import signal
 import subprocess
+import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,10 @@ from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, Seria
 
 MOST = 4096
 """Bytes ``read_until`` takes before it gives up: no board says so much."""
+WRITE = 2.0
+"""Seconds a serial device gets to take what is written to it."""
+_GONE = (OSError, serial.SerialException, termios.error)
+"""What pyserial raises for a port whose device has gone. termios.error is no OSError."""
 
 
 class LocalHost:
@@ -30,11 +36,11 @@ class LocalHost:
     def serial(self, device: str, baud: int = 9600) -> SerialLine:
         try:
             # Exclusive: two programs that share a relay board read each other's answers.
-            port = serial.Serial(device, baud, timeout=0, write_timeout=2, exclusive=True)
+            port = serial.Serial(device, baud, timeout=0, write_timeout=WRITE, exclusive=True)
         except serial.SerialException as error:
             raise RigError(f"cannot open {device}: {_reason(error)}", mend=_mend_open(device, error)) from None
-        except ValueError as error:
-            raise RigError(f"cannot open {device}: {error}") from None
+        except (ValueError, termios.error) as error:
+            raise RigError(f"cannot open {device}: {error}", mend="is it a serial port?") from None
         return _Line(port, device)
 
     def serial_ports(self) -> tuple[SerialInfo, ...]:
@@ -91,6 +97,9 @@ class LocalHost:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
         return Completed(process.returncode, out, err)
 
     def read_text(self, path: str) -> str:
@@ -122,10 +131,15 @@ class _Line(Closing):
         self._device = device
 
     def write(self, data: bytes) -> None:
+        deadline = time.monotonic() + WRITE
         try:
             self._port.write(data)
-            self._port.flush()
-        except (OSError, serial.SerialException) as error:
+            # pyserial's flush is tcdrain, which waits for ever for a device that takes nothing.
+            while self._port.out_waiting:
+                if time.monotonic() > deadline:
+                    raise serial.SerialTimeoutException(f"it took nothing for {WRITE:g} s")
+                time.sleep(0.0005)  # there is no event for an output buffer that has become empty
+        except _GONE as error:
             raise self._gone(error) from None
 
     def read(self, count: int, timeout: float) -> bytes:
@@ -134,29 +148,31 @@ class _Line(Closing):
     def read_until(self, end: bytes, timeout: float) -> bytes:
         return self._read(lambda got: got.endswith(end), MOST, timeout)
 
-    def _read(self, enough: Any, most: int, timeout: float) -> bytes:
+    def _read(self, enough: Callable[[bytearray], bool], most: int, timeout: float) -> bytes:
         deadline = time.monotonic() + timeout
         got = bytearray()
-        while not enough(got) and len(got) < most:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            try:
-                self._port.timeout = left
+        try:
+            while not enough(got) and len(got) < most:
+                left = max(0.0, deadline - time.monotonic())
+                if not select.select([self._port.fileno()], [], [], left)[0]:
+                    break
                 # One at a time: what comes after the end is somebody else's.
                 got += self._port.read(1)
-            except (OSError, serial.SerialException) as error:
-                raise self._gone(error) from None
+        except (*_GONE, TypeError, ValueError) as error:  # the latter two: it is closed
+            raise self._gone(error) from None
         return bytes(got)
 
     def drop_input(self) -> bytes:
         try:
             return bytes(self._port.read(self._port.in_waiting))
-        except (OSError, serial.SerialException) as error:
+        except _GONE as error:
             raise self._gone(error) from None
 
     def close(self) -> None:
-        with suppress(OSError, serial.SerialException):  # it may be unplugged
+        with suppress(*_GONE):  # it may be unplugged
+            # Or closing would wait for what it never took, up to half a minute.
+            self._port.reset_output_buffer()
+        with suppress(*_GONE):
             self._port.close()
 
     def _gone(self, error: Exception) -> RigError:
@@ -175,7 +191,8 @@ class _Hid(Closing):
             raise self._gone("the report was not taken")
 
     def read(self, count: int, timeout: float) -> bytes:
-        return bytes(self._do(self._device.read, count, int(timeout * 1000)) or b"")
+        # To hidapi no time at all means for ever.
+        return bytes(self._do(self._device.read, count, max(1, round(timeout * 1000))) or b"")
 
     def get_feature(self, report_id: int, count: int) -> bytes:
         return bytes(self._do(self._device.get_feature_report, report_id, count + 1))[1:]
