@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from plugpull.kernel.catalogue import RULES, Severity, classify, panic_headline
+from plugpull.kernel.catalogue import ENTRIES
+from plugpull.kernel.classify import classify
+from plugpull.kernel.entry import Entry, Severity
+from plugpull.kernel.headline import panic_headline
 
 LINES = (
     ("usb.connect", "1-2.3", "usb 1-2.3: new high-speed USB device number 5 using xhci_hcd"),
@@ -33,14 +38,14 @@ LINES = (
     ("block.error", "sdb", "blk_update_request: I/O error, dev sdb, sector 2048 op 0x1:(WRITE)"),
     ("block.error", "sdb", "device offline error, dev sdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1"),
     ("block.error", "sdb1", "Buffer I/O error on dev sdb1, logical block 0, async page read"),
-    ("block.error", "sdb", "sdb: detected capacity change from 131072 to 0"),
+    ("block.error", "sdb", "sdb: detected capacity change from 131072 to 65536"),
     ("fatal.oops", "", "BUG: kernel NULL pointer dereference, address: 0000000000000010"),
     ("fatal.oops", "", "Oops: general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP"),
     ("fatal.oops", "", "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010"),
     ("fatal.bug", "", "kernel BUG at drivers/usb/core/hub.c:100!"),
     ("fatal.bug", "", "BUG: scheduling while atomic: fio/123/0x00000002"),
     ("fatal.panic", "", "Kernel panic - not syncing: sysrq triggered crash"),
-    ("fatal.hung-task", "", "INFO: task kworker/u4:1:33 blocked for more than 120 seconds."),
+    ("fatal.hung-task", "kworker/u4:1", "INFO: task kworker/u4:1:33 blocked for more than 120 seconds."),
     ("fatal.lockup", "", "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:1:33]"),
     ("fatal.lockup", "", "rcu: INFO: rcu_preempt self-detected stall on CPU"),
     ("fatal.lockup", "", "rcu: INFO: rcu_sched detected stalls on CPUs/tasks:"),
@@ -59,8 +64,24 @@ def test_each_kind(kind: str, subject: str, text: str, stamp: str) -> None:
     assert event.text == stamp + text
 
 
-def test_every_kind_in_the_table_has_a_line_here() -> None:
-    assert {rule.kind for rule in RULES} == {kind for kind, _, _ in LINES}
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}: {entry.example[:30]}")
+def test_each_entry_has_an_example_of_its_own(entry: Entry) -> None:
+    event = classify(entry.example)
+    assert event is not None
+    assert (event.kind, event.severity) == (entry.kind, entry.severity)
+    assert re.search(entry.pattern, entry.example), "another entry of the same kind took it"
+    assert entry.source
+
+
+def test_every_kind_there_is() -> None:
+    """The identifiers that histories, reports and people's scripts use."""
+    usb = "usb.connect usb.disconnect usb.reset usb.enumeration-error usb.overcurrent usb.link-error hcd.error hcd.died"
+    storage = "storage.attach storage.cache storage.cache-error storage.quirk uas.error"
+    scsi = "scsi.error scsi.reset scsi.offline block.error"
+    fs = "fs.error fs.readonly fs.recovery md.failure md.recovery"
+    fatal = "fatal.oops fatal.bug fatal.panic fatal.hung-task fatal.lockup"
+    rest = "warn.warning warn.lockdep warn.sanitizer log.lost"
+    assert {entry.kind for entry in ENTRIES} == set(" ".join((usb, storage, scsi, fs, fatal, rest)).split())
 
 
 @pytest.mark.parametrize(
@@ -76,6 +97,7 @@ def test_every_kind_in_the_table_has_a_line_here() -> None:
         "XFS (sdb1): WARNING: Reset corrupted AGFL on AG 1",
         "ODEBUG: Out of memory. ODEBUG disabled",
         "sdb: detected capacity change from 0 to 131072",
+        "sdb: detected capacity change from 131072 to 0",
     ],
 )
 def test_what_must_not_fire(text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from plugpull.history.cuts import Cut
 from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue import classify
+from plugpull.kernel.classify import classify
 
 SIGNS = frozenset({"uas.error", "scsi.error", "scsi.offline", "scsi.reset", "block.error", "storage.cache-error"})
 """Kernel messages about a disk that show that something happened to it."""

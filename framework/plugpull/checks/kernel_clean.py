@@ -8,7 +8,8 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.errors import Finding
 from plugpull.history.events import ConsoleLine, DiskAttached, DiskDetached, DutDied, KernelMessage, LogLost
 from plugpull.history.reader import Story
-from plugpull.kernel.catalogue import classify, panic_headline
+from plugpull.kernel.classify import classify
+from plugpull.kernel.headline import panic_headline
 
 ONE_REPORT = 5.0
 """Seconds between two fatal lines up to which they are taken for one report."""

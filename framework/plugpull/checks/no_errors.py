@@ -8,7 +8,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.errors import Finding
 from plugpull.history.events import KernelMessage, LoadBegun, LogLost
 from plugpull.history.reader import Story
-from plugpull.kernel.catalogue import classify
+from plugpull.kernel.classify import classify
 
 ERRORS = frozenset({"block.error", "scsi.error", "scsi.offline"})
 SHOWN = 5

@@ -17,7 +17,7 @@ from plugpull.dut.watch import Watch
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
-from plugpull.kernel.catalogue import panic_headline
+from plugpull.kernel.headline import panic_headline
 from plugpull.rig.journal import Journal
 from plugpull.rig.model import Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology

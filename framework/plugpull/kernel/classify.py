@@ -1,0 +1,71 @@
+"""From a line of a kernel log to what it says: which kind of event, and about what."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from plugpull.kernel.catalogue import ENTRIES
+from plugpull.kernel.entry import Entry, Severity
+from plugpull.kernel.prefix import split_prefix
+
+
+@dataclass(frozen=True)
+class KernelEvent:
+    """One kernel message, recognised. ``subject`` is what it is about, such as ``sdb`` or ``1-2.3``; may be empty."""
+
+    kind: str
+    severity: Severity
+    subject: str
+    text: str
+
+    @property
+    def alarming(self) -> bool:
+        """Whether a healthy kernel never says this, whatever is unplugged."""
+        return self.severity in {Severity.FATAL, Severity.WARNING}
+
+
+_COMPILED = tuple((entry, re.compile(entry.pattern)) for entry in ENTRIES)
+_ANY = re.compile("|".join(f"(?:{entry.pattern})" for entry in ENTRIES))
+"""Most lines of a log match nothing: one search instead of one for each entry."""
+
+_SUBJECTS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[(sd[a-z]+|sr\d+|nvme\d+n\d+)\]",
+        (
+            r"(?:\bdev(?:ice)? |^[\w-]*(?:fs|FS)(?: \w+)? \((?:device )?|on device |Disk failure on )"
+            r"((?:sd|nvme|md|dm-|mmcblk|loop|sr|vd|xvd|hd)[\w-]*?)(?=[,:;.) ]|-\d+\.|$)"
+        ),
+        r"^(sd[a-z]+\d*|nvme\d+n\d+|sr\d+)(?: ?:|,)",
+        r"^ *md(?:/raid\d*)?:? ?(md\w+):",
+        r"\bof RAID array (md\w+)",
+        r"\busb (\d+-[\d.]+|usb\d+)\b",
+        r"^(?:usb-storage|uas|hub) (\d+-[\d.]+)",
+        r"^(?:sd|scsi|sr) (\d+:\d+:\d+:\d+)",
+        r"^scsi (host\d+)",
+        r"^[xeuo]hci[\w.-]* (\S+): ",
+        r"^INFO: task (\S+):\d+ ",
+    )
+)
+"""The nearer to the disk, the earlier: "sd 2:0:0:0: [sdb]" is about sdb."""
+
+
+def classify(text: str) -> KernelEvent | None:
+    """What a line of a kernel log says, whatever stands before the message; ``None`` if nothing that is in the
+    catalogue."""
+    body = split_prefix(text)[1].strip()
+    entry = entry_of(body)
+    return KernelEvent(entry.kind, entry.severity, subject_of(body), text) if entry is not None else None
+
+
+def entry_of(body: str) -> Entry | None:
+    """The catalogue's entry for a message without its prefix."""
+    if not _ANY.search(body):
+        return None
+    return next(entry for entry, pattern in _COMPILED if pattern.search(body))
+
+
+def subject_of(body: str) -> str:
+    """What a message is about: a disk, a USB port, a SCSI address, a controller, a task. Empty if it does not say."""
+    return next((found.group(1) for pattern in _SUBJECTS if (found := pattern.search(body))), "")
