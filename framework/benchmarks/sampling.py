@@ -168,7 +168,7 @@ def print_result(taken: Sequence[Pair], hz: float, disks: str) -> None:
         )
         told.append((name, Interval(-found.mean * RATE / hz, found.half * RATE / hz)))
     console.print(shown)
-    for name, lost in told:
+    for name, lost in told if disks == "fast" else told[:1]:
         console.print(f"lost at {RATE:g} Hz, {name}: {decided(lost)}")
 
 
