@@ -13,12 +13,13 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plugpull.dut.bundle import agent_zip
 from plugpull.errors import RigError
+from plugpull.virtual.kernel_modules import module_name
 
 PROGRAMS = ("fio", "mke2fs", "e2fsck")
 BUSYBOX_APPLETS = ("sh", "mount", "insmod", "mkdir", "cat", "ln", "dmesg", "ls", "ps", "poweroff", "umount", "sleep")
@@ -43,11 +44,11 @@ mount -t tmpfs run /run
 mount -t tmpfs tmp /tmp
 mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
 ln -s /proc/self/fd /dev/fd
-for module in $(cat /plugpull/modules.order); do
-  insmod "/plugpull/modules/$module" || echo "plugpull: cannot load $module"
-done
+while read -r module options; do
+  insmod "/plugpull/modules/$module" $options || echo "plugpull: cannot load $module"
+done </plugpull/modules.order
 while [ ! -e /sys/class/virtio-ports ] || [ -z "$(ls /sys/class/virtio-ports)" ]; do sleep 0.05; done
-/plugpull/python /plugpull/agent.zip --port {port}
+{before}/plugpull/python /plugpull/agent.zip --port {port}
 echo "plugpull: the agent ended with status $?"
 while :; do sleep 3600; done
 """
@@ -61,6 +62,22 @@ class Entry:
     mode: int
     data: bytes = b""
     mtime: int = 0
+
+
+@dataclass(frozen=True)
+class Additions:
+    """What a guest has beyond the plain bench's: tests of the framework put doubles of real hardware into one."""
+
+    digest: str = ""
+    """Changes when anything of this does; part of the snapshot's key."""
+    modules: tuple[str, ...] = ()
+    """More kernel modules, as modprobe names, loaded at boot."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Module name -> its parameters, as insmod takes them."""
+    files: Callable[[], Iterable[Entry]] = tuple
+    """More files; called only when an image has to be made."""
+    init: tuple[str, ...] = ()
+    """Lines of shell that init runs before it starts the agent."""
 
 
 def cpio(entries: Iterable[Entry]) -> bytes:
@@ -155,8 +172,9 @@ def _add_udev_library(tree: Tree) -> None:
         tree.program(found.group(1))
 
 
-def base_tree(*, without: frozenset[str] = frozenset()) -> Tree:
-    """User space: busybox, Python, fio, mkfs, the agent. ``without`` leaves programs out (to see what happens)."""
+def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()) -> Tree:
+    """User space: busybox, Python, fio, mkfs, the agent. ``without`` leaves programs out (to see what happens);
+    ``init`` are lines of shell that are run before the agent is started."""
     tree = Tree()
     for path in ("/proc", "/sys", "/dev", "/run", "/tmp", "/etc", "/mnt"):
         tree.directory(path)
@@ -174,17 +192,19 @@ def base_tree(*, without: frozenset[str] = frozenset()) -> Tree:
     tree.file("/etc/passwd", b"root:x:0:0:root:/:/bin/sh\n")
     tree.file("/etc/group", b"root:x:0:\n")
     tree.file("/plugpull/agent.zip", agent_zip())
-    tree.file("/init", INIT.replace("{port}", _PORT).encode(), 0o755)
+    before = "".join(f"{line}\n" for line in init)
+    tree.file("/init", INIT.replace("{port}", _PORT).replace("{before}", before).encode(), 0o755)
     return tree
 
 
-def module_tree(modules: Iterable[tuple[str, bytes]]) -> Tree:
-    """Kernel modules, ``(file name, uncompressed bytes)`` in the order they are to be loaded."""
+def module_tree(modules: Iterable[tuple[str, bytes]], options: Mapping[str, str] | None = None) -> Tree:
+    """Kernel modules, ``(file name, uncompressed bytes)`` in the order they are to be loaded, and the parameters of
+    some, by module name."""
     tree = Tree()
     order = []
     for name, data in modules:
         tree.file(f"/plugpull/modules/{name}", data)
-        order.append(name)
+        order.append(f"{name} {(options or {}).get(module_name(name), '')}".rstrip())
     tree.file("/plugpull/modules.order", ("\n".join(order) + "\n").encode())
     return tree
 

@@ -10,6 +10,7 @@ system, and each side learns at once when the other is gone.
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import socket
@@ -49,10 +50,15 @@ class Shape:
     cpus: int
     memory: int
     controllers: tuple[ControllerShape, ...]
+    channels: tuple[str, ...] = ()
+    """More virtio-serial ports beside the agent's, by name."""
+    forwarded: int | None = None
+    """A TCP port of the guest that this machine's loopback is to reach; None: the guest has no network."""
 
     def text(self) -> str:
         controllers = " ".join(f"{c.model}@{c.slot}:{c.ports}" for c in self.controllers)
-        return f"{self.accel} {self.cpus} cpus {self.memory} bytes {controllers} {COMMAND_LINE}"
+        more = " ".join((*self.channels, *([] if self.forwarded is None else [f"tcp {self.forwarded}"])))
+        return f"{self.accel} {self.cpus} cpus {self.memory} bytes {controllers} {more} {COMMAND_LINE}"
 
 
 def _controller_arguments(controller: ControllerShape) -> list[str]:
@@ -60,6 +66,12 @@ def _controller_arguments(controller: ControllerShape) -> list[str]:
     ports = f",p2={controller.ports},p3={controller.ports}" if "xhci" in controller.model else ""
     device = f"{controller.model},id={controller.name},bus=pcie.0,addr={controller.slot:#x}{ports}"
     return ["-device", device]
+
+
+def _network_arguments(port: int) -> list[str]:
+    # restrict: the guest reaches nobody, and is reached through the one port, which QEMU chooses on this side.
+    net = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:0-:{port}"
+    return ["-netdev", net, "-device", "virtio-net-pci,netdev=net0,bus=pcie.0,addr=0x5,romfile="]
 
 
 def arguments(shape: Shape, ram: Path, *, share: bool) -> list[str]:
@@ -91,19 +103,24 @@ def arguments(shape: Shape, ram: Path, *, share: bool) -> list[str]:
         "-device",
         "virtio-rng-pci,bus=pcie.0,addr=0x4",
     ]
+    for name in shape.channels:
+        line += ["-device", f"virtserialport,bus=serial0.0,chardev={name},name={name}"]
+    if shape.forwarded is not None:
+        line += _network_arguments(shape.forwarded)
     for controller in shape.controllers:
         line += _controller_arguments(controller)
     return line
 
 
 class Machine:
-    """A running QEMU. The sockets ``agent`` and ``console`` are the caller's to read; ``close`` ends everything."""
+    """A running QEMU. The sockets ``agent``, ``console`` and ``channels`` are the caller's to read; ``close`` ends
+    everything."""
 
     def __init__(self, shape: Shape, ram: Path, extra: list[str], log: Path, *, share: bool) -> None:
         if shutil.which(QEMU) is None:
             raise RigError(f"{QEMU} is not installed", mend="run ./plugpull run once; it installs what is missing")
         self.shape = shape
-        pairs = {name: socket.socketpair() for name in ("qmp", "console", "agent")}
+        pairs = {name: socket.socketpair() for name in ("qmp", "console", "agent", *shape.channels)}
         line = arguments(shape, ram, share=share)
         for name, (_, theirs) in pairs.items():
             line += ["-chardev", f"socket,id={name},fd={theirs.fileno()}"]
@@ -118,6 +135,7 @@ class Machine:
             for _, theirs in pairs.values():
                 theirs.close()
         self.agent, self.console = pairs["agent"][0], pairs["console"][0]
+        self.channels = {name: pairs[name][0] for name in shape.channels}
         self._log = log
         try:
             self.qmp = Qmp(pairs["qmp"][0])
@@ -133,6 +151,15 @@ class Machine:
     @property
     def running(self) -> bool:
         return self.process.poll() is None
+
+    def forwarded_port(self) -> int:
+        """The port of this machine's loopback that leads to ``shape.forwarded``. Raises RigError."""
+        # There is no QMP command for it. Source: QEMU's net/slirp.c, slirp's slirp_connection_info().
+        listing = self.qmp.run("human-monitor-command", command_line="info usernet")
+        found = re.search(r"TCP\[HOST_FORWARD\]\s+\S+\s+127\.0\.0\.1\s+(\d+)", listing)
+        if found is None:
+            raise RigError(f"QEMU forwards no port to the guest; it says: {listing.strip() or 'nothing'}")
+        return int(found.group(1))
 
     def freeze(self, state: Path) -> None:
         """Stop the guest and write its devices' state; its RAM is already in its file. The guest stays stopped."""
@@ -166,8 +193,8 @@ class Machine:
 
     def _end(self) -> None:
         process.end(self.process)
-        self.agent.close()
-        self.console.close()
+        for ours in (self.agent, self.console, *self.channels.values()):
+            ours.close()
 
     def close(self) -> None:
         self.qmp.close()

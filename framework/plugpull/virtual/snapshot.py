@@ -13,7 +13,7 @@ from plugpull.dut.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.virtual.cache import Cache
 from plugpull.virtual.console import Console
-from plugpull.virtual.image import base_tree, cpio, ingredients, module_tree
+from plugpull.virtual.image import Additions, base_tree, cpio, ingredients, module_tree
 from plugpull.virtual.kernel import KernelTree, required_modules
 from plugpull.virtual.kernel_modules import read_module
 from plugpull.virtual.machine import COMMAND_LINE, Machine, Shape, qemu_version
@@ -38,6 +38,9 @@ MODULES = (
 """What the guest needs of its kernel, as modprobe names; what is built in needs no file."""
 
 
+PLAIN = Additions()
+
+
 @dataclass(frozen=True)
 class Snapshot:
     directory: Path
@@ -51,10 +54,12 @@ class Snapshot:
         return self.directory / "state"
 
 
-def boot_image(modules: Sequence[Path], without: frozenset[str]) -> bytes:
+def boot_image(modules: Sequence[Path], without: frozenset[str], additions: Additions = PLAIN) -> bytes:
     """The initramfs for one kernel: user space and the modules, in the order they are to be loaded."""
-    tree = module_tree((path.name.split(".ko")[0] + ".ko", read_module(path)) for path in modules)
-    return cpio([*base_tree(without=without).entries(), *tree.entries()])
+    files = ((path.name.split(".ko")[0] + ".ko", read_module(path)) for path in modules)
+    tree = module_tree(files, additions.options)
+    base = base_tree(without=without, init=additions.init)
+    return cpio([*base.entries(), *tree.entries(), *additions.files()])
 
 
 def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tuple[Machine, Console, AgentLink]:
@@ -77,10 +82,23 @@ def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tup
     return machine, console, link
 
 
-def snapshot_key(shape: Shape, kernel: KernelTree, overrides: Iterable[Path], without: frozenset[str]) -> str:
+def _await_channels(machine: Machine) -> None:
+    """Whoever serves a further channel speaks the agent's protocol and answers ``hello`` when it is ready."""
+    for connection in machine.channels.values():
+        link = AgentLink(connection, lambda message: None)
+        try:
+            link.call("hello", 60)
+        finally:
+            link.close()
+
+
+def snapshot_key(
+    shape: Shape, kernel: KernelTree, overrides: Iterable[Path], without: frozenset[str], additions: Additions = PLAIN
+) -> str:
     """Equal for equal guests. What goes into the image is told by its ingredients, so that it need not be made."""
     replaced = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in overrides)
-    guest = (shape.text(), kernel.version, kernel.digest, *MODULES, *replaced, *sorted(without), ingredients(without))
+    wanted = (*MODULES, *additions.modules, *replaced, *sorted(without), additions.digest)
+    guest = (shape.text(), kernel.version, kernel.digest, *wanted, ingredients(without))
     return hashlib.sha256("\n".join((FORMAT, qemu_version(), *guest)).encode()).hexdigest()[:24]
 
 
@@ -93,19 +111,21 @@ def hold_snapshot(
     *,
     overrides: Mapping[str, Path] | None = None,
     without: frozenset[str] = frozenset(),
+    additions: Additions = PLAIN,
 ) -> Iterator[Snapshot]:
     """The snapshot for this machine, kernel and image, made if it is not in the cache, and kept there meanwhile."""
     replaced = dict(overrides or {})
-    modules = required_modules(kernel, list(MODULES), replaced)
+    modules = required_modules(kernel, [*MODULES, *additions.modules], replaced)
 
     def build(directory: Path) -> None:
         progress(f"booting kernel {kernel.version} once ({shape.accel}); about 10 s")
         initrd = directory / "initrd"
-        initrd.write_bytes(boot_image(modules, without))
+        initrd.write_bytes(boot_image(modules, without, additions))
         machine, _, link = boot(shape, kernel, initrd, directory)
         try:
             # Asked a second time, the agent's every page is where it will be needed after waking.
             link.call("hello", 60)
+            _await_channels(machine)
             machine.freeze(directory / "state")
         finally:
             link.close()
@@ -113,7 +133,7 @@ def hold_snapshot(
         initrd.unlink()
 
     text = f"{kernel.version} {shape.accel} {shape.cpus} cpus {shape.memory >> 20} MiB"
-    key = snapshot_key(shape, kernel, replaced.values(), without)
+    key = snapshot_key(shape, kernel, replaced.values(), without, additions)
     cache.trim("snapshot", KEPT)
     with cache.use("snapshot", key, build, description=text, needs=shape.memory) as directory:
         yield Snapshot(directory)
