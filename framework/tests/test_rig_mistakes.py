@@ -1,88 +1,14 @@
 """Every mistake in a rig file is reported at its place, in plain words, together with all the others.
 
-In these texts the character ``^`` stands before every place where a mistake is expected; it is taken out before the
-text is read, and the places found must be exactly those.
+``rig_texts.py`` says what the ``^`` in these texts are.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from rig_texts import BENCH, REAL, Edits, edited, mistakes
 
 from plugpull.rig.load import RigFileErrors, parse_rig
-
-BENCH = """\
-[rig]
-name = "bench"
-[dut]
-kind = "virtual"
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 4
-mechanism = "data"
-[[switch]]
-name = "mains"
-driver = "virtual"
-ports = 4
-mechanism = "mains"
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-ports = 4
-[[hub]]
-name = "hub1"
-at = "usb.1"
-cable = "cables.4"
-[[disk]]
-name = "disk1"
-at = "usb.2"
-serial = "S1"
-size = "64 MiB"
-cable = "cables.1"
-power = "mains.1"
-[[disk]]
-name = "disk2"
-at = "hub1.1"
-serial = "S2"
-size = "64 MiB"
-cable = "cables.2"
-power = "mains.2"
-"""
-
-REAL = (
-    BENCH.replace('"virtual"\n[[switch]]', '"local"\n[[switch]]')
-    .replace('driver = "virtual"', 'driver = "ykush"')
-    .replace('model = "qemu-xhci"', 'path = "0000:00:14.0"')
-)
-
-Edits = tuple[tuple[str, str], ...]
-
-
-def edited(text: str, *edits: tuple[str, str]) -> str:
-    for old, new in edits:
-        assert old in text, f"{old!r} is not in the text"
-        text = text.replace(old, new, 1)
-    return text
-
-
-def mistakes(marked: str) -> list[str]:
-    """What is wrong with a text, after making sure that the mistakes are where the marks are."""
-    text = marked.replace("^", "")
-    expected = []
-    for number, line in enumerate(marked.split("\n"), 1):
-        pieces = line.split("^")[:-1]
-        expected += [(number, len("".join(pieces[: count + 1])) + 1) for count in range(len(pieces))]
-    with pytest.raises(RigFileErrors) as caught:
-        parse_rig(text, Path("f.toml"))
-    found = [(mistake.line, mistake.column) for mistake in caught.value.mistakes]
-    assert sorted(set(found)) == expected, str(caught.value)
-    lines = str(caught.value).split("\n")
-    assert len(lines) == len(found)
-    for line, (row, column) in zip(lines, found, strict=True):
-        assert line.startswith(f"f.toml:{row}:{column}: ")
-    return [line.split(": ", 1)[1] for line in lines]
 
 
 def test_the_benches_these_tests_spoil_are_good() -> None:
@@ -194,6 +120,8 @@ def test_columns_count_characters_and_keys_may_be_quoted() -> None:
     assert mistakes(text) == ['"name" must be text in quotes, not a whole number']
 
 
+SHARE = ': if it feeds both, write shared = ["1"] in that [[switch]]'
+
 TWO_TABLES: list[tuple[str, Edits, list[str]]] = [
     ("name twice", (('name = "disk2"', 'name = ^"hub1"'),), ['the name "hub1" is already used by [[hub]] at line 20']),
     (
@@ -225,12 +153,12 @@ TWO_TABLES: list[tuple[str, Edits, list[str]]] = [
     (
         "outlet twice",
         (('"mains.2"', '^"mains.1"'),),
-        ['port 1 of switch "mains" is already used by the power of disk1 at line 29'],
+        ['port 1 of switch "mains" is already used by the power of disk1 at line 29' + SHARE],
     ),
     (
         "outlet for two leads",
         (('mechanism = "data"', 'mechanism = "vbus"'), ('"mains.1"', '^"cables.1"')),
-        ['port 1 of switch "cables" is already used by the cable of disk1 at line 28'],
+        ['port 1 of switch "cables" is already used by the cable of disk1 at line 28' + SHARE],
     ),
     (
         "cable through mains",
@@ -257,7 +185,7 @@ def test_a_power_outlet_of_the_dut_is_an_outlet_like_the_others() -> None:
         ('kind = "virtual"', 'kind = "virtual"\npower = "mains.1"'),
         ('power = "mains.1"\n[[d', 'power = ^"mains.1"\n[[d'),
     )
-    assert mistakes(text) == ['port 1 of switch "mains" is already used by the power of [dut] at line 5']
+    assert mistakes(text) == ['port 1 of switch "mains" is already used by the power of [dut] at line 5' + SHARE]
 
 
 def test_a_rig_without_disks() -> None:
@@ -331,7 +259,7 @@ def test_what_a_real_rig_needs() -> None:
     assert mistakes(edited(REAL, ("[[controller]]", "^[[controller]]"), ('path = "0000:00:14.0"\n', ""))) == [
         '[[controller]] "usb" has no "path": its PCI address, such as "0000:00:14.0"'
     ]
-    assert mistakes(edited(REAL, ('driver = "ykush"', 'driver = ^"virtual"'))) == [
+    assert mistakes(edited(REAL, ('driver = "human"', 'driver = ^"virtual"'))) == [
         'the driver "virtual" only works when the DUT is virtual, and this one is local'
     ]
     assert mistakes(REAL + '^[[defect]]\nkind = "kernel-panic"\n') == [

@@ -78,9 +78,10 @@ def test_the_blast_radius_of_every_kind_of_cut(study: Topology) -> None:
     assert study.cut_points()["hub1.cable"].unpowered == (), "a data cut leaves every cache as it is"
 
 
-def test_every_disk_of_the_stock_rigs_can_lose_its_cable_and_its_power() -> None:
-    for path in RIGS.glob("*.toml"):
-        rig = load_rig(path)
+def test_every_disk_of_the_virtual_rigs_can_lose_its_cable_and_its_power() -> None:
+    for rig in map(load_rig, RIGS.glob("*.toml")):
+        if rig.dut.kind != "virtual":
+            continue
         points = Topology(rig).cut_points()
         assert {f"{disk.name}.{kind}" for disk in rig.disk for kind in ("cable", "power")} <= set(points)
         assert {f"{hub.name}.cable" for hub in rig.hub} <= set(points)
@@ -109,6 +110,35 @@ def test_which_victims_lose_their_power() -> None:
     assert points["last.power"].unpowered == ("last",)
     assert points["dut.power"].unpowered == ("stick",)
     assert Topology(small("data")).cut_points()["stick.cable"].unpowered == ()
+
+
+def shelf() -> Rig:
+    """Two disks on one outlet."""
+    rig = small()
+    disks = [
+        disk.model_copy(update={"power": power})
+        for disk, power in zip(rig.disk, ("mains.1", None, "mains.1"), strict=True)
+    ]
+    return rig.model_copy(update={"disk": tuple(disks)})
+
+
+def test_a_shared_outlet_cuts_everything_it_feeds() -> None:
+    points = Topology(shelf()).cut_points()
+    last, tower = points["last.power"], points["tower.power"]
+    assert last.victims == tower.victims == ("last", "tower")
+    assert last.unpowered == tower.unpowered == ("last", "tower"), "each through a supply of its own"
+    assert (last.shares_with, tower.shares_with) == (("tower.power",), ("last.power",))
+    assert (points["hub1.power"].shares_with, points["last.cable"].victims) == ((), ("last",))
+    text = tree_text(shelf())
+    assert "cut tower.power (mains by mains.1, shared with last.power) takes last, tower\n" in text
+
+
+def test_everything_on_the_outlet_of_a_hub_goes_with_it() -> None:
+    rig = shelf()
+    disks = (rig.disk[0].model_copy(update={"power": "mains.3"}), *rig.disk[1:])
+    point = Topology(rig.model_copy(update={"disk": disks})).cut_points()["hub1.power"]
+    assert point.victims == ("last", "stick", "tower")
+    assert point.unpowered == ("last", "stick")
 
 
 def test_a_rig_made_by_hand_with_holes_in_it() -> None:

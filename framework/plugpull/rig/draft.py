@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from plugpull.errors import UsageError
+from plugpull.rig.drivers import VIRTUAL, Driver, DriverBook
 from plugpull.rig.mistakes import Mistake
 from plugpull.rig.source import KeyPath, Source
 from plugpull.rig.wording import TABLES, label
@@ -50,6 +52,7 @@ class Draft:
     source: Source
     entries: tuple[Entry, ...]
     whole: frozenset[str]
+    drivers: DriverBook
 
     def of(self, *kinds: str) -> Iterator[Entry]:
         return (entry for entry in self.entries if entry.kind in kinds)
@@ -66,16 +69,32 @@ class Draft:
     def dut_kind(self) -> str | None:
         return next((entry.get("kind") for entry in self.of("dut")), None)
 
+    def driver(self, switch: Entry) -> Driver | None:
+        """The kind of a switch; None when it is not known, for which there is a rule."""
+        name = switch.get("driver")
+        if name == VIRTUAL.name:
+            return VIRTUAL
+        try:
+            return None if name is None else self.drivers.kind_named(name)
+        except UsageError:
+            return None
+
     def line(self, entry: Entry, key: str) -> int:
         return self.source.value((*entry.path, key)).line
 
-    def mistake(self, entry: Entry, key: str, what: str, hint: str = "") -> Mistake:
-        """A mistake at the key's value; at the table's header when the key is not given."""
-        place = self.source.value((*entry.path, key))
+    def mistake(self, entry: Entry, key: str, what: str, hint: str = "", *, element: int | None = None) -> Mistake:
+        """A mistake at the key's value, or at one element of its array; at the table's header when it is not given."""
+        path: KeyPath = (*entry.path, key) if element is None else (*entry.path, key, element)
+        place = self.source.value(path)
+        return Mistake(self.source.path, place.line, place.column, what, hint)
+
+    def misplaced(self, entry: Entry, key: str, what: str, hint: str = "") -> Mistake:
+        """A mistake at the key itself: it should not be there, whatever its value."""
+        place = self.source.key((*entry.path, key))
         return Mistake(self.source.path, place.line, place.column, what, hint)
 
 
-def draft_of(source: Source, wrong: frozenset[KeyPath]) -> Draft:
+def draft_of(source: Source, wrong: frozenset[KeyPath], drivers: DriverBook) -> Draft:
     """What is left of a file's values without those at the ``wrong`` paths."""
     entries: list[Entry] = []
     whole: set[str] = set()
@@ -85,7 +104,7 @@ def draft_of(source: Source, wrong: frozenset[KeyPath]) -> Draft:
         entries.extend(found)
         if len(found) == len(paths) and (kind,) not in wrong and all(entry.name is not None for entry in found):
             whole.add(kind)
-    return Draft(source, tuple(entries), frozenset(whole))
+    return Draft(source, tuple(entries), frozenset(whole), drivers)
 
 
 def _table_paths(source: Source, kind: str) -> list[KeyPath]:

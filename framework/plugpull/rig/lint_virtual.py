@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.drivers import VIRTUAL_DRIVER
 from plugpull.rig.mistakes import Mistake, closest, quote
 
-VIRTUAL_DRIVER = "virtual"
-"""The switch driver that unplugs QEMU's devices; the only one that can cut anything on a virtual bench."""
 EHCI = "ich9-usb-ehci1"
 EHCI_PORTS = 6
 HUB_PORTS = 8

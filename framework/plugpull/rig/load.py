@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plugpull.rig.draft import draft_of
+from plugpull.rig.drivers import DriverBook, installed
 from plugpull.rig.lint import lint
 from plugpull.rig.mistakes import Mistake, RigFileErrors
 from plugpull.rig.model import Rig
@@ -16,25 +17,26 @@ from plugpull.rig.wording import mistakes_of
 __all__ = ["Mistake", "RigFileErrors", "load_rig", "parse_rig"]
 
 
-def load_rig(path: Path) -> Rig:
-    """Read and check a rig file. No hardware is touched.
+def load_rig(path: Path, drivers: DriverBook | None = None) -> Rig:
+    """Read and check a rig file. No hardware is touched. ``drivers`` are the kinds of switch it may name; those that
+    are installed, if not given.
 
     Raises ``RigFileErrors``, a ``UsageError``, with every mistake in the file, one a line.
     """
-    return _rig(read_source(path))
+    return _rig(read_source(path), drivers or installed())
 
 
-def parse_rig(text: str, path: Path = Path("rig.toml")) -> Rig:
+def parse_rig(text: str, path: Path = Path("rig.toml"), drivers: DriverBook | None = None) -> Rig:
     """As ``load_rig``, for a rig file's text; ``path`` is only for messages."""
-    return _rig(parse_source(path, text))
+    return _rig(parse_source(path, text), drivers or installed())
 
 
-def _rig(source: Source) -> Rig:
+def _rig(source: Source, drivers: DriverBook) -> Rig:
     if not source.values:
         what = "the file is empty: a rig file has at least [rig], [dut] and a [[disk]]"
         raise RigFileErrors((Mistake(source.path, 1, 1, what),))
     rig, mistakes, wrong = _validate(source)
-    mistakes = (*mistakes, *lint(draft_of(source, wrong)))
+    mistakes = (*mistakes, *lint(draft_of(source, wrong, drivers)))
     if rig is None or mistakes:
         raise RigFileErrors(mistakes)
     return rig

@@ -6,8 +6,8 @@ put together by hand, ``Topology`` raises ``UsageError`` where it meets one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from plugpull.errors import UsageError
@@ -34,7 +34,8 @@ class CutPoint:
     """A place in the rig that can be cut, such as ``disk3.cable``.
 
     ``port`` of ``switch`` cuts it, interrupting what ``mechanism`` says. ``victims`` is its blast radius: the names of
-    all disks that go away, in the order of the rig file.
+    all disks that go away, in the order of the rig file. An outlet that feeds several things cuts all of them: their
+    points have one blast radius, and ``shares_with`` names the other points.
     """
 
     name: str
@@ -46,6 +47,7 @@ class CutPoint:
     unpowered: tuple[str, ...] = ()
     """The victims whose power goes too, and their volatile caches with it. Where the rig file leaves it open whether
     a hub has a supply of its own, disks fed by it are counted in."""
+    shares_with: tuple[str, ...] = ()
 
     @property
     def device(self) -> str:
@@ -89,12 +91,15 @@ class Topology:
     def disks_below(self, name: str) -> tuple[str, ...]:
         """Names of the disks at or below a device, in the order of the rig file."""
         self.device(name)
-        found = set(self._walk(name))
-        return tuple(disk.name for disk in self.rig.disk if disk.name in found)
+        return self._in_order(self._walk(name))
 
     def cut_points(self) -> dict[str, CutPoint]:
         """Every place that can be cut, by name, in the order of the rig file."""
-        return {point.name: point for point in self._cut_points()}
+        by_outlet: dict[str, list[CutPoint]] = {}
+        points = tuple(self._cut_points())
+        for point in points:
+            by_outlet.setdefault(point.outlet, []).append(point)
+        return {point.name: self._with_its_outlet(point, by_outlet[point.outlet]) for point in points}
 
     def blast_radius(self, point: str | CutPoint) -> tuple[str, ...]:
         """Names of the disks that go away with a cut. Raises ``UsageError`` for an unknown cut point."""
@@ -144,6 +149,21 @@ class Topology:
             raise UsageError(f'{name} is switched by "{switch_name}", and there is no such switch')
         unpowered = tuple(disk for disk in victims if self._loses_power(disk, name, switch.mechanism))
         return CutPoint(name, outlet, switch_name, port, switch.mechanism, victims, unpowered)
+
+    def _with_its_outlet(self, point: CutPoint, of_outlet: list[CutPoint]) -> CutPoint:
+        """The point as it is cut: with everything else its outlet feeds."""
+        if len(of_outlet) == 1:
+            return point
+        return replace(
+            point,
+            victims=self._in_order(disk for each in of_outlet for disk in each.victims),
+            unpowered=self._in_order(disk for each in of_outlet for disk in each.unpowered),
+            shares_with=tuple(each.name for each in of_outlet if each.name != point.name),
+        )
+
+    def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:
+        found = set(names)
+        return tuple(disk.name for disk in self.rig.disk if disk.name in found)
 
     def _loses_power(self, disk_name: str, point: str, mechanism: Mechanism) -> bool:
         if point == f"{disk_name}.power":

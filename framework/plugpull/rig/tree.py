@@ -46,7 +46,8 @@ def _add_cuts(branch: Tree, name: str, points: dict[str, CutPoint]) -> None:
         point = points.get(f"{name}.{kind}")
         if point is not None:
             takes = ", ".join(point.victims) or "no disk"
-            cut = f"cut {point.name} ({point.mechanism.value} by {point.outlet}) takes {takes}"
+            shared = f", shared with {', '.join(point.shares_with)}" if point.shares_with else ""
+            cut = f"cut {point.name} ({point.mechanism.value} by {point.outlet}{shared}) takes {takes}"
             branch.add(Text(cut, style="yellow"))
 
 

@@ -5,15 +5,17 @@ The person who reads the message writes TOML, not Python: they have tables, keys
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
+from enum import Enum
 from typing import Any, get_args
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from plugpull.rig.mistakes import Mistake, closest, quote
-from plugpull.rig.model import Controller, Defect, Disk, Dut, Hub, Mechanism, Rig, RigTable, Switch, Table
+from plugpull.rig.model import Controller, Defect, Disk, Dut, Hub, Rig, RigTable, Switch, Table
 from plugpull.rig.quantities import QuantityError
 from plugpull.rig.source import KeyPath, Source
 
@@ -34,6 +36,7 @@ _FORMS = {
     "at": 'the name of a hub or controller, a dot and a port number, such as "hub1.2"',
     "cable": 'the name of a switch, a dot and a port, such as "cables.3"',
     "power": 'the name of a switch, a dot and a port, such as "mains.3"',
+    "control": 'the name of a hub or controller, a dot and a port number, such as "hub1.2", or "dut"',
 }
 _WANTED = {
     "string_type": "text in quotes",
@@ -50,6 +53,8 @@ _BOUNDS = {
 
 Words = tuple[str, str]
 """What is wrong, and what was probably meant or an empty string."""
+Fields = Callable[[KeyPath], Mapping[str, FieldInfo]]
+"""The keys that the table at a path may have."""
 
 
 def header(kind: str) -> str:
@@ -57,10 +62,22 @@ def header(kind: str) -> str:
     return f"[{kind}]" if kind in SINGLE else f"[[{kind}]]"
 
 
-def mistakes_of(error: ValidationError, source: Source) -> Iterator[Mistake]:
-    """Every error of a validation as a mistake at its place. A key missing because it was misspelt counts once."""
-    details = error.errors(include_url=False)
-    misspelt = {_meant(detail) for detail in details if detail["type"] == "extra_forbidden"}
+def fields_of(table: KeyPath) -> Mapping[str, FieldInfo]:
+    if not table:
+        return Rig.model_fields
+    model = TABLES.get(str(table[0]))
+    return model.model_fields if model else {}
+
+
+def mistakes_of(
+    error: ValidationError, source: Source, *, at: KeyPath = (), fields: Fields = fields_of
+) -> Iterator[Mistake]:
+    """Every error of a validation as a mistake at its place. A key missing because it was misspelt counts once.
+
+    ``at`` is the table that was validated, the whole file if it is empty.
+    """
+    details = list(_located(error, source, at))
+    misspelt = {_meant(detail, fields) for detail in details if detail["type"] == "extra_forbidden"}
     for detail in details:
         path: KeyPath = detail["loc"]
         if detail["type"] == "missing":
@@ -68,34 +85,49 @@ def mistakes_of(error: ValidationError, source: Source) -> Iterator[Mistake]:
                 continue
             place, words = source.key(path[:-1]), (_missing(path, source), "")
         elif detail["type"] == "extra_forbidden":
-            place, words = source.key(path), _unknown(path, _meant(detail))
+            place, words = source.key(path), _unknown(path, fields, _meant(detail, fields))
         else:
-            place, words = source.value(path), _wrong_value(detail)
+            place, words = source.value(path), _wrong_value(detail, fields)
         yield Mistake(source.path, place.line, place.column, *words)
 
 
-def _known_keys(table: KeyPath) -> tuple[str, ...]:
-    if not table:
-        return tuple(Rig.model_fields)
-    model = TABLES.get(str(table[0]))
-    return tuple(model.model_fields) if model else ()
+def _located(error: ValidationError, source: Source, at: KeyPath) -> Iterator[ErrorDetails]:
+    """The errors with paths as they are in the file: pydantic adds the members of a union, and complains of each."""
+    alternatives: set[KeyPath] = set()
+    for detail in error.errors(include_url=False):
+        path = (*at, *detail["loc"])
+        detail["loc"] = path if detail["type"] == "missing" else _in_file(path, source.values)
+        if detail["loc"] != path:
+            if detail["loc"] in alternatives:
+                continue
+            alternatives.add(detail["loc"])
+        yield detail
 
 
-def _meant(detail: ErrorDetails) -> KeyPath:
+def _in_file(path: KeyPath, values: Any) -> KeyPath:
+    for depth, part in enumerate(path):
+        there = part in values if isinstance(values, dict) else isinstance(values, list) and isinstance(part, int)
+        if not there:
+            return path[:depth]
+        values = values[part]
+    return path
+
+
+def _meant(detail: ErrorDetails, fields: Fields) -> KeyPath:
     """The path of the key that a misspelt one probably stands for; an empty path when none is near."""
     path = detail["loc"]
-    near = closest(str(path[-1]), _known_keys(path[:-1]))
+    near = closest(str(path[-1]), fields(path[:-1]))
     return (*path[:-1], near) if near else ()
 
 
-def _unknown(path: KeyPath, meant: KeyPath) -> Words:
+def _unknown(path: KeyPath, fields: Fields, meant: KeyPath) -> Words:
     key = str(path[-1])
     if len(path) == 1:
         known = ", ".join(header(kind) for kind in TABLES)
         return f"unknown table {quote(key)}" + ("" if meant else f": there are {known}"), (
             header(str(meant[-1])) if meant else ""
         )
-    known = ", ".join(_known_keys(path[:-1]))
+    known = ", ".join(fields(path[:-1]))
     what = f"unknown key {quote(key)} in {header(str(path[0]))}" + ("" if meant else f": it can have {known}")
     return what, str(meant[-1]) if meant else ""
 
@@ -118,49 +150,66 @@ def label(path: KeyPath, values: dict[str, Any]) -> str:
     return header(kind)
 
 
-def _wrong_value(detail: ErrorDetails) -> Words:
-    path, value, context = detail["loc"], detail["input"], detail.get("ctx", {})
-    key = quote(str(path[-1]))
+def _wrong_value(detail: ErrorDetails, fields: Fields) -> Words:
+    value, context = detail["input"], detail.get("ctx", {})
+    key = quote(_key(detail))
     kind = detail["type"]
     if kind in _WANTED:
         return f"{key} must be {_WANTED[kind]}, not {describe(value)}", ""
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return f"{key} must be {words} {context[name]:g}", ""
+    if kind in ("literal_error", "enum"):
+        return _bad_choice(detail, fields)
     special = _SPECIAL.get(kind)
     return special(detail) if special else (f"{key} cannot be {describe(value)}", "")
 
 
+def _key(detail: ErrorDetails) -> str:
+    """The key a mistake is about; that of the array, for one of its elements."""
+    return next((part for part in reversed(detail["loc"]) if isinstance(part, str)), "")
+
+
 def _bad_table(detail: ErrorDetails) -> Words:
     kind = str(detail["loc"][0])
+    if len(detail["loc"]) > 2:
+        return f"{quote(_key(detail))} must be an array, in square brackets, not {describe(detail['input'])}", ""
     wanted = "one table, in single brackets" if kind in SINGLE else "tables, in double brackets"
     return f"{quote(kind)} must be {wanted}: {header(kind)}", ""
 
 
 def _bad_form(detail: ErrorDetails) -> Words:
-    key = str(detail["loc"][-1])
-    form = _FORMS.get(key, _NAME_FORM)
-    return f"{quote(str(detail['input']))} is not a {_noun(key)}: write {form}", ""
+    key = _key(detail)
+    value = quote(str(detail["input"]))
+    if key != "name" and key not in _FORMS:
+        return f"{quote(key)} cannot be {value}: it must look like {detail['ctx']['pattern']}", ""
+    return f"{value} is not a {_noun(key)}: write {_FORMS.get(key, _NAME_FORM)}", ""
 
 
 def _noun(key: str) -> str:
-    return {"at": "place to plug into", "cable": "switch port", "power": "switch port"}.get(key, "name")
+    nouns = {
+        "at": "place to plug into",
+        "control": "place to plug into",
+        "cable": "switch port",
+        "power": "switch port",
+    }
+    return nouns.get(key, "name")
 
 
-def _bad_choice(detail: ErrorDetails) -> Words:
-    key, value = str(detail["loc"][-1]), detail["input"]
-    choices = _choices(detail["loc"])
+def _bad_choice(detail: ErrorDetails, fields: Fields) -> Words:
+    key, value = _key(detail), detail["input"]
+    choices = _choices(fields(detail["loc"][:-1]).get(key))
     if not isinstance(value, str):
         return f"{quote(key)} must be text in quotes, not {describe(value)}", ""
     listed = ", ".join(quote(choice) for choice in choices)
     return f"{quote(key)} cannot be {quote(value)}: it is one of {listed}", closest(value, choices)
 
 
-def _choices(path: KeyPath) -> tuple[str, ...]:
+def _choices(field: FieldInfo | None) -> tuple[str, ...]:
     """The words a key can have, from the model itself: pydantic only tells them as an English sentence."""
-    annotation: Any = TABLES[str(path[0])].model_fields[str(path[-1])].annotation
-    if annotation is Mechanism:
-        return tuple(Mechanism)
+    annotation: Any = field.annotation if field is not None else None
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return tuple(str(member.value) for member in annotation)
     options = [option for part in (annotation, *get_args(annotation)) for option in get_args(part)]
     return tuple(option for option in options if isinstance(option, str))
 
@@ -169,15 +218,17 @@ def _bad_quantity(detail: ErrorDetails) -> Words:
     error = detail.get("ctx", {}).get("error")
     if isinstance(error, QuantityError):
         return error.what, error.hint
-    return f"{quote(str(detail['loc'][-1]))} cannot be {describe(detail['input'])}", ""
+    if isinstance(error, ValueError):  # a driver's own rule, in its own words
+        return (f"{quote(_key(detail))}: {error}" if len(detail["loc"]) > 2 else str(error)), ""
+    return f"{quote(_key(detail))} cannot be {describe(detail['input'])}", ""
 
 
 def _too_long(detail: ErrorDetails) -> Words:
-    return f"{quote(str(detail['loc'][-1]))} must be at most {detail['ctx']['max_length']} characters long", ""
+    return f"{quote(_key(detail))} must be at most {detail['ctx']['max_length']} characters long", ""
 
 
 def _too_short(detail: ErrorDetails) -> Words:
-    return f"{quote(str(detail['loc'][-1]))} must not be empty", ""
+    return f"{quote(_key(detail))} must not be empty", ""
 
 
 _SPECIAL: dict[str, Callable[[ErrorDetails], Words]] = {
@@ -186,8 +237,6 @@ _SPECIAL: dict[str, Callable[[ErrorDetails], Words]] = {
     "string_pattern_mismatch": _bad_form,
     "string_too_long": _too_long,
     "string_too_short": _too_short,
-    "literal_error": _bad_choice,
-    "enum": _bad_choice,
     "value_error": _bad_quantity,
 }
 

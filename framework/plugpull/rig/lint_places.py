@@ -1,0 +1,90 @@
+"""Rules for where things are plugged in: ports that exist, one plug in each, and hubs that end at a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.lint_virtual import controller_ports
+from plugpull.rig.mistakes import Mistake, closest, quote
+from plugpull.rig.wording import header
+
+DEEPEST_HUBS = 5
+"""Hubs in a row between the root hub and a device (USB 2.0, 4.1.1: seven tiers with host and device)."""
+
+
+def sockets(draft: Draft) -> Iterator[Mistake]:
+    """Hubs, disks and the control cables of switches are plugged into ports that exist, and each into its own."""
+    taken: dict[tuple[str, int], tuple[Entry, str]] = {}
+    for entry in (*draft.of("hub", "disk"), *draft.of("switch")):
+        key = "control" if entry.kind == "switch" else "at"
+        socket = entry.split(key)
+        if socket is None or socket[0] == "dut":
+            continue
+        holder, port = socket[0], int(socket[1])
+        problem = _socket_problem(draft, entry, key, holder, socket[1])
+        if problem is not None:
+            yield problem
+        elif (holder, port) in taken:
+            first = where(draft, *taken[holder, port])
+            yield draft.mistake(entry, key, f"port {port} of {quote(holder)} is already used by {first}")
+        taken.setdefault((holder, port), (entry, key))
+
+
+def _socket_problem(draft: Draft, entry: Entry, key: str, holder: str, port: str) -> Mistake | None:
+    known = draft.named("controller", "hub")
+    if holder not in known:
+        other = draft.named("disk", "switch").get(holder)
+        if other is not None:
+            what = f"{quote(holder)} is a {other.kind}: what is plugged in hangs at a hub or a controller"
+            return draft.mistake(entry, key, what)
+        if not {"controller", "hub"} <= draft.whole:
+            return None  # it may be the one whose name could not be read
+        near = closest(holder, known)
+        what = f"there is no hub or controller named {quote(holder)}"
+        return draft.mistake(entry, key, what, f"{near}.{port}" if near else "")
+    owner = known[holder]
+    count = controller_ports(draft, owner) if owner.kind == "controller" else owner.get("ports")
+    problem = port_problem(owner, port, count)
+    return problem and draft.mistake(entry, key, problem[0], f"{holder}.{problem[1]}" if problem[1] else "")
+
+
+def port_problem(owner: Entry, port: str, count: int | None, first: int = 1) -> tuple[str, str] | None:
+    """What is wrong with a port's number, and the number that was meant: they count from ``first``, and there are
+    ``count`` of them, if that is known."""
+    name = quote(str(owner.name))
+    if not port.isdecimal():
+        return f"the ports of {name} are numbers, not {quote(port)}", ""
+    if port != str(int(port)):
+        return f"port numbers are written without leading zeros, not as {quote(port)}", str(int(port))
+    if count is not None and not first <= int(port) < first + count:
+        ports = f"ports {first} to {first + count - 1}" if count > 1 else f"only port {first}"
+        return f"there is no port {port} at {name}: it has {ports}", ""
+    return None
+
+
+def hub_chains(draft: Draft) -> Iterator[Mistake]:
+    """Hubs hang off controllers in the end, and not too many of them in a row."""
+    hubs = draft.named("hub")
+    in_known_loop: set[str] = set()
+    for name, hub in hubs.items():
+        chain = [name]
+        above = hub.split("at")
+        while above is not None and above[0] in hubs and above[0] not in chain:
+            chain.append(above[0])
+            above = hubs[above[0]].split("at")
+        if above is not None and above[0] == name:
+            if name not in in_known_loop:
+                loop = " -> ".join((*chain, name))
+                yield draft.mistake(hub, "at", f"these hubs hang off each other in a loop: {loop}")
+            in_known_loop.update(chain)
+        elif len(chain) == DEEPEST_HUBS + 1 and not (above is not None and above[0] in chain):
+            row = " -> ".join(reversed(chain))
+            what = f"this is the {len(chain)}th hub in a row ({row}): USB allows {DEEPEST_HUBS}"
+            yield draft.mistake(hub, "at", what)
+
+
+def where(draft: Draft, entry: Entry, key: str, role: str = "") -> str:
+    """The other place of two: "disk1 at line 12", "the cable of disk1 at line 12"."""
+    name = entry.name or header(entry.kind)
+    return f"{f'the {role} of ' if role else ''}{name} at line {draft.line(entry, key)}"

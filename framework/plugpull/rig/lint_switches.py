@@ -1,0 +1,103 @@
+"""Rules for the switches themselves: drivers there are, the keys and mechanisms they have, and how they are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from plugpull.errors import UsageError
+from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.mistakes import Mistake, closest, quote
+from plugpull.rig.model import Mechanism, Switch
+from plugpull.rig.source import KeyPath
+from plugpull.rig.wording import mistakes_of
+
+
+def known_drivers(draft: Draft) -> Iterator[Mistake]:
+    """Every driver exists and can be loaded."""
+    for switch in draft.of("switch"):
+        name = switch.get("driver")
+        if name is None or draft.dut_kind in ("virtual", None) or draft.driver(switch) is not None:
+            continue
+        known = draft.drivers.names()
+        if name not in known:
+            near = closest(name, known)
+            what = f"there is no switch driver {quote(name)}" + ("" if near else f": there are {', '.join(known)}")
+            yield draft.mistake(switch, "driver", what, near)
+            continue
+        try:
+            draft.drivers.kind_named(name)
+        except UsageError as error:
+            if isinstance(error.__context__, ModuleNotFoundError) and (error.__context__.name or "").startswith(
+                "plugpull."
+            ):
+                continue
+            yield draft.mistake(switch, "driver", error.what)
+
+
+def driver_keys(draft: Draft) -> Iterator[Mistake]:
+    """The keys that are none of the common ones are its driver's, and it has all that its driver needs."""
+    for switch in draft.of("switch"):
+        driver = draft.driver(switch)
+        if driver is None:
+            continue
+        own = {key: value for key, value in switch.values.items() if key not in Switch.model_fields}
+        fields = {**Switch.model_fields, **driver.options.model_fields}
+
+        def having(table: KeyPath, known: Mapping[str, FieldInfo] = fields) -> Mapping[str, FieldInfo]:
+            return known
+
+        try:
+            driver.options.model_validate(own)
+        except ValidationError as error:
+            yield from mistakes_of(error, draft.source, at=switch.path, fields=having)
+
+
+def mechanisms(draft: Draft) -> Iterator[Mistake]:
+    """A port interrupts something that a switch of its kind can interrupt."""
+    for switch in draft.of("switch"):
+        driver, mechanism = draft.driver(switch), switch.get("mechanism")
+        if driver is None or mechanism is None or Mechanism(mechanism) in driver.mechanisms:
+            continue
+        possible = ", ".join(quote(one) for one in Mechanism if one in driver.mechanisms)
+        what = f"a {driver.name} switch cannot interrupt {mechanism}: its ports can be wired to interrupt {possible}"
+        yield draft.mistake(switch, "mechanism", what)
+
+
+def control(draft: Draft) -> Iterator[Mistake]:
+    """A switch is reached from where its control cable is plugged in."""
+    kind = draft.dut_kind
+    for switch in draft.of("switch"):
+        if kind == "virtual":
+            if switch.get("via") == "dut":
+                what = 'the switches of a virtual bench are its own: "via" is for real ones'
+                yield draft.misplaced(switch, "via", what)
+        elif kind == "ssh" and switch.get("control") is not None and switch.get("via") == "controller":
+            what = (
+                f"the control cable of {quote(str(switch.name))} is plugged into the DUT, so it is reached from there"
+            )
+            yield draft.mistake(switch, "control", f'{what}: write via = "dut"')
+
+
+def qualified(draft: Draft) -> Iterator[Mistake]:
+    """What ``plugpull switch qualify`` found out about a switch speaks for it, if the rig file cites it."""
+    try:
+        from plugpull.rig.qualification import problem  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError:
+        return
+    for switch in draft.of("switch"):
+        citation, declared = switch.get("qualification"), _declared(switch)
+        if citation is None or declared is None:
+            continue
+        found = problem(draft.source.path.parent, citation, declared)
+        if found:
+            yield draft.mistake(switch, "qualification", found)
+
+
+def _declared(switch: Entry) -> Switch | None:
+    try:
+        return Switch.model_validate(dict(switch.values))
+    except ValidationError:  # its mistakes are reported already
+        return None
