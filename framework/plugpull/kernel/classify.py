@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from plugpull.kernel.catalogue import ENTRIES
 from plugpull.kernel.entry import Entry, Severity
 from plugpull.kernel.prefix import split_prefix
 
 
-@dataclass(frozen=True)
-class KernelEvent:
+class KernelEvent(msgspec.Struct, frozen=True):
     """One kernel message, recognised. ``subject`` is what it is about, such as ``sdb`` or ``1-2.3``; may be empty."""
 
     kind: str

@@ -30,7 +30,7 @@ USB: tuple[Entry, ...] = (
         E,
         rf"^{_HCD}[ :].*(?:Timeout while(?: waiting)?|Host halt failed|Host not accessible, reset failed|fatal error"
         r"|Abort (?:failed|command)|Error while assigning device slot|Command (?:timeout|completion event)"
-        r"|Mismatch between completed|init .* fail|reset failed|can't setup|Host took too long|port \d+ reset error"
+        r"|Mismatch between completed|reset failed|can't setup|Host took too long|port \d+ reset error"
         r"|(?:fatal|unrecoverable) (?:command|error)|controller (?:error|halted)|HC (?:halted|error))",
         "drivers/usb/host/xhci.c, drivers/usb/host/ehci-hcd.c",
         "xhci_hcd 0000:04:00.4: Timeout while waiting for setup device command",

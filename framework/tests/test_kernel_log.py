@@ -1,0 +1,95 @@
+"""Reading whole logs: the same answers as line by line, whatever bytes are in them."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugpull.kernel import log
+from plugpull.kernel.catalogue import ENTRIES
+from plugpull.kernel.classify import classify
+from plugpull.kernel.entry import Entry
+from plugpull.kernel.log import read_log
+from plugpull.kernel.needles import needles_of
+from plugpull.kernel.show import as_json, as_text
+
+PIECES = st.one_of(
+    st.sampled_from([entry.example.encode() for entry in ENTRIES]),
+    st.sampled_from(
+        [b"\n", b"\r\n", b"\0", b"[   12.345678] ", b"<4>", b"Oct 18 21:39:38 host kernel: ", b"error", b"\xff"]
+    ),
+    st.binary(max_size=40),
+)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}: {entry.example[:30]}")
+def test_an_example_has_one_of_its_entrys_words(entry: Entry) -> None:
+    assert any(word in entry.example for word in needles_of(entry.pattern))
+
+
+def test_words_of_a_pattern() -> None:
+    assert needles_of("foo.*(?:one thing|another)$") == {"one thing", "another"}
+    assert needles_of("[Ee]rror, dev") == {"Error, dev", "error, dev"}
+    assert needles_of("(?:optional)?needed") == {"needed"}
+    with pytest.raises(ValueError, match="words"):
+        needles_of(r"\d+ \w+")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=30))
+def test_any_bytes_are_read_as_line_by_line(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    expected = {
+        number: event
+        for number, line in enumerate(data.replace(b"\0", b"").split(b"\n"), start=1)
+        if (event := classify(line.decode("utf-8", "replace").rstrip("\r"))) is not None
+    }
+    assert {each.line: each.event for each in read_log(io.BytesIO(data), "log")} == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from([entry.example.encode() for entry in ENTRIES]), max_size=20), st.integers(2000, 5000))
+def test_where_a_block_ends_does_not_matter(lines: list[bytes], block: int) -> None:
+    data = b"".join(b"[    1.000000] " + line + b"\n" for line in lines)
+    original, log.BLOCK = log.BLOCK, block
+    try:
+        assert [found.line for found in read_log(io.BytesIO(data), "log")] == list(range(1, len(lines) + 1))
+    finally:
+        log.BLOCK = original
+
+
+def test_a_line_without_an_end_takes_no_memory() -> None:
+    class Endless(io.RawIOBase):
+        given = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.given += size
+            return b"x" * size if self.given < 64 << 20 else b""
+
+    assert list(read_log(Endless(), "pipe")) == []  # type: ignore[arg-type]
+
+
+def test_text_folds_repeats_and_json_does_not() -> None:
+    line = b"[   12.345678] I/O error, dev sdb, sector %d op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2\n"
+    data = b"random: crng init\n" + b"".join(line % sector for sector in range(5))
+    events = list(read_log(io.BytesIO(data), "a.log"))
+    first, *_, last = as_text(events)
+    assert first.startswith("a.log:2:    12.345678 block.error")
+    assert first.endswith("(and 4 more like it)")
+    assert last.split() == ["5", "block.error", "sdb"]
+    row = json.loads(as_json(events[0]))
+    text = "[   12.345678] I/O error, dev sdb, sector 0 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2"
+    assert row == {
+        "file": "a.log",
+        "line": 2,
+        "kind": "block.error",
+        "severity": "error",
+        "subject": "sdb",
+        "time": 12.345678,
+        "text": text,
+    }
+    assert list(as_text([])) == ["nothing in it that is about storage, USB or a broken kernel"]
