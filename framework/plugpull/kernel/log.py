@@ -55,7 +55,7 @@ def read_log(stream: BinaryIO, name: str) -> Iterator[LogEvent]:
             # A line without an end: its beginning says what it is.
             whole, rest = rest, rest[:LONGEST]
             continue
-        if whole:
+        if end:
             yield from _scan(whole, name, before)
             before += whole.count(b"\n") + 1
     if rest:
