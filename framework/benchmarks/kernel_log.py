@@ -1,7 +1,8 @@
 """How fast kernel logs are read: lines a second on one core, beside ``grep -E`` looking for the fatal messages.
 
 Three logs: one that is mostly not ours (a line in a thousand is), a storm that is all ours, and lines made to be slow
-to look at (every word of the catalogue in each, and nothing that matches), in two sizes: the time per byte must not grow.
+to look at: every word of the catalogue in each, and nothing that matches. Those in two sizes: the time per byte must
+not grow.
 """
 
 from __future__ import annotations
