@@ -23,6 +23,7 @@ from plugpull.history.recorder import Recorder
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
 from plugpull.rig.topology import Topology
+from plugpull.switches.base import Capabilities, Identity, PortByPort
 
 PATIENCE = 60.0
 """Seconds for what takes a moment, on a machine that may be busy."""
@@ -83,7 +84,7 @@ E = TypeVar("E", bound=ev.Event)
 
 
 @dataclass
-class DeskSwitch:
+class DeskSwitch(PortByPort):
     """Ports that are what they were set to, and that fail when told to. ``done`` is every edge that was made."""
 
     name: str = "cables"
@@ -94,7 +95,18 @@ class DeskSwitch:
     readable: bool = True
     done: list[tuple[str, bool]] = field(default_factory=list)
 
-    def set(self, port: str, on: bool) -> None:
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(self.mechanism, read_back=self.readable, latching=False)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity("desk")
+
+    def close(self) -> None:
+        pass
+
+    def _command(self, port: str, on: bool) -> None:
         if port in self.broken:
             raise self.broken[port]
         self.done.append((port, on))
@@ -110,14 +122,15 @@ class DeskBench:
     link: AgentLink
     register: Register
     cables: DeskSwitch = field(default_factory=DeskSwitch)
+    others: dict[str, DeskSwitch] = field(default_factory=dict)
 
     def ready(self) -> ev.DutReady:
         return ev.DutReady(kernel="0.0.0", kind="virtual", how="found", took=0.0)
 
     def switch(self, name: str) -> DeskSwitch:
-        if name != self.cables.name:
+        if name not in (self.cables.name, *self.others):
             raise RigError(f"there is no switch {name}")
-        return self.cables
+        return self.others.get(name, self.cables)
 
     def power_everything(self) -> None:
         pass

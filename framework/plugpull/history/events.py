@@ -220,7 +220,8 @@ class Sampled(Event, frozen=True, kw_only=True, tag="sample"):
 
 class CutArmed(Event, frozen=True, kw_only=True, tag="cut.armed"):
     """A cut is planned. ``cut`` numbers it within the scenario; ``victims`` is its blast radius; ``permanent`` cuts
-    are not restored before the scenario ends."""
+    are not restored before the scenario ends. ``group`` is the number of the first of the cuts that are made at once
+    with it (0: none are)."""
 
     cut: int
     point: str
@@ -228,12 +229,14 @@ class CutArmed(Event, frozen=True, kw_only=True, tag="cut.armed"):
     trigger: str
     victims: tuple[str, ...]
     permanent: bool = False
+    group: int = 0
 
 
 class Edge(Event, frozen=True, kw_only=True, tag="edge"):
     """One step of switching one port. ``state`` is ``off`` or ``on``; ``phase`` is ``commanded`` (about to tell the
     switch), ``acknowledged`` (the switch answered) or ``read-back`` (it was asked again; ``agrees`` says whether it
-    confirmed). ``error`` bounds ``at``, in seconds: the mapping of the controller's clock onto the DUT's."""
+    confirmed). ``error`` bounds ``at``, in seconds: the mapping of the controller's clock onto the DUT's. ``sent``, in
+    the acknowledged step, is when the driver had the command on its way, DUT seconds (``None``: not recorded)."""
 
     cut: int
     point: str
@@ -243,6 +246,20 @@ class Edge(Event, frozen=True, kw_only=True, tag="edge"):
     phase: str
     agrees: bool = True
     error: float = 0.0
+    sent: float | None = None
+
+
+class CutSwitched(Event, frozen=True, kw_only=True, tag="cut.switched"):
+    """Several ports were switched at once, for these ``cuts``, and all have acknowledged.
+
+    ``skew`` is from the first acknowledged edge to the last, in seconds of the controller's own clock: the mapping of
+    clocks has no part in it. Ports that a device switches in one command acknowledge as one."""
+
+    cuts: tuple[int, ...]
+    state: str
+    switches: tuple[str, ...]
+    ports: int
+    skew: float
 
 
 class Healed(Event, frozen=True, kw_only=True, tag="heal"):
@@ -362,6 +379,7 @@ AnyEvent = (
     | Sampled
     | CutArmed
     | Edge
+    | CutSwitched
     | Healed
     | LoadBegun
     | LoadSettled

@@ -1,0 +1,208 @@
+"""Switching cut points: every edge commanded, acknowledged, read back and put on record."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError
+from plugpull.faults.together import at_once, raise_all, words_of
+from plugpull.faults.triggers import Trigger
+from plugpull.history import events as ev
+from plugpull.rig.topology import CutPoint
+from plugpull.switches.base import Acknowledged, Switch
+
+Planned = tuple[int, CutPoint]
+"""A cut's number, and what it cuts."""
+
+
+@dataclass(frozen=True)
+class _Gang:
+    """What one switch has to do for a cut: its ports, and the cuts each of them is switched for. There are several
+    where an outlet feeds several things."""
+
+    switch: Switch
+    ports: dict[str, list[Planned]]
+
+
+class Breaker:
+    """Switches cut points of one scenario and remembers which are off, so that all can be healed."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._off: dict[str, tuple[Planned, ...]] = {}
+        self._lock = threading.Lock()
+        self._cuts = 0
+
+    def arm(self, points: tuple[CutPoint, ...], trigger: Trigger, permanent: bool) -> tuple[int, ...]:
+        """Put the cuts on record before anything is done; their numbers."""
+        numbers = []
+        group = self._cuts + 1 if len(points) > 1 else 0
+        for point in points:
+            self._cuts += 1
+            numbers.append(self._cuts)
+            self._stage.recorder.record(
+                ev.CutArmed(
+                    at=self._stage.now(),
+                    cut=self._cuts,
+                    point=point.name,
+                    mechanism=point.mechanism.value,
+                    trigger=trigger.text(),
+                    victims=point.victims,
+                    permanent=permanent,
+                    group=group,
+                )
+            )
+        return tuple(numbers)
+
+    def switch(self, cut: int, point: CutPoint, on: bool) -> None:
+        """One edge, as ``switch_all``."""
+        self.switch_all(((cut, point),), on)
+
+    def switch_all(self, planned: Sequence[Planned], on: bool) -> None:
+        """Switch all of these at once: one command for the ports of a switch, the switches in parallel.
+
+        Raises RigError when switches fail, naming each; the others have done what they were told. A read-back that
+        disagrees is put on record for the checks. Nothing is cut that cannot be put on record first; power comes back
+        all the same.
+        """
+        gangs = self._gangs(planned)
+        if not on:
+            # Before the command: a failure halfway must find the ports on the list of what has to be healed.
+            with self._lock:
+                for gang in gangs.values():
+                    self._off.update((cuts[0][1].outlet, tuple(cuts)) for cuts in gang.ports.values())
+        try:
+            at, error = self._stage.moment()
+            for each in planned:
+                self._record(each, on, "commanded", at, error)
+        except RigError:
+            if on:
+                self._restore_unrecorded(gangs)
+            raise
+        edges: list[Acknowledged] = []
+        failures = at_once({name: partial(self._command, gang, on, edges) for name, gang in gangs.items()})
+        raise_all(failures, len(gangs))
+        if len(edges) > 1:
+            self._record_skew(planned, tuple(gangs), on, edges)
+
+    def _gangs(self, planned: Sequence[Planned]) -> dict[str, _Gang]:
+        gangs: dict[str, _Gang] = {}
+        for cut, point in planned:
+            if point.switch not in gangs:
+                gangs[point.switch] = _Gang(self._stage.bench.switch(point.switch), {})
+            gangs[point.switch].ports.setdefault(point.port, []).append((cut, point))
+        return gangs
+
+    def _command(self, gang: _Gang, on: bool, edges: list[Acknowledged]) -> None:
+        """Everything one switch has to do. Runs beside those of the other switches."""
+        ports = tuple(gang.ports)
+        single = len(ports) == 1
+        acknowledged = (gang.switch.set(ports[0], on),) if single else gang.switch.set_many(ports, on)
+        edges.extend(acknowledged)
+        clock = self._stage.bench.link.clock
+        for edge in acknowledged:
+            at, error = clock.at(edge.acknowledged)
+            for each in gang.ports[edge.port]:
+                self._record(each, on, "acknowledged", at, error, sent=clock.at(edge.commanded)[0])
+        for port, cuts in gang.ports.items():
+            state = gang.switch.read(port)
+            if state is not None:
+                at, error = self._stage.moment()
+                for each in cuts:
+                    self._record(each, on, "read-back", at, error, agrees=state == on)
+            if on and state is not False:
+                self._restored(cuts)
+
+    def _restored(self, cuts: Sequence[Planned]) -> None:
+        with self._lock:
+            for _, point in cuts:
+                self._off.pop(point.outlet, None)
+
+    def _restore_unrecorded(self, gangs: dict[str, _Gang]) -> None:
+        for gang in gangs.values():
+            for port, cuts in gang.ports.items():
+                with suppress(Exception):  # it stays on the list, and the recorder's failure is raised already
+                    gang.switch.set(port, True)
+                    self._restored(cuts)
+
+    def _record(
+        self,
+        planned: Planned,
+        on: bool,
+        phase: str,
+        at: float,
+        error: float,
+        *,
+        agrees: bool = True,
+        sent: float | None = None,
+    ) -> None:
+        cut, point = planned
+        self._stage.recorder.record(
+            ev.Edge(
+                at=at,
+                cut=cut,
+                point=point.name,
+                switch=point.switch,
+                port=point.port,
+                state="on" if on else "off",
+                phase=phase,
+                agrees=agrees,
+                error=error,
+                sent=sent,
+            )
+        )
+
+    def _record_skew(
+        self, planned: Sequence[Planned], switches: tuple[str, ...], on: bool, edges: Sequence[Acknowledged]
+    ) -> None:
+        times = [edge.acknowledged for edge in edges]
+        self._stage.recorder.record(
+            ev.CutSwitched(
+                at=self._stage.bench.link.clock.at(max(times))[0],
+                cuts=tuple(cut for cut, _ in planned),
+                state="on" if on else "off",
+                switches=switches,
+                ports=len(edges),
+                skew=max(times) - min(times),
+            )
+        )
+
+    def heal(self) -> None:
+        """Turn on whatever is off. Never raises: what fails is tried once more, then put on record, and the rest is
+        healed all the same."""
+        outlets = tuple(self._off)
+        if not outlets:
+            return
+        failed = self._heal(outlets)
+        again = tuple(outlet for outlet in failed if outlet in self._off)
+        if again:
+            # By now everything else is on: the hub, perhaps, that a switch itself is plugged into.
+            failed = {outlet: why for outlet, why in failed.items() if outlet not in again} | self._heal(again)
+        detail = "; ".join(f"{outlet}: {why}" for outlet, why in failed.items())
+        healed = ev.Healed(at=self._stage.now(), ports=outlets, ok=not failed, detail=detail)
+        with suppress(RigError):  # the recorder keeps its failure and raises it again when it is closed
+            self._stage.recorder.record(healed)
+
+    def _heal(self, outlets: Sequence[str]) -> dict[str, str]:
+        """Turn these on, the switches side by side and each port on its own; why not, for those that failed."""
+        failed: dict[str, str] = {}
+        by_switch: dict[str, list[str]] = {}
+        for outlet in outlets:
+            by_switch.setdefault(self._off[outlet][0][1].switch, []).append(outlet)
+        at_once({name: partial(self._heal_each, its, failed) for name, its in by_switch.items()})
+        return {outlet: failed[outlet] for outlet in outlets if outlet in failed}
+
+    def _heal_each(self, outlets: Sequence[str], failed: dict[str, str]) -> None:
+        for outlet in outlets:
+            try:
+                self.switch_all(self._off[outlet], True)
+            except Exception as error:
+                failed[outlet] = words_of(error)
+            else:
+                if outlet in self._off:
+                    failed[outlet] = "it was told on and reads back off"

@@ -1,0 +1,71 @@
+"""Doing things to several switches at the same moment."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from plugpull.errors import PlugpullError, RigError
+
+LAST_WORDS = 15.0
+"""Seconds that commands under way get to end when the run is interrupted. Most switches answer in milliseconds; a
+person who was asked to pull a plug need not be waited for."""
+
+
+def at_once(works: Mapping[str, Callable[[], None]]) -> dict[str, Exception]:
+    """Run these in parallel, let go at the same instant; what each raised, for those that did.
+
+    A single one runs in the calling thread. Interrupted, it lets what is under way end first: a port that is switched
+    off after it was healed would stay off.
+    """
+    failures: dict[str, Exception] = {}
+    if len(works) == 1:
+        _run(*next(iter(works.items())), failures)
+        return failures
+    barrier = threading.Barrier(len(works))
+
+    def begin(name: str, work: Callable[[], None]) -> None:
+        with suppress(threading.BrokenBarrierError):
+            barrier.wait()
+            _run(name, work, failures)
+
+    threads = [
+        threading.Thread(target=begin, args=each, name=f"switch-{each[0]}", daemon=True) for each in works.items()
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        barrier.abort()
+        deadline = time.monotonic() + LAST_WORDS
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        raise
+    return failures
+
+
+def _run(name: str, work: Callable[[], None], failures: dict[str, Exception]) -> None:
+    try:
+        work()
+    except Exception as error:  # a driver may raise anything
+        failures[name] = error
+
+
+def words_of(error: Exception) -> str:
+    return error.what if isinstance(error, PlugpullError) else repr(error)
+
+
+def raise_all(failures: Mapping[str, Exception], of: int) -> None:
+    """One error for all of them; the error itself where there was only one thing to do."""
+    if not failures:
+        return
+    if of == 1:
+        raise next(iter(failures.values()))
+    told = "; ".join(f"{name}: {words_of(error)}" for name, error in failures.items())
+    mends = dict.fromkeys(error.mend for error in failures.values() if isinstance(error, PlugpullError) and error.mend)
+    raise RigError(f"{len(failures)} of {of} switches failed: {told}", mend="; ".join(mends))
