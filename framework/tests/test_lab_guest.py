@@ -98,3 +98,13 @@ def _ssh_works(made: Lab) -> None:
     refused = subprocess.run([*ssh, "true"], capture_output=True, text=True, timeout=SOON, check=False)
     assert refused.returncode == 255
     assert "HOST IDENTIFICATION HAS CHANGED" in refused.stderr
+
+
+def test_the_framework_itself_runs_in_the_guest() -> None:
+    try:
+        with lab(desk(1), frozenset({"hid", "plugpull"})) as made:
+            made.put("/root/rig.toml", desk(1).encode())
+            checked = made.run(["python3", "-m", "plugpull", "rig", "check", "/root/rig.toml"], SOON)
+            assert "cut disk1.cable (data by cables.1) takes disk1" in checked.stdout, checked
+    except LabUnavailable as why:
+        pytest.skip(str(why))
