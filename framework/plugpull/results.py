@@ -35,13 +35,18 @@ class DiskTimes(Record, frozen=True, kw_only=True):
 class CutResult(Record, frozen=True, kw_only=True):
     """One cut. ``kernel_saw_at`` is the first sign of it in the kernel (log or uevent); ``returned_at`` is when the
     last
-    victim was back. ``error`` bounds the controller's times, in seconds."""
+    victim was back. ``error`` bounds the controller's times, in seconds.
+
+    Cuts with the same ``group`` (0: none) were made at once. ``skew`` is from the first of their edges that a switch
+    acknowledged to the last, on the controller's own clock; ``kernel_skew`` from the first sign of one of them in the
+    kernel to that of the last; ``restored_skew`` is the skew of turning them on again."""
 
     point: str
     mechanism: str
     trigger: str
     victims: tuple[str, ...] = ()
     permanent: bool = False
+    group: int = 0
     commanded_at: float | None = None
     acknowledged_at: float | None = None
     read_back: bool | None = None
@@ -50,6 +55,9 @@ class CutResult(Record, frozen=True, kw_only=True):
     restored_at: float | None = None
     returned_at: float | None = None
     error: float = 0.0
+    skew: float | None = None
+    kernel_skew: float | None = None
+    restored_skew: float | None = None
     disks: tuple[DiskTimes, ...] = ()
 
 

@@ -22,6 +22,11 @@ def not_executed(cut: Cut) -> str:
     return f"{cut.armed.point} was not cut: {cut.off.doubt}" if cut.off.doubt else ""
 
 
+def by_effect(cut: Cut) -> str:
+    """What to say of a cut whose switch cannot be asked what it did; empty where it was asked."""
+    return "no read-back: verified by its effect alone" if cut.off.read_back is None else ""
+
+
 def ineffective(story: Story, cut: Cut, disk: str, until: float) -> str:
     """Why the cut seems to have cut nothing, as a sentence; empty if something shows that it did.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plugpull.history.events import CutArmed, DiskAttached, Edge, KernelMessage, Uevent
+from plugpull.history.events import CutArmed, CutSwitched, DiskAttached, Edge, KernelMessage, Uevent
 from plugpull.results import CutResult, DiskTimes
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ STILL_BUSY = 1.0
 class Switching:
     """All ports of a cut point switched once, ``off`` or ``on``. Times are those of the slowest port, DUT seconds.
 
-    ``read_back`` is ``None`` when the switch was never asked, as with boards that cannot tell.
+    ``read_back`` is ``None`` when the switch was never asked, as with boards that cannot tell. ``skew`` is what lay
+    between the first and the last acknowledged edge of all that was switched at once, ``None`` for a single port.
     """
 
     state: str
@@ -33,6 +34,7 @@ class Switching:
     read_back: bool | None = None
     ports: tuple[str, ...] = ()
     error: float = 0.0
+    skew: float | None = None
 
     @property
     def doubt(self) -> str:
@@ -52,7 +54,11 @@ class Switching:
 @dataclass(frozen=True)
 class Cut:
     """One cut. ``until`` is when the next cut of one of its victims began, or when a permanent one was healed on the
-    way out (infinity if neither happened)."""
+    way out (infinity if neither happened).
+
+    Where cuts that are made at once share a victim, such as its cable and its power, they are one cut to that disk: it
+    may go with the first command, and can be back only after the last of them was restored. So the ``commanded_at`` of
+    all of them is the earliest when they go off, and the latest when they come back on."""
 
     armed: CutArmed
     off: Switching
@@ -60,6 +66,8 @@ class Cut:
     until: float
     kernel_saw_at: float | None
     disks: tuple[DiskTimes, ...]
+    kernel_skew: float | None = None
+    """From the first sign in the kernel of one of the cuts made at once to that of the last, seconds."""
 
     @property
     def executed(self) -> bool:
@@ -89,6 +97,7 @@ class Cut:
             trigger=self.armed.trigger,
             victims=self.armed.victims,
             permanent=self.armed.permanent,
+            group=self.armed.group,
             commanded_at=self.off.commanded_at,
             acknowledged_at=self.off.acknowledged_at,
             read_back=self.off.read_back,
@@ -97,6 +106,9 @@ class Cut:
             restored_at=self.restored_at,
             returned_at=max(returned) if returned and len(returned) == len(returns) else None,
             error=self.error,
+            skew=self.off.skew,
+            kernel_skew=self.kernel_skew,
+            restored_skew=self.on.skew,
             disks=self.disks,
         )
 
@@ -104,10 +116,9 @@ class Cut:
 def assemble_cuts(story: Story) -> tuple[Cut, ...]:
     """Every armed cut of ``story``, in the order they were armed."""
     armed = story.of(CutArmed)
-    switchings = {
-        cut.cut: (_switching(story.of(Edge), cut.cut, "off"), _switching(story.of(Edge), cut.cut, "on"))
-        for cut in armed
-    }
+    edges = story.of(Edge)
+    single = {cut.cut: (_switching(edges, cut.cut, "off"), _switching(edges, cut.cut, "on")) for cut in armed}
+    switchings = {cut.cut: _with_mates(story, cut, armed, single) for cut in armed}
     cuts = []
     for cut in armed:
         off, on = switchings[cut.cut]
@@ -115,14 +126,41 @@ def assemble_cuts(story: Story) -> tuple[Cut, ...]:
         for other in armed:
             begin = switchings[other.cut][0].commanded_at
             later = begin is not None and off.commanded_at is not None and begin > off.commanded_at
-            if later and begin is not None and set(cut.victims) & set(other.victims):
+            at_once = cut.group and cut.group == other.group
+            if later and not at_once and begin is not None and set(cut.victims) & set(other.victims):
                 until = min(until, begin)
         if cut.permanent and on.commanded:
             # Power restored on the way out: what comes back then does not count for the cut.
             until = min(until, float("inf") if on.commanded_at is None else on.commanded_at - on.error)
             on = Switching("on")
         cuts.append(_cut(story, cut, off, on, until))
-    return tuple(cuts)
+    return tuple(replace(cut, kernel_skew=_kernel_skew(cut, cuts)) for cut in cuts)
+
+
+def _with_mates(
+    story: Story, cut: CutArmed, armed: Iterable[CutArmed], single: dict[int, tuple[Switching, Switching]]
+) -> tuple[Switching, Switching]:
+    """The switchings of one cut, in view of those made at once with it."""
+    off, on = single[cut.cut]
+    for switched in story.of(CutSwitched):
+        if cut.cut in switched.cuts and switched.state == "off":
+            off = replace(off, skew=switched.skew)
+        elif cut.cut in switched.cuts:
+            on = replace(on, skew=switched.skew)
+    mates = [one for one in armed if cut.group and one.group == cut.group and set(one.victims) & set(cut.victims)]
+    off_at = [at for one in mates if (at := single[one.cut][0].commanded_at) is not None]
+    on_at = [at for one in mates if (at := single[one.cut][1].commanded_at) is not None]
+    if off.commanded_at is not None:
+        off = replace(off, commanded_at=min(off_at, default=off.commanded_at))
+    if on.commanded_at is not None:
+        on = replace(on, commanded_at=max(on_at, default=on.commanded_at))
+    return off, on
+
+
+def _kernel_skew(cut: Cut, cuts: Iterable[Cut]) -> float | None:
+    signs = [one.kernel_saw_at for one in cuts if cut.armed.group and one.armed.group == cut.armed.group]
+    seen = [at for at in signs if at is not None]
+    return max(seen) - min(seen) if len(seen) == len(signs) > 1 else None
 
 
 def same_identity(one: DiskAttached, two: DiskAttached) -> bool:
@@ -143,6 +181,8 @@ def _switching(edges: Iterable[Edge], cut: int, state: str) -> Switching:
             commanded.setdefault(port, edge.at)
         elif edge.phase == "acknowledged":
             acknowledged[port] = edge.at
+            if edge.sent is not None:
+                commanded[port] = edge.sent
         elif edge.phase == "read-back":
             confirmed[port] = edge.agrees  # the last answer counts: a board may need a moment
     began = [at for at in commanded.values() if at is not None]

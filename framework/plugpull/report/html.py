@@ -94,6 +94,7 @@ def _environment() -> Environment:
         text.size,
         text.ratio,
         text.error_bound,
+        text.skew,
         text.title_of,
         text.repeat,
     ):

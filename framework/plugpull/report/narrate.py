@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plugpull.history import events as ev
-from plugpull.report.text import duration, one_line, rate, size, stamp
+from plugpull.report.text import duration, one_line, rate, size, skew, stamp
 
 
 class Tone(StrEnum):
@@ -86,6 +86,10 @@ def _cut(event: ev.Event) -> Told:
                 Tone.CUT,
                 f"cut {event.cut}: {event.point} {event.state}, {event.phase} ({event.switch}.{event.port})",
             )
+        case ev.CutSwitched():
+            cuts = ", ".join(map(str, event.cuts))
+            by = f" by {', '.join(event.switches)}" if len(event.switches) > 1 else ""
+            return Tone.CUT, f"cuts {cuts}: {event.ports} ports {event.state} at once{by}, skew {skew(event.skew)}"
         case ev.Healed(ok=False):
             return Tone.TROUBLE, f"power did NOT come back on {', '.join(event.ports)}: {event.detail}"
         case ev.Healed() if event.ports:

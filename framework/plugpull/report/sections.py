@@ -63,12 +63,15 @@ class KernelLine:
 
 @dataclass(frozen=True, kw_only=True)
 class CutPart:
-    """One cut: its row of times, and the kernel's lines around it (``head``, then ``omitted`` ones, then ``tail``)."""
+    """One cut: its row of times, and the kernel's lines around it (``head``, then ``omitted`` ones, then ``tail``).
+
+    ``mates`` are the numbers of the cuts that were made at once with it; the first of them has the lines for all."""
 
     number: int
     cut: CutResult
     executed: bool
     unseen: bool
+    mates: tuple[int, ...]
     rows: tuple[TimesRow, ...]
     head: tuple[KernelLine, ...]
     omitted: int
@@ -122,13 +125,19 @@ def _rank(check: CheckResult) -> int:
 
 def _cut(index: int, cuts: Sequence[CutResult], line: Timeline) -> CutPart:
     cut = cuts[index]
-    following = next((later.commanded_at for later in cuts[index + 1 :] if later.commanded_at is not None), None)
-    head, tail, omitted = _kernel_lines(cut, following, line)
+    mates = tuple(n for n, other in enumerate(cuts) if n != index and cut.group and other.group == cut.group)
+    later = (other.commanded_at for n, other in enumerate(cuts) if n > index and n not in mates)
+    following = next((at for at in later if at is not None), None)
+    own = (*(cuts[n] for n in mates), cut)
+    head, tail, omitted = (
+        _kernel_lines(cut, own, following, line) if index < min(mates, default=len(cuts)) else ((), (), 0)
+    )
     return CutPart(
         number=index + 1,
         cut=cut,
         executed=executed(cut),
         unseen=executed(cut) and bool(cut.victims) and cut.kernel_saw_at is None,
+        mates=tuple(n + 1 for n in mates),
         rows=_rows(cut),
         head=head,
         omitted=omitted,
@@ -182,25 +191,23 @@ def _last(times: Any) -> float | None:
 
 
 def _kernel_lines(
-    cut: CutResult, following: float | None, line: Timeline
+    cut: CutResult, at_once: Sequence[CutResult], following: float | None, line: Timeline
 ) -> tuple[tuple[KernelLine, ...], tuple[KernelLine, ...], int]:
-    """From just before the command until just after the last known moment of the cut, or until the next cut."""
+    """From just before the command until just after the last known moment of the cuts made with it, or until the next
+    cut."""
     if cut.commanded_at is None:
         return (), (), 0
-    known = [
-        cut.commanded_at,
-        cut.acknowledged_at,
-        cut.kernel_saw_at,
-        cut.last_byte_at,
-        cut.restored_at,
-        cut.returned_at,
-    ]
-    known += [at for disk in cut.disks for at in (disk.removed_at, disk.returned_at, disk.first_io_at)]
-    end = max(at for at in known if at is not None) + 2.0
+    end = max(at for one in at_once for at in _moments(one) if at is not None) + 2.0
     if following is not None:
         end = min(end, max(following, cut.commanded_at))
     head, tail, omitted = around(line.kernel, cut.commanded_at - 0.5, end, KERNEL_LINES)
     return _told(head, cut), _told(tail, cut), omitted
+
+
+def _moments(cut: CutResult) -> tuple[float | None, ...]:
+    of_disks = (at for disk in cut.disks for at in (disk.removed_at, disk.returned_at, disk.first_io_at))
+    of_switch = (cut.commanded_at, cut.acknowledged_at, cut.restored_at)
+    return (*of_switch, cut.kernel_saw_at, cut.last_byte_at, cut.returned_at, *of_disks)
 
 
 def _told(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLine, ...]:

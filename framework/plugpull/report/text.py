@@ -63,6 +63,13 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {rest:02} s"
 
 
+def skew(seconds: float | None) -> str:
+    """A short time between two things that were meant to be one: ``4.2 ms``."""
+    if seconds is None or seconds >= 1:
+        return duration(seconds)
+    return f"{seconds * 1000:.1f} ms"
+
+
 def error_bound(seconds: float) -> str:
     """The bound on a mapped time: ``± 0.8 ms``."""
     return f"± {seconds * 1000:.1f} ms" if seconds < 1 else f"± {seconds:.2f} s"
