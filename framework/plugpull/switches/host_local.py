@@ -24,8 +24,9 @@ MOST = 4096
 """Bytes ``read_until`` takes before it gives up: no board says so much."""
 WRITE = 2.0
 """Seconds a serial device gets to take what is written to it."""
-_GONE = (OSError, serial.SerialException, termios.error)
-"""What pyserial raises for a port whose device has gone. termios.error is no OSError."""
+_GONE = (OSError, serial.SerialException, termios.error, TypeError, ValueError)
+"""What pyserial raises for a port whose device has gone (termios.error is no OSError), or that is closed (the last
+two)."""
 
 
 class LocalHost:
@@ -158,7 +159,7 @@ class _Line(Closing):
                     break
                 # One at a time: what comes after the end is somebody else's.
                 got += self._port.read(1)
-        except (*_GONE, TypeError, ValueError) as error:  # the latter two: it is closed
+        except _GONE as error:
             raise self._gone(error) from None
         return bytes(got)
 
