@@ -52,6 +52,19 @@ def test_a_kernel_that_keeps_a_disk_whose_bytes_stopped() -> None:
     assert judgement.findings[0].at == CUT + 5
 
 
+def test_a_board_without_read_back_does_not_accuse_a_kernel_that_saw_nothing() -> None:
+    bench = never_gone(agrees=None)
+    bench.pace = lambda disk, at: 0.0 if disk == VICTIM and at > CUT else RATE
+    judgement = bench.judge(removed(VICTIM))
+    assert not judgement.findings
+    assert judgement.unknowns == (
+        (
+            "disk1 stayed and the kernel saw nothing, so whether disk1.cable was cut is not known "
+            "(no read-back: verified by its effect alone)"
+        ),
+    )
+
+
 def test_a_switch_that_cut_nothing_is_not_the_kernels_fault() -> None:
     judgement = never_gone().judge(removed(VICTIM))
     assert not judgement.findings
