@@ -113,11 +113,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
     from plugpull.locate import rigs_dir, scenarios_dir, stock_dir
     from plugpull.rig.load import load_rig
-    from plugpull.run import refuse_unreachable
 
     file = Path(arguments.rig) if arguments.rig else rigs_dir() / "quick.toml"
     rig = load_rig(file)
-    refuse_unreachable(rig, file)
     _refuse(arguments, rig)
     line = ["--rig", str(file), "--plugpull-accel", arguments.accel]
     line += ["--tb=short", "-p", "no:cacheprovider", "-q", "--no-header"]

@@ -172,14 +172,16 @@ class OpenScenario:
         return read_history(recorder.path).stories[-1]
 
 
-def refuse_unreachable(rig: Rig, file: Path) -> None:
-    """Raises UsageError for a DUT of a kind that this version cannot reach."""
-    if rig.dut.kind != "virtual":
-        raise UsageError(
-            f"DUTs of kind {rig.dut.kind!r} cannot be reached yet",
-            mend='use a rig with kind = "virtual"',
-            where=str(file),
-        )
+def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str) -> None:
+    """For the journal's sweep. Raises RigError and UsageError."""
+    from plugpull.dut.real import restore
+    from plugpull.rig import model
+
+    try:
+        declared, machine = model.Switch.model_validate(switch), model.Dut.model_validate(dut)
+    except ValueError as error:
+        raise RigError(f"the journal of a killed run cannot be read: {error}") from None
+    restore(declared, machine, folder, port)
 
 
 def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
@@ -188,9 +190,8 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
     ``tell`` is told, in a sentence each, what takes long and what was tidied up. Raises UsageError and RigError.
     """
     rig = load_rig(options.rig)
-    refuse_unreachable(rig, options.rig)
     cache = Cache.default(tell=tell)
-    sweep(cache.root / "journal", tell)
+    sweep(cache.root / "journal", tell, _restore)
     directory = _make_directory(options.out, rig.rig.name)
     held = ExitStack()
     try:
@@ -213,15 +214,31 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
                 controller=_controller(),
             )
         )
-        from plugpull.virtual.setting import prepare
-
-        open_bench = prepare(rig, options.kernel, options.modules, options.accel, cache, journal, held, tell)
+        open_bench = _prepare(rig, options, cache, journal, held, tell)
     except BaseException:
         held.close()
         _remove_empty(directory)
         raise
     _point_latest(directory)
     return Run(options, rig, directory, recorder, seed, open_bench, held)
+
+
+def _prepare(
+    rig: Rig, options: Options, cache: Cache, journal: Journal, held: ExitStack, tell: Callable[[str], None]
+) -> OpenBench:
+    if rig.dut.kind == "virtual":
+        from plugpull.virtual.setting import prepare
+
+        return prepare(rig, options.kernel, options.modules, options.accel, cache, journal, held, tell)
+    if options.kernel is not None or options.modules:
+        raise UsageError(
+            f"--kernel and --module are for virtual rigs, and the DUT of this one is {rig.dut.kind}",
+            mend="boot the kernel to be tested on the DUT",
+            where=str(options.rig),
+        )
+    from plugpull.dut.real import prepare_real
+
+    return prepare_real(rig, options.rig, journal, held)
 
 
 def _make_directory(out: Path | None, rig: str) -> Path:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from plugpull.errors import PlugpullError
 from plugpull.setup.place import lock
 
 VARIABLE = "PLUGPULL_JOURNAL"
@@ -48,6 +49,11 @@ class Journal:
         path.mkdir(mode=0o700)
         return path
 
+    def outlet(self, switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str, on: bool) -> None:
+        """A port of a real switch is about to go off, or is on again. ``switch`` and ``dut`` are the rig file's tables:
+        what it takes to reach the switch."""
+        self._write({"outlet": port, "on": on, "switch": switch, "dut": dut, "folder": str(folder.absolute())})
+
     def close(self) -> None:
         if self._before is None:
             os.environ.pop(VARIABLE, None)
@@ -57,8 +63,15 @@ class Journal:
         os.close(self._fd)
 
 
-def sweep(root: Path, tell: Callable[[str], None]) -> int:
-    """Tidy up after runs that were killed; the number of them. ``tell`` gets a sentence for each."""
+Restore = Callable[[dict[str, Any], dict[str, Any], Path, str], None]
+"""Turns a port on again: (switch table, dut table, folder of the rig file, port). Raises PlugpullError."""
+
+
+def sweep(root: Path, tell: Callable[[str], None], restore: Restore | None = None) -> int:
+    """Tidy up after runs that were killed; the number of them. ``tell`` gets a sentence for each.
+
+    A journal with a port that could not be restored is kept, and tried again at the next start.
+    """
     count = 0
     for path in sorted(root.glob("*.jsonl")) if root.is_dir() else []:
         fd = lock(str(path), wait=False)
@@ -66,7 +79,8 @@ def sweep(root: Path, tell: Callable[[str], None]) -> int:
             continue  # its run is alive
         try:
             tell(_undo(path))
-            path.unlink(missing_ok=True)
+            if _restore_outlets(path, tell, restore):
+                path.unlink(missing_ok=True)
             count += 1
         finally:
             os.close(fd)
@@ -87,6 +101,29 @@ def _undo(path: Path) -> str:
     pid = next((str(entry["pid"]) for entry in entries if "pid" in entry), "unknown")
     done = f"{ended} processes ended, {removed} directories removed"
     return f"tidied up after a run that was killed ({run}, pid {pid}): {done}"
+
+
+def _restore_outlets(path: Path, tell: Callable[[str], None], restore: Restore | None) -> bool:
+    """Turn on what the run left off. False if something is still off."""
+    off: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in _entries(path):
+        if "outlet" in entry and isinstance(entry.get("switch"), dict):
+            outlet = (str(entry["switch"].get("name")), str(entry["outlet"]))
+            if entry.get("on"):
+                off.pop(outlet, None)
+            else:
+                off[outlet] = entry
+    whole = True
+    for (switch, port), entry in off.items():
+        try:
+            if restore is None:
+                continue
+            restore(entry["switch"], entry.get("dut", {}), Path(str(entry.get("folder", "."))), port)
+            tell(f"power restored: {switch}.{port} was left off")
+        except PlugpullError as error:
+            tell(f"power could not be restored: {switch}.{port} was left off: {error}")
+            whole = False
+    return whole
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:

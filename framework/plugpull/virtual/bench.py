@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plugpull.dut.link import AgentLink, Message
+from plugpull.dut.hello import ANSWER, hello
+from plugpull.dut.link import AgentLink
 from plugpull.dut.testimony import Register
 from plugpull.dut.watch import Watch
 from plugpull.errors import RigError
@@ -28,9 +29,6 @@ from plugpull.virtual.firmware import Firmware
 from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Machine, Shape
 from plugpull.virtual.plugs import Plugs
 from plugpull.virtual.snapshot import Snapshot, scratch_directory
-
-ANSWER = 30.0
-"""Seconds a woken guest gets to answer on a busy machine; it takes a tenth of one."""
 
 
 def shape_of(rig: Rig, accel: str) -> Shape:
@@ -158,22 +156,14 @@ class VirtualBench:
     # --- the Bench protocol -----------------------------------------------------------------------------------------
 
     def ready(self) -> ev.DutReady:
-        hello: Message = self.link.call("hello", ANSWER)
-        offset = float(self.link.call("clock.offset", ANSWER))
-        return ev.DutReady(
-            at=hello["at"],
-            kernel=hello["kernel"],
+        shape = self._setting.shape
+        return hello(
+            self.link,
             kind="virtual",
             how="restored",
             took=self._took,
-            fio=hello["fio"],
-            python=hello["python"],
-            boot_id=hello["boot_id"],
-            cpus=hello["cpus"],
-            memory_bytes=hello["memory"],
-            accel=self._setting.shape.accel,
+            accel=shape.accel,
             modules=self._setting.modules,
-            log_clock_offset=offset,
         )
 
     def switch(self, name: str) -> Switch:

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import struct
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
@@ -202,3 +202,50 @@ def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = F
         os.close(fd)
         raise
     return fd
+
+
+_SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home")
+
+
+def system_disks(root: str = SYS, proc: str = "/proc") -> List[str]:
+    """Kernel names of the disks below what is mounted as the system's own directories and below swap, through
+    partitions, device-mapper and md (sysfs ``slaves``)."""
+    numbers = set()
+    for line in read_attribute(proc, "self", "mountinfo").splitlines():
+        fields = line.split()
+        if len(fields) > 4 and fields[4] in _SYSTEM_MOUNTS:
+            numbers.add(fields[2])
+            source = fields[fields.index("-") + 2] if "-" in fields else ""
+            # btrfs gives its mounts numbers of their own.
+            numbers.add(_number_of(source))
+    for line in read_attribute(proc, "swaps").splitlines()[1:]:
+        numbers.add(_number_of(line.split()[0]))
+    found = set()
+    for number in numbers - {""}:
+        found |= _whole_disks(os.path.realpath(os.path.join(root, "dev", "block", number)))
+    return sorted(found)
+
+
+def _number_of(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    if not stat.S_ISBLK(status.st_mode):
+        return ""
+    return "%d:%d" % (os.major(status.st_rdev), os.minor(status.st_rdev))
+
+
+def _whole_disks(node: str) -> Set[str]:
+    if not os.path.isdir(node):
+        return set()
+    if os.path.exists(os.path.join(node, "partition")):
+        node = os.path.dirname(node)
+    slaves = os.path.join(node, "slaves")
+    below = os.listdir(slaves) if os.path.isdir(slaves) else []
+    if not below:
+        return {os.path.basename(node)}
+    found: Set[str] = set()
+    for slave in below:
+        found |= _whole_disks(os.path.realpath(os.path.join(slaves, slave)))
+    return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import queue
 import signal
 import subprocess
 import threading
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .disks import read_attribute
 from .wire import now
@@ -28,6 +30,15 @@ def process_state(pid: int) -> Dict[str, Any]:
     }
 
 
+_PRCTL = ctypes.CDLL(None).prctl
+_PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
+
+
+def end_with_parent() -> None:
+    """In a process about to run a program: it is killed when the agent dies, however that happens (prctl(2))."""
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Job:
     """One process in a session of its own, and the disk descriptors that pin its disk while it runs."""
 
@@ -37,20 +48,33 @@ class Job:
         self._fds = fds
         self.ended = threading.Event()
         self._asked = False
+        self._argv = argv
+        self._started: "queue.SimpleQueue[Optional[BaseException]]" = queue.SimpleQueue()
+        threading.Thread(target=self._live, name="job-" + name, daemon=True).start()
+        problem = self._started.get()
+        if problem is not None:
+            raise problem
+
+    def _live(self) -> None:
+        """The process's life from start to end, in one thread: to the kernel that thread is its parent, and when its
+        parent dies it is killed."""
         try:
             self._process = subprocess.Popen(
-                argv,
+                self._argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=fds,
+                pass_fds=self._fds,
                 start_new_session=True,
+                preexec_fn=end_with_parent,  # noqa: PLW1509 (it calls one function of C and nothing else)
                 cwd="/",
             )
-        except BaseException:
+        except BaseException as problem:
             self._release()
-            raise
-        threading.Thread(target=self._wait, name="job-" + name, daemon=True).start()
+            self._started.put(problem)
+            return
+        self._started.put(None)
+        self._wait()
 
     @property
     def pid(self) -> int:

@@ -11,7 +11,8 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import AGENT_VERSION
-from .disks import Disk, Refused, all_disks, open_scratch
+from .devices import Devices, Failed
+from .disks import Disk, Refused, all_disks, open_scratch, system_disks
 from .jobs import Jobs
 from .kmsg import KernelLog, clock_offset
 from .sampler import Sampler
@@ -30,6 +31,7 @@ class Service:
         self.outbox = Outbox(write)
         self.jobs = Jobs(self._tell)
         self.volumes = Volumes()
+        self.devices = Devices()
         self.log: Optional[KernelLog] = None
         self.sampler: Optional[Sampler] = None
         self.uevents: Optional[Uevents] = None
@@ -57,6 +59,7 @@ class Service:
         self.outbox.drop_all()
         self.jobs.stop_all(ENDING_GRACE)
         self.volumes.release_all()
+        self.devices.close_all()
         self.outbox.drop_all()
 
     def _tell(self, message: Message) -> None:
@@ -76,6 +79,8 @@ class Service:
             answer = {"id": message.get("id"), "ok": True, "r": operation(**message.get("args", {}))}
         except Refused as refusal:
             answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal)}
+        except Failed as failure:
+            answer = {"id": message.get("id"), "ok": False, "why": str(failure)}
         except Exception as error:
             answer = {"id": message.get("id"), "ok": False, "why": "%s: %s" % (type(error).__name__, error)}
         self._tell(answer)
@@ -172,6 +177,17 @@ class Service:
 
     def op_umount(self, name: str) -> Dict[str, Any]:
         return self.volumes.umount(name)
+
+    def op_device(self, do: str, **arguments: Any) -> Any:
+        """What the driver of a switch asks of a device that is plugged in here: see ``Devices``."""
+        action = None if do.startswith("_") else getattr(self.devices, do, None)
+        if action is None:
+            raise Failed("this agent can do no %r" % do)
+        return action(**arguments)
+
+    def op_system_disks(self) -> List[str]:
+        """Kernel names of the disks that the running system lives on: nothing may ever cut those."""
+        return system_disks()
 
     def op_mute(self) -> None:
         """Say nothing any more, as an agent would that hangs. For tests of what happens then."""

@@ -1,0 +1,32 @@
+"""The first words with a connected agent: who the DUT is, and how its log's clock runs."""
+
+from __future__ import annotations
+
+from plugpull.dut.link import AgentLink, Message
+from plugpull.history import events as ev
+
+ANSWER = 30.0
+"""Seconds a connected agent gets to answer on a busy machine; it takes a tenth of one."""
+
+
+def hello(
+    link: AgentLink, *, kind: str, how: str, took: float, accel: str = "", modules: tuple[str, ...] = ()
+) -> ev.DutReady:
+    """What the history is told of a DUT that is ready. Raises AgentLost and RigError."""
+    said: Message = link.call("hello", ANSWER)
+    offset = float(link.call("clock.offset", ANSWER))
+    return ev.DutReady(
+        at=said["at"],
+        kernel=said["kernel"],
+        kind=kind,
+        how=how,
+        took=took,
+        fio=said["fio"],
+        python=said["python"],
+        boot_id=said["boot_id"],
+        cpus=said["cpus"],
+        memory_bytes=said["memory"],
+        accel=accel,
+        modules=modules,
+        log_clock_offset=offset,
+    )

@@ -1,0 +1,238 @@
+"""Getting to a real DUT: this machine itself, or one behind ssh. What comes out is the agent at the other end of a
+socket, and words for what went wrong on the way."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from plugpull.dut.boot import NO_PYTHON, OLDEST, TOO_OLD, boot_command, boot_payload, quoted
+from plugpull.errors import RigError
+from plugpull.rig.model import Dut
+
+ALIVE_EVERY = 3
+ALIVE_COUNT = 3
+"""ssh asks the DUT every so many seconds whether it is there, and gives up after so many unanswered questions."""
+CONNECT_WITHIN = 15
+"""Seconds ssh gets for the TCP connection and its handshake."""
+ENDING = 5.0
+"""Seconds the way to the DUT gets to close when the agent has been told to end."""
+
+
+class Reach(Protocol):
+    """One way to a DUT."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """For messages: "this machine", "ssh bench2"."""
+        ...
+
+    def command(self) -> list[str]:
+        """The command whose standard input and output are the agent's."""
+        ...
+
+    def explain(self, status: int | None, words: str) -> RigError:
+        """Why the command ended with this exit status and these words on standard error."""
+        ...
+
+
+class Connection:
+    """A running command with the agent behind it. ``socket`` is our end of its standard input and output."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self.socket, theirs = socket.socketpair()
+        # A file and not a pipe: nobody has to read it for the command to go on.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the connection)
+        with theirs:
+            pipe = theirs.fileno()
+            try:
+                self._process = subprocess.Popen(
+                    reach.command(), stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
+                )
+            except OSError as error:
+                self.socket.close()
+                self._errors.close()
+                raise RigError(
+                    f"cannot run {reach.command()[0]}: {error.strerror}", mend="is it installed on this machine?"
+                ) from None
+        # In a thread: a command that does not read must not hold us up. Whether it was taken shows in the answer.
+        payload = boot_payload()
+        threading.Thread(target=self._send, args=(payload,), name="boot", daemon=True).start()
+
+    def _send(self, payload: bytes) -> None:
+        with suppress(OSError):
+            self.socket.sendall(payload)
+
+    def why(self) -> RigError:
+        """Why nothing is heard from the agent."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        return self._reach.explain(self._process.poll(), self.words())
+
+    def words(self) -> str:
+        """What the command has written on standard error."""
+        self._errors.seek(0)
+        return self._errors.read(1 << 16).decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        """End it. The agent sees its input end and ends what it started."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        try:
+            self._process.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self.socket.close()
+        self._errors.close()
+
+
+@dataclass(frozen=True)
+class LocalReach:
+    """The disks hang off this machine."""
+
+    dut: Dut
+    kind: str = "local"
+    name: str = "this machine"
+
+    def command(self) -> list[str]:
+        return boot_command(self.dut.python, self.dut.sudo)
+
+    def explain(self, status: int | None, words: str) -> RigError:
+        return _explain_python(self, self.dut, status, words) or RigError(
+            f"the agent on this machine does not answer: {words or f'exit status {status}'}"
+        )
+
+
+_SSH_SAYS = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for \S+ has changed",
+        "its host key is not the one ssh knows",
+        "if the machine was set up anew: ssh-keygen -R {host}, then connect once by hand",
+    ),
+    (
+        r"Host key verification failed|No \S+ host key is known",
+        "ssh does not know its host key",
+        "connect once by hand and compare the key: ssh {host}",
+    ),
+    (
+        r"Permission denied|Too many authentication failures|no mutual signature",
+        "it refused our key",
+        "ssh {host} has to work without a password: ssh-copy-id {host}, or name the key in your ssh configuration",
+    ),
+    (
+        r"Could not resolve hostname|Name or service not known",
+        "there is no machine of that name",
+        "`host` in [dut] is what you would give to ssh: is it right, and in your ssh configuration?",
+    ),
+    (
+        r"Connection refused",
+        "nothing listens there",
+        "is sshd running on it, and is the port right (ssh_options, or your ssh configuration)?",
+    ),
+    (
+        r"Connection timed out|No route to host|Network is unreachable|Operation timed out",
+        "it cannot be reached",
+        "is it switched on, and is the network between us up?",
+    ),
+    (
+        r"Bad configuration option|Unsupported option|terminating, \d+ bad|Can't open user config file",
+        "ssh refuses its configuration",
+        "see what ssh says above; ssh_options in [dut] are given to it as they are",
+    ),
+    (
+        r"Timeout, server \S+ not responding|Connection (?:reset|closed)|Broken pipe|client_loop|closed by remote host",
+        "the connection broke",
+        "is the machine still up? If it is, look at its network",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class SshReach:
+    """A machine behind ssh: the system's OpenSSH with the user's own configuration."""
+
+    dut: Dut
+    kind: str = "ssh"
+
+    @property
+    def name(self) -> str:
+        return f"ssh {self.dut.host}"
+
+    def command(self) -> list[str]:
+        options = {
+            "BatchMode": "yes",  # a question would be asked of nobody
+            "ConnectTimeout": str(CONNECT_WITHIN),
+            "ServerAliveInterval": str(ALIVE_EVERY),
+            "ServerAliveCountMax": str(ALIVE_COUNT),
+            "ControlPath": "none",  # a shared connection would outlive us, or end with somebody else's
+            "ForwardX11": "no",
+            "ForwardAgent": "no",
+            "RequestTTY": "no",
+            "LogLevel": "ERROR",
+        }
+        given = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+        remote = quoted(boot_command(self.dut.python, self.dut.sudo))
+        # The user's own options come first: of several settings ssh takes the first.
+        return ["ssh", *self.dut.ssh_options, *given, "--", str(self.dut.host), remote]
+
+    def explain(self, status: int | None, words: str) -> RigError:
+        found = _explain_python(self, self.dut, status, words)
+        if found is not None:
+            return found
+        for pattern, what, mend in _SSH_SAYS:
+            if re.search(pattern, words):
+                return RigError(f"{self.name}: {what}: {_last(words)}", mend=mend.format(host=self.dut.host))
+        if status is None:
+            return RigError(
+                f"{self.name}: connected, but the agent does not answer: {_last(words) or 'no word of why'}",
+                mend="is the machine very busy? What does its shell print when it starts?",
+            )
+        return RigError(f"{self.name}: ended with status {status}: {_last(words) or 'no word of why'}")
+
+
+def _explain_python(reach: Reach, dut: Dut, status: int | None, words: str) -> RigError | None:
+    """What both ways have in common: the interpreter, and sudo."""
+    oldest = ".".join(map(str, OLDEST))
+    if status == TOO_OLD:
+        found = words.rpartition("python ")[2].split("\n")[0]
+        return RigError(
+            f"{reach.name}: {dut.python} is Python {found}, and the agent needs {oldest} or later",
+            mend='name another interpreter of the DUT: python = "/usr/local/bin/python3" in [dut]',
+        )
+    if re.search(r"sudo: .*(?:password|terminal|not in the sudoers|not allowed)", words):
+        return RigError(
+            f"{reach.name}: sudo wants a password: {_last(words)}",
+            mend="allow it without one in the DUT's sudoers, or log in as root",
+        )
+    missing = re.search(r"(?:not found|No such file or directory|Unknown command)", words)
+    if status == NO_PYTHON or (status is not None and missing and dut.python in words):
+        return RigError(
+            f"{reach.name}: there is no {dut.python}: {_last(words)}",
+            mend='install python3 on the DUT, or say where it is: python = "..." in [dut]',
+        )
+    return None
+
+
+def _last(words: str) -> str:
+    """The last line that says something."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def reach_of(dut: Dut) -> Reach:
+    """The way to a real DUT."""
+    return SshReach(dut) if dut.kind == "ssh" else LocalReach(dut)
