@@ -48,6 +48,8 @@ PACKAGES = (
     Package("kmod", ("depmod", "modinfo"), "sorts the guest's kernel modules"),
     Package("zstd", ("zstd",), "unpacks compressed kernel modules"),
     Package("util-linux", ("setpriv",), "ends helpers together with the run"),
+    Package("openssh-client", ("ssh", "ssh-keygen"), "reaches the lab's guest as a DUT", "test"),
+    Package("uhubctl", ("uhubctl",), "switches the hub ports of the lab's guest", "test"),
     Package(
         "chromium", ("chromium|chromium-browser|google-chrome",), "looks at reports as a reader would", "test", True
     ),
