@@ -219,7 +219,8 @@ def _bad_quantity(detail: ErrorDetails) -> Words:
     if isinstance(error, QuantityError):
         return error.what, error.hint
     if isinstance(error, ValueError):  # a driver's own rule, in its own words
-        return (f"{quote(_key(detail))}: {error}" if len(detail["loc"]) > 2 else str(error)), ""
+        subject = quote(_key(detail)) if len(detail["loc"]) > 2 else header(str(detail["loc"][0]))
+        return f"{subject}: {error}", ""
     return f"{quote(_key(detail))} cannot be {describe(detail['input'])}", ""
 
 
