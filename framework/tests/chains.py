@@ -55,7 +55,7 @@ def run_here(rig: Path, expression: str, out: Path) -> Outcome:
     done = subprocess.run(
         line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=RUN, check=False, cwd=out.parent
     )
-    results = out / "results.json"
+    results = out / "latest" / "results.json"
     return Outcome(done.returncode, done.stdout, json.loads(results.read_bytes()) if results.is_file() else {})
 
 
@@ -64,8 +64,8 @@ def run_in_guest(made: Lab, rig: str, expression: str) -> Outcome:
     made.put("/root/rig.toml", rig.encode())
     line = ["python3", "-m", "plugpull", "run", "--rig", "/root/rig.toml", "-k", expression, "--out", "/root/out"]
     done = made.run(line, RUN, cwd="/root")
-    there = made.run(["test", "-f", "/root/out/results.json"]).status == 0
-    results = json.loads(made.get("/root/out/results.json")) if there else {}
+    there = made.run(["test", "-f", "/root/out/latest/results.json"]).status == 0
+    results = json.loads(made.get("/root/out/latest/results.json")) if there else {}
     return Outcome(done.status, done.stdout + done.stderr, results)
 
 

@@ -1,0 +1,44 @@
+"""Whole chains: stock scenarios against a guest that stands for metal, cut by doubles of real switches.
+
+Each runs ``plugpull run`` as its user does; it is told of an ssh host, or that it is on the DUT itself, and of switches
+by their drivers, and nothing of QEMU.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from chains import Outcome, chain, relays_cutting_power, run_here
+
+from fixtures.lab import desk
+
+pytestmark = pytest.mark.bench
+
+
+def assert_cut_and_passed(outcome: Outcome, mechanism: str) -> None:
+    assert (outcome.status, outcome.results.get("verdict")) == (0, "PASS"), outcome.printed
+    assert outcome.cuts
+    for cut in outcome.cuts:
+        assert cut["mechanism"] == mechanism
+        assert cut["commanded_at"] <= cut["acknowledged_at"]
+        assert cut["kernel_saw_at"] is not None
+
+
+def assert_unknown(outcome: Outcome) -> None:
+    assert (outcome.status, outcome.results.get("verdict")) == (3, "UNKNOWN"), outcome.printed
+
+
+def test_ssh_dut_and_a_serial_relay_in_each_power_lead(tmp_path: Path) -> None:
+    with chain(desk(3)) as made, relays_cutting_power(made) as relay:
+        rig = made.rig_file("ssh", relay, powers={f"disk{n}": f"relay.{n}" for n in (1, 2, 3)})
+        outcome = run_here(rig, "test_a_disk_dies_in_use", tmp_path / "out")
+        assert_cut_and_passed(outcome, "mains")
+        off, on = [cut for cut in made.cuts if cut[0] == outcome.cuts[0]["point"].split(".")[0]]
+        assert (off[1:], on[1:]) == (("power", False), ("power", True)), "power was not restored"
+
+
+def test_ssh_dut_and_a_serial_relay_that_is_not_in_the_power_lead(tmp_path: Path) -> None:
+    with chain(desk(2)) as made, relays_cutting_power(made, connected=False) as relay:
+        rig = made.rig_file("ssh", relay, powers={f"disk{n}": f"relay.{n}" for n in (1, 2)})
+        assert_unknown(run_here(rig, "test_a_disk_dies_in_use", tmp_path / "out"))
