@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
+from plugpull.commands import log
+from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
 
 if TYPE_CHECKING:
     import pytest
 
+    from plugpull.commands.base import Commands
     from plugpull.rig.model import Rig
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
-EXIT_STATUS = """\
-exit status:
-  0  PASS
-  1  FAIL: the device under test did something wrong
-  2  wrong usage: nothing was started
-  3  UNKNOWN: the bench did not do what it was told, or evidence was lost"""
 TOP_EPILOG = f"""\
 examples:
   plugpull run                          what the stock virtual bench is for
@@ -55,22 +50,11 @@ Packages are unpacked into the cache and never installed.
 {EXIT_STATUS}"""
 
 
-def _add(commands: Commands, name: str, *, help: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
-    """A subcommand whose epilog is shown as it is written."""
-    return commands.add_parser(
-        name,
-        help=help,
-        description=textwrap.fill(description, 80),
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
 # --- run -------------------------------------------------------------------------------------------------------
 
 
 def _add_run(commands: Commands) -> None:
-    parser = _add(
+    parser = add_command(
         commands,
         "run",
         help="run scenarios on a rig and judge them",
@@ -187,9 +171,9 @@ class _PassedOver:
 
 
 def _add_rig(commands: Commands) -> None:
-    parser = _add(commands, "rig", help="look at rig files", description="Look at rig files.")
+    parser = add_command(commands, "rig", help="look at rig files", description="Look at rig files.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    check = _add(
+    check = add_command(
         actions,
         "check",
         help="report every mistake in a rig file, or show what each cut would take away",
@@ -210,7 +194,7 @@ def _rig_check(arguments: argparse.Namespace) -> int:
 
 
 def _add_check(commands: Commands) -> None:
-    parser = _add(
+    parser = add_command(
         commands,
         "check",
         help="judge a recorded run again, offline",
@@ -238,7 +222,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _add_report(commands: Commands) -> None:
-    parser = _add(
+    parser = add_command(
         commands,
         "report",
         help="write a recorded run's report again",
@@ -260,7 +244,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _add_cache(commands: Commands) -> None:
-    parser = _add(
+    parser = add_command(
         commands,
         "cache",
         help="show or clear what was made once and kept: kernels, snapshots, environments",
@@ -269,7 +253,7 @@ def _add_cache(commands: Commands) -> None:
     )
     parser.set_defaults(action=_cache_show)
     actions = parser.add_subparsers(metavar="ACTION")
-    clear = _add(actions, "clear", help="remove what is not in use", description="Remove what is not in use.")
+    clear = add_command(actions, "clear", help="remove what is not in use", description="Remove what is not in use.")
     clear.add_argument("--older-than", metavar="AGE", help="only what was not used for this long, such as 14d or 12h")
     clear.add_argument("--kind", metavar="KIND", help="only entries of this kind, such as snapshot")
     clear.set_defaults(action=_cache_clear)
@@ -295,7 +279,7 @@ def _cache_clear(arguments: argparse.Namespace) -> int:
 
 
 def _add_test(commands: Commands) -> None:
-    parser = _add(
+    parser = add_command(
         commands,
         "test",
         help="run the framework's own tests and linters, as CI does",
@@ -326,7 +310,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"plugpull {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_run, _add_rig, _add_check, _add_report, _add_cache, _add_test):
+    for add in (_add_run, _add_rig, _add_check, _add_report, log.add, _add_cache, _add_test):
         add(commands)
     return top
 

@@ -20,7 +20,7 @@ from plugpull.history import events as ev
 from plugpull.results_io import SCHEMA_FILE
 
 CHECKOUT = Path(__file__).parents[2]
-COMMANDS = ("run", "rig check", "check", "report", "cache", "cache clear", "test")
+COMMANDS = ("run", "rig check", "check", "report", "log", "cache", "cache clear", "test")
 
 
 def parsers(top: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -266,3 +266,17 @@ def test_an_empty_cache_can_be_shown_and_cleared(empty: Path, capsys: pytest.Cap
     assert main(["cache"]) == 0
     assert main(["cache", "clear", "--older-than", "14d", "--kind", "snapshot"]) == 0
     assert "removed 0 entries" in capsys.readouterr().out
+
+
+def test_log_of_a_file_and_of_a_pipe(tmp_path: Path) -> None:
+    text = "random: crng init done\n[    1.000000] usb 1-1: USB disconnect, device number 2\n"
+    (tmp_path / "a.log").write_text(text)
+    command = [sys.executable, "-m", "plugpull", "log"]
+    shown = subprocess.run([*command, "a.log"], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
+    assert shown.splitlines()[0].split(maxsplit=3)[:3] == ["a.log:2:", "1.000000", "usb.disconnect"]
+    piped = subprocess.run([*command, "--json", "-"], input=text, capture_output=True, text=True, check=True).stdout
+    (row,) = (json.loads(line) for line in piped.splitlines())
+    assert (row["line"], row["kind"], row["subject"]) == (2, "usb.disconnect", "1-1")
+    missing = subprocess.run([*command, "b.log"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert missing.returncode == 2
+    assert "cannot read b.log: No such file or directory" in missing.stderr

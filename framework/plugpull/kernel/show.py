@@ -53,7 +53,8 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
 
 def _line(found: LogEvent, repeats: int) -> str:
     when = f"{found.time:12.6f}" if found.time is not None else " " * 12
-    body = split_prefix(found.event.text)[1].strip()
+    # A log may hold anything; what would move a terminal's cursor or colour it is shown as a dot.
+    body = "".join(c if c.isprintable() else "." for c in split_prefix(found.event.text)[1].strip())
     more = f"  (and {repeats} more like it)" if repeats else ""
     return f"{found.file}:{found.line}: {when} {found.event.kind:{WIDTH}}{body}{more}"
 

@@ -1,0 +1,74 @@
+"""``plugpull log``: what a kernel log says, for people with just a log."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from plugpull.commands.base import add_command
+from plugpull.errors import EXIT_PASS, UsageError
+
+if TYPE_CHECKING:
+    from plugpull.commands.base import Commands
+    from plugpull.kernel.log import LogEvent
+
+EPILOG = """\
+examples:
+  dmesg | plugpull log -                  this machine's log
+  plugpull log console.log kern.log       several files, one after the other
+  plugpull log --json kern.log | jq .     an object for each message that is about storage, USB or a broken kernel
+
+Any prefix will do: dmesg, dmesg -T, syslog, the journal, a serial console with caller ids, or none.
+
+exit status:
+  0  the logs were read, whatever is in them
+  2  there is no such file"""
+
+
+def add(commands: Commands) -> None:
+    """Its parser."""
+    parser = add_command(
+        commands,
+        "log",
+        help="say what happened in a kernel log",
+        description="Read kernel logs of any origin and say what happened to disks, USB devices, filesystems, arrays "
+        "and the kernel itself: in order, with repeats folded, and summed up by kind and device.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("file", nargs="+", metavar="FILE", help="a log; - is standard input")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="a line of JSON for each message: file, line, kind, severity, subject, time, text",
+    )
+    parser.set_defaults(action=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from plugpull.kernel.show import as_json, as_text
+
+    events = _events(arguments.file)
+    if arguments.json:
+        for found in events:
+            sys.stdout.buffer.write(as_json(found) + b"\n")
+    else:
+        for line in as_text(events):
+            print(line)
+    sys.stdout.flush()
+    return EXIT_PASS
+
+
+def _events(names: list[str]) -> Iterator[LogEvent]:
+    from plugpull.kernel.log import read_log
+
+    for name in names:
+        if name == "-":
+            yield from read_log(sys.stdin.buffer, name)
+            continue
+        try:
+            with open(name, "rb") as file:
+                yield from read_log(file, name)
+        except OSError as error:
+            raise UsageError(f"cannot read {name}: {error.strerror}") from None
