@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,7 @@ class VirtualBench:
         self._off: set[str] = set()
         self._seen: set[str] = set()
         self._firmware: dict[str, Firmware] = {}
+        self._starter = ThreadPoolExecutor(1, "firmware")
         self._closed = False
         self._recorder = recorder
         need = sum(disk.size for disk in self._rig.disk)
@@ -208,6 +210,7 @@ class VirtualBench:
         for firmware in self._firmware.values():
             with suppress(RigError):
                 firmware.close()
+        self._starter.shutdown()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     # --- ports --------------------------------------------------------------------------------------------------------
@@ -286,7 +289,8 @@ class VirtualBench:
         if again and self._defects.never_returns(thing.name):
             return
         if not self._firmware[thing.name].powered:
-            self._firmware[thing.name].power_on()
+            # A cut of several points switches from threads that end with it, and what they start would end with them.
+            self._starter.submit(self._firmware[thing.name].power_on).result()
             self._plugs.connect(thing, self._firmware[thing.name])
         self._seen.add(thing.name)
         self._plugs.plug_disk(thing, self._defects.serial_of(thing.name, thing.serial, again=again), bus, port)
