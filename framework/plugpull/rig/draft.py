@@ -70,12 +70,15 @@ class Draft:
         return next((entry.get("kind") for entry in self.of("dut")), None)
 
     def driver(self, switch: Entry) -> Driver | None:
-        """The kind of a switch; None when it is not known, for which there is a rule."""
+        """The kind of a switch; None when it is not known, or cannot be on such a rig, for both of which there is a
+        rule."""
         name = switch.get("driver")
         if name == VIRTUAL.name:
             return VIRTUAL
+        if name is None or self.dut_kind == "virtual":
+            return None
         try:
-            return None if name is None else self.drivers.kind_named(name)
+            return self.drivers.kind_named(name)
         except UsageError:
             return None
 
