@@ -15,6 +15,7 @@ from desks import PATIENCE, RIG, Desk, DeskSwitch, desk
 from stories import BACK, CUT, GONE, RESTORED, Bench, healthy
 
 from plugpull.checks import removed, returned
+from plugpull.dut.clock import DutClock
 from plugpull.errors import RigError
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.cut import Cut
@@ -226,6 +227,20 @@ def test_nothing_is_switched_when_not_all_can_be_put_on_record(tmp_path: Path) -
         with pytest.raises(RigError):
             breaker.switch_all(((1, one), (2, two)), False)
         assert (cables.commands, mains.commands) == ([], [])
+
+
+def test_a_dut_that_has_told_no_time_yet_keeps_nothing_off(tmp_path: Path) -> None:
+    """After a lost connection the DUT is reached anew, and its new agent's clock is not mapped at once."""
+    with shelf(tmp_path) as (on_desk, cables, mains):
+        breaker = Breaker(on_desk.stage)
+        one, two = points(on_desk, "disk1.cable", "disk1.power")
+        breaker.switch_all(((1, one), (2, two)), False)
+        on_desk.bench.link.clock = DutClock()
+        breaker.heal()
+        assert (cables.ports, mains.ports) == ({"1": True}, {"1": True})
+        (healed,) = on_desk.recorded(ev.Healed)
+        assert (healed.at, healed.ok) == (None, True)
+        assert {edge.at for edge in edges(on_desk, "acknowledged", "on")} == {None}
 
 
 def test_works_that_are_let_go_together_wait_for_each_other() -> None:

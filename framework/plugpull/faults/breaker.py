@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,9 +78,9 @@ class Breaker:
                 for gang in gangs.values():
                     self._off.update((cuts[0][1].outlet, tuple(cuts)) for cuts in gang.ports.values())
         try:
-            at, error = self._stage.moment()
+            moment = time.monotonic()
             for each in planned:
-                self._record(each, on, "commanded", at, error)
+                self._record(each, on, "commanded", moment)
         except RigError:
             if on:
                 self._restore_unrecorded(gangs)
@@ -104,17 +105,15 @@ class Breaker:
         single = len(ports) == 1
         acknowledged = (gang.switch.set(ports[0], on),) if single else gang.switch.set_many(ports, on)
         edges.extend(acknowledged)
-        clock = self._stage.bench.link.clock
         for edge in acknowledged:
-            at, error = clock.at(edge.acknowledged)
             for each in gang.ports[edge.port]:
-                self._record(each, on, "acknowledged", at, error, sent=clock.at(edge.commanded)[0])
+                self._record(each, on, "acknowledged", edge.acknowledged, sent=edge.commanded)
         for port, cuts in gang.ports.items():
             state = gang.switch.read(port)
             if state is not None:
-                at, error = self._stage.moment()
+                asked = time.monotonic()
                 for each in cuts:
-                    self._record(each, on, "read-back", at, error, agrees=state == on)
+                    self._record(each, on, "read-back", asked, agrees=state == on)
             if on and state is not False:
                 self._restored(cuts)
 
@@ -130,17 +129,26 @@ class Breaker:
                     gang.switch.set(port, True)
                     self._restored(cuts)
 
+    def _at(self, moment: float) -> tuple[float | None, float]:
+        """A time of the controller's on the DUT's clock, and the bound on its error. A DUT that has just been reached
+        anew has told no time yet: no reason to leave anything off."""
+        try:
+            return self._stage.bench.link.clock.at(moment)
+        except LookupError:
+            return None, 0.0
+
     def _record(
         self,
         planned: Planned,
         on: bool,
         phase: str,
-        at: float,
-        error: float,
+        moment: float,
         *,
         agrees: bool = True,
         sent: float | None = None,
     ) -> None:
+        """One step of an edge. ``moment`` and ``sent`` are the controller's times."""
+        at, error = self._at(moment)
         cut, point = planned
         self._stage.recorder.record(
             ev.Edge(
@@ -153,7 +161,7 @@ class Breaker:
                 phase=phase,
                 agrees=agrees,
                 error=error,
-                sent=sent,
+                sent=None if sent is None else self._at(sent)[0],
             )
         )
 
@@ -163,7 +171,7 @@ class Breaker:
         times = [edge.acknowledged for edge in edges]
         self._stage.recorder.record(
             ev.CutSwitched(
-                at=self._stage.bench.link.clock.at(max(times))[0],
+                at=self._at(max(times))[0],
                 cuts=tuple(cut for cut, _ in planned),
                 state="on" if on else "off",
                 switches=switches,
@@ -184,7 +192,7 @@ class Breaker:
             # By now everything else is on: the hub, perhaps, that a switch itself is plugged into.
             failed = {outlet: why for outlet, why in failed.items() if outlet not in again} | self._heal(again)
         detail = "; ".join(f"{outlet}: {why}" for outlet, why in failed.items())
-        healed = ev.Healed(at=self._stage.now(), ports=outlets, ok=not failed, detail=detail)
+        healed = ev.Healed(at=self._at(time.monotonic())[0], ports=outlets, ok=not failed, detail=detail)
         with suppress(RigError):  # the recorder keeps its failure and raises it again when it is closed
             self._stage.recorder.record(healed)
 
