@@ -137,6 +137,7 @@ def _run(name: str, data: dict[str, Any], story: Story) -> Judgement:
 def _stopped(story: Story, sheet: _Sheet) -> None:
     """What the bench and the scenario itself said went wrong, and what is missing of the record."""
     sheet.unknowns[:0] = [fault.summary for fault in story.of(RigFault)]
+    _void(sheet, {fault.subject for fault in story.of(RigFault)} - {""})
     for error in story.of(ScenarioError):
         if error.fault == "assertion":
             evidence = tuple(error.traceback.splitlines()[-12:])
@@ -153,6 +154,17 @@ def _stopped(story: Story, sheet: _Sheet) -> None:
         sheet.unknowns.append("the history ends before the scenario did")
     if story.lost_lines:
         sheet.unknowns.append(f"{story.lost_lines} lines of the history are damaged")
+
+
+def _void(sheet: _Sheet, subjects: set[str]) -> None:
+    """What the bench did to a disk is not the disk's doing."""
+    kept = []
+    for finding in sheet.findings:
+        if finding.subject in subjects:
+            sheet.unknowns.append(f"not held against {finding.subject}, for which the bench failed: {finding.summary}")
+        else:
+            kept.append(finding)
+    sheet.findings[:] = kept
 
 
 def _sentence(

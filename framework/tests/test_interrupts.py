@@ -175,3 +175,20 @@ def test_qemu_dying_is_the_benchs_fault(tmp_path: Path) -> None:
     assert status == EXIT_UNKNOWN, (tmp_path / "output").read_text()
     assert results.scenarios[0].findings == ()
     assert any("QEMU was killed by SIGKILL" in reason for reason in results.scenarios[0].unknowns)
+
+
+def test_a_disks_firmware_dying_is_the_benchs_fault(tmp_path: Path) -> None:
+    rig = tmp_path / "rig.toml"
+    rig.write_text(RIG)
+    name, value = "PLUGPULL_TEST_MARK", str(uuid.uuid4())
+    command = run_command(rig, tmp_path)
+    with (tmp_path / "output").open("w") as output:
+        run = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, name: value}, cwd=tmp_path)
+        wait_for_text(tmp_path, "load.settled", run)
+        (pid,) = pids_of(f"{name}={value}", "survivor.nbd")
+        os.kill(pid, signal.SIGKILL)
+        status = run.wait(60)
+    results = read_results(tmp_path / "latest")
+    assert status == EXIT_UNKNOWN, (tmp_path / "output").read_text()
+    assert results.scenarios[0].findings == ()
+    assert "nbdkit, the firmware of survivor, was killed by SIGKILL" in results.scenarios[0].unknowns

@@ -86,6 +86,19 @@ def test_what_the_bench_did_wrong_is_unknown(event: ev.Event, said: str) -> None
     assert result.sentence.startswith(f"UNKNOWN: {said}")
 
 
+def test_what_the_bench_did_to_a_disk_is_not_held_against_it() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")
+    finding = judge_story(bench.story()).findings[0]
+    bench.add(ev.RigFault(summary="its firmware fell over", subject=finding.subject))
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.findings == ()
+    assert result.unknowns[0] == "its firmware fell over"
+    held = f"not held against {finding.subject}, for which the bench failed: {finding.summary}"
+    assert held in result.unknowns
+
+
 def test_an_assertion_in_the_scenario_is_a_finding() -> None:
     bench = healthy()
     bench.add(ev.ScenarioError(at=20.0, fault="assertion", summary="assert 1 == 2", traceback="a\nb"))

@@ -75,7 +75,9 @@ class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):
 
 
 class RigFault(Event, frozen=True, kw_only=True, tag="rig.fault"):
-    """The bench did not do what it was told, or evidence was lost: the verdict cannot be PASS."""
+    """The bench did not do what it was told, or evidence was lost: the verdict cannot be PASS.
+
+    ``subject`` is the disk that the bench failed, if it was only one: nothing is held against that disk."""
 
     summary: str
     mend: str = ""

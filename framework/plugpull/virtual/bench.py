@@ -151,9 +151,11 @@ class VirtualBench:
         at = self.link.clock.now()[0] if self.link.clock.mapped else None
         self._recorder.record(ev.Note(at=at, text=text, subject=subject))
 
-    def _fault(self, summary: str) -> None:
+    def _fault(
+        self, summary: str, mend: str = "see qemu.log; was the machine out of memory?", subject: str = ""
+    ) -> None:
         with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
-            self._recorder.record(ev.RigFault(summary=summary, mend="see qemu.log; was the machine out of memory?"))
+            self._recorder.record(ev.RigFault(summary=summary, mend=mend, subject=subject))
 
     # --- the Bench protocol -----------------------------------------------------------------------------------------
 
@@ -202,6 +204,9 @@ class VirtualBench:
         if self._closed:
             return
         self._closed = True
+        for firmware in self._firmware.values():
+            if firmware.died:
+                self._fault(firmware.died, "was the machine out of memory or disk space?", firmware.name)
         for name in ("_defects", "link", "_machine"):
             part = getattr(self, name, None)
             if part is not None:

@@ -29,6 +29,7 @@ class Firmware:
 
     def power_on(self) -> None:
         """Start the process; returns when it listens. Raises RigError."""
+        self._on = True
         self.socket.unlink(missing_ok=True)
         argv = ["nbdkit", "--foreground", "--exit-with-parent", "--unix", str(self.socket), "--threads", "8"]
         self.process = process.start([*argv, "file", str(self.medium)], self._log)
@@ -44,8 +45,19 @@ class Firmware:
     def powered(self) -> bool:
         return self.process.poll() is None
 
+    @property
+    def died(self) -> str:
+        """How it ended though it had power, as a sentence; empty if it did not. No disk does that: the bench did."""
+        status = self.process.poll()
+        if not self._on or status is None:
+            return ""
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        words = self._log.read_text(errors="replace").strip().rpartition("\n")[2]
+        return f"nbdkit, the firmware of {self.name}, {how}{f': {words}' if words else ''}"
+
     def power_off(self) -> None:
         """The process dies with everything it held in memory."""
+        self._on = False
         process.end(self.process)
 
     def hang(self) -> None:
