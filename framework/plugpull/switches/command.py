@@ -1,7 +1,7 @@
 """Any switch that has a command line: one shell command to turn a port on, one to turn it off, perhaps one to ask.
 
-``{port}`` in a command becomes the port's name. They are run by ``sh -c`` on the machine the switch is plugged into, one
-process each, ended with its children when the time is up.
+``{port}`` in a command becomes the port's name. They are run by ``sh -c`` on the machine the switch is plugged into,
+one process each, ended with its children when the time is up.
 """
 
 from __future__ import annotations

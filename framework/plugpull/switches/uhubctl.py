@@ -1,0 +1,193 @@
+"""Hubs with per-port power switching, through uhubctl (GPL-2, run as a program; written against 2.5).
+
+What has to be known of it: its exit status is 0 also when nothing was switched, so every edge is read back from the
+status word that it prints (USB 2.0 table 11-21: power is 0x0100; USB 3.2 table 10-13: 0x0200). On a kernel that has the
+port attribute ``disable`` it uses that, which disconnects the device in software before it drops the power: ``-S``
+keeps it to the hub request, so that what is cut is power. Its pairing of the two halves of a USB 3 hub goes by container
+ids, which can be doubled: each half is switched by itself here (``-e``), and which two belong together is asked of the
+kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from plugpull.errors import RigError
+from plugpull.rig.model import Mechanism, Table
+from plugpull.switches.base import Capabilities, Identity
+from plugpull.switches.host import Host
+from plugpull.switches.kinds import Found, Kind, Wiring
+from plugpull.switches.program_switch import ProgramSwitch, disobeyed, left, words_of
+from plugpull.switches.usb_hub import HubPort, Location, halves_of
+
+POWER_USB2 = 0x0100
+POWER_USB3 = 0x0200
+_HUB = re.compile(r"^(?:Current|New) status for hub (\S+) \[(.*)\]\s*$")
+_PORT = re.compile(r"^\s+Port (\d+): ([0-9a-fA-F]{4})\b")
+_VERSION = re.compile(r"\bUSB (\d)\.")
+_PORTS = re.compile(r"\b(\d+) ports?\b")
+_LISTING = 20.0
+"""Seconds to list all hubs: each is asked for its descriptors."""
+
+
+class UhubctlOptions(Table):
+    """Keys of a hub switched by uhubctl."""
+
+    location: Location
+    """The hub as uhubctl lists it, either half: "1-1.4"."""
+    force: bool = False
+    """Also hubs that do not say that they can (``-f``). Qualify such a hub before you believe it."""
+    descriptors: bool = True
+    """False: do not ask devices for their names (``-N``), which hangs where one of them is faulty."""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """What uhubctl prints of one hub. ``powered`` is by port."""
+
+    location: str
+    title: str
+    powered: dict[int, bool]
+
+    @property
+    def per_port(self) -> bool:
+        """Does it say that it switches each port by itself? "ganged" ones switch all at once."""
+        return "ppps" in self.title
+
+    @property
+    def ports(self) -> int:
+        found = _PORTS.search(self.title)
+        return int(found.group(1)) if found else max(self.powered, default=0)
+
+
+def parse_hubs(text: str) -> dict[str, Hub]:
+    """Everything uhubctl prints, by location; of several states of one hub the last, which is the newest."""
+    hubs: dict[str, Hub] = {}
+    current: Hub | None = None
+    for line in text.splitlines():
+        if hub := _HUB.match(line):
+            current = Hub(hub.group(1), hub.group(2), {})
+            hubs[current.location] = current
+        elif (port := _PORT.match(line)) and current is not None:
+            version = _VERSION.search(current.title)
+            bit = POWER_USB3 if version is not None and version.group(1) == "3" else POWER_USB2
+            current.powered[int(port.group(1))] = bool(int(port.group(2), 16) & bit)
+    return hubs
+
+
+class Uhubctl(ProgramSwitch):
+    """One hub; its two halves, if it is a USB 3 hub."""
+
+    def __init__(self, wiring: Wiring, options: UhubctlOptions) -> None:
+        self._options = options
+        self._host = wiring.host
+        super().__init__(
+            wiring,
+            Identity("uhubctl", place=f"hub {options.location}"),
+            Capabilities(wiring.mechanism, read_back=True, latching=False),
+        )
+        with self._told() as deadline:
+            version = self._host.run(["uhubctl", "-v"], left(deadline))
+            self._raw = ["-S"] if _at_least(version.stdout, (2, 5)) else []
+            hub = self._hub(HubPort(options.location, 1), left(deadline))
+        if hub.ports and wiring.ports > hub.ports:
+            raise RigError(
+                f"hub {options.location} has {hub.ports} ports, and the rig file says ports = {wiring.ports}",
+                mend=f"write ports = {hub.ports} or less",
+            )
+        serial = re.search(r" (\S+), USB \d", hub.title)
+        self.identity = Identity(
+            "uhubctl",
+            model=hub.title.split(",")[0],
+            serial=serial.group(1) if serial else "",
+            firmware=f"uhubctl {version.stdout.strip()}",
+            place=f"hub {options.location}",
+        )
+
+    def _command(self, port: str, on: bool) -> None:
+        number = self._number(port)
+        with self._told() as deadline:
+            for half in halves_of(self._host, self._options.location, number):
+                action = [*self._raw, "-a", "on" if on else "off"]
+                state = self._state(half, left(deadline), action)
+                if state is not on:
+                    # The answer to the request may have been taken before the hub had done it.
+                    state = self._state(half, left(deadline))
+                if state is not on:
+                    raise disobeyed(
+                        port, on, f"{half} says it can switch its power and does not: qualify it, or use another hub"
+                    )
+
+    def read(self, port: str) -> bool | None:
+        """On if either half is: what is plugged in has power as long as one of them feeds it."""
+        number = self._number(port)
+        with self._told() as deadline:
+            halves = halves_of(self._host, self._options.location, number)
+            return any(self._state(half, left(deadline)) for half in halves)
+
+    def _state(self, half: HubPort, timeout: float, action: list[str] | None = None) -> bool:
+        hub = self._hub(half, timeout, action)
+        if half.port not in hub.powered:
+            raise RigError(f"uhubctl says nothing of {half}", mend="is the hub still plugged in? run `uhubctl` by hand")
+        return hub.powered[half.port]
+
+    def _hub(self, half: HubPort, timeout: float, action: list[str] | None = None) -> Hub:
+        line = ["uhubctl", "-e", "-l", half.location, "-p", str(half.port), *(action or [])]
+        line += ["-f"] if self._options.force else []
+        line += [] if self._options.descriptors else ["-N"]
+        done = self._host.run(line, timeout)
+        hub = parse_hubs(done.stdout).get(half.location)
+        if hub is None:
+            raise RigError(
+                f"{' '.join(line)} ended with status {done.status}: {words_of(done)}",
+                mend="is the hub plugged in there, may this user open it (udev rule: `plugpull switch list`), and does it "
+                "say that it can switch ports? force = true if you know that it can",
+            )
+        return hub
+
+
+def _at_least(version: str, wanted: tuple[int, int]) -> bool:
+    found = re.search(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found.group(1)), int(found.group(2))) >= wanted
+
+
+def _open(wiring: Wiring, options: UhubctlOptions) -> Uhubctl:
+    return Uhubctl(wiring, options)
+
+
+def _find(host: Host) -> Iterator[Found]:
+    try:
+        hubs = parse_hubs(host.run(["uhubctl"], _LISTING).stdout)
+    except RigError:
+        return
+    for hub in hubs.values():
+        ids = re.match(r"([0-9a-f]{4}):([0-9a-f]{4})", hub.title)
+        rule = ""
+        if ids:
+            rule = (
+                f'SUBSYSTEM=="usb", DRIVER=="usb", ATTR{{idVendor}}=="{ids.group(1)}", '
+                f'ATTR{{idProduct}}=="{ids.group(2)}", GROUP="dialout", MODE="0664", TAG+="uaccess"'
+            )
+        yield Found(
+            "uhubctl",
+            hub.title.split(",")[0],
+            "",
+            f"hub {hub.location}",
+            hub.ports,
+            {"location": hub.location},
+            Mechanism.VBUS,
+            rule,
+            "" if hub.per_port else "it switches all its ports at once",
+        )
+
+
+KIND = Kind(
+    "uhubctl",
+    "hubs with per-port power switching, through uhubctl",
+    UhubctlOptions,
+    _open,
+    frozenset({Mechanism.VBUS}),
+    find=_find,
+)
