@@ -142,8 +142,8 @@ class Uhubctl(ProgramSwitch):
         if hub is None:
             raise RigError(
                 f"{' '.join(line)} ended with status {done.status}: {words_of(done)}",
-                mend="is the hub plugged in there, may this user open it (udev rule: `plugpull switch list`), and does it "
-                "say that it can switch ports? force = true if you know that it can",
+                mend="is the hub plugged in there, may this user open it (udev rule: `plugpull switch list`), and does "
+                "it say that it can switch ports? force = true if you know that it can",
             )
         return hub
 

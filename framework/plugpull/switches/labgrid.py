@@ -1,0 +1,173 @@
+"""Any power or digital-output driver of labgrid's (LGPL, an optional extra).
+
+labgrid brings a pyserial of its own that replaces the one that other drivers use, so it lives in an environment of its
+own: ``python`` names that environment's interpreter. In it runs a small program that opens the driver once and then
+takes orders, because loading labgrid takes a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from plugpull.errors import RigError
+from plugpull.rig.model import Mechanism, Table
+from plugpull.switches import labgrid_helper
+from plugpull.switches.base import Capabilities, Identity
+from plugpull.switches.kinds import Kind, Wiring
+from plugpull.switches.program_switch import ProgramSwitch, disobeyed, left
+
+OPENING = 60.0
+"""Seconds labgrid gets to load and to activate its driver, which may have to reach another machine."""
+
+
+class LabgridOptions(Table):
+    """Keys of a driver of labgrid's. Each port is one of its targets' drivers."""
+
+    environment: Annotated[str, Field(min_length=1)]
+    """labgrid's environment file, relative to the rig file."""
+    target: str = "main"
+    protocol: Literal["PowerProtocol", "DigitalOutputProtocol"] = "PowerProtocol"
+    names: tuple[str, ...] = ()
+    """The name of each port's driver in the environment file, in order; not needed where there is only one."""
+    python: str = sys.executable
+    """The interpreter that has labgrid."""
+
+
+class _Driver:
+    """One driver in a process of its own."""
+
+    def __init__(self, options: LabgridOptions, folder: Path, name: str) -> None:
+        line = [options.python, labgrid_helper.__file__, str(folder / options.environment), options.target]
+        # A file and not a pipe: nobody has to read it for the process to go on.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the driver)
+        try:
+            self._process = subprocess.Popen(
+                [*line, options.protocol, name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._errors.close()
+            raise RigError(
+                f"cannot run {options.python}: {error.strerror}",
+                mend='name the interpreter of the environment that has labgrid: python = "..."',
+            ) from None
+        self._pending = b""
+        try:
+            self.kind = str(self._answer(OPENING)["driver"])
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, do: str, timeout: float) -> bool | None:
+        assert self._process.stdin is not None
+        with suppress(OSError):  # why it has gone is told below
+            self._process.stdin.write(json.dumps({"do": do}).encode() + b"\n")
+            self._process.stdin.flush()
+        state = self._answer(timeout).get("state")
+        return state if isinstance(state, bool) else None
+
+    def _answer(self, timeout: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._pending:
+            if not select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                self.close()  # its answer would be taken for the one to the next question
+                raise RigError(f"labgrid did not answer within {timeout:g} s", mend="try it with labgrid-client")
+            more = os.read(self._process.stdout.fileno(), 65536)
+            if not more:
+                raise RigError(f"labgrid ended: {self._words()}", mend="try it with labgrid-client")
+            self._pending += more
+        line, _, self._pending = self._pending.partition(b"\n")
+        return parse_answer(line)
+
+    def _words(self) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip() if lines else "it says nothing"
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+def parse_answer(line: bytes) -> dict[str, Any]:
+    """A line of the helper's. Raises RigError for a refusal, and for what is no answer."""
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise RigError(f"labgrid's process says {line[:80]!r}, which is no answer")
+    if answer.get("ok") is not True:
+        raise RigError(f"labgrid could not: {answer.get('why', 'no reason given')}", mend="try it with labgrid-client")
+    return answer
+
+
+class Labgrid(ProgramSwitch):
+    def __init__(self, wiring: Wiring, options: LabgridOptions) -> None:
+        super().__init__(
+            wiring, Identity("labgrid", place=options.environment), Capabilities(wiring.mechanism, False, latching=True)
+        )
+        names = options.names or ("",) * wiring.ports
+        if len(names) != wiring.ports:
+            raise RigError(f"{len(names)} names for {wiring.ports} ports", mend="give each port a name: names = [...]")
+        self._drivers: list[_Driver] = []
+        with self._told() as deadline:
+            try:
+                for name in names:
+                    self._drivers.append(_Driver(options, wiring.folder, name))
+                reads = all(driver.ask("get", max(5.0, left(deadline))) is not None for driver in self._drivers)
+            except BaseException:
+                self.close()
+                raise
+        self.identity = Identity(
+            "labgrid", model=self._drivers[0].kind, place=f"{options.target} in {options.environment}"
+        )
+        self.capabilities = Capabilities(wiring.mechanism, read_back=reads, latching=True)
+
+    def _command(self, port: str, on: bool) -> None:
+        driver = self._drivers[self._number(port) - 1]
+        with self._told() as deadline:
+            driver.ask("on" if on else "off", left(deadline))
+            if self.capabilities.read_back and driver.ask("get", left(deadline)) is not on:
+                raise disobeyed(port, on, "try it with labgrid-client")
+
+    def read(self, port: str) -> bool | None:
+        driver = self._drivers[self._number(port) - 1]
+        if not self.capabilities.read_back:
+            return None
+        with self._told() as deadline:
+            return driver.ask("get", left(deadline))
+
+    def close(self) -> None:
+        for driver in self._drivers:
+            driver.close()
+
+
+def _open(wiring: Wiring, options: LabgridOptions) -> Labgrid:
+    if wiring.host.name != "this machine":
+        raise RigError("labgrid's drivers run on this machine", mend='leave out via = "dut"')
+    return Labgrid(wiring, options)
+
+
+KIND = Kind("labgrid", "any power or digital-output driver of labgrid's", LabgridOptions, _open, frozenset(Mechanism))
