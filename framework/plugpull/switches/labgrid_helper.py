@@ -40,7 +40,7 @@ def main() -> None:
     print(json.dumps({"ok": True, "driver": type(driver).__name__}), file=out, flush=True)
     for line in sys.stdin:
         try:
-            answer = {"ok": True, "state": obey(driver, json.loads(line)["do"])}
+            answer: dict[str, Any] = {"ok": True, "state": obey(driver, json.loads(line)["do"])}
         except Exception as error:
             answer = {"ok": False, "why": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=out, flush=True)

@@ -1,11 +1,11 @@
 """Hubs with per-port power switching, through uhubctl (GPL-2, run as a program; written against 2.5).
 
 What has to be known of it: its exit status is 0 also when nothing was switched, so every edge is read back from the
-status word that it prints (USB 2.0 table 11-21: power is 0x0100; USB 3.2 table 10-13: 0x0200). On a kernel that has the
-port attribute ``disable`` it uses that, which disconnects the device in software before it drops the power: ``-S``
-keeps it to the hub request, so that what is cut is power. Its pairing of the two halves of a USB 3 hub goes by container
-ids, which can be doubled: each half is switched by itself here (``-e``), and which two belong together is asked of the
-kernel.
+status word that it prints (USB 2.0 table 11-21: power is 0x0100; USB 3.2 table 10-13: 0x0200). On a kernel that has
+the port attribute ``disable`` it uses that, which disconnects the device in software before it drops the power: ``-S``
+keeps it to the hub request, so that what is cut is power. Its pairing of the two halves of a USB 3 hub goes by
+container ids, which can be doubled: each half is switched by itself here (``-e``), and which two belong together is
+asked of the kernel.
 """
 
 from __future__ import annotations
