@@ -14,8 +14,9 @@ import termios
 import threading
 import time
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Union
 
+from . import usb_hid
 from .disks import read_attribute
 
 MOST = 4096
@@ -24,7 +25,18 @@ _HID_ID = re.compile(r"^HID_ID=[0-9A-F]+:([0-9A-F]+):([0-9A-F]+)$", re.MULTILINE
 
 
 class Failed(Exception):
-    """What was asked of a device could not be done. The message says why, for a person."""
+    """What was asked of a device could not be done. The message says why, for a person, and ``mend`` what to do."""
+
+    def __init__(self, why: str, mend: str = "") -> None:
+        super().__init__(why)
+        self.mend = mend
+
+
+def _gone(error: Optional[OSError] = None) -> Failed:
+    return Failed(
+        "the device does not work any more" + (": %s" % error.strerror if error else ""),
+        "was it unplugged? plug it in again",
+    )
 
 
 def _hid_feature(number: int, length: int) -> int:
@@ -36,12 +48,15 @@ def _open(path: str) -> int:
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Failed("cannot open %s: %s" % (path, error.strerror)) from None
+        raise Failed(
+            "cannot open %s: %s" % (path, error.strerror),
+            "is it plugged in? `plugpull switch list` tells what is found",
+        ) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(fd)
-        raise Failed("another program has %s open" % path) from None
+        raise Failed("another program has %s open" % path, "end it") from None
     return fd
 
 
@@ -73,17 +88,21 @@ class Devices:
 
     def __init__(self) -> None:
         self._open: Dict[int, int] = {}
+        self._usb: Dict[int, usb_hid.UsbHid] = {}
         self._next = 0
         self._lock = threading.Lock()
 
     def close_all(self) -> None:
-        for handle in list(self._open):
+        for handle in [*self._open, *self._usb]:
             self.close(handle)
 
-    def _keep(self, fd: int) -> int:
+    def _keep(self, opened: Union[int, usb_hid.UsbHid]) -> int:
         with self._lock:
             self._next += 1
-            self._open[self._next] = fd
+            if isinstance(opened, int):
+                self._open[self._next] = opened
+            else:
+                self._usb[self._next] = opened
             return self._next
 
     def _fd(self, handle: int) -> int:
@@ -95,8 +114,11 @@ class Devices:
     def close(self, handle: int) -> None:
         with self._lock:
             fd = self._open.pop(handle, None)
+            usb = self._usb.pop(handle, None)
         if fd is not None:
             os.close(fd)
+        if usb is not None:
+            usb.close()
 
     # --- serial ports ---------------------------------------------------------------------------------------------
 
@@ -140,7 +162,7 @@ class Devices:
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise Failed("the device has gone: %s" % error.strerror) from None
+                raise _gone(error) from None
 
     def read(self, handle: int, count: int, timeout: float, end: str = "") -> str:
         """Up to ``count`` bytes, or up to and including ``end``; what there is, when ``timeout`` seconds are over."""
@@ -161,9 +183,9 @@ class Devices:
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise Failed("the device has gone: %s" % error.strerror) from None
+                raise _gone(error) from None
             if not chunk:
-                raise Failed("the device has gone")
+                raise _gone()
             got += chunk
         return got
 
@@ -190,9 +212,14 @@ class Devices:
                     "model": name.group(1) if name else "",
                 }
             )
-        return found
+        return found + usb_hid.devices()
 
     def hid_open(self, path: str) -> int:
+        if usb_hid.PATH.match(path):
+            try:
+                return self._keep(usb_hid.UsbHid(path))
+            except OSError as error:
+                raise Failed("cannot open the HID device at %s: %s" % (path, error.strerror)) from None
         if not re.match(r"^/dev/hidraw\d+\Z", path):
             raise Failed("%s is no HID device" % path)
         return self._keep(_open(path))
@@ -201,27 +228,42 @@ class Devices:
         """One output report, its id first: one write() (Documentation/hid/hidraw.rst)."""
         data = bytes.fromhex(report)
         try:
+            if handle in self._usb:
+                self._usb[handle].write(data)
+                return
             written = os.write(self._fd(handle), data)
         except OSError as error:
-            raise Failed("the device has gone: %s" % error.strerror) from None
+            raise _gone(error) from None
         if written != len(data):
             raise Failed("the report was not taken")
 
     def hid_read(self, handle: int, count: int, timeout: float) -> str:
         """One input report; empty when none comes in time."""
+        if handle in self._usb:
+            try:
+                return self._usb[handle].read(count, timeout).hex()
+            except OSError as error:
+                raise Failed("the device has gone: %s" % error.strerror) from None
         return self._read(self._fd(handle), bool, count, count, timeout).hex()
 
     def hid_get_feature(self, handle: int, report_id: int, count: int) -> str:
+        """A feature report without its id. The first byte of the buffer is the id even where the device has none
+        (usbhid_get_raw_report in drivers/hid/usbhid/hid-core.c)."""
         buffer = bytearray([report_id]) + bytearray(count)
         try:
+            if handle in self._usb:
+                return self._usb[handle].get_feature(report_id, count).hex()
             length = fcntl.ioctl(self._fd(handle), _hid_feature(7, len(buffer)), buffer, True)
         except OSError as error:
-            raise Failed("the device does not answer: %s" % error.strerror) from None
-        return bytes(buffer[1:length] if report_id else buffer[: min(length, count)]).hex()
+            raise _gone(error) from None
+        return bytes(buffer[1:length]).hex()
 
     def hid_send_feature(self, handle: int, report: str) -> None:
         buffer = bytearray(bytes.fromhex(report))
         try:
+            if handle in self._usb:
+                self._usb[handle].send_feature(bytes(buffer))
+                return
             fcntl.ioctl(self._fd(handle), _hid_feature(6, len(buffer)), buffer, True)
         except OSError as error:
             raise Failed("the feature report was not taken: %s" % error.strerror) from None
@@ -240,7 +282,9 @@ class Devices:
                 start_new_session=True,
             )
         except OSError as error:
-            raise Failed("cannot run %s: %s" % (argv[0], error.strerror)) from None
+            raise Failed(
+                "cannot run %s: %s" % (argv[0], error.strerror), "is %s installed on the DUT?" % argv[0]
+            ) from None
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -269,7 +313,7 @@ class Devices:
             with open(path, "w") as file:
                 file.write(text)
         except OSError as error:
-            raise Failed("cannot write %s: %s" % (path, error.strerror)) from None
+            raise Failed("cannot write %s: %s" % (path, error.strerror), "only root may") from None
 
     def glob(self, pattern: str) -> List[str]:
         return sorted(glob.glob(pattern))
