@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
+
+from pydantic import Field
 
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism, Table
@@ -14,9 +17,9 @@ from plugpull.switches.program_switch import ProgramSwitch
 class HumanOptions(Table):
     """Keys of a person's own."""
 
-    labels: tuple[str, ...] = ()
+    labels: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """What is written on each plug, in the order of the ports; a port without one is called by its number."""
-    patience: float = 300.0
+    patience: Annotated[float, Field(gt=0)] = 300.0
     """Seconds the person gets for each request."""
 
 

@@ -39,7 +39,7 @@ class LabgridOptions(Table):
     """labgrid's environment file, relative to the rig file."""
     target: str = "main"
     protocol: Literal["PowerProtocol", "DigitalOutputProtocol"] = "PowerProtocol"
-    names: tuple[str, ...] = ()
+    names: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """The name of each port's driver in the environment file, in order; not needed where there is only one."""
     python: str = sys.executable
     """The interpreter that has labgrid."""

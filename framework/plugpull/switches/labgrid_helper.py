@@ -1,4 +1,4 @@
-"""Run by an interpreter that has labgrid: holds one of its drivers open and does what it is told, a JSON line at a time.
+"""Run by an interpreter that has labgrid: holds one of its drivers open and obeys, a JSON line at a time.
 
 ``python labgrid_helper.py ENVIRONMENT TARGET PROTOCOL NAME``. Standard library and labgrid only.
 """
