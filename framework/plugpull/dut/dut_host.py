@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from plugpull.dut.link import AgentLink
+from plugpull.dut.link import AgentLink, AgentLost
+from plugpull.errors import RigError
 from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, SerialInfo, SerialLine
 
 MARGIN = 10.0
@@ -22,7 +24,12 @@ class DutHost:
 
     def ask(self, do: str, wait: float = 0.0, **arguments: Any) -> Any:
         """One operation of ``agent/devices.py``, which may take ``wait`` seconds."""
-        return self._link.call("device", wait + MARGIN, do=do, **arguments)
+        try:
+            return self._link.call("device", wait + MARGIN, do=do, **arguments)
+        except AgentLost:
+            raise
+        except RigError as error:
+            raise RigError(f"on {self.name}: {error.what.partition(': ')[2]}", mend=error.mend) from None
 
     def serial(self, device: str, baud: int = 9600) -> SerialLine:
         return _Line(self, self.ask("serial_open", device=device, baud=baud))
@@ -66,7 +73,8 @@ class _Device(Closing):
         return self._host.ask(do, wait, handle=self._handle, **arguments)
 
     def close(self) -> None:
-        self._ask("close")
+        with suppress(AgentLost):  # what an agent had open is closed with it
+            self._ask("close")
 
 
 class _Line(_Device):

@@ -8,6 +8,7 @@ and no resynchronisation, so an agent that falls silent looks like one that has 
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
 import time
@@ -58,15 +59,16 @@ class AgentLink:
 
     def call(self, op: str, timeout: float = 30.0, /, **arguments: Any) -> Any:
         """Ask the agent and return its answer. Raises Refused, AgentLost, or RigError with the agent's own words."""
-        pending = self._ask(op, arguments)
-        if not pending.done.wait(timeout):
+        deadline = time.monotonic() + timeout
+        pending = self._ask(op, arguments, deadline)
+        if not pending.done.wait(max(0.0, deadline - time.monotonic())):
             raise AgentLost(
                 f"the agent did not answer {op!r} within {timeout:g} s",
                 mend="see console.log and kernel.log for what the DUT was doing",
             )
         return self._result(op, pending)
 
-    def _ask(self, op: str, arguments: Message) -> _Pending:
+    def _ask(self, op: str, arguments: Message, deadline: float) -> _Pending:
         pending = _Pending()
         with self._lock:
             if self.lost:
@@ -75,13 +77,26 @@ class AgentLink:
             number = self._number
             self._pending[number] = pending
         line = json.dumps({"id": number, "op": op, "args": arguments}).encode() + b"\n"
-        try:
-            # A line that does not fit into the socket at once goes in pieces; nobody's may come in between.
-            with self._sending:
-                self._socket.sendall(line)
-        except OSError as error:
-            self._end(f"the stream to the agent broke: {error}")
+        # A line that does not fit into the socket at once goes in pieces; nobody's may come in between.
+        if self._sending.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            try:
+                self._send(line, deadline)
+            except OSError as error:
+                self._end(f"the stream to the agent broke: {error}")
+            finally:
+                self._sending.release()
         return pending
+
+    def _send(self, line: bytes, deadline: float) -> None:
+        """Send a line, or end the link: what comes after half a line could not be understood."""
+        left = memoryview(line)
+        while left:
+            if not select.select([], [self._socket], [], max(0.0, deadline - time.monotonic()))[1]:
+                if len(left) < len(line):
+                    self._end("the agent does not take what it is sent")
+                return
+            with suppress(BlockingIOError):
+                left = left[self._socket.send(left, socket.MSG_DONTWAIT) :]
 
     def _result(self, op: str, pending: _Pending) -> Any:
         answer = pending.answer
@@ -92,12 +107,12 @@ class AgentLink:
         why = str(answer.get("why", "no reason given"))
         if answer.get("refused"):
             raise Refused(why)
-        raise RigError(f"the agent could not do {op!r}: {why}")
+        raise RigError(f"the agent could not do {op!r}: {why}", mend=str(answer.get("mend", "")))
 
     def map_clock(self, timeout: float = 10.0) -> Exchange:
         """One exchange; remembered in ``clock``."""
         sent = time.monotonic()
-        pending = self._ask("clock", {})
+        pending = self._ask("clock", {}, sent + timeout)
         if not pending.done.wait(timeout):
             raise AgentLost(f"the agent did not tell its time within {timeout:g} s")
         dut = float(self._result("clock", pending)["at"])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import select
+import signal
 import sys
+import threading
 import time
+from typing import Any
 
 from .service import Service
 from .wire import messages, write_all
@@ -48,10 +51,28 @@ def serve_pipe() -> None:
     os.dup2(2, 1)
     service = Service(lambda data: write_all(out, data))
     service.watch()
-    for message in messages(0):
-        if message is not None:
-            service.handle(message)
-    service.controller_gone()
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
+    threading.Thread(target=_end_when_forgotten, args=(service,), name="patience", daemon=True).start()
+    try:
+        for message in messages(0):
+            if message is not None:
+                service.handle(message)
+    finally:
+        service.controller_gone()
+
+
+def _leave(number: int, frame: Any) -> None:
+    # Once: what is tidied up on the way out must not be cut short by a second one.
+    for other in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        signal.signal(other, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _end_when_forgotten(service: Service) -> None:
+    while not service.forgotten():
+        time.sleep(0.5)  # that nothing comes is no event
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> None:

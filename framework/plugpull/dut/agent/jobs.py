@@ -8,6 +8,7 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -28,6 +29,26 @@ def process_state(pid: int) -> Dict[str, Any]:
         "wchan": read_attribute("/proc", str(pid), "wchan"),
         "stack": read_attribute("/proc", str(pid), "stack").splitlines(),
     }
+
+
+def start_time(pid: int) -> str:
+    """When a process began, in ticks since the boot (proc_pid_stat(5), field 22); empty if there is none. With its
+    number it names a process for good."""
+    fields = read_attribute("/proc", str(pid), "stat").rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
+
+
+def retire(pid: int, started: str, grace: float = 5.0) -> bool:
+    """SIGTERM, and SIGKILL after ``grace`` seconds. False when it had ended already."""
+    if pid == os.getpid() or not started or start_time(pid) != started:
+        return False
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = now() + grace
+        while start_time(pid) == started and now() < deadline:
+            time.sleep(0.02)  # it is no child of ours: there is nothing to wait on
+    return True
 
 
 _PRCTL = ctypes.CDLL(None).prctl

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import AGENT_VERSION
 from .devices import Devices, Failed
 from .disks import Disk, Refused, all_disks, open_scratch, system_disks
-from .jobs import Jobs
+from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
 from .sampler import Sampler
 from .uevents import Uevents
@@ -35,6 +35,8 @@ class Service:
         self.log: Optional[KernelLog] = None
         self.sampler: Optional[Sampler] = None
         self.uevents: Optional[Uevents] = None
+        self.patience = 0.0
+        self.heard = now()
         self._fio: Tuple[Tuple[str, int], str] = (("", 0), "")
 
     def watch(self) -> None:
@@ -48,10 +50,15 @@ class Service:
 
     def handle(self, message: Message) -> None:
         """Clock requests are answered at once, all others by a thread of their own: none can hold up another."""
+        self.heard = now()
         if message.get("op") == "clock":
             self._tell({"id": message.get("id"), "ok": True, "r": {"at": now(), "real": time.time()}})
             return
         threading.Thread(target=self._answer, args=(message,), name="request", daemon=True).start()
+
+    def forgotten(self) -> bool:
+        """Was nothing heard for longer than was agreed?"""
+        return bool(self.patience) and now() - self.heard > self.patience
 
     def controller_gone(self) -> None:
         """End what was started: there is nobody left to judge it."""
@@ -80,7 +87,7 @@ class Service:
         except Refused as refusal:
             answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal)}
         except Failed as failure:
-            answer = {"id": message.get("id"), "ok": False, "why": str(failure)}
+            answer = {"id": message.get("id"), "ok": False, "why": str(failure), "mend": failure.mend}
         except Exception as error:
             answer = {"id": message.get("id"), "ok": False, "why": "%s: %s" % (type(error).__name__, error)}
         self._tell(answer)
@@ -101,6 +108,8 @@ class Service:
             "cpus": os.cpu_count() or 0,
             "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "uid": os.getuid(),
+            "pid": os.getpid(),
+            "started": start_time(os.getpid()),
             "at": now(),
             "uevents": self.uevents.source if self.uevents else "",
         }
@@ -188,6 +197,15 @@ class Service:
     def op_system_disks(self) -> List[str]:
         """Kernel names of the disks that the running system lives on: nothing may ever cut those."""
         return system_disks()
+
+    def op_retire(self, pid: int, started: str) -> bool:
+        """End an earlier agent whose connection broke and that may not know it yet: it holds devices and disks that
+        are needed. False when it was gone already. ``started`` tells it from another process with its number."""
+        return retire(pid, started)
+
+    def op_expect(self, every: float) -> None:
+        """End by yourself when nothing is heard for so many seconds: a connection can die without a sign."""
+        self.patience = every
 
     def op_mute(self) -> None:
         """Say nothing any more, as an agent would that hangs. For tests of what happens then."""
