@@ -142,4 +142,5 @@ def open_switch(declared: model.Switch, host: Host, person: Person, folder: Path
     try:
         return kind.open(wiring, options)
     except RigError as error:
-        raise RigError(f"switch {declared.name}: {error.what}", mend=error.mend) from error
+        known = error.what.startswith(f"switch {declared.name}")
+        raise RigError(error.what if known else f"switch {declared.name}: {error.what}", mend=error.mend) from error

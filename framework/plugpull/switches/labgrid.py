@@ -49,7 +49,8 @@ class _Driver:
     """One driver in a process of its own."""
 
     def __init__(self, options: LabgridOptions, folder: Path, name: str) -> None:
-        line = [options.python, labgrid_helper.__file__, str(folder / options.environment), options.target]
+        # Isolated (-I), or this module would be what it imports as labgrid.
+        line = [options.python, "-I", labgrid_helper.__file__, str(folder / options.environment), options.target]
         # A file and not a pipe: nobody has to read it for the process to go on.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the driver)
         try:
@@ -74,6 +75,8 @@ class _Driver:
             raise
 
     def ask(self, do: str, timeout: float) -> bool | None:
+        if self._process.poll() is not None:
+            raise RigError(f"labgrid ended: {self._words()}", mend="try it with labgrid-client")
         assert self._process.stdin is not None
         with suppress(OSError):  # why it has gone is told below
             self._process.stdin.write(json.dumps({"do": do}).encode() + b"\n")

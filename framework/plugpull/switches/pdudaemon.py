@@ -1,7 +1,8 @@
 """Power strips behind a pdudaemon: ``GET /power/control/{on|off}?hostname=PDU&port=N`` (pdudaemon's README, "Usage").
 
-It answers 200 when the strip obeyed and 500 when it did not, tries again 5 times with 5 s between by its default
-settings, so that "off" can land 20 s late, and has no way to ask for a state: cuts are verified by their effect.
+It answers 200 when it has taken the order, and the strip may obey later: by its default settings it tries a strip that
+does not answer 5 times, 5 s apart, so that "off" can land 20 s late. There is no way to ask for a state, so cuts are
+verified by their effect alone.
 """
 
 from __future__ import annotations

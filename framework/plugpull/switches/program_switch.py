@@ -68,4 +68,4 @@ def disobeyed(port: str, on: bool, mend: str) -> RigError:
 def words_of(done: Completed) -> str:
     """What a program that failed had to say, on one line."""
     said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    return said[-1] if said else "it says nothing"
+    return said[0] if said else "it says nothing"
