@@ -138,6 +138,9 @@ class DeskBench:
     def autopsy(self, timeout: float) -> ev.DutDied | None:
         return None
 
+    def inquest(self) -> ev.DutDied | None:
+        return None
+
     def close(self) -> None:
         self.link.close()
 

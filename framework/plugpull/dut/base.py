@@ -40,6 +40,10 @@ class Bench(Protocol):
         """The agent is lost: is the DUT dead, and of what? None when nothing says so."""
         ...
 
+    def inquest(self) -> DutDied | None:
+        """The same question when the scenario is over and there is time to wait until the DUT can be reached again."""
+        ...
+
     def close(self) -> None:
         """Leave nothing behind. Safe to call twice."""
         ...

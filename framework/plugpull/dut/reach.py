@@ -38,20 +38,26 @@ class Reach(Protocol):
         """For messages: "this machine", "ssh bench2"."""
         ...
 
-    def command(self) -> list[str]:
-        """The command whose standard input and output are the agent's."""
+    def command(self, within: float = CONNECT_WITHIN) -> list[str]:
+        """The command whose standard input and output are the agent's; it gets ``within`` seconds to connect."""
         ...
 
     def explain(self, status: int | None, words: str) -> RigError:
-        """Why the command ended with this exit status and these words on standard error."""
+        """Why the command ended with this exit status and these words on standard error. Unreachable when trying
+        again later may help."""
         ...
+
+
+class Unreachable(RigError):
+    """The DUT cannot be reached at the moment: it may be starting, or the network is down."""
 
 
 class Connection:
     """A running command with the agent behind it. ``socket`` is our end of its standard input and output."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach, within: float = CONNECT_WITHIN) -> None:
         self._reach = reach
+        command = reach.command(within)
         self.socket, theirs = socket.socketpair()
         # A file and not a pipe: nobody has to read it for the command to go on.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the connection)
@@ -59,21 +65,26 @@ class Connection:
             pipe = theirs.fileno()
             try:
                 self._process = subprocess.Popen(
-                    reach.command(), stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
+                    command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
                 )
             except OSError as error:
                 self.socket.close()
                 self._errors.close()
                 raise RigError(
-                    f"cannot run {reach.command()[0]}: {error.strerror}", mend="is it installed on this machine?"
+                    f"cannot run {command[0]}: {error.strerror}", mend="is it installed on this machine?"
                 ) from None
         # In a thread: a command that does not read must not hold us up. Whether it was taken shows in the answer.
-        payload = boot_payload()
-        threading.Thread(target=self._send, args=(payload,), name="boot", daemon=True).start()
+        self._booting = threading.Thread(target=self._send, args=(boot_payload(),), name="boot", daemon=True)
+        self._booting.start()
 
     def _send(self, payload: bytes) -> None:
         with suppress(OSError):
             self.socket.sendall(payload)
+
+    def booted(self, timeout: float) -> bool:
+        """Wait until the agent has been sent, or the command has ended: only then may requests follow."""
+        self._booting.join(timeout)
+        return not self._booting.is_alive()
 
     def why(self) -> RigError:
         """Why nothing is heard from the agent."""
@@ -83,8 +94,8 @@ class Connection:
 
     def words(self) -> str:
         """What the command has written on standard error."""
-        self._errors.seek(0)
-        return self._errors.read(1 << 16).decode("utf-8", "replace").strip()
+        # Not by seeking: the command writes where the file's one position is.
+        return os.pread(self._errors.fileno(), 1 << 16, 0).decode("utf-8", "replace").strip()
 
     def close(self) -> None:
         """End it. The agent sees its input end and ends what it started."""
@@ -93,9 +104,10 @@ class Connection:
         try:
             self._process.wait(ENDING)
         except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):  # sudo is root's
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(ENDING)
         self.socket.close()
         self._errors.close()
 
@@ -108,7 +120,7 @@ class LocalReach:
     kind: str = "local"
     name: str = "this machine"
 
-    def command(self) -> list[str]:
+    def command(self, within: float = CONNECT_WITHIN) -> list[str]:
         return boot_command(self.dut.python, self.dut.sudo)
 
     def explain(self, status: int | None, words: str) -> RigError:
@@ -117,46 +129,59 @@ class LocalReach:
         )
 
 
+@dataclass(frozen=True)
+class _Saying:
+    """What ssh says (a regular expression), what that means, how to mend it, and whether it may pass by itself."""
+
+    words: str
+    what: str
+    mend: str
+    passing: bool = False
+
+
 _SSH_SAYS = (
-    (
+    _Saying(
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for \S+ has changed",
         "its host key is not the one ssh knows",
         "if the machine was set up anew: ssh-keygen -R {host}, then connect once by hand",
     ),
-    (
+    _Saying(
         r"Host key verification failed|No \S+ host key is known",
         "ssh does not know its host key",
         "connect once by hand and compare the key: ssh {host}",
     ),
-    (
-        r"Permission denied|Too many authentication failures|no mutual signature",
+    _Saying(
+        r"Permission denied \(|Too many authentication failures|no mutual signature",
         "it refused our key",
         "ssh {host} has to work without a password: ssh-copy-id {host}, or name the key in your ssh configuration",
     ),
-    (
+    _Saying(
         r"Could not resolve hostname|Name or service not known",
         "there is no machine of that name",
         "`host` in [dut] is what you would give to ssh: is it right, and in your ssh configuration?",
     ),
-    (
+    _Saying(
         r"Connection refused",
         "nothing listens there",
         "is sshd running on it, and is the port right (ssh_options, or your ssh configuration)?",
+        passing=True,
     ),
-    (
+    _Saying(
         r"Connection timed out|No route to host|Network is unreachable|Operation timed out",
         "it cannot be reached",
         "is it switched on, and is the network between us up?",
+        passing=True,
     ),
-    (
-        r"Bad configuration option|Unsupported option|terminating, \d+ bad|Can't open user config file",
+    _Saying(
+        r"[Bb]ad configuration option|Unsupported option|terminating, \d+ bad|Can't open user config file|^usage: ssh",
         "ssh refuses its configuration",
         "see what ssh says above; ssh_options in [dut] are given to it as they are",
     ),
-    (
+    _Saying(
         r"Timeout, server \S+ not responding|Connection (?:reset|closed)|Broken pipe|client_loop|closed by remote host",
         "the connection broke",
         "is the machine still up? If it is, look at its network",
+        passing=True,
     ),
 )
 
@@ -172,17 +197,20 @@ class SshReach:
     def name(self) -> str:
         return f"ssh {self.dut.host}"
 
-    def command(self) -> list[str]:
+    def command(self, within: float = CONNECT_WITHIN) -> list[str]:
         options = {
             "BatchMode": "yes",  # a question would be asked of nobody
-            "ConnectTimeout": str(CONNECT_WITHIN),
+            "ConnectTimeout": str(max(1, round(within))),
             "ServerAliveInterval": str(ALIVE_EVERY),
             "ServerAliveCountMax": str(ALIVE_COUNT),
             "ControlPath": "none",  # a shared connection would outlive us, or end with somebody else's
+            "ClearAllForwardings": "yes",
             "ForwardX11": "no",
             "ForwardAgent": "no",
+            "RemoteCommand": "none",  # one of the user's configuration would be in the way of ours
+            "PermitLocalCommand": "no",
             "RequestTTY": "no",
-            "LogLevel": "ERROR",
+            "LogLevel": "INFO",  # with less, ssh does not say that the DUT stopped answering
         }
         given = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
         remote = quoted(boot_command(self.dut.python, self.dut.sudo))
@@ -193,12 +221,13 @@ class SshReach:
         found = _explain_python(self, self.dut, status, words)
         if found is not None:
             return found
-        for pattern, what, mend in _SSH_SAYS:
-            if re.search(pattern, words):
-                return RigError(f"{self.name}: {what}: {_last(words)}", mend=mend.format(host=self.dut.host))
+        for saying in _SSH_SAYS:
+            if re.search(saying.words, words, re.MULTILINE):
+                error = Unreachable if saying.passing else RigError
+                return error(f"{self.name}: {saying.what}: {_last(words)}", mend=saying.mend.format(host=self.dut.host))
         if status is None:
-            return RigError(
-                f"{self.name}: connected, but the agent does not answer: {_last(words) or 'no word of why'}",
+            return Unreachable(
+                f"{self.name}: the agent does not answer: {_last(words) or 'no word of why'}",
                 mend="is the machine very busy? What does its shell print when it starts?",
             )
         return RigError(f"{self.name}: ended with status {status}: {_last(words) or 'no word of why'}")

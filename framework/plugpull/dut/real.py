@@ -4,36 +4,40 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from plugpull.dut.dut_host import DutHost
 from plugpull.dut.hello import ANSWER, hello
-from plugpull.dut.link import AgentLink, AgentLost
-from plugpull.dut.reach import Connection, Reach, reach_of
+from plugpull.dut.journaled import Journaled
+from plugpull.dut.link import AgentLink, AgentLost, Message
+from plugpull.dut.reach import CONNECT_WITHIN, Connection, Reach, Unreachable, reach_of
+from plugpull.dut.safety import refuse_own_control, refuse_system_disks
 from plugpull.dut.testimony import Register
 from plugpull.dut.watch import Watch
-from plugpull.errors import RigError, UsageError
+from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig import model
 from plugpull.rig.journal import Journal
-from plugpull.rig.model import Mechanism, Rig
-from plugpull.rig.topology import Topology
-from plugpull.switches.base import Acknowledged, Capabilities, Identity, Switch
+from plugpull.rig.model import Rig
+from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.host import Host, Person
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import open_switch
 from plugpull.switches.person import TerminalPerson
 
 Open = Callable[[Recorder, Path, Watch, str], "RealBench"]
-RECONNECT_WITHIN = 30.0
-"""Seconds tried to reach a DUT again whose connection broke, before it is left to be put right by a person."""
+BACK_WITHIN = 120.0
+"""Seconds a DUT gets to be reached again after its connection broke, or its power was turned on: machines boot."""
+FORGOTTEN = 30.0
+"""Seconds without a word from us after which an agent ends by itself. We map its clock every second."""
 
 
-def _nothing(message: dict[str, object]) -> None:
+def _nothing(message: Message) -> None:
     """For links whose testimony nobody asked for."""
 
 
@@ -46,219 +50,246 @@ class RealSetting:
     journal: Journal
     reach: Reach
     person: Person
-    _switches: dict[str, Switch] = field(default_factory=dict)
+    last: Message = field(default_factory=dict)
+    """What the agent of the last connection said hello with."""
+    patient: bool = False
+    """Was the DUT lost, so that it may take its time to come back?"""
+    cut: set[str] = field(default_factory=set)
+    """Outlets that were turned off in this scenario."""
+    _switches: dict[str, Journaled] = field(default_factory=dict)
 
     def declared(self, name: str) -> model.Switch:
         return next(switch for switch in self.rig.switch if switch.name == name)
 
-    def switch(self, name: str) -> Switch:
-        """A switch of the controller's, opened once and kept."""
-        if name not in self._switches:
-            self._switches[name] = self.open(name, LocalHost())
-        return self._switches[name]
+    def switch(self, name: str) -> Journaled:
+        """A switch of the controller's, opened once and kept; opened anew after it failed."""
+        return self.kept(self._switches, name, LocalHost)
 
-    def open(self, name: str, host: Host) -> Switch:
+    def kept(self, switches: dict[str, Journaled], name: str, host: Callable[[], Host]) -> Journaled:
+        if name in switches and switches[name].broken:
+            close_all(switches, name)
+        if name not in switches:
+            switches[name] = self._open(name, host())
+        return switches[name]
+
+    def _open(self, name: str, host: Host) -> Journaled:
         declared = self.declared(name)
-        return Journaled(open_switch(declared, host, self.person, self.folder), declared, self)
+        switch = open_switch(declared, host, self.person, self.folder)
+        try:
+            if self.reach.kind == "local" or declared.via == "dut":
+                refuse_own_control(self.rig, name, host, switch.identity.place)
+        except BaseException:
+            switch.close()
+            raise
+        return Journaled(switch, partial(self._note, declared))
 
-    def close(self) -> None:
-        for switch in self._switches.values():
-            with suppress(RigError):
-                switch.close()
-        self._switches.clear()
-
-
-class Journaled:
-    """A switch whose ports that are off stand in the journal, so that the next start restores them after a SIGKILL."""
-
-    def __init__(self, switch: Switch, declared: model.Switch, setting: RealSetting) -> None:
-        self._switch = switch
-        self._declared = declared
-        self._setting = setting
-
-    @property
-    def name(self) -> str:
-        return self._switch.name
-
-    @property
-    def mechanism(self) -> Mechanism:
-        return self._switch.mechanism
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._switch.capabilities
-
-    @property
-    def identity(self) -> Identity:
-        return self._switch.identity
-
-    def set(self, port: str, on: bool) -> Acknowledged:
-        return self.set_many((port,), on)[0]
-
-    def set_many(self, ports: Sequence[str], on: bool) -> tuple[Acknowledged, ...]:
+    def _note(self, declared: model.Switch, port: str, on: bool) -> None:
         if not on:
-            self._note(ports, on)
-        done = (self._switch.set(ports[0], on),) if len(ports) == 1 else self._switch.set_many(ports, on)
-        if on:
-            self._note(ports, on)
-        return done
-
-    def _note(self, ports: Sequence[str], on: bool) -> None:
-        setting = self._setting
-        for port in ports:
-            setting.journal.outlet(
-                self._declared.model_dump(mode="json"),
-                setting.rig.dut.model_dump(mode="json"),
-                setting.folder,
-                port,
-                on,
-            )
-
-    def read(self, port: str) -> bool | None:
-        return self._switch.read(port)
+            self.cut.add(f"{declared.name}.{port}")
+        self.journal.outlet(
+            declared.model_dump(mode="json"), self.rig.dut.model_dump(mode="json"), self.folder, port, on
+        )
 
     def close(self) -> None:
-        self._switch.close()
+        close_all(self._switches)
+
+
+def close_all(switches: dict[str, Journaled], *names: str) -> None:
+    """Close these switches, or all, and forget them."""
+    for name in names or tuple(switches):
+        with suppress(RigError):
+            switches.pop(name).close()
 
 
 class RealBench:
     """A real DUT, ready: its agent answers, its switches are open. Made anew for each scenario."""
 
-    def __init__(self, setting: RealSetting, recorder: Recorder, watch: Watch) -> None:
+    def __init__(self, setting: RealSetting, watch: Watch) -> None:
         self._setting = setting
-        self._recorder = recorder
         self._lock = threading.RLock()
         self._held = ExitStack()
-        self._on_dut: dict[str, Switch] = {}
-        self._boot_id = ""
-        rig, topology = setting.rig, Topology(setting.rig)
-        paths = {controller.name: controller.path or "" for controller in rig.controller}
-        places = {}
-        for disk in rig.disk:
-            path = topology.path_of(disk.name)
-            places[disk.name] = f"{paths[path.controller]}/{'.'.join(map(str, path.ports))}:0"
-        self.register = Register({disk.name: disk.serial for disk in rig.disk}, places)
+        self._on_dut: dict[str, Journaled] = {}
+        self._died: ev.DutDied | None = None
+        setting.cut.clear()
+        self.register = Register({disk.name: disk.serial for disk in setting.rig.disk}, places_of(setting.rig))
         begun = time.monotonic()
-        self.link = self._connect(watch.hear)
-        self._took = time.monotonic() - begun
+        self._power_dut()
         try:
-            self._meet(topology, watch)
+            self.link, said = self._connect(watch.hear)
+            self._took = time.monotonic() - begun
+            self._boot_id = said["boot_id"]
+            self._meet(said, watch)
         except BaseException:
             self.close()
             raise
 
-    def _connect(self, tell: Callable[[dict[str, object]], None]) -> AgentLink:
-        connection = Connection(self._setting.reach)
-        link = AgentLink(connection.socket, tell)
-        try:
-            link.map_clock(ANSWER)
-        except AgentLost:
-            why = connection.why()
-            link.close()
-            connection.close()
-            raise why from None
-        self._held.callback(connection.close)
-        self._held.callback(link.close)
-        return link
+    def _power_dut(self) -> None:
+        """Before it can be asked anything it has to run."""
+        outlet = self._setting.rig.dut.power
+        if outlet is not None:
+            switch, _, port = outlet.partition(".")
+            if self._setting.switch(switch).read(port) is False:
+                self._setting.switch(switch).set(port, True)
+                self._setting.patient = True
 
-    def _meet(self, topology: Topology, watch: Watch) -> None:
+    def _connect(self, tell: Callable[[Message], None]) -> tuple[AgentLink, Message]:
+        """A link to a new agent, and its hello. Raises RigError for a DUT that cannot be reached: at once, or, one that
+        was lost, when it has not come back in time."""
+        setting = self._setting
+        deadline = time.monotonic() + (BACK_WITHIN if setting.patient else 0.0)
+        while True:
+            try:
+                link, said = _dial(setting.reach, tell, self._held, setting.last)
+                setting.patient, setting.last = False, said
+                return link, said
+            except RigError as error:
+                if not isinstance(error, Unreachable) or time.monotonic() > deadline:
+                    # Waited for once, and not before each scenario to come.
+                    setting.patient = False
+                    raise
+                time.sleep(0.5)  # somebody else's machine or network: nothing tells when it is back
+
+    def _meet(self, said: Message, watch: Watch) -> None:
         """Look at the machine before anything is done to it. Raises UsageError for a rig that would cut what the DUT
         runs from, RigError for a DUT on which we may not do what we have to."""
-        said = self.link.call("hello", ANSWER)
-        self._boot_id = said["boot_id"]
+        setting = self._setting
         if said["uid"] != 0:
+            who = "run plugpull as root" if setting.reach.kind == "local" else "log in as root"
             raise RigError(
-                f"{self._setting.reach.name}: the agent runs as user {said['uid']}, and only root may read the kernel "
-                "log and open disks",
-                mend="log in as root, or write sudo = true in [dut]",
+                f"{setting.reach.name}: the agent runs as user {said['uid']}, and only root may read the kernel log "
+                "and open disks",
+                mend=f"{who}, or write sudo = true in [dut]",
             )
+        self.link.call("expect", ANSWER, every=FORGOTTEN)
         disks = self.link.call("disks", ANSWER)
-        self._refuse_system_disks(topology, disks)
+        refuse_system_disks(setting.rig, disks, self.link.call("system_disks", ANSWER))
         for disk in disks:
             watch.hear({"ev": "disk.add", "at": said["at"], "disk": disk})
-
-    def _refuse_system_disks(self, topology: Topology, disks: list[dict[str, object]]) -> None:
-        system = set(self.link.call("system_disks", ANSWER))
-        lived_on = [disk for disk in disks if disk["kname"] in system]
-        for disk in self._setting.rig.disk:
-            if any(found["serial"] == disk.serial for found in lived_on):
-                raise UsageError(f"{disk.name} (serial {disk.serial}) is a disk that the DUT's own system runs from")
-        paths = {controller.name: controller.path for controller in self._setting.rig.controller}
-        for point in topology.cut_points().values():
-            if point.device == "dut":
-                continue
-            where = topology.path_of(point.device)
-            below = f"{paths[where.controller]}/{'.'.join(map(str, where.ports))}"
-            for found in lived_on:
-                if str(found["place"]).startswith((f"{below}.", f"{below}:")):
-                    raise UsageError(
-                        f"cutting {point.name} would take {found['kname']} away, which the DUT's own system runs from",
-                        mend="plug the system's disk in elsewhere",
-                    )
 
     # --- the Bench protocol -----------------------------------------------------------------------------------------
 
     def ready(self) -> ev.DutReady:
         return hello(self.link, kind=self._setting.reach.kind, how="connected", took=self._took)
 
-    def switch(self, name: str) -> Switch:
+    def switch(self, name: str) -> Journaled:
         with self._lock:
-            if self._setting.declared(name).via == "controller":
-                return self._setting.switch(name)
-            if self._setting.reach.kind == "local":
-                return self._setting.switch(name)
+            setting = self._setting
+            if setting.declared(name).via == "controller" or setting.reach.kind == "local":
+                return setting.switch(name)
             if self.link.lost:
                 self._reconnect()
-            if name not in self._on_dut:
-                self._on_dut[name] = self._setting.open(name, DutHost(self.link))
-            return self._on_dut[name]
+            return setting.kept(self._on_dut, name, lambda: DutHost(self.link))
 
     def _reconnect(self) -> None:
         """Reach the DUT again, to restore what hangs off it. What it did meanwhile is lost all the same."""
-        self._on_dut.clear()
-        deadline = time.monotonic() + RECONNECT_WITHIN
-        while True:
-            try:
-                self.link = self._connect(_nothing)
-                return
-            except RigError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.5)  # somebody else's machine or network: nothing tells when it is back
+        close_all(self._on_dut)
+        self._held.close()
+        self._setting.patient = True
+        clock = self.link.clock
+        self.link, said = self._connect(_nothing)
+        # It may have booted since, and its time begun anew. The scenario's goes on.
+        self.link.clock = clock
+        self._judge_boot(said)
 
     def power_everything(self) -> None:
         outlets = {point.outlet: point for point in Topology(self._setting.rig).cut_points().values()}
         for point in outlets.values():
-            switch = self.switch(point.switch)
-            if switch.read(point.port) is not True:
-                switch.set(point.port, True)
+            try:
+                self._power(point)
+            except RigError as error:
+                if isinstance(error, AgentLost):
+                    raise
+                self._power(point)  # a switch that was unplugged and plugged in again has to be opened anew
+
+    def _power(self, point: CutPoint) -> None:
+        switch = self.switch(point.switch)
+        if switch.read(point.port) is True:
+            return
+        switch.set(point.port, True)
+        if switch.read(point.port) is False:
+            raise RigError(
+                f"{point.name}: switch {point.switch} was told to turn port {point.port} on, and reads it back off",
+                mend="is the switch powered, and its load within what it may carry?",
+            )
 
     def autopsy(self, timeout: float) -> ev.DutDied | None:
-        """A broken connection is no death: only a DUT that has booted since, or says so on its console, has died."""
-        try:
-            connection = Connection(self._setting.reach)
-        except RigError:
-            return None
-        link = AgentLink(connection.socket, _nothing)
-        try:
-            # ssh needs its time; nobody waits for this but the verdict.
-            boot_id = link.call("hello", max(timeout, 10.0))["boot_id"]
-        except RigError:
-            return None
-        finally:
-            link.close()
-            connection.close()
-        if boot_id == self._boot_id:
-            return None
-        at = self.link.clock.now()[0] if self.link.clock.mapped else None
-        return ev.DutDied(at=at, headline="the DUT restarted", evidence=(f"boot id {self._boot_id} -> {boot_id}",))
+        """A broken connection is no death: only a DUT that has booted since has died."""
+        with ExitStack() as held:
+            try:
+                _, said = _dial(self._setting.reach, _nothing, held, {}, timeout)
+            except RigError:
+                return None
+        return self._judge_boot(said)
+
+    def inquest(self) -> ev.DutDied | None:
+        with self._lock:
+            if self.link.lost:
+                try:
+                    self._reconnect()
+                except RigError:
+                    return None
+            return self._died
+
+    def _judge_boot(self, said: Message) -> ev.DutDied | None:
+        setting = self._setting
+        if said["boot_id"] != self._boot_id and setting.rig.dut.power not in setting.cut:
+            at = self.link.clock.now()[0] if self.link.clock.mapped else None
+            evidence = (f"boot id {self._boot_id} -> {said['boot_id']}",)
+            self._died = ev.DutDied(at=at, headline="the DUT restarted", evidence=evidence)
+        return self._died
 
     def close(self) -> None:
-        for switch in self._on_dut.values():
-            with suppress(RigError):
-                switch.close()
-        self._on_dut.clear()
+        link = getattr(self, "link", None)
+        if link is not None and link.lost:
+            self._setting.patient = True
+        close_all(self._on_dut)
         self._held.close()
+
+
+def places_of(rig: Rig) -> dict[str, str]:
+    """Where the rig file says each disk hangs, as the agent writes it: ``0000:00:14.0/1.2:0``."""
+    topology = Topology(rig)
+    paths = {controller.name: controller.path or "" for controller in rig.controller}
+    ways = {disk.name: topology.path_of(disk.name) for disk in rig.disk}
+    return {name: f"{paths[way.controller]}/{'.'.join(map(str, way.ports))}:0" for name, way in ways.items()}
+
+
+def _dial(
+    reach: Reach, tell: Callable[[Message], None], held: ExitStack, last: Message, within: float = CONNECT_WITHIN
+) -> tuple[AgentLink, Message]:
+    """A link to a new agent, and its hello; ``held`` closes it. ``last`` is the hello of an agent that it succeeds.
+    Raises RigError, Unreachable when it may help to try again."""
+    connection = Connection(reach, within)
+    answer = min(ANSWER, 2 * within)
+
+    def hear(message: Message) -> None:
+        if message.get("ev") == "link.lost":
+            words = connection.words().splitlines()
+            message = {**message, "why": f"{reach.name}: {message['why']}{f': {words[-1]}' if words else ''}"}
+        tell(message)
+
+    dialling = ExitStack()
+    dialling.callback(connection.close)
+    try:
+        if not connection.booted(within + answer):
+            raise connection.why()
+        link = AgentLink(connection.socket, hear)
+        dialling.callback(link.close)
+        link.map_clock(answer)
+        # What a login shell prints comes before an agent's first word, and is none of it.
+        link.unreadable = 0
+        said: Message = link.call("hello", answer)
+        if last and last["boot_id"] == said["boot_id"]:
+            link.call("retire", answer, pid=last["pid"], started=last["started"])
+    except AgentLost:
+        why = connection.why()
+        dialling.close()
+        raise why from None
+    except BaseException:
+        dialling.close()
+        raise
+    held.push(dialling)
+    return link, said
 
 
 def prepare_real(rig: Rig, file: Path, journal: Journal, held: ExitStack, person: Person | None = None) -> Open:
@@ -267,7 +298,7 @@ def prepare_real(rig: Rig, file: Path, journal: Journal, held: ExitStack, person
     held.callback(setting.close)
 
     def open_bench(recorder: Recorder, artefacts: Path, watch: Watch, scenario: str) -> RealBench:
-        return RealBench(setting, recorder, watch)
+        return RealBench(setting, watch)
 
     return open_bench
 
@@ -277,21 +308,16 @@ def restore(entry: model.Switch, dut: model.Dut, folder: Path, port: str) -> Non
     if entry.via == "controller" or dut.kind == "local":
         _turn_on(entry, LocalHost(), folder, port)
         return
-    connection = Connection(reach_of(dut))
-    link = AgentLink(connection.socket, _nothing)
-    try:
-        link.map_clock(ANSWER)
+    with ExitStack() as held:
+        link, _ = _dial(reach_of(dut), _nothing, held, {})
         _turn_on(entry, DutHost(link), folder, port)
-    except AgentLost:
-        raise connection.why() from None
-    finally:
-        link.close()
-        connection.close()
 
 
 def _turn_on(entry: model.Switch, host: Host, folder: Path, port: str) -> None:
     switch = open_switch(entry, host, TerminalPerson(), folder)
     try:
         switch.set(port, True)
+        if switch.read(port) is False:
+            raise RigError(f"port {port} was told on and reads back off")
     finally:
         switch.close()

@@ -35,6 +35,7 @@ class Watch:
         self._stop = threading.Event()
         self._keeper: threading.Thread | None = None
         self._unreadable = 0
+        self._died = False
         self.lost = ""
 
     def hear(self, message: Message) -> None:
@@ -57,11 +58,18 @@ class Watch:
         self._keeper.start()
 
     def end(self) -> None:
+        """Stop listening. A DUT whose agent was lost is asked once more what became of it."""
         self._stop.set()
         if self._keeper is not None:
             self._keeper.join(SILENCE + 5)
         if self._bench is not None:
             self._count_unreadable(self._bench)
+            if self.lost and not self._died:
+                death = self._bench.inquest()
+                if death is not None:
+                    self._died = True
+                    with suppress(RigError):  # as below
+                        self._recorder.record(death)
 
     def expect(self, job: str, ended: Callable[[Message], None]) -> None:
         """Call ``ended`` with the agent's message when this job ends."""
@@ -123,6 +131,7 @@ class Watch:
         death = bench.autopsy(AUTOPSY)
         try:
             if death is not None:
+                self._died = True
                 self._recorder.record(death)
                 self.lost = f"the DUT died: {death.headline}"
             self._recorder.record(ev.AgentLost(at=at, why=why, last_heard=last_heard))

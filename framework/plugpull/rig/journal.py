@@ -1,9 +1,9 @@
 """What a run has to undo, kept on disk while it runs, so that the next start can do it for a run that was killed.
 
 A journal is a file of JSON lines, locked (``flock``) by its run for as long as it lives. One whose lock is free belongs
-to a run that died without tidying up. Processes need no entry: every process of a run inherits the journal's path in
-its
-environment (``PLUGPULL_JOURNAL``), which tells whose it is without any moment in between at which nobody knows.
+to a run that died without tidying up, or that could not turn an outlet on again. Processes need no entry: every process
+of a run inherits the journal's path in its environment (``PLUGPULL_JOURNAL``), which tells whose it is without any
+moment in between at which nobody knows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VARIABLE = "PLUGPULL_JOURNAL"
 
 
 class Journal:
-    """The journal of this run. ``close`` removes it: nothing is left to undo."""
+    """The journal of this run. ``close`` removes it, unless an outlet is still off: the next start tries again."""
 
     def __init__(self, root: Path, run_dir: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,8 @@ class Journal:
             os.environ.pop(VARIABLE, None)
         else:
             os.environ[VARIABLE] = self._before
-        self.path.unlink(missing_ok=True)
+        if not _still_off(self.path):
+            self.path.unlink(missing_ok=True)
         os.close(self._fd)
 
 
@@ -103,26 +104,34 @@ def _undo(path: Path) -> str:
     return f"tidied up after a run that was killed ({run}, pid {pid}): {done}"
 
 
-def _restore_outlets(path: Path, tell: Callable[[str], None], restore: Restore | None) -> bool:
-    """Turn on what the run left off. False if something is still off."""
+def _still_off(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The last entry of each outlet that was left off, by switch and port."""
     off: dict[tuple[str, str], dict[str, Any]] = {}
-    for entry in _entries(path):
+    for entry in _entries(path) if path.exists() else ():
         if "outlet" in entry and isinstance(entry.get("switch"), dict):
             outlet = (str(entry["switch"].get("name")), str(entry["outlet"]))
             if entry.get("on"):
                 off.pop(outlet, None)
             else:
                 off[outlet] = entry
+    return off
+
+
+def _restore_outlets(path: Path, tell: Callable[[str], None], restore: Restore | None) -> bool:
+    """Turn on what the run left off. False if something is still off."""
+    off = _still_off(path)
+    if restore is None:
+        return not off
     whole = True
     for (switch, port), entry in off.items():
         try:
-            if restore is None:
-                continue
             restore(entry["switch"], entry.get("dut", {}), Path(str(entry.get("folder", "."))), port)
             tell(f"power restored: {switch}.{port} was left off")
         except PlugpullError as error:
             tell(f"power could not be restored: {switch}.{port} was left off: {error}")
             whole = False
+    if not whole:
+        tell(f"the next start tries again; if that switch is no more, remove {path}")
     return whole
 
 

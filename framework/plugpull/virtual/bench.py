@@ -200,6 +200,9 @@ class VirtualBench:
             self._fault(f"QEMU {how}, so the DUT was gone: {self._machine.last_words() or 'no reason given'}")
         return None
 
+    def inquest(self) -> ev.DutDied | None:
+        return None  # the autopsy saw the console and the process: there is no more to be learnt
+
     def close(self) -> None:
         if self._closed:
             return
