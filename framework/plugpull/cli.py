@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
-from plugpull.commands import log
+from plugpull.commands import log, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
 
@@ -310,7 +310,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"plugpull {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_run, _add_rig, _add_check, _add_report, log.add, _add_cache, _add_test):
+    for add in (_add_run, _add_rig, _add_check, _add_report, log.add, switch.add, _add_cache, _add_test):
         add(commands)
     return top
 

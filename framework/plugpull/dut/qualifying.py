@@ -1,4 +1,4 @@
-"""Measuring for ``plugpull switch qualify``: cycle a port and watch, through an agent on the DUT, what goes and comes."""
+"""Measuring for ``plugpull switch qualify``: cycle a port, and watch through an agent what goes and comes."""
 
 from __future__ import annotations
 

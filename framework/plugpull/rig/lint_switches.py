@@ -11,6 +11,7 @@ from plugpull.errors import UsageError
 from plugpull.rig.draft import Draft, Entry
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.model import Mechanism, Switch
+from plugpull.rig.qualification import problem
 from plugpull.rig.source import KeyPath
 from plugpull.rig.wording import mistakes_of
 
@@ -30,10 +31,6 @@ def known_drivers(draft: Draft) -> Iterator[Mistake]:
         try:
             draft.drivers.kind_named(name)
         except UsageError as error:
-            if isinstance(error.__context__, ModuleNotFoundError) and (error.__context__.name or "").startswith(
-                "plugpull."
-            ):
-                continue
             yield draft.mistake(switch, "driver", error.what)
 
 
@@ -83,10 +80,6 @@ def control(draft: Draft) -> Iterator[Mistake]:
 
 def qualified(draft: Draft) -> Iterator[Mistake]:
     """What ``plugpull switch qualify`` found out about a switch speaks for it, if the rig file cites it."""
-    try:
-        from plugpull.rig.qualification import problem  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        return
     for switch in draft.of("switch"):
         citation, declared = switch.get("qualification"), _declared(switch)
         if citation is None or declared is None:

@@ -50,13 +50,14 @@ PACKAGES = (
     Package("util-linux", ("setpriv",), "ends helpers together with the run"),
     Package("openssh-client", ("ssh", "ssh-keygen"), "reaches the lab's guest as a DUT", "test"),
     Package("uhubctl", ("uhubctl",), "switches the hub ports of the lab's guest", "test"),
+    Package("sispmctl", ("sispmctl",), "switches EnerGenie strips", "test"),
     Package(
         "chromium", ("chromium|chromium-browser|google-chrome",), "looks at reports as a reader would", "test", True
     ),
 )
 
 # Commands that read files and reach no guest. Everything else is given a bench.
-_LIGHT = frozenset({"", "help", "log", "check", "report", "rig", "cache", "trend", "compare"})
+_LIGHT = frozenset({"", "help", "log", "switch", "check", "report", "rig", "cache", "trend", "compare"})
 
 
 def groups_for(argv: Sequence[str]) -> frozenset[str]:

@@ -1,0 +1,56 @@
+"""What is attached that can switch something, and how to say so in a rig file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from plugpull.errors import PlugpullError
+from plugpull.switches.host import Host
+from plugpull.switches.kinds import Found, all_kinds
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All that was found. ``looked`` are the kinds that can be found, ``failed`` why some of them could not be."""
+
+    found: tuple[Found, ...]
+    looked: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+def find_all(host: Host) -> Listing:
+    """Ask every kind that knows how to look. One that cannot does not keep the others from it."""
+    found: list[Found] = []
+    looked, failed = [], []
+    for kind in all_kinds():
+        if kind.find is None:
+            continue
+        looked.append(kind.name)
+        try:
+            found += kind.find(host)
+        except PlugpullError as error:
+            failed.append(f"{kind.name}: {error.what}")
+    return Listing(tuple(found), tuple(looked), tuple(failed))
+
+
+def tables(found: tuple[Found, ...]) -> list[str]:
+    """A ``[[switch]]`` table for each, with names that differ."""
+    seen: Counter[str] = Counter()
+    made = []
+    for each in found:
+        base = re.sub(r"[^a-z0-9]", "", each.kind.lower()) or "switch"
+        seen[base] += 1
+        name = base if seen[base] == 1 else f"{base}{seen[base]}"
+        lines = ["[[switch]]", f'name = "{name}"', f'driver = "{each.kind}"']
+        lines += [f"{key} = {_toml(value)}" for key, value in each.options.items()]
+        lines += [f"ports = {max(1, each.ports)}", f'mechanism = "{each.mechanism.value}"']
+        made.append("\n".join(lines))
+    return made
+
+
+def _toml(value: object) -> str:
+    # A TOML string, number or boolean is written as JSON writes it.
+    return json.dumps(value, ensure_ascii=False)
