@@ -1,0 +1,162 @@
+"""Whether a port is called good: each thing that can be wrong with it, and a healthy one with nothing wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugpull.rig.load import RigFileErrors, load_rig
+from plugpull.rig.model import Mechanism, Switch
+from plugpull.rig.qualification import Device, Qualification, problem, read_qualification
+from plugpull.switches.qualify import Cycle, Edge, Measured, Vbus, findings, latencies, spread, unknowns, verdict
+
+OFF, ON = Edge(0.010, 0.050, False), Edge(0.012, 1.400, True)
+HEALTHY = Measured("disk1.cable", Mechanism.VBUS, ("disk1",), (Cycle(OFF, ON),) * 3, 30.0, None, Vbus(0.02, 5.1))
+
+
+def changed(**changes: Any) -> Measured:
+    return dataclasses.replace(HEALTHY, **changes)
+
+
+def cycle(**changes: Any) -> Measured:
+    return changed(cycles=(dataclasses.replace(HEALTHY.cycles[0], **changes), *HEALTHY.cycles[1:]))
+
+
+def test_a_good_port() -> None:
+    assert (findings(HEALTHY), unknowns(HEALTHY), verdict(HEALTHY)) == ([], [], "PASS")
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (cycle(off=Edge(0.01, None, False)), "it did not cut: disk1 stayed, 1 times of 3"),
+        (cycle(on=Edge(0.01, None, True)), "disk1 did not come back, 1 times of 3"),
+        (cycle(off=Edge(0.01, 0.05, True)), "its read-back is wrong, 1 times of 6"),
+        (cycle(on=Edge(0.01, 1.4, False)), "its read-back is wrong, 1 times of 6"),
+        (cycle(others=("sdc (X at 1.2)",)), "it is ganged with others, or disturbs them: sdc (X at 1.2) went away too"),
+        (cycle(errors=("sdc: I/O error", "b")), "it disturbs its neighbours: sdc: I/O error (and 1 more)"),
+        (changed(came_back=4.2), "power came back by itself after 4.2 s"),
+        (changed(vbus=Vbus(4.9, 5.1)), "VBUS is still there when it is off: 4.90 V"),
+        (changed(vbus=Vbus(powered_off=True)), "VBUS is still there when it is off, by what the person saw"),
+        (cycle(off=Edge(3.0, 3.1, False)), "it took 3.0 s to acknowledge, and 2 s is the most that can be aimed with"),
+    ],
+)
+def test_what_is_wrong_with_a_port(measured: Measured, said: str) -> None:
+    assert findings(measured) == [said]
+    assert verdict(measured) == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (changed(cycles=()), "no cycle was measured"),
+        (changed(held=0.0), "whether power comes back by itself was not looked at"),
+        (changed(vbus=None), "whether VBUS goes was not measured: use --vbus-command, or --ask"),
+        (changed(vbus=Vbus()), "whether VBUS goes was not measured: use --vbus-command, or --ask"),
+        (changed(victims=()), "nothing hangs behind disk1.cable that could be seen to go"),
+    ],
+)
+def test_what_was_not_measured_is_not_good(measured: Measured, said: str) -> None:
+    assert unknowns(measured) == [said]
+    assert verdict(measured) == "UNKNOWN"
+
+
+def test_vbus_is_only_asked_of_what_claims_to_cut_it() -> None:
+    assert verdict(changed(mechanism=Mechanism.MAINS, vbus=None)) == "PASS"
+    assert verdict(changed(mechanism=Mechanism.MAINS, vbus=Vbus(4.9, 5.1))) == "PASS"
+    assert verdict(changed(vbus=Vbus(powered_off=False))) == "PASS"
+
+
+def test_latencies() -> None:
+    found = latencies(cycle(off=Edge(0.030, None, False)))
+    assert (found["off acknowledged"].least, found["off acknowledged"].most) == (0.010, 0.030)
+    assert found["off seen"].count == 2
+    assert found["on seen"].median == 1.400
+    hundred = spread(range(1, 101))
+    assert (hundred.least, hundred.median, hundred.p95, hundred.most) == (1, 50.5, 95, 100)
+
+
+# --- citing the result ----------------------------------------------------------------------------------------
+
+RESULT: dict[str, Any] = {
+    "qualification": 1,
+    "switch": {"driver": "ykush", "serial": "YK1"},
+    "port": "1",
+    "point": "disk1.cable",
+    "mechanism": "vbus",
+    "verdict": "PASS",
+}
+CITING = """\
+[rig]
+name = "desk"
+[dut]
+kind = "local"
+[[switch]]
+name = "yk"
+driver = "ykush"
+serial = "YK1"
+ports = 3
+mechanism = "vbus"
+qualification = "yk.json"
+[[controller]]
+name = "usb"
+path = "0000:00:99.0"
+[[disk]]
+name = "disk1"
+at = "usb.1"
+serial = "X"
+size = "1 MiB"
+cable = "yk.1"
+"""
+
+
+def test_a_rig_may_cite_a_good_port(tmp_path: Path) -> None:
+    (tmp_path / "yk.json").write_text(json.dumps(RESULT))
+    (tmp_path / "rig.toml").write_text(CITING)
+    assert load_rig(tmp_path / "rig.toml").switch[0].qualification == "yk.json"
+    assert read_qualification(tmp_path / "yk.json") == Qualification(
+        qualification=1,
+        switch=Device(driver="ykush", serial="YK1"),
+        port="1",
+        point="disk1.cable",
+        mechanism="vbus",
+        verdict="PASS",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot read"),
+        ("{", "is no qualification"),
+        ("[" * 5000, "is no qualification"),
+        (json.dumps({**RESULT, "qualification": 7}), "of version 7"),
+        (
+            json.dumps({**RESULT, "verdict": "FAIL", "findings": ["it did not cut"]}),
+            "failed its qualification in yk.json: it did",
+        ),
+        (json.dumps({**RESULT, "verdict": "UNKNOWN", "unknowns": ["no meter"]}), "came to no verdict: no meter"),
+        (json.dumps({**RESULT, "switch": {"driver": "uhubctl"}}), 'a switch with the driver "uhubctl"'),
+        (json.dumps({**RESULT, "switch": {"driver": "ykush", "serial": "YK2"}}), "with the serial number YK2"),
+        (json.dumps({**RESULT, "mechanism": "data"}), "is about data"),
+    ],
+)
+def test_a_rig_that_cites_anything_else_is_refused_at_its_place(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / "yk.json").write_text(text)
+    (tmp_path / "rig.toml").write_text(CITING)
+    with pytest.raises(RigFileErrors) as raised:
+        load_rig(tmp_path / "rig.toml")
+    (mistake,) = raised.value.mistakes
+    assert said in mistake.what
+    assert (mistake.line, mistake.column) == (11, 17)
+
+
+def test_a_switch_without_a_serial_number_may_cite_by_its_driver(tmp_path: Path) -> None:
+    (tmp_path / "yk.json").write_text(json.dumps(RESULT))
+    table = {"name": "yk", "driver": "ykush", "ports": 3, "mechanism": "vbus"}
+    assert problem(tmp_path, "yk.json", Switch.model_validate(table)) is None
