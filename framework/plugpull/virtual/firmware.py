@@ -31,15 +31,19 @@ class Firmware:
         """Start the process; returns when it listens. Raises RigError."""
         self._on = True
         self.socket.unlink(missing_ok=True)
+        # The socket is there before anybody listens on it; this file is written once nbdkit does (nbdkit(1)).
+        ready = self._log.with_suffix(".pid")
+        ready.unlink(missing_ok=True)
         argv = ["nbdkit", "--foreground", "--exit-with-parent", "--unix", str(self.socket), "--threads", "8"]
+        argv += ["--pidfile", str(ready)]
         self.process = process.start([*argv, "file", str(self.medium)], self._log)
         deadline = time.monotonic() + 10
-        while not self.socket.exists():
+        while not ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 process.end(self.process)
                 words = self._log.read_text(errors="replace").strip()
                 raise RigError(f"nbdkit for {self.name} did not start: {words or 'no answer in 10 s'}")
-            time.sleep(0.002)  # its socket appears within a few ms; nbdkit has no other sign of being ready
+            time.sleep(0.002)  # it takes a few ms, and there is no descriptor to wait on
 
     @property
     def powered(self) -> bool:
