@@ -72,7 +72,7 @@ def test_the_rig_as_metal_has_the_same_tree_and_nothing_virtual(tmp_path: Path, 
     (tmp_path / "lab.toml").write_text(desk(2, hub=hub))
     rig = load_rig(tmp_path / "lab.toml")
     cables = {"disk1": "board.1", "hub1": "board.2"}
-    text = real_rig(rig, shape_of(rig, "tcg"), "ssh", {"host": '"dut"'}, "", cables, {"disk2": "board.3"})
+    text = real_rig(rig, "metal", shape_of(rig, "tcg"), "ssh", {"host": '"dut"'}, "", cables, {"disk2": "board.3"})
     read = tomllib.loads(text)
     assert read["dut"] == {"kind": "ssh", "host": "dut"}
     assert read["controller"] == [{"name": "usb", "path": "0000:00:10.0", "ports": 8}]
