@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from plugpull.dut.dut_host import DutHost
-from plugpull.dut.hello import ANSWER
-from plugpull.dut.link import AgentLink, AgentLost, Message
-from plugpull.dut.reach import Connection, reach_of
+from plugpull.dut.link import AgentLink, Message
+from plugpull.dut.reach import reach_of
+from plugpull.dut.real import dial
 from plugpull.errors import UsageError
 from plugpull.rig.model import Rig
 from plugpull.switches.base import Switch
@@ -26,18 +26,9 @@ def connected(rig: Rig, tell: Callable[[Message], None] = lambda message: None) 
             f"the DUT of rig {rig.rig.name} is virtual: it is there only while a run has it",
             mend="use a rig file of a real bench, or `plugpull run`",
         )
-    connection = Connection(reach_of(rig.dut))
-    link = AgentLink(connection.socket, tell)
-    try:
-        link.map_clock(ANSWER)
+    with ExitStack() as held:
+        link, _ = dial(reach_of(rig.dut), tell, held, {})
         yield link
-    except AgentLost:
-        if link.clock.mapped:
-            raise
-        raise connection.why() from None
-    finally:
-        link.close()
-        connection.close()
 
 
 class Hands:

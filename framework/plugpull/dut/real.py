@@ -139,7 +139,7 @@ class RealBench:
         deadline = time.monotonic() + (BACK_WITHIN if setting.patient else 0.0)
         while True:
             try:
-                link, said = _dial(setting.reach, tell, self._held, setting.last)
+                link, said = dial(setting.reach, tell, self._held, setting.last)
                 setting.patient, setting.last = False, said
                 return link, said
             except RigError as error:
@@ -216,7 +216,7 @@ class RealBench:
         """A broken connection is no death: only a DUT that has booted since has died."""
         with ExitStack() as held:
             try:
-                _, said = _dial(self._setting.reach, _nothing, held, {}, timeout)
+                _, said = dial(self._setting.reach, _nothing, held, {}, timeout)
             except RigError:
                 return None
         return self._judge_boot(said)
@@ -254,7 +254,7 @@ def places_of(rig: Rig) -> dict[str, str]:
     return {name: f"{paths[way.controller]}/{'.'.join(map(str, way.ports))}:0" for name, way in ways.items()}
 
 
-def _dial(
+def dial(
     reach: Reach, tell: Callable[[Message], None], held: ExitStack, last: Message, within: float = CONNECT_WITHIN
 ) -> tuple[AgentLink, Message]:
     """A link to a new agent, and its hello; ``held`` closes it. ``last`` is the hello of an agent that it succeeds.
@@ -309,7 +309,7 @@ def restore(entry: model.Switch, dut: model.Dut, folder: Path, port: str) -> Non
         _turn_on(entry, LocalHost(), folder, port)
         return
     with ExitStack() as held:
-        link, _ = _dial(reach_of(dut), _nothing, held, {})
+        link, _ = dial(reach_of(dut), _nothing, held, {})
         _turn_on(entry, DutHost(link), folder, port)
 
 
