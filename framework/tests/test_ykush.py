@@ -239,6 +239,14 @@ def test_permission_denied() -> None:
     assert 'ATTRS{idVendor}=="04d8", ATTRS{idProduct}=="f2f7"' in caught.value.mend
 
 
+def test_a_serial_number_that_may_not_be_read() -> None:
+    """What hidapi tells a user who may not open the device."""
+    host = HidHost()
+    ykush(host, "")
+    with refused("that of the one at 3-1:1.0 cannot be read"), opened(host, "ykush", 3, serial="YK12345"):
+        pass
+
+
 def test_what_is_attached() -> None:
     host = HidHost()
     ykush(host)

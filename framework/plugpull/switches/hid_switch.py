@@ -90,6 +90,13 @@ def the_one(found: Iterable[HidInfo], serial: str | None, what: str, machine: st
     if not devices:
         raise RigError(f"no {what} on {machine}", mend="is it plugged in? `lsusb` lists what is")
     matching = [info for info in devices if serial in (None, info.serial)]
+    unread = [info for info in devices if not info.serial]
+    if not matching and unread:
+        raise RigError(
+            f"no {what} with the serial number {serial} on {machine}, and that of the one at "
+            f"{' and '.join(info.path for info in unread)} cannot be read",
+            mend=_permission(unread[0]),
+        )
     if not matching:
         raise RigError(
             f"no {what} with the serial number {serial} on {machine}",
@@ -108,6 +115,14 @@ def the_one(found: Iterable[HidInfo], serial: str | None, what: str, machine: st
     )
 
 
+def _permission(info: HidInfo) -> str:
+    return (
+        "does another program have it open? If it is not permitted, write this line to "
+        "/etc/udev/rules.d/70-plugpull.rules, plug the device in again, and be in that group: "
+        f"{udev_rule(info.vendor, info.product)}"
+    )
+
+
 def _listed(devices: Iterable[HidInfo]) -> str:
     return ", ".join(
         f"{f'the serial number {info.serial}' if info.serial else 'no serial number'} at {info.path}"
@@ -122,7 +137,5 @@ def opened(host: Host, info: HidInfo, what: str) -> HidDevice:
     except RigError as error:
         raise RigError(
             f"cannot open the {named(what, info.serial, info.path)} on {host.name}: {error.what}",
-            mend="does another program have it open? If it is not permitted, write this line to "
-            f"/etc/udev/rules.d/70-plugpull.rules, plug the device in again, and be in that group: "
-            f"{udev_rule(info.vendor, info.product)}",
+            mend=_permission(info),
         ) from error
