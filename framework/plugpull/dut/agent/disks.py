@@ -227,13 +227,18 @@ def system_disks(root: str = SYS, proc: str = "/proc") -> List[str]:
 
 
 def _number_of(path: str) -> str:
+    """The number of a block device, or of the one a file lies on."""
     try:
         status = os.stat(path)
     except OSError:
         return ""
-    if not stat.S_ISBLK(status.st_mode):
+    if stat.S_ISREG(status.st_mode):  # a file of swap
+        number = status.st_dev
+    elif stat.S_ISBLK(status.st_mode):
+        number = status.st_rdev
+    else:
         return ""
-    return "%d:%d" % (os.major(status.st_rdev), os.minor(status.st_rdev))
+    return "%d:%d" % (os.major(number), os.minor(number))
 
 
 def _whole_disks(node: str) -> Set[str]:
