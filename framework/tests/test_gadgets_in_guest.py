@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,13 @@ def assert_refused(outcome: dict[str, Any], says: str, within: float) -> None:
     assert outcome["seconds"] < within + SLACK, outcome
 
 
+def cuts_made(made: Lab, count: int) -> None:
+    """Wait for what the double asked for: it answers its driver first."""
+    deadline = time.monotonic() + PATIENT
+    while len(made.cuts) < count and time.monotonic() < deadline:
+        time.sleep(0.05)  # the lab makes a list
+
+
 def a_lie(control: str, lie: Lie, port: str, on: bool) -> list[list[Any]]:
     """Five steps: the second from the start is the one that has to fail."""
     hasty = lie in (Lie.SILENT, Lie.LATE)
@@ -83,6 +91,7 @@ def test_a_ykush() -> None:
             came(step[0])
             assert_refused(step[3], says, HASTY if lie in (Lie.SILENT, Lie.LATE) else PATIENT)
         assert came(outcomes[last + 1]) is True
+        cuts_made(made, 2)
         assert made.cuts[:2] == [("disk1", "cable", False), ("disk1", "cable", True)]
 
 
@@ -139,6 +148,7 @@ def test_a_hid_relay_board() -> None:
             assert_refused(step[3], says, PATIENT)
         assert came(outcomes[-6]) is True
         assert_refused(outcomes[-3], "does not work any more", PATIENT)
+        cuts_made(made, 2)
         assert made.cuts[:2] == [("disk1", "power", True), ("disk1", "power", False)]
         late = do(made, ["until", V_USB, 1], ["open", RELAY], *a_lie(double.control, Lie.LATE, "1", False))
         came(late[1])
