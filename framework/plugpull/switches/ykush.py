@@ -11,9 +11,9 @@ way (so that an XS has three ports) and calls itself without end if the device c
 waits one second for an answer, whatever was asked for; takes no answer, or half of one, for twenty times ff; and reads
 whatever report comes first, even the late answer to an earlier command.
 
-Linux gives a YKUSH (f2f7, 0042) no hidraw device: it is on the list of things that are not to be used as HID devices in
-drivers/hid/hid-quirks.c (as PICK16F1454). hidapi reaches it by libusb; what has only hidraw, as a DUT's agent, reaches a
-YKUSH3 or an XS and no other.
+Linux gives a YKUSH (f2f7, 0042) no hidraw device: as PICK16F1454 it is on the list of things that are not to be used
+as HID devices, in drivers/hid/hid-quirks.c. hidapi reaches it by libusb; what has only hidraw, as a DUT's agent,
+reaches a YKUSH3 or an XS and no other.
 """
 
 from __future__ import annotations
