@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,6 +22,8 @@ ALIVE_COUNT = 3
 """ssh asks the DUT every so many seconds whether it is there, and gives up after so many unanswered questions."""
 CONNECT_WITHIN = 15
 """Seconds ssh gets for the TCP connection and its handshake."""
+BOOTING = CONNECT_WITHIN + 15.0
+"""Seconds the agent may take on its way to the DUT."""
 ENDING = 5.0
 """Seconds the way to the DUT gets to close when the agent has been told to end."""
 
@@ -73,18 +74,15 @@ class Connection:
                 raise RigError(
                     f"cannot run {command[0]}: {error.strerror}", mend="is it installed on this machine?"
                 ) from None
-        # In a thread: a command that does not read must not hold us up. Whether it was taken shows in the answer.
-        self._booting = threading.Thread(target=self._send, args=(boot_payload(),), name="boot", daemon=True)
-        self._booting.start()
+        # Before anybody else may write: the agent's first request must not come in the middle of the agent.
+        self._send(boot_payload())
 
     def _send(self, payload: bytes) -> None:
+        """ssh reads it once it is connected. Whether it was taken shows in whether the agent answers."""
+        self.socket.settimeout(BOOTING)
         with suppress(OSError):
             self.socket.sendall(payload)
-
-    def booted(self, timeout: float) -> bool:
-        """Wait until the agent has been sent, or the command has ended: only then may requests follow."""
-        self._booting.join(timeout)
-        return not self._booting.is_alive()
+        self.socket.settimeout(None)
 
     def why(self) -> RigError:
         """Why nothing is heard from the agent."""
