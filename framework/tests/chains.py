@@ -69,6 +69,34 @@ def run_in_guest(made: Lab, rig: str, expression: str) -> Outcome:
     return Outcome(done.status, done.stdout + done.stderr, results)
 
 
+YKUSH = """\
+[[switch]]
+name = "ykush"
+driver = "ykush"
+via = "dut"
+ports = 3
+mechanism = "vbus"
+serial = "YK12345"
+"""
+YKUSH_CABLES = {"disk1": "ykush.1", "disk2": "ykush.2", "disk3": "ykush.3"}
+UHUBCTL = """\
+[[switch]]
+name = "ports"
+driver = "uhubctl"
+via = "dut"
+ports = 4
+mechanism = "vbus"
+location = "1-1"
+"""
+
+
+def as_delivered(made: Lab) -> None:
+    """Take out of the guest what is there for the framework inside it: on a DUT behind ssh there is python3 and fio."""
+    site = made.run(["python3", "-c", "import site; print(site.getsitepackages()[0])"]).stdout.strip()
+    moved = made.run(["mv", site, "/root/not-for-the-agent"])
+    assert moved.status == 0, moved
+
+
 @contextmanager
 def relays_cutting_power(made: Lab, lie: Lie = Lie.NONE, *, connected: bool = True) -> Iterator[str]:
     """A KMTronic board on this machine, a relay in each disk's power lead (normally closed); its TOML. Not

@@ -9,8 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chains import Outcome, chain, relays_cutting_power, run_here
+from chains import (
+    YKUSH,
+    YKUSH_CABLES,
+    Outcome,
+    as_delivered,
+    chain,
+    relays_cutting_power,
+    run_here,
+    run_in_guest,
+)
 
+from fixtures.gadgets.plugged import plugged
 from fixtures.lab import desk
 
 pytestmark = pytest.mark.bench
@@ -25,8 +35,10 @@ def assert_cut_and_passed(outcome: Outcome, mechanism: str) -> None:
         assert cut["kernel_saw_at"] is not None
 
 
-def assert_unknown(outcome: Outcome) -> None:
+def assert_lie_is_found(outcome: Outcome) -> None:
+    """UNKNOWN, and for the reason that the switch did not do what it said."""
     assert (outcome.status, outcome.results.get("verdict")) == (3, "UNKNOWN"), outcome.printed
+    assert "the switch cut nothing" in outcome.printed, outcome.printed
 
 
 def test_ssh_dut_and_a_serial_relay_in_each_power_lead(tmp_path: Path) -> None:
@@ -41,4 +53,22 @@ def test_ssh_dut_and_a_serial_relay_in_each_power_lead(tmp_path: Path) -> None:
 def test_ssh_dut_and_a_serial_relay_that_is_not_in_the_power_lead(tmp_path: Path) -> None:
     with chain(desk(2)) as made, relays_cutting_power(made, connected=False) as relay:
         rig = made.rig_file("ssh", relay, powers={f"disk{n}": f"relay.{n}" for n in (1, 2)})
-        assert_unknown(run_here(rig, "test_a_disk_dies_in_use", tmp_path / "out"))
+        assert_lie_is_found(run_here(rig, "test_a_disk_dies_in_use", tmp_path / "out"))
+
+
+def test_ssh_dut_and_a_ykush_that_hangs_off_it(tmp_path: Path) -> None:
+    with chain(desk(3, size="16 MiB")) as made:
+        as_delivered(made)
+        rig = made.rig_file("ssh", YKUSH, cables=YKUSH_CABLES)
+        with plugged(made, "ykush", cuts={1: "disk1", 2: "disk2", 3: "disk3"}) as ykush:
+            assert_cut_and_passed(run_here(rig, "test_while_writing", tmp_path / "out"), "vbus")
+            assert "off" in ykush.said()
+        with plugged(made, "ykush"):  # it says that it switched, and the cables go past it
+            assert_lie_is_found(run_here(rig, "test_while_writing", tmp_path / "lie"))
+
+
+def test_the_framework_on_the_dut_itself_and_a_ykush() -> None:
+    with chain(desk(3, size="16 MiB")) as made:
+        rig = made.rig_text("local", YKUSH.replace('via = "dut"\n', ""), cables=YKUSH_CABLES)
+        with plugged(made, "ykush", cuts={1: "disk1", 2: "disk2", 3: "disk3"}):
+            assert_cut_and_passed(run_in_guest(made, rig, "test_while_writing"), "vbus")
