@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 from typing import Any
 
-from benchmarks.measure import begin, console, table
+from benchmarks.measure import ROOT, begin, console, table
+
+sys.path.insert(0, str(ROOT))  # the lab is no part of the package that is installed
 from fixtures.gadgets.plugged import plugged
 from fixtures.lab import Lab, desk, lab
 
