@@ -271,6 +271,8 @@ def dial(
     dialling = ExitStack()
     dialling.callback(connection.close)
     try:
+        if not connection.booted(within + answer):
+            raise connection.why()
         link = AgentLink(connection.socket, hear)
         dialling.callback(link.close)
         link.map_clock(answer)
