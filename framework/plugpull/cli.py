@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
-from plugpull.commands import log, switch
+from plugpull.commands import discover, log, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
 
@@ -183,6 +183,7 @@ def _add_rig(commands: Commands) -> None:
     )
     check.add_argument("file", metavar="FILE", type=Path, help="the rig file")
     check.set_defaults(action=_rig_check)
+    discover.add(actions)
 
 
 def _rig_check(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Qualifying a port for real: a relay in a disk's power lead, one that is not in it, and one that takes another along."""
+"""What is found out about a real bench: a relay that is in a disk's power lead and one that is not; a first draft."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from chains import chain, relays_cutting_power
 
 from fixtures.lab import desk
+from plugpull.rig.load import load_rig
 from plugpull.rig.qualification import read_qualification
 
 pytestmark = pytest.mark.bench
@@ -35,3 +36,26 @@ def test_a_relay_is_qualified_by_what_it_does(tmp_path: Path) -> None:
         assert done.returncode == 1, done.stdout + done.stderr
         bad = read_qualification(tmp_path / "bad.json")
         assert bad.findings[0] == "it did not cut: disk1 stayed, 1 times of 1"
+
+
+def test_a_machine_behind_ssh_is_drafted(tmp_path: Path) -> None:
+    with chain(desk(2, hub=True)) as made:
+        line = [
+            sys.executable,
+            "-m",
+            "plugpull",
+            "rig",
+            "discover",
+            "--dut",
+            made.ssh.host,
+            "-o",
+            str(tmp_path / "x.toml"),
+        ]
+        line += [f"--ssh-option={option}" for option in made.ssh.options]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr
+        rig, declared = load_rig(tmp_path / "x.toml"), made.rig
+    assert [(disk.serial, disk.size) for disk in rig.disk] == [(disk.serial, disk.size) for disk in declared.disk]
+    assert [disk.at.partition(".")[2] for disk in rig.disk] == ["1", "2"]
+    assert rig.hub[0].at.endswith(f".{declared.hub[0].at.partition('.')[2]}")
+    assert not any(disk.scratch for disk in rig.disk)

@@ -13,6 +13,7 @@ from plugpull.rig.mistakes import Mistake, closest, quote
 
 EHCI = "ich9-usb-ehci1"
 EHCI_PORTS = 6
+XHCI_PORTS = 15
 HUB_PORTS = 8
 NEEDS_DISK = frozenset({"never-returns", "serial-changes", "slows", "stalls", "bit-flip"})
 """Kinds of defect that a disk has, not the bench."""
@@ -46,6 +47,8 @@ def _controller(draft: Draft, controller: Entry) -> Iterator[Mistake]:
         yield draft.mistake(controller, "model", what)
     if controller.get("model") == EHCI and controller.values.get("ports", 0) > EHCI_PORTS:
         yield draft.mistake(controller, "ports", f"the emulated {EHCI} has {EHCI_PORTS} ports at most")
+    elif controller.values.get("ports", 0) > XHCI_PORTS:
+        yield draft.mistake(controller, "ports", f"an emulated xHCI has {XHCI_PORTS} ports at most")
 
 
 def _hub(draft: Draft, hub: Entry) -> Iterator[Mistake]:

@@ -105,7 +105,8 @@ class Controller(Table):
     """virtual: which controller QEMU emulates."""
     path: str | None = None
     """real: its PCI address, such as "0000:00:14.0"."""
-    ports: int = Field(default=8, ge=1, le=15)
+    ports: int = Field(default=8, ge=1, le=255)
+    """A real xHCI can have this many (xHCI 1.2, 5.3.3); QEMU's have 15."""
 
 
 class Hub(Table):

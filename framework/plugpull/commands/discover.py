@@ -1,0 +1,100 @@
+"""``plugpull rig discover``: a first draft of a machine's rig file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plugpull.commands.base import add_command
+from plugpull.errors import EXIT_PASS, UsageError
+
+if TYPE_CHECKING:
+    from plugpull.commands.base import Commands
+
+EPILOG = """\
+examples:
+  plugpull rig discover -o rigs/desk.toml              this machine
+  plugpull rig discover --dut bench2 -o shelf.toml     a machine behind ssh
+
+exit status:
+  0  the draft was written
+  2  the file is there already, or cannot be written
+  3  the machine could not be reached"""
+
+
+def add(actions: Commands) -> None:
+    """Its parser, among those of ``plugpull rig``."""
+    parser = add_command(
+        actions,
+        "discover",
+        help="draft the rig file of a machine from what is plugged into it",
+        description="Look at a machine and draft its rig file: controllers, hubs, disks with their serial numbers and "
+        "places, and the switches that are likely to be used. Reads only. Nothing in the draft is scratch until you "
+        "write so.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--dut", metavar="HOST", help="a machine behind ssh (default: this one)")
+    parser.add_argument(
+        "--ssh-option",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="with --dut: one more argument for ssh; repeatable",
+    )
+    parser.add_argument("--sudo", action="store_true", help="with --dut: look with sudo")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="write it there (default: print it)")
+    parser.set_defaults(action=_discover)
+
+
+def _discover(arguments: argparse.Namespace) -> int:
+    if arguments.out is not None and arguments.out.exists():
+        raise UsageError(f"{arguments.out} is there already", mend="name another file: this one may be somebody's work")
+    text = _remote(arguments) if arguments.dut else _local()
+    if arguments.out is None:
+        sys.stdout.write(text)
+        return EXIT_PASS
+    try:
+        arguments.out.write_text(text)
+    except OSError as error:
+        raise UsageError(f"cannot write {arguments.out}: {error.strerror}") from None
+    print(f"written: {arguments.out}; compare it with the bench, then: plugpull rig check {arguments.out}")
+    return EXIT_PASS
+
+
+def _local() -> str:
+    from plugpull.dut.agent.disks import all_disks
+    from plugpull.rig.discover import draft, usb_tree
+    from plugpull.switches.find import find_all, tables
+    from plugpull.switches.host_local import LocalHost
+
+    host = LocalHost()
+    return draft("desk", {"kind": '"local"'}, usb_tree(host), all_disks(), tables(find_all(host).found))
+
+
+def _remote(arguments: argparse.Namespace) -> str:
+    from plugpull.dut.dut_host import DutHost
+    from plugpull.dut.hello import ANSWER
+    from plugpull.dut.reach import reach_of
+    from plugpull.dut.real import dial
+    from plugpull.rig.discover import draft, usb_tree
+    from plugpull.rig.model import Dut
+    from plugpull.switches.find import find_all, tables
+    from plugpull.switches.host_local import LocalHost
+
+    options = tuple(arguments.ssh_option)
+    dut = Dut(kind="ssh", host=arguments.dut, ssh_options=options, sudo=arguments.sudo)
+    keys = {"kind": '"ssh"', "host": json.dumps(arguments.dut)}
+    if options:
+        keys["ssh_options"] = json.dumps(options)
+    if arguments.sudo:
+        keys["sudo"] = "true"
+    with ExitStack() as held:
+        link, _ = dial(reach_of(dut), lambda message: None, held, {})
+        host = DutHost(link)
+        there = [f'{table}\nvia = "dut"' for table in tables(find_all(host).found)]
+        here = [table for table in tables(find_all(LocalHost()).found) if f'{table}\nvia = "dut"' not in there]
+        return draft("bench", keys, usb_tree(host), link.call("disks", ANSWER), [*there, *here])

@@ -1,0 +1,177 @@
+"""A rig file for a machine nobody has described yet: what hangs where, as the kernel sees it.
+
+A draft: nothing in it is scratch, and no cable goes through a switch, until a person writes so.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+DEVICES = "/sys/bus/usb/devices"
+HUB_CLASS = "09"  # USB class codes: bDeviceClass of a hub
+MOST_PORTS = 15
+"""Of a hub: a port has four bits in a route string (USB 3.2, 8.9)."""
+_PLACE = re.compile(r"^([^/]+)/([\d.]+):(\d+)$")
+_ROOT = re.compile(r"^usb(\d+)$")
+_BEHIND = re.compile(r"^(\d+)-([\d.]+)$")
+
+
+class Machine(Protocol):
+    """What is looked at: a ``plugpull.switches.host.Host``, as far as it is needed here."""
+
+    def glob(self, pattern: str) -> tuple[str, ...]: ...
+
+    def read_text(self, path: str) -> str: ...
+
+    def real_path(self, path: str) -> str: ...
+
+
+@dataclass
+class _Holder:
+    """A controller, or a hub at ``ports`` of it ("1.2")."""
+
+    controller: str
+    ports: str
+    count: int
+    product: str
+    name: str = ""
+
+
+@dataclass
+class Tree:
+    """The controllers and hubs of a machine, by (controller, ports)."""
+
+    holders: dict[tuple[str, str], _Holder] = field(default_factory=dict)
+
+    def add(self, controller: str, ports: str, count: int, product: str) -> None:
+        """Both halves of a USB 3 hub or controller often have one place: the larger number of ports counts."""
+        known = self.holders.get((controller, ports))
+        if known is None:
+            self.holders[controller, ports] = _Holder(controller, ports, count, product)
+        else:
+            known.count = max(known.count, count)
+
+
+def usb_tree(machine: Machine) -> Tree:
+    """What the machine's sysfs says of its USB controllers and hubs."""
+    tree = Tree()
+    buses: dict[str, str] = {}
+    devices = [(posixpath.basename(path), path) for path in machine.glob(f"{DEVICES}/*")]
+    for name, path in devices:
+        if root := _ROOT.match(name):
+            controller = posixpath.basename(posixpath.dirname(machine.real_path(path)))
+            buses[root.group(1)] = controller
+            tree.add(controller, "", _number(machine, f"{path}/maxchild"), _text(machine, f"{path}/product"))
+    for name, path in devices:
+        behind = _BEHIND.match(name)
+        if behind and behind.group(1) in buses and _text(machine, f"{path}/bDeviceClass") == HUB_CLASS:
+            count = _number(machine, f"{path}/maxchild")
+            tree.add(buses[behind.group(1)], behind.group(2), count, _text(machine, f"{path}/product"))
+    return tree
+
+
+def draft(
+    name: str, dut: Mapping[str, str], tree: Tree, disks: Sequence[Mapping[str, Any]], switches: Iterable[str]
+) -> str:
+    """The rig file's text. ``disks`` are as the agent lists them; ``dut`` are the keys of its table; ``switches`` are
+    ``[[switch]]`` tables of what was found attached."""
+    placed = [(disk, found) for disk in disks if (found := _PLACE.match(str(disk["place"])))]
+    used = {found.group(1) for _, found in placed}
+    holders = [each for each in tree.holders.values() if each.controller in used]
+    holders.sort(key=lambda each: (each.controller, each.ports.count("."), each.ports))
+    _name(holders)
+    parts = [_head(name, dut, bool(placed))]
+    parts += [f'# found attached; say with cable = "SWITCH.PORT" what it cuts\n{table}' for table in switches]
+    by_place = {(each.controller, each.ports): each for each in holders}
+    parts += [_holder_table(each, by_place) for each in holders]
+    serials = [str(disk["serial"]) for disk in disks]
+    for number, (disk, found) in enumerate(placed, start=1):
+        parts.append(_disk_table(f"disk{number}", disk, found, by_place, serials))
+    return "\n\n".join(parts) + "\n"
+
+
+def _name(holders: list[_Holder]) -> None:
+    controllers = hubs = 0
+    for each in holders:
+        if each.ports:
+            hubs += 1
+            each.name = f"hub{hubs}"
+        else:
+            controllers += 1
+            each.name = f"usb{controllers}"
+
+
+def _head(name: str, dut: Mapping[str, str], any_disks: bool) -> str:
+    lines = [
+        "# A draft of what was found. Compare it with the bench, give each disk its cable and power outlets, and write",
+        "# scratch = true for what may be erased. Then: plugpull rig check FILE",
+    ]
+    if not any_disks:
+        lines.append("# No USB disk was found: plug them in and look again. A rig needs at least one [[disk]].")
+    lines += ["", "[rig]", f"name = {json.dumps(name)}", "", "[dut]"]
+    return "\n".join([*lines, *(f"{key} = {value}" for key, value in dut.items())])
+
+
+def _holder_table(each: _Holder, by_place: Mapping[tuple[str, str], _Holder]) -> str:
+    if not each.ports:
+        lines = ["[[controller]]", f'name = "{each.name}"' + _comment(each.product), f'path = "{each.controller}"']
+        return "\n".join([*lines, f"ports = {max(1, each.count)}"])
+    above, _, port = each.ports.rpartition(".")
+    lines = ["[[hub]]", f'name = "{each.name}"' + _comment(each.product)]
+    lines += [
+        f'at = "{by_place[each.controller, above].name}.{port}"',
+        f"ports = {min(MOST_PORTS, max(1, each.count))}",
+    ]
+    return "\n".join(lines)
+
+
+def _disk_table(
+    name: str,
+    disk: Mapping[str, Any],
+    found: re.Match[str],
+    by_place: Mapping[tuple[str, str], _Holder],
+    serials: Sequence[str],
+) -> str:
+    controller, ports, lun = found.groups()
+    above, _, port = ports.rpartition(".")
+    holder, serial = by_place.get((controller, above)), str(disk["serial"])
+    lines = [
+        "[[disk]]",
+        f'name = "{name}"' + _comment(f"{disk['model']}, {disk['kname']} today"),
+        f'at = "{holder.name}.{port}"' if holder else f"# at: {disk['place']}",
+        f"serial = {json.dumps(serial)}",
+        f"size = {disk['size']}" + _comment(f"{disk['size'] / 1e9:.1f} GB"),
+        f'protocol = "{"uas" if disk["driver"] == "uas" else "usb-storage"}"',
+        "scratch = false",
+    ]
+    trouble = ""
+    if holder is None:
+        trouble = "where it hangs could not be told"
+    elif not serial:
+        trouble = "it has no serial number, and nothing may be written to a disk that cannot be told from others"
+    elif serials.count(serial) > 1:
+        trouble = "another disk has the same serial number"
+    elif lun != "0":
+        trouble = "it is one of several disks behind one bridge, which go and come together"
+    if trouble:
+        return "\n".join([f"# left out: {trouble}", *(f"# {line.removeprefix('# ')}" for line in lines)])
+    return "\n".join(lines)
+
+
+def _comment(text: str) -> str:
+    kept = "".join(letter for letter in text if letter.isprintable()).strip(" ,")
+    return f"  # {kept}" if kept else ""
+
+
+def _text(machine: Machine, path: str) -> str:
+    return machine.read_text(path).strip() if machine.glob(path) else ""
+
+
+def _number(machine: Machine, path: str) -> int:
+    text = _text(machine, path)
+    return int(text) if text.isdecimal() else 0

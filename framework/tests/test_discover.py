@@ -1,0 +1,111 @@
+"""Drafting a rig file from what a machine's sysfs says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugpull.rig.discover import DEVICES, draft, usb_tree
+from plugpull.rig.load import load_rig
+
+PCI = "/sys/devices/pci0000:00"
+
+
+class Machine:
+    """A sysfs with two controllers: one with a USB 3 hub in whose second port another hub hangs, and a bare one."""
+
+    def __init__(self) -> None:
+        self.links: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        self.device("usb1", f"{PCI}/0000:00:14.0/usb1", 16, "xHCI Host Controller")
+        self.device("usb2", f"{PCI}/0000:00:14.0/usb2", 10, "xHCI Host Controller")
+        self.device("usb3", f"{PCI}/0000:00:1a.0/usb3", 2, "EHCI Host Controller")
+        self.device("1-3", f"{PCI}/0000:00:14.0/usb1/1-3", 4, "USB2.0 Hub")
+        self.device("2-3", f"{PCI}/0000:00:14.0/usb2/2-3", 4, "USB3.0 Hub")
+        self.device("1-3.2", f"{PCI}/0000:00:14.0/usb1/1-3/1-3.2", 7, "Hub\x1b[31m")
+        self.device("1-5", f"{PCI}/0000:00:14.0/usb1/1-5", 0, "Keyboard", "00")
+
+    def device(self, name: str, real: str, ports: int, product: str, kind: str = "09") -> None:
+        path = f"{DEVICES}/{name}"
+        self.links[path] = real
+        self.files |= {f"{path}/maxchild": f"{ports}\n", f"{path}/product": product, f"{path}/bDeviceClass": kind}
+
+    def glob(self, pattern: str) -> tuple[str, ...]:
+        if pattern.endswith("*"):
+            return tuple(sorted(self.links))
+        return (pattern,) if pattern in self.files or pattern in self.links else ()
+
+    def read_text(self, path: str) -> str:
+        return self.files[path]
+
+    def real_path(self, path: str) -> str:
+        return self.links[path]
+
+
+def disk(kname: str, serial: str, place: str, driver: str = "usb-storage") -> dict[str, Any]:
+    model = "Acme Disk\n\x1b[2J"
+    return {"kname": kname, "serial": serial, "place": place, "driver": driver, "size": 64 << 20, "model": model}
+
+
+def drafted(folder: Path, *disks: dict[str, Any], switches: tuple[str, ...] = ()) -> Path:
+    file = folder / "draft.toml"
+    file.write_text(draft("bench", {"kind": '"local"'}, usb_tree(Machine()), disks, switches))
+    return file
+
+
+def test_a_draft_is_a_rig_file_in_which_nothing_is_scratch(tmp_path: Path) -> None:
+    disks = (
+        disk("sda", "S1", "0000:00:14.0/1:0", "uas"),
+        disk("sdb", 'S"2', "0000:00:14.0/3.2.4:0"),
+        disk("sdc", "S3", "0000:00:14.0/3.1:0"),
+        disk("nvme0n1", "N", "pci0000:00/0000:00:1d.0/nvme"),
+    )
+    table = '[[switch]]\nname = "hub"\ndriver = "uhubctl"\nlocation = "1-3"\nports = 4\nmechanism = "vbus"'
+    file = drafted(tmp_path, *disks, switches=(table,))
+    rig = load_rig(file)
+    assert [(c.path, c.ports) for c in rig.controller] == [("0000:00:14.0", 16)], "the bare controller is no part of it"
+    assert [(hub.name, hub.at, hub.ports) for hub in rig.hub] == [("hub1", "usb1.3", 4), ("hub2", "hub1.2", 7)]
+    assert [(d.at, d.serial, d.protocol, d.scratch) for d in rig.disk] == [
+        ("usb1.1", "S1", "uas", False),
+        ("hub2.4", 'S"2', "usb-storage", False),
+        ("hub1.1", "S3", "usb-storage", False),
+    ]
+    assert [switch.driver for switch in rig.switch] == ["uhubctl"]
+    assert "\x1b" not in file.read_text()
+    assert "nvme" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "why"),
+    [
+        (disk("sdb", "", "0000:00:14.0/2:0"), "it has no serial number"),
+        (disk("sdb", "S1", "0000:00:14.0/2:0"), "another disk has the same serial number"),
+        (disk("sdb", "S2", "0000:00:14.0/2:1"), "it is one of several disks behind one bridge"),
+        (disk("sdb", "S2", "0000:00:14.0/9.9:0"), "where it hangs could not be told"),
+    ],
+)
+def test_a_disk_that_cannot_be_told_is_left_out_with_the_reason(
+    tmp_path: Path, doubtful: dict[str, Any], why: str
+) -> None:
+    first = disk("sda", "S0" if doubtful["serial"] != "S1" else "S1", "0000:00:14.0/1:0")
+    third = disk("sdc", "S3", "0000:00:14.0/4:0")
+    file = drafted(tmp_path, first, doubtful, third)
+    assert f"# left out: {why}" in file.read_text()
+    assert "sdb" not in [d.name for d in load_rig(file).disk]
+    assert "S3" in [d.serial for d in load_rig(file).disk]
+
+
+def test_this_machine_and_a_file_that_is_there_already(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "plugpull", "rig", "discover", "-o", "bench.toml"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 'kind = "local"' in (tmp_path / "bench.toml").read_text()
+    before = (tmp_path / "bench.toml").read_bytes()
+    again = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert again.returncode == 2
+    assert "is there already" in again.stderr
+    assert (tmp_path / "bench.toml").read_bytes() == before
