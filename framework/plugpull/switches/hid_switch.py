@@ -84,12 +84,11 @@ def has_ports(wiring: Wiring, count: int, model: str) -> None:
         )
 
 
-def the_one(found: Iterable[HidInfo], serial: str | None, what: str, machine: str, note: str = "") -> HidInfo:
-    """The device with this serial number, or without one the only device there is. Raises RigError, with ``note`` if
-    there is none at all."""
+def the_one(found: Iterable[HidInfo], serial: str | None, what: str, machine: str) -> HidInfo:
+    """The device with this serial number, or without one the only device there is. Raises RigError."""
     devices = tuple(found)
     if not devices:
-        raise RigError(f"no {what} on {machine}", mend=f"is it plugged in? `lsusb` lists what is{note}")
+        raise RigError(f"no {what} on {machine}", mend="is it plugged in? `lsusb` lists what is")
     matching = [info for info in devices if serial in (None, info.serial)]
     unread = [info for info in devices if not info.serial]
     if not matching and unread:

@@ -12,8 +12,7 @@ waits one second for an answer, whatever was asked for; takes no answer, or half
 whatever report comes first, even the late answer to an earlier command.
 
 Linux gives a YKUSH (f2f7, 0042) no hidraw device: as PICK16F1454 it is on the list of things that are not to be used
-as HID devices, in drivers/hid/hid-quirks.c. hidapi reaches it by libusb; what has only hidraw, as a DUT's agent,
-reaches a YKUSH3 or an XS and no other.
+as HID devices, in drivers/hid/hid-quirks.c. hidapi reaches it by libusb, a DUT's agent by usbfs.
 """
 
 from __future__ import annotations
@@ -42,10 +41,6 @@ PRODUCTS: dict[int, tuple[Model, str, int, Mechanism]] = {
 }
 """By product id: the model, its name, how many ports it has, and what they interrupt. 0042 is early firmware."""
 REPORT = 64
-_UNSEEN = (
-    "; where switches are reached by hidraw, as on a DUT, only a YKUSH3 or YKUSH XS is seen: plug a YKUSH into the "
-    "controller"
-)
 LEAST = {0x0042: 2}
 """Bytes an answer has at least. Early firmware has shorter reports; pykush wants 20."""
 GREETING = 1.0
@@ -253,7 +248,7 @@ def _attached(host: Host, model: str | None = None) -> Iterable[HidInfo]:
 
 def open_ykush(wiring: Wiring, options: Options) -> Ykush:
     what = next((name for kind, name, *_ in PRODUCTS.values() if kind == options.model), "YKUSH")
-    info = the_one(_attached(wiring.host, options.model), options.serial, what, wiring.host.name, _UNSEEN)
+    info = the_one(_attached(wiring.host, options.model), options.serial, what, wiring.host.name)
     device = opened(wiring.host, info, what)
     try:
         return Ykush(wiring, device, info)
