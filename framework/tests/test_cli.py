@@ -20,7 +20,8 @@ from plugpull.history import events as ev
 from plugpull.results_io import SCHEMA_FILE
 
 CHECKOUT = Path(__file__).parents[2]
-COMMANDS = ("run", "rig check", "check", "report", "log", "cache", "cache clear", "test")
+SWITCH = tuple(f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify"))
+COMMANDS = ("run", "rig check", "rig discover", "check", "report", "log", *SWITCH, "cache", "cache clear", "test")
 
 
 def parsers(top: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -58,7 +59,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 0
     listed = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")}
     assert {name.split()[0] for name in COMMANDS} <= listed
-    assert {name for name, _ in parsers(parser())} == {"", "rig", *COMMANDS}
+    assert {name for name, _ in parsers(parser())} == {"", "rig", "switch", *COMMANDS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -133,7 +133,9 @@ def test_the_reference_has_every_command_and_no_other() -> None:
         " ".join(itertools.takewhile(str.islower, text.split()))
         for text in re.findall(r"^\| `plugpull ([^`]+)` \|", section("Command reference"), re.MULTILINE)
     }
-    assert written == {"run", "rig check", "check", "report", "log", "cache", "cache clear", "test"}
+    switch = {f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify")}
+    rest = {"run", "rig check", "rig discover", "check", "report", "log", "cache", "cache clear", "test"}
+    assert written == rest | switch
 
 
 def test_exit_statuses() -> None:

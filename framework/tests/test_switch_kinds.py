@@ -1,0 +1,117 @@
+"""Kinds of switch that other packages bring, by entry point; and what the switches' README says of ours."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from boards import Nobody
+
+from plugpull.errors import UsageError
+from plugpull.rig.load import RigFileErrors, load_rig
+from plugpull.rig.model import Switch
+from plugpull.switches import kinds
+from plugpull.switches.host_local import LocalHost
+from plugpull.switches.kinds import kind_named, names, open_switch
+
+README = Path(kinds.__file__).parent / "README.md"
+RIG = """\
+[rig]
+name = "desk"
+[dut]
+kind = "local"
+[[switch]]
+name = "lamp"
+driver = "lamp"
+{keys}
+ports = 1
+mechanism = "mains"
+[[controller]]
+name = "usb"
+path = "0000:00:99.0"
+[[disk]]
+name = "disk1"
+at = "usb.1"
+serial = "X"
+size = 512
+power = "lamp.1"
+"""
+
+Install = Callable[[str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """An installed distribution with the README's example, whose entry points are given."""
+    (example,) = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+
+    def put(entry_points: str) -> None:
+        (tmp_path / "desk_lamp.py").write_text(example)
+        info = tmp_path / "desk_lamp-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: desk-lamp\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[plugpull.switches]\n{entry_points}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "desk_lamp", raising=False)
+
+    return put
+
+
+def test_the_example_of_the_readme_is_a_switch(install: Install, tmp_path: Path) -> None:
+    install("lamp = desk_lamp:KIND")
+    assert "lamp" in names()
+    file = tmp_path / "rig.toml"
+    file.write_text(RIG.format(keys=f'file = "{tmp_path}/state"'))
+    switch = open_switch(load_rig(file).switch[0], LocalHost(), Nobody())
+    edge = switch.set("1", False)
+    assert (tmp_path / "state").read_text() == "off"
+    assert edge.commanded <= edge.acknowledged
+    assert [each.port for each in switch.set_many(("1",), True)] == ["1"]
+    assert switch.read("1") is True
+    file.write_text(RIG.format(keys="fille = 1"))
+    with pytest.raises(RigFileErrors) as raised:
+        load_rig(file)
+    assert "file" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("entry_points", "said"),
+    [
+        ("lamp = no_such_module:KIND", "cannot be loaded"),
+        ("lamp = desk_lamp:NOTHING", "cannot be loaded"),
+        ("lamp = desk_lamp:Lamp", "is no plugpull.switches.kinds.Kind"),
+    ],
+)
+def test_a_broken_package_is_named_and_harms_nobody_else(install: Install, entry_points: str, said: str) -> None:
+    install(entry_points)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        kind_named("lamp")
+    assert kind_named("command").name == "command"
+    assert "command" in {kind.name for kind in kinds.all_kinds()}
+
+
+def test_a_kind_there_is_none_of() -> None:
+    with pytest.raises(UsageError, match="there is no switch driver 'ykusch'") as raised:
+        kind_named("ykusch")
+    assert "ykush" in raised.value.mend
+
+
+def test_every_kind_and_each_of_its_keys_is_in_the_table() -> None:
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \|(.*)$", README.read_text(), re.MULTILINE))
+    assert set(rows) == set(names())
+    for kind in kinds.all_kinds():
+        named = set(re.findall(r"`([a-z_]+)`", rows[kind.name]))
+        own = set(kind.options.model_fields) - {"baud"}
+        assert own <= named, kind.name
+
+
+def test_every_kind_can_be_loaded_and_says_what_it_is() -> None:
+    for name in names():
+        kind = kind_named(name)
+        assert (kind.name, bool(kind.summary), bool(kind.mechanisms)) == (name, True, True)
+        assert Switch.model_fields.keys() & kind.options.model_fields.keys() == set(), name
