@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from chains import chain, relays_cutting_power
 
-from fixtures.lab import Lab, desk
+from fixtures.lab import desk
 from plugpull.checks import removed, returned
+from plugpull.dut.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
@@ -47,14 +48,14 @@ def part(rig: ScenarioRig, name: str) -> Part:
     return next(disk for disk in rig.disks if disk.name == name)
 
 
-def cut_and_mend(rig: ScenarioRig, made: Lab, *steps: str) -> None:
+def cut_and_mend(rig: ScenarioRig, *steps: str) -> None:
     victim = part(rig, "disk1")
     with rig.cut(victim.power):
         for step in steps:
-            made.run(["date", "-s", step])
+            DutHost(rig.stage.bench.link).run(["date", "-s", step], 60.0)
         rig.wait(1)
     for step in steps[:1]:
-        made.run(["date", "-s", step])
+        DutHost(rig.stage.bench.link).run(["date", "-s", step], 60.0)
     rig.judge(removed(victim), returned(victim))
 
 
@@ -74,13 +75,13 @@ def test_lost_connections_and_stepped_clocks(tmp_path: Path) -> None:
         file = made.rig_file("ssh", relay + BY_THE_DUT, powers=powers, cables=cables)
         run = begin_run(Options(file, tmp_path / "out", seed=1), lambda text: None)
         try:
-            result = scenario(run, "stepped", lambda rig: cut_and_mend(rig, made, "@1000000000", "@2000000000"))
+            result = scenario(run, "stepped", lambda rig: cut_and_mend(rig, "@2000000000", "@1000000000"))
             assert result.verdict == "PASS", result.sentence
             assert scenario(run, "dropped", dropped_at("disk1.power")).verdict == "UNKNOWN"
             assert made.cuts[-1] == ("disk1", "power", True), "power was not restored"
             assert scenario(run, "dropped-there", dropped_at("disk2.cable")).verdict == "UNKNOWN"
             assert made.cuts[-1] == ("disk2", "cable", True), "the cable was not plugged in again"
-            result = scenario(run, "whole", lambda rig: cut_and_mend(rig, made))
+            result = scenario(run, "whole", cut_and_mend)
             assert result.verdict == "PASS", result.sentence
         finally:
             run.finish()
