@@ -85,8 +85,20 @@ name = "ports"
 driver = "uhubctl"
 via = "dut"
 ports = 4
-mechanism = "vbus"
+mechanism = "logical"
+raw = false
 location = "1-1"
+"""
+
+
+HID_RELAY = """\
+[[switch]]
+name = "relays"
+driver = "hid-relay"
+via = "dut"
+ports = 2
+mechanism = "mains"
+wiring = "no"
 """
 
 

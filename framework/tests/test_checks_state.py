@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from stories import BACK, DISKS, SURVIVORS, VICTIM, Bench, healthy
 
@@ -188,6 +189,26 @@ def test_a_log_with_holes_is_not_clean() -> None:
     bench = healthy()
     bench.drop(ev.KernelMessage)
     assert "not a line of the kernel log" in bench.judge(kernel_clean()).unknowns[0]
+
+
+def test_disks_that_were_there_before_the_agent_have_no_lines_in_its_log() -> None:
+    listed = story_of_listed_disks("ssh")
+    assert listed.judge(kernel_clean()).unknowns == ()
+    assert "not a line of the kernel log" in story_of_listed_disks("virtual").judge(kernel_clean()).unknowns[0]
+    listed.add(ev.DiskDetached(at=12.0, disk="disk1", kname="sda", diskseq=1))
+    assert "not a line of the kernel log" in listed.judge(kernel_clean()).unknowns[0]
+
+
+def story_of_listed_disks(kind: str) -> Bench:
+    """Nothing is cut: the disks that are there are listed, and then the DUT is ready."""
+    bench = healthy()
+    for gone in (ev.KernelMessage, ev.DiskAttached, ev.DiskDetached, ev.DutReady):
+        bench.drop(gone)
+    attached = next(event for event in healthy().story().events if isinstance(event, ev.DiskAttached))
+    bench.add(msgspec.structs.replace(attached, at=9.0))
+    ready = next(event for event in healthy().story().events if isinstance(event, ev.DutReady))
+    bench.add(msgspec.structs.replace(ready, at=10.0, kind=kind))
+    return bench
 
 
 # --- nothing_stuck -----------------------------------------------------------------------------------------

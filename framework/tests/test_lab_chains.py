@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from chains import (
+    HID_RELAY,
+    UHUBCTL,
     YKUSH,
     YKUSH_CABLES,
     Outcome,
@@ -72,3 +74,16 @@ def test_the_framework_on_the_dut_itself_and_a_ykush() -> None:
         rig = made.rig_text("local", YKUSH.replace('via = "dut"\n', ""), cables=YKUSH_CABLES)
         with plugged(made, "ykush", cuts={1: "disk1", 2: "disk2", 3: "disk3"}):
             assert_cut_and_passed(run_in_guest(made, rig, "test_while_writing"), "vbus")
+
+
+def test_ssh_dut_and_the_port_power_of_its_hub(tmp_path: Path) -> None:
+    with chain(desk(2, hub=True, size="16 MiB", rate="1 MiB/s")) as made:
+        rig = made.rig_file("ssh", UHUBCTL, cables={"disk1": "ports.1", "disk2": "ports.2"})
+        assert_cut_and_passed(run_here(rig, "test_while_reading", tmp_path / "out"), "logical")
+
+
+def test_ssh_dut_and_a_hid_relay_in_each_power_lead(tmp_path: Path) -> None:
+    with chain(desk(2, size="16 MiB")) as made:
+        rig = made.rig_file("ssh", HID_RELAY, powers={"disk1": "relays.1", "disk2": "relays.2"})
+        with plugged(made, "hid-relay", cuts={1: "disk1 power", 2: "disk2 power"}, serial="HR123"):
+            assert_cut_and_passed(run_here(rig, "test_a_disk_dies_in_use", tmp_path / "out"), "mains")

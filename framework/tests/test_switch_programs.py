@@ -400,7 +400,13 @@ def test_an_attribute_that_does_not_take_what_is_written(tmp_path: Path) -> None
 
 def test_the_kernels_attribute_is_logical_and_nothing_else() -> None:
     assert {mechanism.value for mechanism in port_disable.KIND.mechanisms} == {"logical"}
-    assert {mechanism.value for mechanism in uhubctl.KIND.mechanisms} == {"vbus"}
+
+
+def test_how_uhubctl_cuts_has_its_own_mechanism(tmp_path: Path) -> None:
+    with pytest.raises(RigError, match='by a request to the hub is cut by vbus, and the rig file says "logical"'):
+        opened("uhubctl", tmp_path, mechanism="logical", location="1-1")
+    with pytest.raises(RigError, match='is cut by logical, and the rig file says "vbus"'):
+        opened("uhubctl", tmp_path, mechanism="vbus", location="1-1", raw=False)
 
 
 SCAN = """\

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.errors import Finding
-from plugpull.history.events import ConsoleLine, DiskAttached, DiskDetached, DutDied, KernelMessage, LogLost
+from plugpull.history.events import (
+    ConsoleLine,
+    DiskAttached,
+    DiskDetached,
+    DutDied,
+    DutReady,
+    KernelMessage,
+    LogLost,
+)
 from plugpull.history.reader import Story
 from plugpull.kernel.classify import classify
 from plugpull.kernel.headline import panic_headline
@@ -102,6 +110,13 @@ def _missing(story: Story) -> list[str]:
     lost = sum(event.count for event in story.of(LogLost))
     if lost:
         missing.append(f"{lost} records of the kernel log were lost")
-    if not story.of(KernelMessage) and any(story.of(kind) for kind in (DiskAttached, DiskDetached)):
+    if not story.of(KernelMessage) and _moved(story):
         missing.append("disks came or went and not a line of the kernel log was recorded")
     return missing
+
+
+def _moved(story: Story) -> bool:
+    """Did a disk come or go while the log was followed? A real DUT's disks are there before its agent is."""
+    begun = max((ready.at or 0.0 for ready in story.of(DutReady) if ready.kind != "virtual"), default=float("-inf"))
+    events = (*story.of(DiskAttached), *story.of(DiskDetached))
+    return any(event.at is None or event.at > begun for event in events)

@@ -20,6 +20,8 @@ from serial.tools import list_ports
 from plugpull.errors import RigError
 from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, SerialInfo, SerialLine
 
+LEAVING = 1.0
+"""Seconds that what was written last gets to leave before the port is closed: it may be a command."""
 MOST = 4096
 """Bytes ``read_until`` takes before it gives up: no board says so much."""
 WRITE = 2.0
@@ -171,8 +173,12 @@ class _Line(Closing):
 
     def close(self) -> None:
         with suppress(*_GONE):  # it may be unplugged
-            # Or closing would wait for what it never took, up to half a minute.
-            self._port.reset_output_buffer()
+            deadline = time.monotonic() + LEAVING
+            while self._port.out_waiting and time.monotonic() < deadline:
+                time.sleep(0.002)  # a byte takes a millisecond at 9600 baud, and nothing tells when the last has gone
+            if self._port.out_waiting:
+                # Or closing would wait for what it never takes, up to half a minute.
+                self._port.reset_output_buffer()
         with suppress(*_GONE):
             self._port.close()
 

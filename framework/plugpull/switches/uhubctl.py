@@ -3,9 +3,10 @@
 What has to be known of it: its exit status is 0 also when nothing was switched, so every edge is read back from the
 status word that it prints (USB 2.0 table 11-21: power is 0x0100; USB 3.2 table 10-13: 0x0200). On a kernel that has
 the port attribute ``disable`` it uses that, which disconnects the device in software before it drops the power: ``-S``
-keeps it to the hub request, so that what is cut is power. Its pairing of the two halves of a USB 3 hub goes by
-container ids, which can be doubled: each half is switched by itself here (``-e``), and which two belong together is
-asked of the kernel.
+keeps it to the hub request, so that what is cut is power. A hub need not tell the kernel of what it was asked for, and
+some do not, so that a device is missed late: ``raw = false`` leaves the way to uhubctl, and the cut is ``logical``.
+Its pairing of the two halves of a USB 3 hub goes by container ids, which can be doubled: each half is switched by
+itself here (``-e``), and which two belong together is asked of the kernel.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class UhubctlOptions(Table):
     """The hub as uhubctl lists it, either half: "1-1.4"."""
     force: bool = False
     """Also hubs that do not say that they can (``-f``). Qualify such a hub before you believe it."""
+    raw: bool = True
+    """False: by way of the kernel's port attribute, where there is one, which announces the cut."""
     descriptors: bool = True
     """False: do not ask devices for their names (``-N``), which hangs where one of them is faulty."""
 
@@ -83,6 +86,13 @@ class Uhubctl(ProgramSwitch):
     def __init__(self, wiring: Wiring, options: UhubctlOptions) -> None:
         self._options = options
         self._host = wiring.host
+        mechanism = Mechanism.VBUS if options.raw else Mechanism.LOGICAL
+        if wiring.mechanism is not mechanism:
+            how = "by a request to the hub" if options.raw else "by the kernel's port attribute (raw = false)"
+            raise RigError(
+                f'a port that is switched {how} is cut by {mechanism}, and the rig file says "{wiring.mechanism}"',
+                mend=f'write mechanism = "{mechanism}"',
+            )
         super().__init__(
             wiring,
             Identity("uhubctl", place=f"hub {options.location}"),
@@ -90,7 +100,7 @@ class Uhubctl(ProgramSwitch):
         )
         with self._told() as deadline:
             version = self._host.run(["uhubctl", "-v"], left(deadline))
-            self._raw = ["-S"] if _at_least(version.stdout, (2, 5)) else []
+            self._raw = ["-S"] if options.raw and _at_least(version.stdout, (2, 5)) else []
             hub = self._hub(HubPort(options.location, 1), left(deadline))
         if hub.ports and wiring.ports > hub.ports:
             raise RigError(
@@ -188,6 +198,6 @@ KIND = Kind(
     "hubs with per-port power switching, through uhubctl",
     UhubctlOptions,
     _open,
-    frozenset({Mechanism.VBUS}),
+    frozenset({Mechanism.VBUS, Mechanism.LOGICAL}),
     find=_find,
 )
