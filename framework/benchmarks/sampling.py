@@ -13,8 +13,8 @@ the throughput less what other processes on this machine do to it. For each the 
 to the throughput without sampling, with its 95 % confidence interval (Student's t). It is compared with the limit by
 its upper end.
 
-``--hz 100`` samples ten times as often as plugpull does. The cost is the sampler's waking and reading, so it grows with
-the rate; what is lost is printed per 10 samples a second as well, with an interval a tenth as wide.
+``--hz 100`` samples ten times as often as plugpull does. What is lost is then printed per 10 samples a second as well,
+with an interval a tenth as wide; it is a hint and no proof, since waking often costs less each time.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def main() -> None:
     options = begin(
         __doc__,
         disks=(str, "rated", "rated: as in rigs/quick.toml; fast: without a rate, the worst case"),
-        pairs=(int, 150, "pairs of windows"),
+        pairs=(int, 120, "pairs of windows"),
         seconds=(float, 1.0, "length of a window"),
         hz=(float, RATE, "samples per second while the sampler is on"),
         seed=(int, 1, "for the order within pairs"),

@@ -16,7 +16,6 @@ _KINDS_WITH = {
     "ssh_options": ("ssh",),
     "sudo": ("ssh", "local"),
     "python": ("ssh", "local"),
-    "console": ("ssh", "local"),
 }
 """Keys of [dut] that only some kinds of DUT have."""
 

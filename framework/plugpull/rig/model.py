@@ -68,8 +68,6 @@ class Dut(Table):
     """ssh, local: run the agent with ``sudo -n``, where one may not log in as root."""
     python: str = "python3"
     """ssh, local: the Python the agent runs on."""
-    console: str | None = None
-    """A file or device the DUT's console can be read from."""
 
 
 class Switch(Table):
