@@ -242,7 +242,7 @@ def test_keys_that_only_one_kind_of_dut_has() -> None:
     assert dut(BENCH, "virtual", "^sudo = true") == [
         '"sudo" is for a DUT of kind "ssh" or "local", and this one is virtual'
     ]
-    for line in ("sudo = true", 'python = "python3.11"', 'console = "/dev/ttyS0"', 'ssh_options = ["-p", "2222"]'):
+    for line in ("sudo = true", 'python = "python3.11"', 'ssh_options = ["-p", "2222"]'):
         parse_rig(edited(SSH, ('kind = "ssh"', f'kind = "ssh"\n{line}')), drivers=BOOK)
     assert dut(SSH, "ssh", "ssh_options = [^22]") == ['"ssh_options" must be text in quotes, not a whole number']
 
