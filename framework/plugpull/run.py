@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import random
-import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from plugpull import __version__
@@ -25,6 +22,7 @@ from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 from plugpull.history.recorder import Recorder
+from plugpull.interrupts import signals_held, signals_raise
 from plugpull.judge import judge_story
 from plugpull.outcome import HISTORY_FILE, write_outcome
 from plugpull.results import Results, ScenarioResult
@@ -76,7 +74,7 @@ class Run:
         try:
             yield opened
         finally:
-            with _signals_held():
+            with signals_held():
                 self.results.append(opened.close())
 
     def finish(self) -> tuple[Results, Path]:
@@ -85,7 +83,7 @@ class Run:
         A signal that arrives meanwhile changes nothing any more: everything there was to interrupt is over.
         """
         try:
-            with _signals_held(then_raise=False):
+            with signals_held(then_raise=False):
                 self.recorder.record(ev.RunEnded(wall=_wall(), interrupted=self.interrupted))
                 self.recorder.close()
                 return write_outcome(self.directory)
@@ -184,6 +182,11 @@ def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: st
     restore(declared, machine, folder, port)
 
 
+def restore_what_was_left_off(cache: Cache, tell: Callable[[str], None]) -> None:
+    """Tidy up after everything that was killed; ``tell`` gets a sentence for each."""
+    sweep(cache.root / "journal", tell, _restore)
+
+
 def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
     """Check everything that can be checked before anything is touched, then make the run's directory and history.
 
@@ -191,14 +194,14 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
     """
     rig = load_rig(options.rig)
     cache = Cache.default(tell=tell)
-    sweep(cache.root / "journal", tell, _restore)
+    restore_what_was_left_off(cache, tell)
     directory = _make_directory(options.out, rig.rig.name)
     held = ExitStack()
     try:
         held.enter_context(Lease(rig, options.rig, run_dir=directory))
         journal = Journal(cache.root / "journal", directory)
         held.callback(journal.close)
-        held.enter_context(_signals_raise())
+        held.enter_context(signals_raise())
         recorder = Recorder(directory / HISTORY_FILE)
         held.callback(lambda: recorder.close(quietly=True))
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
@@ -291,40 +294,3 @@ def _file_name(scenario: str) -> str:
 
 def _wall() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-@contextmanager
-def _signals_raise() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: as an exception that unwinds everything."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _signals_held(*, then_raise: bool = True) -> Iterator[None]:
-    """While the bench is healed and put away, a signal waits: that takes seconds and must not be cut short."""
-    waiting: list[int] = []
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        if not waiting:
-            print("plugpull: putting the bench away first; this takes a few seconds", file=sys.stderr)
-        waiting.append(number)
-
-    before: dict[int, Any] = {
-        number: signal.signal(number, hold) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if waiting and then_raise:
-            raise KeyboardInterrupt(f"ended by {signal.Signals(waiting[0]).name}")
