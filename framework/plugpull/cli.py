@@ -331,5 +331,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PlugpullError as error:
         print(f"plugpull: {error}", file=sys.stderr)
         return EXIT_UNKNOWN
+    except KeyboardInterrupt:
+        print("plugpull: interrupted", file=sys.stderr)
+        return EXIT_UNKNOWN
     except BrokenPipeError:
         return EXIT_FAIL

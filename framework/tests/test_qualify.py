@@ -42,6 +42,12 @@ def test_a_good_port() -> None:
         (changed(came_back=4.2), "power came back by itself after 4.2 s"),
         (changed(vbus=Vbus(4.9, 5.1)), "VBUS is still there when it is off: 4.90 V"),
         (changed(vbus=Vbus(powered_off=True)), "VBUS is still there when it is off, by what the person saw"),
+        (
+            changed(mechanism=Mechanism.DATA, vbus=Vbus(0.1, 5.1)),
+            "VBUS goes too when it is off (0.10 V): that is data+vbus, and it claims data",
+        ),
+        (changed(went=False), "it did not cut: disk1 stayed when it was left off"),
+        (changed(returned=False), "disk1 did not come back after 30 s without power"),
         (cycle(off=Edge(3.0, 3.1, False)), "it took 3.0 s to acknowledge, and 2 s is the most that can be aimed with"),
     ],
 )
@@ -57,6 +63,9 @@ def test_what_is_wrong_with_a_port(measured: Measured, said: str) -> None:
         (changed(held=0.0), "whether power comes back by itself was not looked at"),
         (changed(vbus=None), "whether VBUS goes was not measured: use --vbus-command, or --ask"),
         (changed(vbus=Vbus()), "whether VBUS goes was not measured: use --vbus-command, or --ask"),
+        (changed(vbus=Vbus(0.02, 0.02)), "the meter reads 0.02 V with the port on: it is not at this port's VBUS"),
+        (changed(vbus=Vbus(4.9, 0.02)), "the meter reads 0.02 V with the port on: it is not at this port's VBUS"),
+        (changed(lost=("3 messages of the DUT were lost",)), "3 messages of the DUT were lost"),
         (changed(victims=()), "nothing hangs behind disk1.cable that could be seen to go"),
     ],
 )
@@ -68,6 +77,7 @@ def test_what_was_not_measured_is_not_good(measured: Measured, said: str) -> Non
 def test_vbus_is_only_asked_of_what_claims_to_cut_it() -> None:
     assert verdict(changed(mechanism=Mechanism.MAINS, vbus=None)) == "PASS"
     assert verdict(changed(mechanism=Mechanism.MAINS, vbus=Vbus(4.9, 5.1))) == "PASS"
+    assert verdict(changed(mechanism=Mechanism.DATA, vbus=Vbus(4.9, 5.1))) == "PASS"
     assert verdict(changed(vbus=Vbus(powered_off=False))) == "PASS"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,6 +96,9 @@ def _remote(arguments: argparse.Namespace) -> str:
     with ExitStack() as held:
         link, _ = dial(reach_of(dut), lambda message: None, held, {})
         host = DutHost(link)
-        there = [f'{table}\nvia = "dut"' for table in tables(find_all(host).found)]
-        here = [table for table in tables(find_all(LocalHost()).found) if f'{table}\nvia = "dut"' not in there]
+        names: Counter[str] = Counter()
+        on_dut = find_all(host).found
+        there = tables(on_dut, via="dut", seen=names)
+        # A DUT that is this very machine has no switches of its own.
+        here = tables(tuple(one for one in find_all(LocalHost()).found if one not in on_dut), seen=names)
         return draft("bench", keys, usb_tree(host), link.call("disks", ANSWER), [*there, *here])

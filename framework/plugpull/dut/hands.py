@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
+from plugpull.dut.agent.disks import all_disks, system_disks
 from plugpull.dut.dut_host import DutHost
+from plugpull.dut.hello import ANSWER
+from plugpull.dut.journaled import Journaled
 from plugpull.dut.link import AgentLink, Message
 from plugpull.dut.reach import reach_of
 from plugpull.dut.real import dial
-from plugpull.errors import UsageError
+from plugpull.dut.safety import refuse_own_control, refuse_system_disks
+from plugpull.errors import RigError, UsageError
+from plugpull.rig import model
+from plugpull.rig.journal import Journal
 from plugpull.rig.model import Rig
-from plugpull.switches.base import Switch
+from plugpull.switches.base import Acknowledged, Switch
 from plugpull.switches.host import Host, Person
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import open_switch
@@ -32,24 +39,72 @@ def connected(rig: Rig, tell: Callable[[Message], None] = lambda message: None) 
 
 
 class Hands:
-    """Opens each switch when it is first wanted, on the machine it is plugged into."""
+    """Opens each switch when it is first wanted, on the machine it is plugged into. With a ``journal``, a port that is
+    turned off stands in it until it is on again: the next start restores it if we are killed."""
 
-    def __init__(self, rig: Rig, folder: Path, person: Person, held: ExitStack, link: AgentLink | None = None) -> None:
+    def __init__(
+        self,
+        rig: Rig,
+        folder: Path,
+        person: Person,
+        held: ExitStack,
+        link: AgentLink | None = None,
+        journal: Journal | None = None,
+    ) -> None:
         self._rig = rig
         self._folder = folder
         self._person = person
         self._held = held
         self._link = link
+        self._journal = journal
         self._switches: dict[str, Switch] = {}
 
     def switch(self, name: str) -> Switch:
         """Raises UsageError and RigError as ``open_switch``."""
         if name not in self._switches:
-            declared = next(switch for switch in self._rig.switch if switch.name == name)
-            host = self._host(declared.via)
-            self._switches[name] = opened = open_switch(declared, host, self._person, self._folder)
+            declared = self._declared(name)
+            opened = open_switch(declared, self._host(declared.via), self._person, self._folder)
             self._held.callback(opened.close)
+            noted = opened if self._journal is None else Journaled(opened, partial(self._note, self._journal, declared))
+            self._switches[name] = noted
         return self._switches[name]
+
+    def refuse_unsafe(self, *names: str) -> None:
+        """To be asked before anything is turned off. Raises UsageError if the rig would take away a disk that the DUT's
+        system runs from, or one of these switches its own control cable.
+
+        The disks of a DUT behind ssh can only be asked for when it is connected, and it is not connected for
+        this alone: a switch that is plugged into the controller has to work when the DUT is dead.
+        """
+        for name in names:
+            declared = self._declared(name)
+            if self._rig.dut.kind == "local" or declared.via == "dut":
+                refuse_own_control(self._rig, name, self._host(declared.via), self.switch(name).identity.place)
+        if self._link is not None:
+            disks, system = self._link.call("disks", ANSWER), self._link.call("system_disks", ANSWER)
+            refuse_system_disks(self._rig, disks, system)
+        elif self._rig.dut.kind == "local":
+            refuse_system_disks(self._rig, all_disks(), system_disks())
+
+    def power(self, name: str, ports: Sequence[str]) -> tuple[Acknowledged, ...]:
+        """Turn ports on whatever has become of the switch: one that fails is opened anew, and so is the connection to
+        the DUT it hangs off, before RigError is raised."""
+        try:
+            return self.switch(name).set_many(ports, True)
+        except RigError:
+            broken = self._switches.pop(name, None)
+            if broken is not None:
+                with suppress(RigError):
+                    broken.close()
+            if self._link is not None and self._link.lost:
+                self._link = None
+            return self.switch(name).set_many(ports, True)
+
+    def _declared(self, name: str) -> model.Switch:
+        return next(switch for switch in self._rig.switch if switch.name == name)
+
+    def _note(self, journal: Journal, declared: model.Switch, port: str, on: bool) -> None:
+        journal.outlet(declared.model_dump(mode="json"), self._rig.dut.model_dump(mode="json"), self._folder, port, on)
 
     def _host(self, via: str) -> Host:
         if via == "controller" or self._rig.dut.kind == "local":
@@ -60,7 +115,9 @@ class Hands:
 
 
 @contextmanager
-def hands(rig: Rig, folder: Path, person: Person, link: AgentLink | None = None) -> Iterator[Hands]:
+def hands(
+    rig: Rig, folder: Path, person: Person, link: AgentLink | None = None, journal: Journal | None = None
+) -> Iterator[Hands]:
     """The switches of a rig; all that were opened are closed at the end, and left as they are."""
     with ExitStack() as held:
-        yield Hands(rig, folder, person, held, link)
+        yield Hands(rig, folder, person, held, link, journal)

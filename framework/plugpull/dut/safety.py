@@ -51,7 +51,7 @@ def refuse_own_control(rig: Rig, switch: str, host: Host, place: str) -> None:
     for point in topology.cut_points().values():
         if point.switch == switch and is_below(rig, topology, point, control):
             raise UsageError(
-                f"switch {switch} would cut its own control path: it is plugged in at {control.partition(':0')[0]}, "
+                f"switch {switch} would cut its own control path: it is plugged in at {control.rpartition(':')[0]}, "
                 f"below {point.name}",
                 mend="plug the control cable of the switch in elsewhere",
             )

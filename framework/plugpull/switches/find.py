@@ -36,9 +36,10 @@ def find_all(host: Host) -> Listing:
     return Listing(tuple(found), tuple(looked), tuple(failed))
 
 
-def tables(found: tuple[Found, ...]) -> list[str]:
-    """A ``[[switch]]`` table for each, with names that differ."""
-    seen: Counter[str] = Counter()
+def tables(found: tuple[Found, ...], *, via: str = "controller", seen: Counter[str] | None = None) -> list[str]:
+    """A ``[[switch]]`` table for each, with names that differ. ``via`` is the machine they were found on; ``seen``
+    counts the names that are taken, for switches of several machines."""
+    seen = Counter() if seen is None else seen
     made = []
     for each in found:
         base = re.sub(r"[^a-z0-9]", "", each.kind.lower()) or "switch"
@@ -47,6 +48,8 @@ def tables(found: tuple[Found, ...]) -> list[str]:
         lines = ["[[switch]]", f'name = "{name}"', f'driver = "{each.kind}"']
         lines += [f"{key} = {_toml(value)}" for key, value in each.options.items()]
         lines += [f"ports = {max(1, each.ports)}", f'mechanism = "{each.mechanism.value}"']
+        if via != "controller":
+            lines.append(f'via = "{via}"')
         made.append("\n".join(lines))
     return made
 

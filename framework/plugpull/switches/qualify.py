@@ -12,9 +12,16 @@ from plugpull.rig.qualification import Spread
 
 VBUS_GONE = 0.8
 """Volts. USB 2.0, 7.1.5 and 7.2.1: a device may take VBUS for absent below 0.8 V (vSafe0V of USB PD)."""
+VBUS_THERE = 4.0
+"""Volts. USB 2.0, 7.2.2: a low-power port supplies 4.40 V, and cable and meter get some of it. What reads less while
+the port is on is not this port's VBUS."""
 SLOWEST = 2.0
 """Seconds between the commands and the acknowledgements of an edge beyond which a port is no use for cuts in the middle
 of a transfer."""
+
+
+CUT_VBUS = frozenset({Mechanism.VBUS, Mechanism.DATA_VBUS})
+"""Mechanisms that claim to."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Cycle:
-    """Off and on again. ``others`` are disks and devices outside the blast radius that went away meanwhile,
+    """Off and on again. ``others`` are disks and USB devices outside the blast radius that went away meanwhile,
     ``errors`` kernel messages about them."""
 
     off: Edge
@@ -57,7 +64,8 @@ class Vbus:
 @dataclass(frozen=True)
 class Measured:
     """Everything that was found out about one port. ``came_back`` is after how many of the ``held`` seconds it had
-    power again though nobody turned it on."""
+    power again though nobody turned it on; ``went`` and ``returned`` are whether the disks went for that, and were
+    there again afterwards. ``lost`` says which evidence there is none of, in sentences."""
 
     point: str
     mechanism: Mechanism
@@ -66,6 +74,9 @@ class Measured:
     held: float = 0.0
     came_back: float | None = None
     vbus: Vbus | None = None
+    went: bool | None = None
+    returned: bool | None = None
+    lost: tuple[str, ...] = ()
 
 
 def findings(measured: Measured) -> list[str]:
@@ -94,6 +105,10 @@ def findings(measured: Measured) -> list[str]:
         )
     if measured.came_back is not None:
         found.append(f"power came back by itself after {measured.came_back:.1f} s")
+    if measured.went is False:
+        found.append(f"it did not cut: {disks} stayed when it was left off")
+    if measured.returned is False:
+        found.append(f"{disks} did not come back after {measured.held:g} s without power")
     found += _vbus_findings(measured)
     slowest = max((edge.acknowledged for cycle in measured.cycles for edge in (cycle.off, cycle.on)), default=0.0)
     if slowest > SLOWEST:
@@ -102,26 +117,36 @@ def findings(measured: Measured) -> list[str]:
 
 
 def _vbus_findings(measured: Measured) -> list[str]:
-    vbus = measured.vbus
-    if vbus is None or measured.mechanism not in (Mechanism.VBUS, Mechanism.DATA_VBUS):
+    vbus, off = measured.vbus, None if measured.vbus is None else measured.vbus.volts_off
+    if vbus is None or not _is_measured(vbus):
         return []
-    if vbus.volts_off is not None and vbus.volts_off > VBUS_GONE:
-        return [f"VBUS is still there when it is off: {vbus.volts_off:.2f} V"]
-    return ["VBUS is still there when it is off, by what the person saw"] if vbus.powered_off else []
+    if measured.mechanism in CUT_VBUS:
+        if off is not None and off > VBUS_GONE:
+            return [f"VBUS is still there when it is off: {off:.2f} V"]
+        return ["VBUS is still there when it is off, by what the person saw"] if vbus.powered_off else []
+    if measured.mechanism is Mechanism.DATA and off is not None and off <= VBUS_GONE:
+        return [f"VBUS goes too when it is off ({off:.2f} V): that is data+vbus, and it claims data"]
+    return []
+
+
+def _is_measured(vbus: Vbus) -> bool:
+    """Does this tell anything? A meter that reads nothing while the port is on is not at this port."""
+    return bool(vbus.text()) and (vbus.volts_on is None or vbus.volts_on >= VBUS_THERE)
 
 
 def unknowns(measured: Measured) -> list[str]:
     """What keeps it from being called good."""
-    missing = []
+    missing = list(measured.lost)
     if not measured.cycles:
         missing.append("no cycle was measured")
     if not measured.victims:
         missing.append(f"nothing hangs behind {measured.point} that could be seen to go")
     if measured.held <= 0:
         missing.append("whether power comes back by itself was not looked at")
-    if measured.mechanism in (Mechanism.VBUS, Mechanism.DATA_VBUS) and (
-        measured.vbus is None or not measured.vbus.text()
-    ):
+    vbus = measured.vbus
+    if vbus is not None and vbus.text() and not _is_measured(vbus):
+        missing.append(f"the meter reads {vbus.volts_on:.2f} V with the port on: it is not at this port's VBUS")
+    elif measured.mechanism in CUT_VBUS and (vbus is None or not vbus.text()):
         missing.append("whether VBUS goes was not measured: use --vbus-command, or --ask")
     return missing
 

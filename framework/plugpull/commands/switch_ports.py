@@ -1,0 +1,375 @@
+"""``plugpull switch on|off|cycle|status``: ports in a person's hands."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from plugpull.commands.base import add_command
+from plugpull.errors import EXIT_PASS, RigError, UsageError
+
+if TYPE_CHECKING:
+    from plugpull.commands.base import Commands
+    from plugpull.dut.hands import Hands
+    from plugpull.rig.journal import Journal
+    from plugpull.rig.model import Rig, Switch
+    from plugpull.switches.base import Acknowledged
+    from plugpull.switches.kinds import Kind
+
+PORTS = "a port as SWITCH.PORT, a cut point such as disk1.cable, or with --driver just the port"
+ALONE = "it"
+"""The name of a switch that no rig file declares."""
+FIRST = {"0": 0, "1": 1}
+"""``Kind.port_names`` of kinds whose ports are numbers: the first of them."""
+
+_EXAMPLES = {
+    "on": """\
+  plugpull switch on disk1.cable disk2.cable --rig desk.toml
+  plugpull switch on 1 2 3 --driver ykush --option serial=YK12345""",
+    "off": """\
+  plugpull switch off disk1.cable --rig desk.toml     what cuts disk1's cable
+  plugpull switch off relay.3 --rig shelf.toml        port 3 of the switch named relay
+  plugpull switch off 0 --driver numato --option device=/dev/serial/by-id/usb-Numato_... --ports 4""",
+    "cycle": """\
+  plugpull switch cycle disk1.power --rig shelf.toml
+  plugpull switch cycle relay.1 relay.2 --off 30 --rig shelf.toml""",
+    "status": """\
+  plugpull switch status relay.1 relay.2 --rig shelf.toml
+  plugpull switch status 1 --driver uhubctl --option location=1-1 --mechanism vbus""",
+}
+_EXIT = """
+exit status:
+  0  done{read}
+  2  wrong usage: nothing was switched
+  3  the switch did not do what it was told, or could not be reached, or a run is using it"""
+_TEXTS = {
+    "on": ("turn ports on", "Turn ports on. Each is read back, where the switch can be asked."),
+    "off": (
+        "turn ports off",
+        (
+            "Turn ports off, and leave them so. Each is read back, where the switch can be asked. Whatever hangs "
+            "behind them goes as if it were unplugged: unmount it first."
+        ),
+    ),
+    "cycle": (
+        "turn ports off, wait, and turn them on",
+        (
+            "Turn ports off, wait, and turn them on. Whatever ends it, Ctrl-C included, power comes back; after a "
+            "SIGKILL the next start of plugpull sees to that."
+        ),
+    ),
+    "status": ("ask ports for their state", "Ask ports for their state. Changes nothing."),
+}
+
+
+def add(actions: Commands) -> None:
+    """Their parsers, among those of ``plugpull switch``."""
+    for name, (text, description) in _TEXTS.items():
+        status = _EXIT.format(read=", and read back where that can be" if name != "status" else "")
+        epilog = f"examples:\n{_EXAMPLES[name]}\n{status}"
+        action = add_command(actions, name, help=text, description=description, epilog=epilog)
+        action.add_argument("port", nargs="+", metavar="PORT", help=PORTS)
+        _add_where(action)
+        if name == "cycle":
+            action.add_argument(
+                "--off", metavar="SECONDS", type=seconds, default=2.0, help="how long to stay off (default: 2)"
+            )
+        action.set_defaults(action=_act, do=name)
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rig", metavar="FILE", type=Path, help="the rig file that declares the switch")
+    parser.add_argument("--driver", metavar="KIND", help="instead of a rig file: the kind of switch")
+    parser.add_argument(
+        "--option", metavar="KEY=VALUE", action="append", default=[], help="with --driver: a key of its own; repeatable"
+    )
+    parser.add_argument(
+        "--ports", metavar="N", type=int, help="with --driver: how many ports it has (default: enough for those named)"
+    )
+    parser.add_argument(
+        "--mechanism",
+        metavar="WHAT",
+        help="with --driver: what a port interrupts (data, vbus, data+vbus, mains, logical), if it can be several",
+    )
+
+
+def seconds(text: str) -> float:
+    """A length of time on the command line: a number from 0 on."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise ValueError(text)
+    return value
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port that was asked for, by the name it was asked for."""
+
+    asked: str
+    switch: str
+    port: str
+
+
+Wanted = Mapping[str, Sequence[Port]]
+"""By the switch's name."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is switched. ``said``: did somebody say what the ports interrupt?"""
+
+    hands: Hands
+    wanted: Wanted
+    said: bool = True
+
+
+def _act(arguments: argparse.Namespace) -> int:
+    if (arguments.rig is None) == (arguments.driver is None):
+        raise UsageError("say which switch: --rig FILE, or --driver KIND with its --option KEY=VALUE")
+    opening = _of_rig if arguments.rig is not None else _alone
+    with opening(arguments) as bench:
+        if arguments.do == "status":
+            _status(bench)
+        elif arguments.do == "on":
+            _power(bench)
+        elif arguments.do == "off":
+            bench.hands.refuse_unsafe(*bench.wanted)
+            _off(bench)
+        else:
+            _cycle(bench, arguments.off)
+    return EXIT_PASS
+
+
+def _cycle(bench: Bench, off: float) -> None:
+    from plugpull.interrupts import signals_held, signals_raise
+
+    bench.hands.refuse_unsafe(*bench.wanted)
+    with signals_raise():
+        try:
+            _off(bench)
+            time.sleep(off)  # the length that was asked for: there is no event to wait for
+        finally:
+            with signals_held():
+                _power(bench)
+
+
+def _off(bench: Bench) -> None:
+    for name, ports in bench.wanted.items():
+        _tell(bench, ports, False, bench.hands.switch(name).set_many([port.port for port in ports], False))
+
+
+def _power(bench: Bench) -> None:
+    """One switch that fails does not keep the others from it."""
+    failed: list[RigError] = []
+    for name, ports in bench.wanted.items():
+        try:
+            _tell(bench, ports, True, bench.hands.power(name, [port.port for port in ports]))
+        except RigError as error:
+            failed.append(error)
+    for other in failed[1:]:
+        _say(str(other))
+    if failed:
+        raise failed[0]
+
+
+def _status(bench: Bench) -> None:
+    for name, ports in bench.wanted.items():
+        for port in ports:
+            print(f"{port.asked}: {_state(bench, name, port)} ({_mechanism(bench, name)})")
+
+
+def _tell(bench: Bench, ports: Sequence[Port], on: bool, edges: Sequence[Acknowledged]) -> None:
+    by_port = {edge.port: edge for edge in edges}
+    for port in ports:
+        edge = by_port[port.port]
+        took = 1000 * (edge.acknowledged - edge.commanded)
+        reads = bench.hands.switch(port.switch).capabilities.read_back
+        said = f"reads {_state(bench, port.switch, port)}" if reads else "no read-back"
+        print(
+            f"{port.asked}: {'on' if on else 'off'} ({_mechanism(bench, port.switch)}), "
+            f"commanded {_clock(edge.commanded)}, acknowledged after {took:.1f} ms, {said}",
+            flush=True,
+        )
+
+
+def _clock(monotonic: float) -> str:
+    """The time of day, to the millisecond, of an instant of the monotonic clock."""
+    at = time.time() - time.monotonic() + monotonic
+    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03d}"
+
+
+def _state(bench: Bench, switch: str, port: Port) -> str:
+    state = bench.hands.switch(switch).read(port.port)
+    return {True: "on", False: "off", None: "not known: it has no read-back"}[state]
+
+
+def _mechanism(bench: Bench, switch: str) -> str:
+    return bench.hands.switch(switch).mechanism.value if bench.said else "what it interrupts was not said"
+
+
+# --- the switches of a rig file -------------------------------------------------------------------------------
+
+
+@contextmanager
+def _of_rig(arguments: argparse.Namespace) -> Iterator[Bench]:
+    from plugpull.rig.load import load_rig
+    from plugpull.rig.topology import Topology
+
+    if arguments.option or arguments.ports is not None or arguments.mechanism is not None:
+        raise UsageError("--option, --ports and --mechanism go with --driver: a rig file says all that itself")
+    rig = load_rig(arguments.rig)
+    if rig.dut.kind == "virtual":
+        raise UsageError(
+            f"the switches of {arguments.rig} are QEMU's: they are there only while a run has them",
+            mend="use a rig file of a real bench",
+        )
+    points = Topology(rig).cut_points()
+    ports = []
+    for text in arguments.port:
+        switch, dot, port = text.partition(".")
+        if text in points:
+            ports.append(Port(text, points[text].switch, points[text].port))
+        elif dot and (declared := next((one for one in rig.switch if one.name == switch), None)):
+            _has_port(declared, port)
+            ports.append(Port(text, switch, port))
+        else:
+            known = ", ".join([*points, *(f"{declared.name}.PORT" for declared in rig.switch)])
+            raise UsageError(f"rig {rig.rig.name} has no port or cut point {text!r}", mend=f"it has {known}")
+    with _held(rig, arguments.rig, arguments.do) as hands:
+        yield Bench(hands, _by_switch(ports))
+
+
+def _by_switch(ports: Sequence[Port]) -> Wanted:
+    """A port that is asked for by two names is switched once."""
+    found: dict[str, dict[str, Port]] = {}
+    for port in ports:
+        found.setdefault(port.switch, {}).setdefault(port.port, port)
+    return {switch: tuple(each.values()) for switch, each in found.items()}
+
+
+def _has_port(declared: Switch, port: str) -> None:
+    from plugpull.switches.kinds import kind_named
+
+    first = FIRST.get(kind_named(declared.driver).port_names)
+    if first is not None and not (port.isdecimal() and first <= int(port) < first + declared.ports):
+        raise UsageError(
+            f"switch {declared.name} has no port {port!r}",
+            mend=f"its ports are {first} to {first + declared.ports - 1}",
+        )
+
+
+@contextmanager
+def _held(rig: Rig, file: Path, do: str) -> Iterator[Hands]:
+    """The rig in our hands and in nobody else's. What a run that was killed left off is restored first, except for
+    somebody who only wants to see."""
+    from plugpull.dut.hands import hands
+    from plugpull.rig.lease import Lease
+    from plugpull.switches.person import TerminalPerson
+
+    with ExitStack() as held:
+        if do != "status":
+            tidy_up()
+        held.enter_context(Lease(rig, file))
+        # A port that a person turns off stays off: that is no cut that somebody has to undo.
+        journal = held.enter_context(journal_of("plugpull switch cycle")) if do == "cycle" else None
+        yield held.enter_context(hands(rig, file.parent, TerminalPerson(), journal=journal))
+
+
+def tidy_up() -> None:
+    """Restore what was left off by whatever was killed."""
+    from plugpull.run import restore_what_was_left_off
+    from plugpull.virtual.cache import Cache
+
+    restore_what_was_left_off(Cache.default(tell=_say), _say)
+
+
+@contextmanager
+def journal_of(what: str) -> Iterator[Journal]:
+    """A journal for what turns ports off and on again."""
+    from plugpull.rig.journal import Journal
+    from plugpull.virtual.cache import Cache
+
+    journal = Journal(Cache.default(tell=_say).root / "journal", Path(what))
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+def _say(text: str) -> None:
+    print(f"plugpull: {text}", file=sys.stderr)
+
+
+# --- a switch that no rig file declares -----------------------------------------------------------------------
+
+
+@contextmanager
+def _alone(arguments: argparse.Namespace) -> Iterator[Bench]:
+    from plugpull.rig.load import parse_rig
+    from plugpull.switches.kinds import kind_named
+
+    kind = kind_named(arguments.driver)
+    rig = parse_rig(_text_of(arguments, kind), Path("--driver"))
+    for port in arguments.port:
+        _has_port(rig.switch[0], port)
+    said = arguments.mechanism is not None or len(kind.mechanisms) == 1
+    ports = [Port(text, ALONE, text) for text in arguments.port]
+    # It is leased by what it is, so that it is left alone while a rig that has it is in use.
+    with _held(rig.model_copy(update={"disk": ()}), Path("--driver"), arguments.do) as hands:
+        yield Bench(hands, _by_switch(ports), said)
+
+
+def _text_of(arguments: argparse.Namespace, kind: Kind) -> str:
+    """A rig file with nothing but the switch, so that its keys are checked as in any."""
+    mechanism = arguments.mechanism or _usual(kind)
+    count = arguments.ports if arguments.ports is not None else _enough(kind, arguments.port)
+    lines = ["[[switch]]", f'name = "{ALONE}"', f"driver = {json.dumps(kind.name)}", f"ports = {count}"]
+    lines.append(f"mechanism = {json.dumps(mechanism)}")
+    for option in arguments.option:
+        key, equals, value = option.partition("=")
+        if not equals:
+            raise UsageError(f"--option {option}: write KEY=VALUE")
+        lines.append(f"{key} = {_toml(kind, key, value)}")
+    disk = (
+        '[[controller]]\nname = "c"\npath = "0000:00:00.0"\n[[disk]]\nname = "d"\nat = "c.1"\nserial = "-"\nsize = 512'
+    )
+    return "\n".join(['[rig]\nname = "it-alone"\n[dut]\nkind = "local"', *lines, disk, ""])
+
+
+def _usual(kind: Kind) -> str:
+    """What most devices of a kind interrupt; the kinds that insist on it say what to write instead."""
+    from plugpull.rig.model import Mechanism
+
+    usual = (Mechanism.VBUS, Mechanism.MAINS, *sorted(kind.mechanisms))
+    return next(one.value for one in usual if one in kind.mechanisms)
+
+
+def _enough(kind: Kind, ports: Sequence[str]) -> int:
+    first = FIRST.get(kind.port_names)
+    if first is None:
+        return len(set(ports))
+    return max([1, *(int(port) - first + 1 for port in ports if port.isdecimal())])
+
+
+def _toml(kind: Kind, key: str, value: str) -> str:
+    """A value of the command line as TOML: text where the key takes text, as a serial number of digits; a number, a
+    boolean or an array where it does not."""
+    from pydantic import TypeAdapter, ValidationError
+
+    field = kind.options.model_fields.get(key)
+    if field is not None:
+        takes: TypeAdapter[object] = TypeAdapter(cast("type[object]", field.annotation))
+        with suppress(ValidationError):
+            takes.validate_python(value, strict=True)
+            return json.dumps(value)
+    if value.isdecimal():
+        return str(int(value))
+    return value if value in ("true", "false") or value.startswith("[") else json.dumps(value)
