@@ -99,6 +99,23 @@ def test_a_disk_that_cannot_be_told_is_left_out_with_the_reason(
     assert "S3" in [d.serial for d in load_rig(file).disk]
 
 
+def test_the_two_halves_of_a_hub_that_have_different_places_are_told(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.device("2-1", f"{PCI}/0000:00:14.0/usb2/2-1", 4, "USB3.1 Hub")
+    one, other = f"{DEVICES}/1-0:1.0/usb1-port3/peer", f"{DEVICES}/2-0:1.0/usb2-port1/peer"
+    machine.links |= {one: "/x/2-0:1.0/usb2-port1", other: "/x/1-0:1.0/usb1-port3"}
+    disks = [disk("sda", "S1", "0000:00:14.0/3.1:0"), disk("sdb", "S2", "0000:00:14.0/1.2:0", "uas")]
+    file = tmp_path / "draft.toml"
+    file.write_text(draft("bench", {"kind": '"local"'}, usb_tree(machine), disks, ()))
+    assert [(hub.name, hub.at) for hub in load_rig(file).hub] == [
+        ("hub1", "usb1.1"),
+        ("hub2", "usb1.3"),
+        ("hub3", "hub2.2"),
+    ]
+    comments = [line for line in file.read_text().splitlines() if line.startswith("# One hub with ")]
+    assert [comment.split()[4] for comment in comments] == ["hub2,", "hub1,"]
+
+
 def test_this_machine_and_a_file_that_is_there_already(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "plugpull", "rig", "discover", "-o", "bench.toml"]
     done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)

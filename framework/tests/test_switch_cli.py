@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from boards import PATIENCE
+from desks import described
 
 from fixtures.boards import KmTronic, Lie, Port
 from plugpull.cli import main
@@ -259,6 +260,31 @@ mechanism = "mains"
     assert "switch broken" in done.stderr
     assert (tmp_path / "2").read_text() == "on\n"
     assert (tmp_path / "b1").read_text() == "on\n"
+
+
+def test_a_switch_that_fails_is_opened_anew_to_turn_power_on(tmp_path: Path) -> None:
+    file = desk(tmp_path)
+    once = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; exit 1; }}; "
+    file.write_text(file.read_text().replace('on = "', f'on = "{once}', 1))
+    done = run(tmp_path, "cycle", "plugs.2", "--off", "0", "--rig", "desk.toml")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tried").exists()
+    assert (tmp_path / "2").read_text() == "on\n"
+
+
+@pytest.mark.parametrize(("action", "status"), [("off", 2), ("cycle", 2), ("on", 0)])
+def test_what_the_system_runs_from_is_not_turned_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], action: str, status: int
+) -> None:
+    desk(tmp_path)
+    root = described("ROOT-DISK", "sda", place="0000:00:99.0/1:0")
+    monkeypatch.setattr("plugpull.dut.hands.all_disks", lambda: [root])
+    monkeypatch.setattr("plugpull.dut.hands.system_disks", lambda: ["sda"])
+    monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
+    assert main(["switch", action, "plugs.1", "--rig", str(tmp_path / "desk.toml")]) == status
+    told = capsys.readouterr().err
+    assert ("disk1.power would take sda away, which the DUT's own system runs from" in told) == (status == 2), told
+    assert (tmp_path / "1").read_text() == "on\n"
 
 
 def test_a_port_with_two_names_is_switched_once(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ MOST_PORTS = 15
 """Of a hub: a port has four bits in a route string (USB 3.2, 8.9)."""
 _PLACE = re.compile(r"^([^/]+)/([\d.]+):(\d+)$")
 _ROOT = re.compile(r"^usb(\d+)$")
+_PORT = re.compile(r"^(?:usb\d+|\d+-([\d.]+))-port(\d+)$")
 _BEHIND = re.compile(r"^(\d+)-([\d.]+)$")
 
 
@@ -39,6 +40,8 @@ class _Holder:
     ports: str
     count: int
     product: str
+    peer: str = ""
+    """Ports of the hub that is the other half of it, where that has another place."""
     name: str = ""
 
 
@@ -72,7 +75,24 @@ def usb_tree(machine: Machine) -> Tree:
         if behind and behind.group(1) in buses and _text(machine, f"{path}/bDeviceClass") == HUB_CLASS:
             count = _number(machine, f"{path}/maxchild")
             tree.add(buses[behind.group(1)], behind.group(2), count, _text(machine, f"{path}/product"))
+    for name, _ in devices:
+        behind = _BEHIND.match(name)
+        if behind and (hub := tree.holders.get((buses.get(behind.group(1), ""), behind.group(2)))) is not None:
+            hub.peer = hub.peer or _other_half(machine, name, behind.group(2))
     return tree
+
+
+def _other_half(machine: Machine, name: str, ports: str) -> str:
+    """Where the other half of a USB 3 hub is, by the kernel's link between the two ports of its socket, if not at the
+    same ports; empty if there is none."""
+    above, _, port = name.rpartition("." if "." in name else "-")
+    socket = f"{above}:1.0/{above}-port{port}" if "-" in above else f"{above}-0:1.0/usb{above}-port{port}"
+    peer = f"{DEVICES}/{socket}/peer"
+    found = _PORT.match(posixpath.basename(machine.real_path(peer))) if machine.glob(peer) else None
+    if found is None:
+        return ""
+    there = ".".join(part for part in (found.group(1) or "", found.group(2)) if part)
+    return there if there != ports else ""
 
 
 def draft(
@@ -123,6 +143,9 @@ def _holder_table(each: _Holder, by_place: Mapping[tuple[str, str], _Holder]) ->
         return "\n".join([*lines, f"ports = {max(1, each.count)}"])
     above, _, port = each.ports.rpartition(".")
     lines = ["[[hub]]", f'name = "{each.name}"' + _comment(each.product)]
+    half = by_place.get((each.controller, each.peer)) if each.peer else None
+    if half is not None:
+        lines.insert(0, f"# One hub with {half.name}, its other half for the other speed: a cable or outlet cuts both.")
     lines += [
         f'at = "{by_place[each.controller, above].name}.{port}"',
         f"ports = {min(MOST_PORTS, max(1, each.count))}",
