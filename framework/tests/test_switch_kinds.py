@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 import sys
@@ -14,7 +15,9 @@ from boards import Nobody
 from plugpull.errors import UsageError
 from plugpull.rig.load import RigFileErrors, load_rig
 from plugpull.rig.model import Switch
+from plugpull.rig.qualification import Device, Qualification, Spread
 from plugpull.switches import kinds
+from plugpull.switches.base import Capabilities
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import kind_named, names, open_switch
 
@@ -102,12 +105,22 @@ def test_a_kind_there_is_none_of() -> None:
 
 
 def test_every_kind_and_each_of_its_keys_is_in_the_table() -> None:
-    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \|(.*)$", README.read_text(), re.MULTILINE))
+    kinds_part = README.read_text().partition("## Kinds")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \|(.*)$", kinds_part, re.MULTILINE))
     assert set(rows) == set(names())
     for kind in kinds.all_kinds():
         named = set(re.findall(r"`([a-z_]+)`", rows[kind.name]))
         own = set(kind.options.model_fields) - {"baud"}
         assert own <= named, kind.name
+
+
+def test_the_tables_of_capabilities_and_of_a_qualification_are_whole() -> None:
+    text = README.read_text()
+    rows = re.findall(r"^\| (`[^|]+) \|(.*)$", text, re.MULTILINE)
+    keys = {key for row, _ in rows for key in re.findall(r"`(\w+)`", row)}
+    assert {field.name for field in dataclasses.fields(Capabilities)} <= keys
+    assert set(Qualification.__struct_fields__) <= keys
+    assert [name for kind in (Device, Spread) for name in kind.__struct_fields__ if f"`{name}`" not in text] == []
 
 
 def test_every_kind_can_be_loaded_and_says_what_it_is() -> None:
