@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from chains import chain, relays_cutting_power
 
+from fixtures.boards import KmTronic, Port
 from fixtures.lab import desk
 from plugpull.rig.load import load_rig
 from plugpull.rig.qualification import read_qualification
@@ -36,6 +37,39 @@ def test_a_relay_is_qualified_by_what_it_does(tmp_path: Path) -> None:
         assert done.returncode == 1, done.stdout + done.stderr
         bad = read_qualification(tmp_path / "bad.json")
         assert bad.findings[0] == "it did not cut: disk1 stayed, 1 times of 1"
+
+
+def test_a_relay_that_takes_a_neighbour_along_and_an_end_in_mid_cut(tmp_path: Path) -> None:
+    with chain(desk(2)) as made:
+
+        def moved(channel: int, energised: bool) -> None:
+            for name in ("disk1", "disk2"):
+                made.cut(name, "power", on=not energised)
+
+        board = KmTronic(channels=1, on_change=moved)
+        with Port(board) as port:
+            relay = (
+                f'[[switch]]\nname = "relay"\ndriver = "kmtronic"\ndevice = "{port.path}"\nports = 1\nchannels = 1\n'
+                'mechanism = "mains"\nwiring = "nc"\n'
+            )
+            rig = made.rig_file("ssh", relay, powers={"disk1": "relay.1"})
+            done = qualify(rig, tmp_path / "ganged.json")
+            assert done.returncode == 1, done.stdout + done.stderr
+            (finding,) = read_qualification(tmp_path / "ganged.json").findings
+            assert finding.startswith("it is ganged with others, or disturbs them: ")
+            assert "LAB-000002" in finding
+            line = [sys.executable, "-m", "plugpull", "switch", "qualify", "disk1.power", "--rig", str(rig)]
+            line += ["-n", "1", "--hold", "600", "--out", str(tmp_path / "ended.json")]
+            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                while not (said := process.stdout.readline()).startswith("left off for"):
+                    assert said, "it ended too early"
+                assert board.energised == [True]
+                process.terminate()
+                err = process.communicate(timeout=120)[1]
+            assert (process.returncode, "interrupted" in err) == (3, True), err
+            assert board.energised == [False], "power came back"
+            assert not (tmp_path / "ended.json").exists()
 
 
 def test_a_machine_behind_ssh_is_drafted(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ LIST_EPILOG = """\
 examples:
   plugpull switch list                     this machine
   plugpull switch list --rig shelf.toml    the DUT of that rig, for switches with via = "dut"
-  plugpull switch list --json | jq .kind   an object for each: kind, model, serial, place, ports, options, udev
+  plugpull switch list --json              an object for each: kind, model, serial, place, ports, options, udev
 
 exit status:
   0  it was looked, whatever was found
@@ -43,7 +43,7 @@ QUALIFY_EPILOG = """\
 examples:
   plugpull switch qualify disk1.power --rig shelf.toml                mains: that the disk goes is enough
   plugpull switch qualify disk1.cable --rig desk.toml --ask           vbus: you say whether there is still power
-  plugpull switch qualify disk1.cable --rig desk.toml -n 100 --vbus-command "ssh meter read-volts"
+  plugpull switch qualify disk1.cable --rig desk.toml -n 100 --vbus-command ./meter.sh
 
 The file goes into the rig file: qualification = "qualified-disk1.cable.json" in its [[switch]] table.
 
