@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -88,10 +89,13 @@ class Sshd:
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # as the service of the distribution does before it starts it
         (program,) = (path for path in self.programs.values() if path.name == "sshd")
+        line = [str(program), "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        if os.getuid() == 0 and not _is_user("sshd"):
+            line = [*self._known_user(), *line]
         places = ":".join(sorted({str(path.parent) for path in self.libraries}))
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(program), "-D", "-e", "-f", str(self.folder / "sshd_config")],
+                line,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **({"LD_LIBRARY_PATH": places} if places else {})},
@@ -101,6 +105,13 @@ class Sshd:
             assert self._process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline, (self.folder / "log").read_text()
             time.sleep(0.02)  # nothing tells when it listens
+
+    def _known_user(self) -> list[str]:
+        """What runs a command with a user sshd, which root's sshd gives up its rights to: installing the server would
+        add it to the machine, and here it is in a mount namespace of its own."""
+        users = self.folder / "passwd"
+        users.write_text(Path("/etc/passwd").read_text() + "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n")
+        return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"', str(users)]
 
     def _greets(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as line:
@@ -131,6 +142,14 @@ class Sshd:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
             self._process = None
+
+
+def _is_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
 
 
 def _children(pid: int, name: str) -> list[int]:
