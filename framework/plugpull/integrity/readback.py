@@ -1,0 +1,74 @@
+"""What was found on a disk when it was read back: runs of sectors that hold the same kind of thing.
+
+The reader on the DUT compares every sector with its own stamp, and sends a record for each run of sectors of which the
+same can be said (little-endian):
+
+    kind             bytes  fields
+    16 STAMPED       24     u8 kind, u8 0, u16 0, u32 sectors, u64 first sector, u64 number of the write:
+                            whole, of this run and device, each in its own place
+    17 ZEROED        24     the same, number 0: nothing but zeros
+    18 UNREADABLE    24     the same with the errno in the u16
+    19 ELSEWHERE     48     the same and u64 run, u64 device, u64 sector of the first stamp: whole stamps that belong to
+                            another place (rising with the sectors of the run), disk or run
+    20 DAMAGED       536    the same (one sector), and its 512 bytes: neither whole nor zeros
+    21 MORE DAMAGED  24     as ZEROED: damaged sectors whose bytes were not sent, after too many of them
+    22 READ          24     u8 kind, u8 0, u16 errno, u32 0, u64 sectors read, u64 sectors of which a run was told: the end
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    STAMPED = 16
+    ZEROED = 17
+    UNREADABLE = 18
+    ELSEWHERE = 19
+    DAMAGED = 20
+    MORE_DAMAGED = 21
+    READ = 22
+
+
+RUN = struct.Struct("<BBHIQQ")
+PLACE = struct.Struct("<QQQ")
+SIZES = {
+    Kind.STAMPED: 24,
+    Kind.ZEROED: 24,
+    Kind.UNREADABLE: 24,
+    Kind.ELSEWHERE: 48,
+    Kind.DAMAGED: 536,
+    Kind.MORE_DAMAGED: 24,
+    Kind.READ: 24,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """``sectors`` sectors from ``first`` on. ``number`` is the write's, for what is stamped (here or elsewhere); ``raw``
+    the bytes of one damaged sector."""
+
+    kind: Kind
+    first: int
+    sectors: int
+    number: int = 0
+    errno: int = 0
+    run: int = 0
+    device: int = 0
+    origin: int = 0
+    raw: bytes = b""
+
+    @property
+    def end(self) -> int:
+        return self.first + self.sectors
+
+
+@dataclass
+class Found:
+    """A disk read back. ``runs`` are in rising order and do not overlap. ``problems`` as in ``Ledger``."""
+
+    runs: list[Run] = field(default_factory=list)
+    complete: bool = False
+    problems: list[str] = field(default_factory=list)
