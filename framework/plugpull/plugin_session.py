@@ -29,7 +29,7 @@ class PlugpullSession:
         self._config = config
         self._open: OpenScenario | None = None
         self._outcome: tuple[Results, Path] | None = None
-        self._broken: RigError | UsageError | None = None
+        self._refused = ""
         self._console = _console(config)
         self._view: View = view_for(self._console)
         try:
@@ -71,9 +71,13 @@ class PlugpullSession:
                     rig = opened.open()
                 except BaseException as error:
                     opened.failed(error)
-                    if not isinstance(error, RigError):
+                    if not isinstance(error, RigError | UsageError):
                         raise
                     self._close(item)
+                    if isinstance(error, UsageError):
+                        # What only the DUT could tell: this rig must not be used, and nothing was touched.
+                        self._refused = str(error)
+                        pytest.exit(self._refused, returncode=EXIT_USAGE)
                     pytest.fail(_text(opened.result), pytrace=False)
                 yield rig
         finally:
@@ -107,7 +111,8 @@ class PlugpullSession:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """pytest's hook: the session is cut short, also between two scenarios or while one is put away. What was not
         run must not look as if it had passed."""
-        self._run.interrupted = self._run.interrupted or f"interrupted: {excinfo.value or 'Ctrl-C'}"
+        why = f"refused: {self._refused}" if self._refused else f"interrupted: {excinfo.value or 'Ctrl-C'}"
+        self._run.interrupted = self._run.interrupted or why
 
     # --- the end --------------------------------------------------------------------------------------------------
 
@@ -115,6 +120,8 @@ class PlugpullSession:
         """Judge the run and write its files. The exit status is plugpull's: 0, 1, 2 or 3."""
         self._outcome = self._run.finish()
         results = self._outcome[0]
+        if self._refused:
+            return EXIT_USAGE
         if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
             return status
         return {Verdict.PASS: EXIT_PASS, Verdict.FAIL: EXIT_FAIL}.get(results.verdict, EXIT_UNKNOWN)

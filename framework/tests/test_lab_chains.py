@@ -26,6 +26,18 @@ from fixtures.gadgets.plugged import plugged
 from fixtures.lab import desk
 
 pytestmark = pytest.mark.bench
+OWN_HUB = """
+[[controller]]
+name = "dummy"
+path = "dummy_hcd.0"
+ports = 1
+
+[[hub]]
+name = "own"
+at = "dummy.1"
+cable = "ykush.3"
+"""
+"""The hub that the YKUSH's own control cable is plugged into, as a rig file would have it."""
 
 
 def assert_cut_and_passed(outcome: Outcome, mechanism: str) -> None:
@@ -67,6 +79,10 @@ def test_ssh_dut_and_a_ykush_that_hangs_off_it(tmp_path: Path) -> None:
             assert "off" in ykush.said()
         with plugged(made, "ykush"):  # it says that it switched, and the cables go past it
             assert_lie_is_found(run_here(rig, "test_while_writing", tmp_path / "lie"))
+            own = made.rig_file("ssh", YKUSH + OWN_HUB, cables={"disk1": "ykush.1"})
+            refused = run_here(own, "test_while_writing", tmp_path / "own")
+            assert refused.status == 2, refused.printed
+            assert "switch ykush would cut its own control path" in refused.printed
 
 
 def test_the_framework_on_the_dut_itself_and_a_ykush() -> None:
