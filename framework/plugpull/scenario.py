@@ -12,8 +12,9 @@ from plugpull.errors import RigError, UsageError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import Moved, Trigger
 from plugpull.history import events as ev
-from plugpull.load.load import SAMPLE_INTERVAL, Load
+from plugpull.load.load import Load
 from plugpull.load.patterns import Pattern
+from plugpull.load.running import SAMPLE_INTERVAL
 from plugpull.rig.quantities import parse_size
 from plugpull.rig.topology import CutPoint, Topology
 

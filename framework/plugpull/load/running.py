@@ -1,0 +1,239 @@
+"""Jobs that run on several disks at once: waiting until they are steady, watching them, ending them."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from plugpull.dut.link import Message
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.load.runner import Job
+
+START_DEADLINE = 60.0
+"""Seconds until every disk must have moved its first bytes."""
+BASELINE_SECONDS = 1.1
+SAMPLE_INTERVAL = 0.1
+"""Seconds between two of the agent's samples (``ScenarioRig.begin`` asks for them)."""
+REGAIN_WITHIN = 6.0
+"""A little more than the 5 s that ``kept_pace`` grants by default, so that a disk that is still slow then is judged."""
+PACE_WINDOW = 1.0
+PACE_RATIO = 0.8
+"""Rather stricter than the check's own limit: ending the watch early must not end it on a disk that is only nearly
+back."""
+
+
+class RunningJobs(ABC):
+    """One job on each of several disks. Use it as a context manager: the jobs are ended, and what they wrote is
+    verified, on the way out."""
+
+    def __init__(self, stage: Stage, disks: Iterable[str]) -> None:
+        self._stage = stage
+        self._disks = tuple(disks)
+        self._jobs: dict[str, Job] = {}
+        self._mark = 0
+        self._over = False
+        self._baseline: dict[str, float] = {}
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start a job on each disk. Raises RigError."""
+
+    @abstractmethod
+    def _stop_jobs(self, running: Iterable[Job]) -> dict[str, Message]:
+        """End jobs; what each is stuck in, by the job's name, for those that could not be ended."""
+
+    @abstractmethod
+    def verify(self) -> None:
+        """Read back what was written on every disk that is attached, and put on record what was found."""
+
+    @abstractmethod
+    def _first_bytes(self, disk: str) -> int:
+        """Bytes that a disk must have moved to count as running."""
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        return self._disks
+
+    def job(self, disk: str) -> Job | None:
+        return self._jobs.get(disk)
+
+    def moved_since(self) -> int:
+        """Position in the history from which the load's own bytes count."""
+        return self._mark
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self._end(verify=False)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(verify=kind is None)
+
+    def settle(self, seconds: float = BASELINE_SECONDS) -> None:
+        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with later.
+
+        Raises RigError when a disk does not start.
+        """
+        if not self._jobs:
+            self._stage.pause(seconds)
+            return
+        self._stage.phase("settle")
+        for job in self._jobs.values():
+            if not job.ended.is_set():
+                self._wait_moving(job)
+        begin = self._next_sample()
+        self._stage.recorder.record(ev.LoadSettled(at=begin.at, disks=tuple(self._jobs)))
+        end = self._watch_steadily(begin, seconds)
+        self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
+
+    def _watch_steadily(self, begin: ev.Sampled, seconds: float) -> ev.Sampled:
+        """Until ``seconds`` were covered by samples; time in which the sampler was starved does not count."""
+        covered, last, deadline = 0.0, begin, time.monotonic() + START_DEADLINE
+        while covered < seconds and time.monotonic() < deadline:
+            sample = self._next_sample()
+            step = _span(last, sample)
+            covered += step if step < 3 * SAMPLE_INTERVAL else 0.0
+            last = sample
+        return last
+
+    def regain_pace(self, at_least: float = 0.5, within: float = REGAIN_WITHIN) -> None:
+        """After a cut: watch until every disk whose load still runs is back at its pace, ``at_least`` seconds long.
+
+        One that does not get there is watched for ``within`` seconds, long enough for the checks to be sure of it. What
+        it means is theirs to say.
+        """
+        self._stage.phase("recover")
+        begun = time.monotonic()
+        window: deque[ev.Sampled] = deque([self._next_sample()])
+        while (passed := time.monotonic() - begun) < within:
+            window.append(self._next_sample())
+            while len(window) > 2 and _span(window[1], window[-1]) >= PACE_WINDOW:
+                window.popleft()
+            if (
+                passed >= at_least
+                and _span(window[0], window[-1]) >= min(PACE_WINDOW, at_least)
+                and self._at_pace(window)
+            ):
+                return
+
+    def _at_pace(self, window: deque[ev.Sampled]) -> bool:
+        running = [job for job in self._jobs.values() if not job.ended.is_set()]
+        return all(
+            rate_between(window[0], window[-1], job.kname) >= PACE_RATIO * self._baseline.get(job.disk, 0.0)
+            for job in running
+        )
+
+    def _next_sample(self) -> ev.Sampled:
+        found = self._stage.wait_for(lambda event: isinstance(event, ev.Sampled), START_DEADLINE)
+        if not isinstance(found, ev.Sampled):
+            raise RigError(f"the agent sent no sample for {START_DEADLINE:g} s")
+        return found
+
+    def _wait_moving(self, job: Job) -> None:
+        before: list[int] = []
+
+        def moves(event: ev.Event) -> bool:
+            if isinstance(event, ev.Sampled):
+                # What was moved before this load, when the disk was filled or identified, does not count.
+                before.append(moved_bytes(event, job.kname))
+                return before[-1] - before[0] >= self._first_bytes(job.disk)
+            return job.ended.is_set()
+
+        found = self._stage.wait_for(moves, START_DEADLINE, since=self._mark)
+        if job.ended.is_set() and job.report.errno and not job.asked:
+            raise RigError(f"the load on {job.disk} ended before the cut: {job.report.message}")
+        if found is None:
+            raise RigError(f"{job.disk} moved nothing within {START_DEADLINE:g} s of starting its load")
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End all jobs that still run. Each gets its LoadEnded; what cannot be ended gets a ProcessStuck."""
+        if self._over:
+            return
+        self._over = True
+        if not self._jobs:
+            return
+        self._stage.phase("stop")
+        running = [job for job in self._jobs.values() if not job.ended.is_set()]
+        asked_at = self._stage.now()
+        for job in running:
+            job.asked_at = asked_at
+        stuck = self._stop_jobs(running)
+        deadline = time.monotonic() + 5
+        for job in self._jobs.values():
+            if job.name not in stuck:
+                # The answer to "stop" and the word of the end come by two roads; the second may be a little later.
+                job.ended.wait(max(0.0, deadline - time.monotonic()))
+            self._record_end(job, stuck.get(job.name))
+
+    def _record_end(self, job: Job, process: Message | None) -> None:
+        at = self._stage.now()
+        if process is not None:
+            self._stage.recorder.record(
+                ev.ProcessStuck(
+                    at=at,
+                    pid=process["pid"],
+                    command=process["command"],
+                    state=process["state"],
+                    disk=job.disk,
+                    stack=tuple(process["stack"]),
+                )
+            )
+        report = job.report
+        self._stage.recorder.record(
+            ev.LoadEnded(
+                at=job.ended_at or at,
+                asked_at=job.asked_at if job.asked else None,
+                disk=job.disk,
+                job=job.name,
+                asked=job.asked,
+                exit_status=job.status,
+                errno=report.errno,
+                message=report.message[:300],
+                read_bytes=report.read_bytes,
+                written_bytes=report.written_bytes,
+                stuck=process is not None,
+                usr_cpu=report.usr_cpu,
+                sys_cpu=report.sys_cpu,
+            )
+        )
+
+    def _end(self, *, verify: bool) -> None:
+        if self._stage.watch.lost:
+            return
+        try:
+            self.stop()
+            if verify:
+                self.verify()
+        except RigError:
+            # On the way out of an error that is already on its way, a second one would hide it.
+            if verify:
+                raise
+
+
+def moved_bytes(sample: ev.Sampled, kname: str) -> int:
+    """Bytes read and written by a disk since it was attached."""
+    counters = sample.disks.get(kname)
+    return counters[1] + counters[2] if counters else 0
+
+
+def _span(begin: ev.Sampled, end: ev.Sampled) -> float:
+    return (end.at or 0.0) - (begin.at or 0.0)
+
+
+def rate_between(begin: ev.Sampled, end: ev.Sampled, kname: str) -> float:
+    """Bytes per second between two samples; 0 when no time passed."""
+    seconds = _span(begin, end)
+    return (moved_bytes(end, kname) - moved_bytes(begin, kname)) / seconds if seconds > 0 else 0.0
