@@ -14,12 +14,14 @@ _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: as an exception that unwinds everything."""
+    """SIGTERM ends a run as Ctrl-C does: as an exception that unwinds everything. SIGHUP too, unless whoever started it
+    has it ignored (nohup(1))."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
 
-    before = {number: signal.signal(number, interrupt) for number in _ENDING}
+    kept = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
+    before = {number: signal.signal(number, interrupt) for number in _ENDING if number not in kept}
     try:
         yield
     finally:

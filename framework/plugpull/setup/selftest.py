@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -36,6 +37,8 @@ def run_tests(argv: list[str]) -> int:
     root = checkout()
     if root is None:
         raise UsageError("the framework's own tests are not part of the installed package", mend="run it in a checkout")
+    # A shell ignores it for what it starts in the background, and tests that interrupt something would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if argv:
         steps = [_pytest("pytest", root, argv)]
     else:
