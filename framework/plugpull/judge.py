@@ -14,6 +14,7 @@ from typing import Any
 from plugpull.checks.base import Judgement, decode_check
 from plugpull.checks.evidence import seconds
 from plugpull.checks.kernel_clean import death
+from plugpull.checks.untouched import bystanders_of, trespasses
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
@@ -69,6 +70,7 @@ def judge_story(story: Story) -> ScenarioResult:
         sheet.enter(name, _run(name, data, story))
     if story.of(DutDied) and not any(data.get("check") == "kernel_clean" for data in asked):
         sheet.findings.extend(death(story))
+    sheet.findings.extend(trespasses(story, bystanders_of(story)))
     _stopped(story, sheet)
     if not asked:
         sheet.unknowns.append("nothing was judged")

@@ -128,6 +128,8 @@ class ScenarioRig:
         topology = stage.topology
         self.disks = tuple(Part(disk.name, topology) for disk in stage.rig.disk if disk.scratch)
         """The disks that may be written, in the order of the rig file."""
+        self.bystanders = tuple(Part(disk.name, topology) for disk in stage.rig.disk if not disk.scratch)
+        """The other disks: attached, and never written."""
         self.hubs = tuple(Part(hub.name, topology) for hub in stage.rig.hub)
 
     # --- choosing ---------------------------------------------------------------------------------------------------

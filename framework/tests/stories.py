@@ -34,7 +34,10 @@ RIG: dict[str, Any] = {
     "rig": {"name": "made-up"},
     "controller": [{"name": "usb", "ports": 8}],
     "hub": [{"name": "hub1", "at": "usb.1", "ports": 4}],
-    "disk": [{"name": disk, "at": f"hub1.{port}", "serial": f"S-{disk}"} for port, disk in enumerate(DISKS, 1)],
+    "disk": [
+        {"name": disk, "at": f"hub1.{port}", "serial": f"S-{disk}", "scratch": True}
+        for port, disk in enumerate(DISKS, 1)
+    ],
 }
 
 
@@ -154,7 +157,8 @@ class Bench:
                 if here is None:
                     continue
                 if last.get(disk) != here[3]:
-                    counters[disk], last[disk] = 4096.0, here[3]
+                    # What is read as it comes up, to know it.
+                    counters[disk], last[disk] = 0.0 if self.mode != "read" else 4096.0, here[3]
                 first = here is attachments[0]
                 if first and disk in loads and loads[disk] <= at < ends.get(disk, self.until):
                     counters[disk] += self.pace(disk, at) * STEP

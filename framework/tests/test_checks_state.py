@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
 import pytest
-from stories import BACK, DISKS, SURVIVORS, VICTIM, Bench, healthy
+from stories import BACK, DISKS, RATE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import (
     Check,
@@ -19,9 +20,11 @@ from plugpull.checks import (
     no_errors,
     nothing_stuck,
     removed,
+    untouched,
 )
 from plugpull.checks.base import disk_names
 from plugpull.history import events as ev
+from plugpull.judge import judge_story
 
 
 def passes(bench: Bench, check: Check) -> bool:
@@ -295,3 +298,50 @@ def test_disks_may_be_named_in_many_ways() -> None:
     assert disk_names(iter(("disk1", SimpleNamespace(name="disk2")))) == ("disk1", "disk2")
     with pytest.raises(TypeError):
         disk_names(5)  # type: ignore[arg-type]
+
+
+# --- untouched ---------------------------------------------------------------------------------------------
+
+
+def with_a_bystander(*views: ev.SeenFromOutside) -> Bench:
+    """The healthy bench, on which disk3 is not scratch; nothing loads it."""
+    bench = healthy()
+    bench.pace = lambda disk, at: 0.0 if disk == "disk3" else RATE
+    bench.drop(ev.LoadBegun, lambda event: event.disk != "disk3")
+    bench.add(*views)
+    return bench
+
+
+def seen(ok: bool) -> ev.SeenFromOutside:
+    return ev.SeenFromOutside(at=25.0, disk="disk3", ok=ok, method="sha256", detail="" if ok else "8 sectors differ")
+
+
+def test_a_bystander_that_was_not_written_passes() -> None:
+    judgement = with_a_bystander(seen(True)).judge(untouched("disk3"))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert "proved from outside" in judgement.worst
+
+
+def test_a_bystander_whose_medium_changed_is_a_finding() -> None:
+    (finding,) = with_a_bystander(seen(False)).judge(untouched("disk3")).findings
+    assert (finding.subject, finding.evidence) == ("disk3", ("sha256",))
+    assert "8 sectors differ" in finding.summary
+
+
+def test_a_bystander_that_the_kernel_wrote_to_is_a_finding() -> None:
+    (finding,) = healthy().judge(untouched("disk3")).findings
+    assert "bytes by" in finding.summary
+
+
+def test_a_bystander_that_nobody_looked_at_is_unknown() -> None:
+    bench = with_a_bystander()
+    judgement = bench.judge(untouched("disk9"))
+    assert judgement.findings == ()
+    assert "nothing shows whether disk9 was written" in judgement.unknowns[0]
+
+
+def test_writing_to_what_is_not_scratch_is_wrong_whatever_was_asked_for() -> None:
+    story = healthy().story()
+    disks = [{**disk, "scratch": disk["name"] != "disk3"} for disk in story.rig["disk"]]
+    result = judge_story(replace(story, rig={**story.rig, "disk": disks}))
+    assert [finding.check for finding in result.findings] == ["untouched"]

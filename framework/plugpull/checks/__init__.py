@@ -12,6 +12,7 @@ from plugpull.checks.ready_under_load import ReadyUnderLoad, ready_under_load
 from plugpull.checks.removed import Removed, removed
 from plugpull.checks.returned import Returned, returned
 from plugpull.checks.unmountable import Unmountable, unmountable
+from plugpull.checks.untouched import Untouched, untouched
 
 __all__ = [
     "Check",
@@ -27,6 +28,7 @@ __all__ = [
     "Removed",
     "Returned",
     "Unmountable",
+    "Untouched",
     "check_name",
     "data_intact",
     "decode_check",
@@ -41,4 +43,5 @@ __all__ = [
     "removed",
     "returned",
     "unmountable",
+    "untouched",
 ]

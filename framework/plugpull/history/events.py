@@ -325,6 +325,16 @@ class Verified(Event, frozen=True, kw_only=True, tag="verify"):
     method: str = ""
 
 
+class SeenFromOutside(Event, frozen=True, kw_only=True, tag="outside"):
+    """The bench looked at a disk's medium behind the DUT's back, by ``method``. ``ok``: it is as it was made;
+    ``detail`` says what is different."""
+
+    disk: str
+    ok: bool
+    method: str
+    detail: str = ""
+
+
 class ProcessStuck(Event, frozen=True, kw_only=True, tag="process.stuck"):
     """A process of ours could not be ended.
 
@@ -387,6 +397,7 @@ AnyEvent = (
     | LoadSettled
     | LoadEnded
     | Verified
+    | SeenFromOutside
     | ProcessStuck
     | Acted
     | Residue

@@ -1,0 +1,65 @@
+"""Were the bystanders, the disks that the rig file does not declare as scratch, never written?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.errors import Finding
+from plugpull.history.events import SeenFromOutside
+from plugpull.history.reader import Story
+
+
+class Untouched(Check, frozen=True, tag="untouched"):
+    """Not a byte was written to any of ``disks``: by the kernel's own count, and by the bench's where it can look at
+    the medium behind the DUT's back."""
+
+    disks: tuple[str, ...]
+
+    def judge(self, story: Story) -> Judgement:
+        findings = trespasses(story, self.disks)
+        unknowns = [
+            f"nothing shows whether {disk} was written: it was neither sampled nor looked at from outside"
+            for disk in self.disks
+            if not story.readings(disk) and not _views(story, disk)
+        ]
+        if not self.disks:
+            unknowns.append("untouched was asked about no disk")
+        outside = all(_views(story, disk) for disk in self.disks)
+        how = " (proved from outside the DUT)" if outside else " (by the kernel's count)"
+        worst = "" if findings or unknowns else f"untouched: {', '.join(self.disks)}{how}"
+        return Judgement(findings=findings, unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+
+
+def untouched(disks: Disks) -> Untouched:
+    """Not a byte may have been written to ``disks``, the bystanders."""
+    return Untouched(disk_names(disks))
+
+
+def bystanders_of(story: Story) -> tuple[str, ...]:
+    """The disks of the rig that may not be written."""
+    disks = story.rig.get("disk", [])
+    return tuple(str(disk.get("name")) for disk in disks if isinstance(disk, dict) and disk.get("scratch") is not True)
+
+
+def trespasses(story: Story, disks: Iterable[str]) -> tuple[Finding, ...]:
+    """A finding for each of ``disks`` that was written."""
+    found = []
+    for disk in disks:
+        for view in _views(story, disk):
+            if not view.ok:
+                what = f"{disk} is not scratch and was written: {view.detail}"
+                found.append(
+                    Finding(check="untouched", subject=disk, summary=what, at=view.at, evidence=(view.method,))
+                )
+        written = [reading for reading in story.readings(disk) if reading.written > 0]
+        if written and not any(finding.subject == disk for finding in found):
+            first = written[0]
+            what = f"{disk} is not scratch and was written: {first.written} bytes by {first.at:.2f} s"
+            evidence = (f"sectors written in /sys/block/{first.kname}/stat",)
+            found.append(Finding(check="untouched", subject=disk, summary=what, at=first.at, evidence=evidence))
+    return tuple(found)
+
+
+def _views(story: Story, disk: str) -> tuple[SeenFromOutside, ...]:
+    return tuple(view for view in story.of(SeenFromOutside) if view.disk == disk)
