@@ -167,7 +167,7 @@ def test_one_oops_is_one_finding_with_its_headline() -> None:
     bench.add(ev.KernelMessage(at=23.0, text="INFO: task fio:123 blocked for more than 120 seconds."))
     first, second = bench.judge(kernel_clean()).findings
     assert first.summary == f"{lines[0]} in qh_completions"
-    assert first.evidence == lines
+    assert first.evidence == (*lines, "in qh_completions [ehci_hcd]")
     assert "blocked for more than" in second.summary
 
 

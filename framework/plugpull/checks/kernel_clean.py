@@ -17,6 +17,7 @@ from plugpull.history.events import (
 )
 from plugpull.history.reader import Story
 from plugpull.kernel.classify import classify
+from plugpull.kernel.fold import LONGEST, fold
 from plugpull.kernel.headline import panic_headline
 
 ONE_REPORT = 5.0
@@ -73,7 +74,11 @@ class _Report:
 
     def finding(self) -> Finding:
         headline = panic_headline(self.lines) or self.lines[0]
-        evidence = tuple(self.lines[:SHOWN])
+        folded = fold(self.lines)
+        frames = folded[0].frames if folded else ()
+        # Registers and module lists fill a screen; what matters comes first.
+        told = [line for report in folded for line in report.lines]
+        evidence = tuple(told[:SHOWN] or self.lines[:SHOWN]) + ((f"in {' < '.join(frames)}",) if frames else ())
         return Finding(check="kernel_clean", subject="kernel", summary=headline, at=self.at, evidence=evidence)
 
 
@@ -91,7 +96,7 @@ def _reports(story: Story) -> list[_Report]:
                 reports.append(_Report(event.at))
             reports[-1].last = last if event.at is None and len(reports[-1].lines) else event.at
             reports[-1].lines.append(event.text)
-        elif reports and len(reports[-1].lines) < SHOWN and _follows(event, reports[-1]):
+        elif reports and len(reports[-1].lines) < LONGEST and _follows(event, reports[-1]):
             reports[-1].lines.append(event.text)
     return reports
 

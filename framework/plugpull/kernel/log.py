@@ -14,21 +14,27 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 from plugpull.kernel.catalogue import ENTRIES
 from plugpull.kernel.classify import KernelEvent, subject_of
 from plugpull.kernel.entry import Entry
+from plugpull.kernel.fold import LONGEST, Folder, Report
 from plugpull.kernel.needles import needles_of
 from plugpull.kernel.prefix import split_prefix, time_of
 
 BLOCK = 1 << 20
-"""Bytes read at a time; what memory an endless stream takes is bounded by it and LONGEST."""
-LONGEST = 4096
+"""Bytes read at a time; what memory an endless stream takes is bounded by it and LONGEST_LINE."""
+LONGEST_LINE = 4096
 """Bytes of a line that are looked at: printk cuts a message at about 1 KiB (PRINTKRB_RECORD_MAX)."""
+LONGEST_REPORT = 64 << 10
+"""Bytes after the first line of a report in which the rest of it is looked for."""
 
 
 class LogEvent(msgspec.Struct, frozen=True):
-    """A recognised message and where it stands. ``line`` counts from 1."""
+    """A recognised message and where it stands. ``line`` counts from 1. ``report`` is the multi-line report that it
+    begins, ``inside`` whether it stands inside one that began earlier."""
 
     file: str
     line: int
     event: KernelEvent
+    report: Report | None = None
+    inside: bool = False
 
     @property
     def time(self) -> float | None:
@@ -47,32 +53,58 @@ _FINDER = BytesAhoCorasick([word.encode() for word in _WORDS], implementation=Im
 
 def read_log(stream: BinaryIO, name: str) -> Iterator[LogEvent]:
     """The recognised messages of a log, in its order. Bytes that are no text are replaced, NULs passed over."""
-    before, rest = 0, b""
+    reader, rest = _Reader(name), b""
     while block := stream.read(BLOCK):
         block = (rest + block).replace(b"\0", b"")
-        whole, end, rest = block.rpartition(b"\n")
-        if not end and len(rest) > BLOCK:
+        end = block.rfind(b"\n") + 1
+        if len(block) - end > BLOCK:
             # A line without an end: its beginning says what it is.
-            whole, rest = rest, rest[:LONGEST]
-            continue
-        if end:
-            yield from _scan(whole, name, before)
-            before += whole.count(b"\n") + 1
-    if rest:
-        yield from _scan(rest, name, before)
+            block = block[: end + LONGEST_LINE]
+        # The last lines wait for what comes after them: it may belong to a report that they begin.
+        upto = block.rfind(b"\n", 0, max(0, end - LONGEST_REPORT)) + 1
+        yield from reader.scan(block[:end], upto)
+        rest = block[upto:]
+    yield from reader.scan(rest, len(rest))
 
 
-def _scan(block: bytes, name: str, before: int) -> Iterator[LogEvent]:
-    """The messages of whole lines, of which ``before`` came earlier."""
-    for number, start, found in _candidates(block):
-        end = block.find(b"\n", start)
-        line = block[start : end if end >= 0 else len(block)][:LONGEST]
-        text = line.decode("utf-8", "replace").rstrip("\r")
-        body = split_prefix(text)[1].strip()
-        entry = _first(body, found)
-        if entry is not None:
+class _Reader:
+    """How far a log was read: lines before the block, and the last line of the last report."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._before = 0
+        self._folded = 0
+
+    def scan(self, block: bytes, upto: int) -> Iterator[LogEvent]:
+        """The messages of the first ``upto`` bytes of ``block``, whole lines all."""
+        for number, start, found in _candidates(block[:upto]):
+            end = block.find(b"\n", start)
+            line = block[start : end if end >= 0 else len(block)][:LONGEST_LINE]
+            text = line.decode("utf-8", "replace").rstrip("\r")
+            body = split_prefix(text)[1].strip()
+            entry = _first(body, found)
+            if entry is None:
+                continue
             event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)
-            yield LogEvent(name, before + number, event)
+            report, line_number = None, self._before + number
+            inside = line_number <= self._folded
+            if event.alarming and not inside:
+                report = _report_at(block, start, line_number, event)
+                self._folded = report.last
+            yield LogEvent(self._name, line_number, event, report, inside)
+        self._before += block.count(b"\n", 0, upto)
+
+
+def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Report:
+    """The report that begins with a line of ``block``."""
+    folder = Folder()
+    lines = block[start : start + LONGEST_REPORT].split(b"\n", LONGEST)[:LONGEST]
+    for offset, line in enumerate(lines):
+        text = line[:LONGEST_LINE].decode("utf-8", "replace")
+        over = list(folder.feed(number + offset, text, None if offset else event))
+        if over:
+            return over[0]
+    return next(folder.close())
 
 
 def _candidates(block: bytes) -> Iterator[tuple[int, int, set[int]]]:

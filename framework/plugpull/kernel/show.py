@@ -16,18 +16,20 @@ WIDTH = 24
 
 
 def as_json(found: LogEvent) -> bytes:
-    """One line of JSON: file, line (from 1), kind, severity, subject, time (seconds since boot or null), text."""
-    return msgspec.json.encode(
-        {
-            "file": found.file,
-            "line": found.line,
-            "kind": found.event.kind,
-            "severity": found.event.severity.value,
-            "subject": found.event.subject,
-            "time": found.time,
-            "text": found.event.text,
-        }
-    )
+    """One line of JSON: file, line (from 1), kind, severity, subject, time (seconds since boot or null), text; and for
+    the first line of a multi-line report its headline, the frames that matter and its last line."""
+    data: dict[str, object] = {
+        "file": found.file,
+        "line": found.line,
+        "kind": found.event.kind,
+        "severity": found.event.severity.value,
+        "subject": found.event.subject,
+        "time": found.time,
+        "text": found.event.text,
+    }
+    if found.report is not None:
+        data |= {"headline": found.report.headline, "frames": found.report.frames, "until": found.report.last}
+    return msgspec.json.encode(data)
 
 
 def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
@@ -38,9 +40,16 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
     repeats = 0
     for found in events:
         key = (found.event.kind, found.event.subject)
+        if found.inside and found.event.alarming:
+            continue  # told by the report's headline
         kinds[key] += 1
         worst[found.event.kind] = found.event.severity
-        if last is not None and key == (last.event.kind, last.event.subject) and found.file == last.file:
+        if (
+            last is not None
+            and found.report is None
+            and key == (last.event.kind, last.event.subject)
+            and found.file == last.file
+        ):
             repeats += 1
             continue
         if last is not None:
@@ -54,8 +63,11 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
 def _line(found: LogEvent, repeats: int) -> str:
     when = f"{found.time:12.6f}" if found.time is not None else " " * 12
     # A log may hold anything; what would move a terminal's cursor or colour it is shown as a dot.
-    body = "".join(c if c.isprintable() else "." for c in split_prefix(found.event.text)[1].strip())
+    said = split_prefix(found.event.text)[1].strip() if found.report is None else found.report.headline
+    body = "".join(c if c.isprintable() else "." for c in said)
     more = f"  (and {repeats} more like it)" if repeats else ""
+    if found.report is not None and found.report.frames:
+        more = f"\n{'':>{len(found.file) + WIDTH + 16}}in {' < '.join(found.report.frames)}{more}"
     return f"{found.file}:{found.line}: {when} {found.event.kind:{WIDTH}}{body}{more}"
 
 
