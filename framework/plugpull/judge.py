@@ -227,13 +227,13 @@ def _span(story: Story) -> float:
 
 
 def _sum(one: Integrity, two: Integrity) -> Integrity:
-    return Integrity(
-        sectors_checked=one.sectors_checked + two.sectors_checked,
-        durable_lost=one.durable_lost + two.durable_lost,
-        corrupt=one.corrupt + two.corrupt,
-        torn=one.torn + two.torn,
-        misdirected=one.misdirected + two.misdirected,
-    )
+    counts = {
+        name: getattr(one, name) + getattr(two, name)
+        for name in Integrity.__struct_fields__
+        if isinstance(getattr(one, name), int)
+    }
+    bounds = [bound for bound in (one.loss_bound, two.loss_bound) if bound is not None]
+    return Integrity(**counts, loss_bound=min(bounds, default=None), disks=one.disks + two.disks)
 
 
 # --- the run -----------------------------------------------------------------------------------------------

@@ -71,12 +71,64 @@ class Survivor(Record, frozen=True, kw_only=True):
     final_ratio: float | None = None
 
 
+class BadSectors(Record, frozen=True, kw_only=True):
+    """Sectors (of 512 bytes) that hold what they may not hold: ``sectors`` of them from ``first`` on.
+
+    ``expected`` and ``found`` in words; ``expected_hex`` and ``found_hex`` are the first sector's bytes, empty where
+    they are not known. ``evidence``: when what was promised was written and flushed, and what may explain the loss."""
+
+    kind: str
+    first: int
+    sectors: int
+    expected: str
+    found: str
+    expected_hex: str = ""
+    found_hex: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+class DiskIntegrity(Record, frozen=True, kw_only=True):
+    """What the oracle found on one disk (``integrity/oracle.py``). ``counts`` are sectors by kind of damage.
+
+    ``rounds`` is how often it was read back and judged, ``rounds_lost`` in how many something was wrong. ``unflushed``
+    sectors were completed, never flushed, and are gone: that is legal. ``ledger_bytes`` per write is what keeping the
+    record cost."""
+
+    disk: str
+    rounds: int = 1
+    rounds_lost: int = 0
+    sectors_checked: int = 0
+    sectors_unjudged: int = 0
+    counts: dict[str, int] = {}
+    unflushed: int = 0
+    writes: int = 0
+    flushes: int = 0
+    ledger_bytes: int = 0
+    first: BadSectors | None = None
+    worst: BadSectors | None = None
+
+
 class Integrity(Record, frozen=True, kw_only=True):
+    """Sectors compared, and of these the bad ones by kind; for loads of stamped writes, disk by disk.
+
+    ``cuts`` were followed by a read-back, ``cuts_lost`` of them lost or damaged something. ``loss_bound`` is the upper
+    end of the 95 % confidence interval of the probability that one cut does (Clopper and Pearson, 1934)."""
+
     sectors_checked: int = 0
     durable_lost: int = 0
     corrupt: int = 0
     torn: int = 0
     misdirected: int = 0
+    stale: int = 0
+    foreign: int = 0
+    zeroed: int = 0
+    unreadable: int = 0
+    never_written: int = 0
+    unflushed: int = 0
+    cuts: int = 0
+    cuts_lost: int = 0
+    loss_bound: float | None = None
+    disks: tuple[DiskIntegrity, ...] = ()
 
 
 class CheckResult(Record, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from plugpull.history.events import Event, RunBegun
 from plugpull.history.reader import History
-from plugpull.report import text
+from plugpull.report import hexdump, text
 from plugpull.report.sections import EARLIER_SHAPES, section, worst_case
 from plugpull.results import Results, ScenarioResult, Verdict
 
@@ -100,6 +100,8 @@ def _environment() -> Environment:
     ):
         environment.filters[function.__name__] = function
     environment.filters["worst_case"] = worst_case
+    environment.globals["hexdump"] = hexdump.rows
+    environment.globals["ascii_of"] = hexdump.ascii_of
     return environment
 
 
