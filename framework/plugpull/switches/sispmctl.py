@@ -1,26 +1,30 @@
 """EnerGenie and Gembird power strips on USB ("Silver Shield PM"), through sispmctl (run as a program; sispmctl(1)).
 
 Some versions of it end with an assertion when no strip is attached, and all of them take a number for a strip that is
-not there; so the strip is named by its serial number, and every edge is read back.
+not there; so the strip is named by its serial number, and every edge is read back. Of two strips with one serial number
+it takes the first it finds, and on a strip with one outlet it switches that one whatever outlet it is told: both are
+refused here (its ``src/main.c`` and ``check_outlet_number`` in ``src/sispm_ctl.c``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism, Table
 from plugpull.switches.base import Capabilities, Identity
-from plugpull.switches.host import Host
+from plugpull.switches.hid_switch import has_ports
+from plugpull.switches.host import Completed, Host
 from plugpull.switches.kinds import Found, Kind, Wiring
 from plugpull.switches.program_switch import ProgramSwitch, disobeyed, left, words_of
 
-OUTLETS = 4
-_SERIAL = re.compile(r"^serial number:\s*(\S+)", re.MULTILINE)
+SCAN = 10.0
+"""Seconds ``sispmctl -s`` gets when nobody said how long."""
+_STRIP = re.compile(r"^device type:\s*(?P<outlets>\d{1,3})-socket.*\nserial number:\s*(?P<serial>\S+)", re.MULTILINE)
 _RULE = (
     'SUBSYSTEM=="usb", ATTR{idVendor}=="04b4", ATTR{idProduct}=="fd1?", GROUP="dialout", MODE="0660", TAG+="uaccess"'
 )
@@ -40,16 +44,28 @@ class Sispmctl(ProgramSwitch):
             Identity("sispmctl", model="EnerGenie strip", serial=options.serial, place=f"serial {options.serial}"),
             Capabilities(wiring.mechanism, read_back=True, latching=True),
         )
-        self._serial = options.serial
+        self._serial = options.serial.lower()
         with self._told() as deadline:
-            scan = wiring.host.run(["sispmctl", "-s"], left(deadline))
-            found = parse_scan(scan.stdout)
-            if options.serial not in found:
-                others = ", ".join(found) or "none"
-                raise RigError(
-                    f"no strip with this serial number is attached to {wiring.host.name}; found: {others}",
-                    mend="is it plugged in, and may this user open it? `plugpull switch list` prints the udev rule",
-                )
+            self._check(left(deadline))
+
+    def _check(self, timeout: float) -> None:
+        """Raises RigError unless one strip has the serial number, and it has the outlets that are declared."""
+        scan = _sispmctl(self._wiring.host, ["-s"], timeout)
+        found = [strip for strip in parse_strips(scan.stdout) if strip.serial == self._serial]
+        where = self._wiring.host.name
+        if not found:
+            others = ", ".join(parse_scan(scan.stdout)) or "none"
+            said = f" (sispmctl: {words_of(scan)})" if scan.status != 0 else ""
+            raise RigError(
+                f"no strip with this serial number is attached to {where}; found: {others}{said}",
+                mend="is it plugged in, and may this user open it? This udev rule lets the group dialout: " + _RULE,
+            )
+        if len(found) > 1:
+            raise RigError(
+                f"{len(found)} strips with this serial number are attached to {where}, and sispmctl takes the first",
+                mend="which of them is meant cannot be told: unplug one, or plug it into another machine",
+            )
+        has_ports(self._wiring, found[0].outlets, "strip of this model")
 
     def _command(self, port: str, on: bool) -> None:
         number = self._number(port)
@@ -67,26 +83,51 @@ class Sispmctl(ProgramSwitch):
         return parse_state(self._run("-g", number, timeout))
 
     def _run(self, action: str, number: int, timeout: float) -> str:
-        line = ["sispmctl", "-q", "-n", "-D", self._serial, action, str(number)]
-        done = self._wiring.host.run(line, timeout)
+        line = ["-q", "-n", "-D", self._serial, action, str(number)]
+        done = _sispmctl(self._wiring.host, line, timeout)
         if done.status != 0:
             raise RigError(
-                f"{' '.join(line)} ended with status {done.status}: {words_of(done)}",
+                f"sispmctl {' '.join(line)} ended with status {done.status}: {words_of(done)}",
                 mend="is the strip still plugged in? `sispmctl -s` lists those that are",
             )
         return done.stdout
 
 
+def _sispmctl(host: Host, arguments: Sequence[str], timeout: float) -> Completed:
+    try:
+        return host.run(["sispmctl", *arguments], timeout)
+    except RigError as error:
+        if error.mend:
+            raise
+        # It asks five times for each thing, and waits five seconds for each answer.
+        raise RigError(error.what, mend="a strip does not answer: unplug its USB cable for some seconds") from error
+
+
+class Strip(NamedTuple):
+    """A strip that ``sispmctl -s`` lists."""
+
+    serial: str
+    outlets: int
+
+
 def parse_scan(text: str) -> tuple[str, ...]:
     """The serial numbers that ``sispmctl -s`` prints."""
-    return tuple(_SERIAL.findall(text))
+    return tuple(strip.serial for strip in parse_strips(text))
+
+
+def parse_strips(text: str) -> tuple[Strip, ...]:
+    """Every strip that ``sispmctl -s`` prints, in its order."""
+    return tuple(Strip(found["serial"].lower(), int(found["outlets"])) for found in _STRIP.finditer(text))
 
 
 def parse_state(text: str) -> bool:
     """What ``-n -g`` prints: 1 or 0. Raises RigError for anything else."""
     words = text.split()
     if words[-1:] not in (["0"], ["1"]):
-        raise RigError(f"sispmctl says {text.strip()[:60]!r} of the outlet, which is neither 0 nor 1")
+        raise RigError(
+            f"sispmctl says {text.strip()[:60]!r} of the outlet, which is neither 0 nor 1",
+            mend="is this the sispmctl of sispmctl.sourceforge.net? plugpull is tried with its version 3.1",
+        )
     return words[-1] == "1"
 
 
@@ -96,12 +137,12 @@ def _open(wiring: Wiring, options: SispmctlOptions) -> Sispmctl:
 
 def _find(host: Host) -> Iterator[Found]:
     try:
-        found = parse_scan(host.run(["sispmctl", "-s"], 10.0).stdout)
+        found = parse_strips(host.run(["sispmctl", "-s"], SCAN).stdout)
     except RigError:
         return
-    for serial in found:
+    for serial, outlets in found:
         place = f"serial {serial}"
-        yield Found("sispmctl", "EnerGenie", serial, place, OUTLETS, {"serial": serial}, Mechanism.MAINS, _RULE)
+        yield Found("sispmctl", "EnerGenie", serial, place, outlets, {"serial": serial}, Mechanism.MAINS, _RULE)
 
 
 KIND = Kind(
