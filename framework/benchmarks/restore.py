@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import QUICK_RIG, against, begin, console, pip_install, scratch, spread, table, tell
+from plugpull.cache import Cache
 from plugpull.dut.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.rig.load import load_rig
 from plugpull.virtual import snapshot as frozen
 from plugpull.virtual.accel import find_accel
 from plugpull.virtual.bench import shape_of
-from plugpull.virtual.cache import Cache
 from plugpull.virtual.console import Console
 from plugpull.virtual.kernel import KernelTree, find_kernel, required_modules
 from plugpull.virtual.machine import Machine, Shape

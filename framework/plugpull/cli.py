@@ -136,7 +136,7 @@ def _refuse(arguments: argparse.Namespace, rig: Rig) -> None:
                 mend="--module takes the .ko file of a driver built for the kernel under test",
             )
     if arguments.kernel is not None and rig.dut.kind == "virtual":
-        from plugpull.virtual.cache import Cache
+        from plugpull.cache import Cache
         from plugpull.virtual.kernel import find_kernel
 
         # What is unpacked here is in the cache when the run asks for it again.
@@ -263,7 +263,7 @@ def _add_cache(commands: Commands) -> None:
 def _cache_show(_: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from plugpull.virtual.cache import Cache, show
+    from plugpull.cache import Cache, show
 
     show(Cache.default(), Console())
     return EXIT_PASS
@@ -272,7 +272,7 @@ def _cache_show(_: argparse.Namespace) -> int:
 def _cache_clear(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from plugpull.virtual.cache import Cache, clear, parse_age
+    from plugpull.cache import Cache, clear, parse_age
 
     age = parse_age(arguments.older_than) if arguments.older_than else None
     clear(Cache.default(), Console(), age, arguments.kind)

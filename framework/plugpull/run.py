@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from plugpull import __version__
+from plugpull.cache import Cache
 from plugpull.dut.base import Bench
 from plugpull.dut.stage import Stage
 from plugpull.dut.watch import Watch
@@ -32,7 +33,6 @@ from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import Topology
 from plugpull.scenario import ScenarioRig
-from plugpull.virtual.cache import Cache
 
 
 @dataclass(frozen=True)

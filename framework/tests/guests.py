@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from plugpull.cache import Cache
 from plugpull.dut.stage import Stage
 from plugpull.dut.watch import Watch
 from plugpull.history import events as ev
@@ -18,7 +19,6 @@ from plugpull.rig.journal import Journal
 from plugpull.rig.load import load_rig
 from plugpull.rig.topology import Topology
 from plugpull.virtual.bench import VirtualBench
-from plugpull.virtual.cache import Cache
 from plugpull.virtual.setting import prepare
 
 FOUND_WITHIN = 60.0

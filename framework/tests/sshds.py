@@ -17,9 +17,9 @@ import pytest
 
 from fixtures.lab.ssh import make_key
 from fixtures.lab.sshd import find_sshd
+from plugpull.cache import Cache
 from plugpull.errors import PlugpullError
 from plugpull.rig.model import Dut
-from plugpull.virtual.cache import Cache
 
 PATIENCE = 60.0
 HOST = "plugpull-dut"

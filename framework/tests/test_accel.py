@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from plugpull.cache import Cache
 from plugpull.errors import PlugpullError, UsageError
 from plugpull.virtual.accel import find_accel
-from plugpull.virtual.cache import Cache
 
 NO_KERNEL = Path("/nonexistent/vmlinuz")
 kvm_usable = os.access("/dev/kvm", os.R_OK | os.W_OK)

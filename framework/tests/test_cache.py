@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from plugpull import cache as cache_module
+from plugpull.cache import Cache, parse_age
 from plugpull.errors import RigError, UsageError
 from plugpull.setup.place import lock
-from plugpull.virtual import cache as cache_module
-from plugpull.virtual.cache import Cache, parse_age
 
 DEADLINE = 60.0
 
 PROLOGUE = """
 import os, sys, time
 from pathlib import Path
-from plugpull.virtual.cache import Cache
+from plugpull.cache import Cache
 root = Path(sys.argv[1])
 cache = Cache(root / "cache", tell=lambda text: (root / f"told-{os.getpid()}").write_text(text))
 def wait_for(path):

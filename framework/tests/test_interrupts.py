@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from defects_bench import RIG
 
+from plugpull.cache import Cache
 from plugpull.errors import EXIT_UNKNOWN
 from plugpull.history.reader import History, read_history
 from plugpull.judge import judge_history
 from plugpull.results import Verdict
 from plugpull.results_io import read_results
 from plugpull.rig.journal import sweep
-from plugpull.virtual.cache import Cache
 
 pytestmark = pytest.mark.bench
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from plugpull.cache import Cache
 from plugpull.errors import UsageError
 from plugpull.setup.apt import Apt
-from plugpull.virtual.cache import Cache
 from plugpull.virtual.kernel import NEEDED, KernelTree, find_kernel, missing_modules, read_module, required_modules
 from plugpull.virtual.kernel_modules import kmod_tool
 

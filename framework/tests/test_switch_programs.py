@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.peers import peers_python
+from plugpull.cache import Cache
 from plugpull.errors import RigError, UsageError
 from plugpull.rig import model
 from plugpull.switches import command, labgrid, port_disable, sispmctl, uhubctl
@@ -27,7 +28,6 @@ from plugpull.switches.host_local import LocalHost
 from plugpull.switches.human import Human
 from plugpull.switches.kinds import open_switch
 from plugpull.switches.usb_hub import HubPort, halves_of, port_of
-from plugpull.virtual.cache import Cache
 
 FUZZ = int(os.environ.get("PLUGPULL_FUZZ", "300"))
 

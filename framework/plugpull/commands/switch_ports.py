@@ -285,8 +285,8 @@ def _held(rig: Rig, file: Path, do: str) -> Iterator[Hands]:
 
 def tidy_up() -> None:
     """Restore what was left off by whatever was killed."""
+    from plugpull.cache import Cache
     from plugpull.run import restore_what_was_left_off
-    from plugpull.virtual.cache import Cache
 
     restore_what_was_left_off(Cache.default(tell=_say), _say)
 
@@ -294,8 +294,8 @@ def tidy_up() -> None:
 @contextmanager
 def journal_of(what: str) -> Iterator[Journal]:
     """A journal for what turns ports off and on again."""
+    from plugpull.cache import Cache
     from plugpull.rig.journal import Journal
-    from plugpull.virtual.cache import Cache
 
     journal = Journal(Cache.default(tell=_say).root / "journal", Path(what))
     try:

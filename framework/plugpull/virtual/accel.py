@@ -16,9 +16,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from plugpull.cache import Cache
 from plugpull.errors import RigError, UsageError
 from plugpull.virtual import process
-from plugpull.virtual.cache import Cache
 from plugpull.virtual.machine import QEMU, qemu_version
 
 PROBE_DEADLINE = 5.0

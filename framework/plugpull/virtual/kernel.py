@@ -15,9 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from plugpull.cache import Cache
 from plugpull.errors import UsageError
 from plugpull.setup.apt import DEFAULT_KERNELS, Apt, KernelPackage, KernelSource
-from plugpull.virtual.cache import Cache
 from plugpull.virtual.kernel_modules import ModuleIndex, kmod_tool, module_name, read_module, required
 
 __all__ = ["NEEDED", "KernelTree", "find_kernel", "missing_modules", "module_name", "read_module", "required_modules"]

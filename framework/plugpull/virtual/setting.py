@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from plugpull.cache import Cache
 from plugpull.dut.watch import Watch
 from plugpull.errors import UsageError
 from plugpull.history.recorder import Recorder
@@ -14,7 +15,6 @@ from plugpull.rig.journal import Journal
 from plugpull.rig.model import Rig
 from plugpull.virtual.accel import find_accel
 from plugpull.virtual.bench import Setting, VirtualBench, shape_of
-from plugpull.virtual.cache import Cache
 from plugpull.virtual.kernel import find_kernel
 from plugpull.virtual.kernel_modules import module_name
 from plugpull.virtual.snapshot import hold_snapshot

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from plugpull.cache import Cache
 from plugpull.dut.link import AgentLink
 from plugpull.errors import RigError
-from plugpull.virtual.cache import Cache
 from plugpull.virtual.console import Console
 from plugpull.virtual.image import Additions, base_tree, cpio, ingredients, module_tree
 from plugpull.virtual.kernel import KernelTree, required_modules
