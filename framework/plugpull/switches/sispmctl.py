@@ -70,8 +70,8 @@ class Sispmctl(ProgramSwitch):
     def _command(self, port: str, on: bool) -> None:
         number = self._number(port)
         with self._told() as deadline:
-            self._run("-o" if on else "-f", number, left(deadline))
-            if self._state(number, left(deadline)) is not on:
+            # It does what its options say one after the other, so one process both switches and asks.
+            if self._state(number, left(deadline), "-o" if on else "-f", str(number)) is not on:
                 raise disobeyed(port, on, "does the strip click? unplug its USB cable for some seconds")
 
     def read(self, port: str) -> bool | None:
@@ -79,18 +79,16 @@ class Sispmctl(ProgramSwitch):
         with self._told() as deadline:
             return self._state(number, left(deadline))
 
-    def _state(self, number: int, timeout: float) -> bool:
-        return parse_state(self._run("-g", number, timeout))
-
-    def _run(self, action: str, number: int, timeout: float) -> str:
-        line = ["-q", "-n", "-D", self._serial, action, str(number)]
+    def _state(self, number: int, timeout: float, *first: str) -> bool:
+        """What the strip says of an outlet, once it has done what is to be done ``first``."""
+        line = ["-q", "-n", "-D", self._serial, *first, "-g", str(number)]
         done = _sispmctl(self._wiring.host, line, timeout)
         if done.status != 0:
             raise RigError(
                 f"sispmctl {' '.join(line)} ended with status {done.status}: {words_of(done)}",
                 mend="is the strip still plugged in? `sispmctl -s` lists those that are",
             )
-        return done.stdout
+        return parse_state(done.stdout)
 
 
 def _sispmctl(host: Host, arguments: Sequence[str], timeout: float) -> Completed:
