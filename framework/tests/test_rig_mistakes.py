@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 from rig_texts import BENCH, REAL, Edits, edited, mistakes
 
+from plugpull.rig.lint_virtual import FIRMWARE
 from plugpull.rig.load import RigFileErrors, parse_rig
+from plugpull.rig.model import Disk
 
 
 def test_the_benches_these_tests_spoil_are_good() -> None:
@@ -20,7 +22,7 @@ MECHANISMS = '"data", "vbus", "data+vbus", "mains", "logical"'
 CONTROLLERS = '"qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1"'
 PLACE = 'write the name of a hub or controller, a dot and a port number, such as "hub1.2"'
 OUTLET = 'write the name of a switch, a dot and a port, such as "cables.3"'
-DISK_KEYS = "name, at, serial, size, protocol, scratch, cable, power, self_powered, rate"
+DISK_KEYS = ", ".join(Disk.model_fields)
 
 ONE_TABLE: list[tuple[str, str, str]] = [
     ('serial = "S1"', '^seriel = "S1"', 'unknown key "seriel" in [[disk]]; did you mean "serial"?'),
@@ -277,6 +279,57 @@ def test_defects() -> None:
             f'the defect "{kind}" needs a "disk" that has it'
         ]
     assert mistakes(BENCH + '[[defect]]\nkind = "kernel-panic"\nfactor = ^nan\n')
+
+
+def test_a_disk_with_a_cache() -> None:
+    cache = (
+        '"S1"\ncache = "8 MiB"\neviction = "random"\nwrite_back = 2.0\nlatency = 0.01\nfua = true\nlogical_block = 4096'
+    )
+    rig = parse_rig(edited(BENCH, ('"S1"', cache), ('at = "usb.1"', 'at = "usb.1"\nrate = "2 MiB/s"')))
+    assert (rig.disk[0].cache, rig.disk[0].logical_block, rig.hub[0].rate) == (8 << 20, 4096, 2 << 20)
+    for line, what in (
+        ('eviction = ^"fifo"', '"eviction" cannot be "fifo": it is one of "oldest", "random", "newest"'),
+        ("logical_block = ^1024", '"logical_block" cannot be 1024: it is 512 or 4096'),
+        ('logical_block = ^"4096"', '"logical_block" cannot be text in quotes: it is 512 or 4096'),
+        ("write_back = ^0.0", '"write_back" must be more than 0'),
+        ('cache = ^"8 Mib"', 'the size "8 Mib" has the unknown unit "Mib"; did you mean "8 MiB"?'),
+        ("cache = ^1000", "a cache holds whole logical blocks, of 512 bytes on this disk"),
+        (
+            "^write_back = 1.0",
+            '"write_back" says what leaves the volatile cache, and [[disk]] "disk1" has none: give it a "cache"',
+        ),
+    ):
+        assert mistakes(edited(BENCH, ('"S1"', '"S1"\n' + line))) == [what]
+    odd = edited(BENCH, ('"S1"\nsize = "64 MiB"', '"S1"\nlogical_block = 4096\nsize = ^67109376'))
+    assert mistakes(odd) == ["a disk with logical blocks of 4096 bytes has a whole number of them"]
+
+
+def test_defects_of_the_firmware() -> None:
+    def defect(kind: str, *lines: str, disk: str = 'disk = "disk1"') -> str:
+        return edited(BENCH, ('"S1"', '"S1"\ncache = 4096')) + "\n".join(
+            ["[[defect]]", f'kind = "{kind}"', disk, *lines, ""]
+        )
+
+    for kind, keys in FIRMWARE.items():
+        values = {"sector": "sector = 8", "seconds": "seconds = 0.5", "rate": 'rate = "1 MiB/s"'}
+        parse_rig(defect(kind, *(values.get(key, f"{key} = 7") for key in sorted(keys))))
+        assert mistakes(defect(kind, *(["sector = 8"] if "sector" in keys else []), "^factor = 0.1")) == [
+            f'the defect "{kind}" has no "factor": it is for "slows"'
+        ]
+    assert mistakes(defect("kernel-panic", "^sector = 8")) == [
+        'the defect "kernel-panic" has no "sector": it is for "wraps", "errors-at"'
+    ]
+    assert mistakes(defect("flush-lost", disk='disk = ^"disk2"')) == [
+        'the defect "flush-lost" needs a disk with a "cache"'
+    ]
+    assert mistakes(defect("errors-at").replace("[[defect]]", "^[[defect]]")) == [
+        'the defect "errors-at" needs a "sector": the first that is bad'
+    ]
+    assert mistakes(defect("errors-at", "sector = ^131072")) == [
+        '[[disk]] "disk1" has no sector 131072: its last one is 131071'
+    ]
+    assert mistakes(defect("wraps", "sector = ^0")) == ["addresses wrap where a logical block begins, and not at 0"]
+    assert mistakes(defect("misdirected", "every = ^0")) == ['"every" must be at least 1']
 
 
 def test_mistakes_of_all_sorts_are_reported_at_once() -> None:

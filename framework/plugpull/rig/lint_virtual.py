@@ -10,13 +10,34 @@ from collections.abc import Iterator
 from plugpull.rig.draft import Draft, Entry
 from plugpull.rig.drivers import VIRTUAL_DRIVER
 from plugpull.rig.mistakes import Mistake, closest, quote
+from plugpull.rig.quantities import QuantityError, parse_size
 
 EHCI = "ich9-usb-ehci1"
 EHCI_PORTS = 6
 XHCI_PORTS = 15
 HUB_PORTS = 8
-NEEDS_DISK = frozenset({"never-returns", "serial-changes", "slows", "stalls", "bit-flip"})
+FIRMWARE: dict[str, frozenset[str]] = {
+    "flush-lost": frozenset(),
+    "cache-lied": frozenset(),
+    "reordered": frozenset({"every"}),
+    "torn-sector": frozenset({"sectors"}),
+    "misdirected": frozenset({"every", "sectors"}),
+    "wraps": frozenset({"sector"}),
+    "capacity-off-by-one": frozenset(),
+    "stale": frozenset({"sectors"}),
+    "bit-flips": frozenset({"every"}),
+    "long-transfer-stall": frozenset({"every", "seconds"}),
+    "command-timeout": frozenset({"every", "seconds"}),
+    "cache-collapse": frozenset({"rate"}),
+    "errors-at": frozenset({"sector", "sectors"}),
+}
+"""Kinds of defect that are in a disk's firmware, and the parameters of each."""
+PARAMETERS = ("every", "sector", "sectors", "rate")
+"""Parameters that no other kind has; "seconds" and "factor" are older."""
+NEEDS_DISK = frozenset({"never-returns", "serial-changes", "slows", "stalls", "bit-flip", *FIRMWARE})
 """Kinds of defect that a disk has, not the bench."""
+NEEDS_CACHE = frozenset({"flush-lost", "cache-lied", "reordered", "torn-sector", "cache-collapse"})
+"""Kinds of defect that a disk without a volatile cache cannot have."""
 
 
 def lint(draft: Draft) -> Iterator[Mistake]:
@@ -31,6 +52,8 @@ def lint(draft: Draft) -> Iterator[Mistake]:
     for defect in draft.of("defect"):
         if defect.get("kind") in NEEDS_DISK and "disk" not in defect.values and "disk" not in defect.broken:
             yield draft.mistake(defect, "disk", f'the defect {quote(defect.get("kind"))} needs a "disk" that has it')
+        yield from _parameters(draft, defect)
+        yield from _fits_disk(draft, defect)
 
 
 def controller_ports(draft: Draft, controller: Entry) -> int | None:
@@ -66,6 +89,63 @@ def _disk(draft: Draft, disk: Entry) -> Iterator[Mistake]:
     if disk.get("protocol") == "uas" and socket and socket[0] in draft.named("hub"):
         what = f"a uas disk cannot hang off the hub {quote(socket[0])}, because an emulated hub is full speed only"
         yield draft.mistake(disk, "protocol", f"{what}: plug it into a controller or make it usb-storage")
+
+    yield from _cache(draft, disk)
+    block, size = disk.get("logical_block"), _bytes(disk, "size")
+    if block is not None and size is not None and size % block and not size % 512:
+        yield draft.mistake(disk, "size", f"a disk with logical blocks of {block} bytes has a whole number of them")
+
+
+def _bytes(entry: Entry, key: str) -> int | None:
+    """A size in bytes, or None where it is not given or wrong."""
+    try:
+        return parse_size(entry.get(key))
+    except QuantityError:
+        return None
+
+
+def _cache(draft: Draft, disk: Entry) -> Iterator[Mistake]:
+    cache, block = _bytes(disk, "cache"), disk.get("logical_block")
+    if cache is not None and block is not None and cache % block:
+        yield draft.mistake(disk, "cache", f"a cache holds whole logical blocks, of {block} bytes on this disk")
+    if "cache" in disk.values or "cache" in disk.broken:
+        return
+    for key in ("eviction", "write_back"):
+        if key in disk.values:
+            what = f'{quote(key)} says what leaves the volatile cache, and {disk.label} has none: give it a "cache"'
+            yield draft.misplaced(disk, key, what)
+
+
+def _parameters(draft: Draft, defect: Entry) -> Iterator[Mistake]:
+    """Each kind has its own parameters: another one's would do nothing, without a word."""
+    kind = defect.get("kind")
+    if kind is None:
+        return
+    checked = (*PARAMETERS, "seconds", "factor") if kind in FIRMWARE else PARAMETERS
+    for key in checked:
+        if key in defect.values and key not in FIRMWARE.get(kind, ()):
+            having = ", ".join(quote(other) for other, keys in FIRMWARE.items() if key in keys) or '"slows"'
+            yield draft.misplaced(defect, key, f"the defect {quote(kind)} has no {quote(key)}: it is for {having}")
+    if kind == "errors-at" and "sector" not in defect.values and "sector" not in defect.broken:
+        yield draft.mistake(defect, "sector", 'the defect "errors-at" needs a "sector": the first that is bad')
+
+
+def _fits_disk(draft: Draft, defect: Entry) -> Iterator[Mistake]:
+    """What a defect of the firmware takes for granted of its disk."""
+    kind, disk = defect.get("kind"), draft.named("disk").get(defect.get("disk") or "")
+    if disk is None or kind not in FIRMWARE:
+        return
+    if kind in NEEDS_CACHE and "cache" not in disk.values and "cache" not in disk.broken:
+        yield draft.mistake(defect, "disk", f'the defect {quote(kind)} needs a disk with a "cache"')
+    sector, size, block = defect.get("sector"), _bytes(disk, "size"), disk.get("logical_block")
+    if sector is None or size is None:
+        return
+    if sector * 512 >= size:
+        what = f"{disk.label} has no sector {sector}: its last one is {size // 512 - 1}"
+        yield draft.mistake(defect, "sector", what)
+    elif kind == "wraps" and (sector == 0 or (block is not None and sector * 512 % block)):
+        what = "addresses wrap where a logical block begins, and not at 0"
+        yield draft.mistake(defect, "sector", what)
 
 
 def _switch(draft: Draft, switch: Entry) -> Iterator[Mistake]:

@@ -105,6 +105,8 @@ class Controller(Table):
     """real: its PCI address, such as "0000:00:14.0"."""
     ports: int = Field(default=8, ge=1, le=255)
     """A real xHCI can have this many (xHCI 1.2, 5.3.3); QEMU's have 15."""
+    rate: Rate | None = None
+    """virtual: the most that all disks below it transfer together, bytes per second."""
 
 
 class Hub(Table):
@@ -113,6 +115,8 @@ class Hub(Table):
     ports: int = Field(default=4, ge=1, le=15)
     cable: Outlet | None = None
     power: Outlet | None = None
+    rate: Rate | None = None
+    """virtual: the most that all disks below it transfer together, bytes per second."""
 
 
 class Disk(Table):
@@ -129,6 +133,18 @@ class Disk(Table):
     """False: fed by VBUS, so that cutting VBUS also takes its power (and its volatile cache)."""
     rate: Rate | None = None
     """virtual: the most it can transfer, bytes per second."""
+    cache: Size | None = None
+    """virtual: its volatile write cache, bytes. None: what is written is on the medium at once."""
+    eviction: Literal["oldest", "random", "newest"] = "oldest"
+    """virtual: what leaves the cache first when it is full."""
+    write_back: float | None = Field(default=None, gt=0, le=3600)
+    """virtual: seconds that something stays in the cache at most. None: until it is flushed or the cache is full."""
+    latency: float = Field(default=0.0, ge=0, le=60)
+    """virtual: seconds that each request takes at least; requests do not wait for each other."""
+    fua: bool = False
+    """virtual: it takes single writes past its cache (FUA), and says so."""
+    logical_block: Literal[512, 4096] = 512
+    """virtual: bytes of the smallest thing it can read or write."""
 
 
 class Defect(Table):
@@ -144,12 +160,33 @@ class Defect(Table):
         "kernel-panic",
         "agent-silent",
         "fio-missing",
+        "flush-lost",
+        "cache-lied",
+        "reordered",
+        "torn-sector",
+        "misdirected",
+        "wraps",
+        "capacity-off-by-one",
+        "stale",
+        "bit-flips",
+        "long-transfer-stall",
+        "command-timeout",
+        "cache-collapse",
+        "errors-at",
     ]
     disk: Name | None = None
     factor: float = Field(default=0.5, gt=0, lt=1)
     """slows: what remains of the disk's rate."""
     seconds: float = Field(default=3.0, gt=0, le=600)
-    """stalls: how long."""
+    """stalls, long-transfer-stall, command-timeout (35): how long."""
+    every: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """reordered, misdirected, bit-flips, long-transfer-stall, command-timeout: one in so many."""
+    sector: int | None = Field(default=None, ge=0, le=1 << 54)
+    """wraps: the first that is not there; errors-at: the first that is bad. Of 512 bytes, on every disk."""
+    sectors: int | None = Field(default=None, ge=1, le=1 << 32)
+    """torn-sector, stale: how many at most; misdirected: how far; errors-at: how many."""
+    rate: Rate | None = None
+    """cache-collapse: what is left when the cache is full, bytes per second."""
     scenario: str = ""
     """Only in scenarios whose id contains this."""
 

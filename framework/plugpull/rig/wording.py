@@ -198,6 +198,10 @@ def _noun(key: str) -> str:
 
 def _bad_choice(detail: ErrorDetails, fields: Fields) -> Words:
     key, value = _key(detail), detail["input"]
+    numbers = _numbers(fields(detail["loc"][:-1]).get(key))
+    if numbers:
+        given = value if isinstance(value, int) and not isinstance(value, bool) else describe(value)
+        return f"{quote(key)} cannot be {given}: it is {' or '.join(map(str, numbers))}", ""
     choices = _choices(fields(detail["loc"][:-1]).get(key))
     if not isinstance(value, str):
         return f"{quote(key)} must be text in quotes, not {describe(value)}", ""
@@ -212,6 +216,11 @@ def _choices(field: FieldInfo | None) -> tuple[str, ...]:
         return tuple(str(member.value) for member in annotation)
     options = [option for part in (annotation, *get_args(annotation)) for option in get_args(part)]
     return tuple(option for option in options if isinstance(option, str))
+
+
+def _numbers(field: FieldInfo | None) -> tuple[int, ...]:
+    """The numbers a key can have, if it can only have certain ones."""
+    return tuple(option for option in get_args(field.annotation if field else None) if isinstance(option, int))
 
 
 def _bad_quantity(detail: ErrorDetails) -> Words:

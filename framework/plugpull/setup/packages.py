@@ -41,6 +41,11 @@ PACKAGES = (
     Package("libudev1", (_LIBS.format("libudev.so.1"),), "reads the kernel's device events", "base"),
     Package("qemu-system-x86", ("qemu-system-x86_64",), "emulates the machine, its USB controllers, hubs and disks"),
     Package("nbdkit", ("nbdkit",), "plays the firmware of the emulated disks"),
+    Package(
+        "nbdkit-plugin-python",
+        (_LIBS.format("nbdkit/plugins/nbdkit-python-plugin.so"),),
+        "gives it a cache and defects",
+    ),
     Package("fio", ("fio",), "loads the disks"),
     Package("busybox", ("busybox",), "brings up the guest"),
     Package("python3", ("/usr/bin/python3",), "runs the agent in the guest"),

@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,12 +22,12 @@ from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.kernel.headline import panic_headline
 from plugpull.rig.journal import Journal
-from plugpull.rig.model import Disk, Hub, Mechanism, Rig
+from plugpull.rig.model import Controller, Defect, Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch
 from plugpull.virtual.console import Console, stamp_of, text_of
 from plugpull.virtual.defects import Defects, Targets
-from plugpull.virtual.firmware import Firmware
+from plugpull.virtual.firmware import Firmware, model_of
 from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Machine, Shape
 from plugpull.virtual.plugs import Plugs
 from plugpull.virtual.snapshot import Snapshot, scratch_directory
@@ -113,15 +114,16 @@ class VirtualBench:
         need = sum(disk.size for disk in self._rig.disk)
         parents = (Path("/dev/shm"), Path(tempfile.gettempdir()))
         self._directory = journal.directory(scratch_directory(parents, need))
+        wanted = [defect for defect in self._rig.defect if defect.scenario in scenario]
         try:
             self._wake(setting, artefacts, watch)
-            self._make_disks()
+            self._make_disks(wanted)
         except BaseException:
             self.close()
             raise
         targets = Targets(self._rig, self._plugs, self._firmware, self.link)
-        wanted = [defect for defect in self._rig.defect if defect.scenario in scenario]
         self._defects = Defects(wanted, targets, self._note)
+        self._defects.at_start()
 
     def _wake(self, setting: Setting, artefacts: Path, watch: Watch) -> None:
         snapshot = setting.snapshot
@@ -142,10 +144,18 @@ class VirtualBench:
         path = self._topology.path_of(disk.name)
         return f"{pci[path.controller]}/{'.'.join(map(str, path.ports))}:0"
 
-    def _make_disks(self) -> None:
+    def _make_disks(self, defects: Sequence[Defect]) -> None:
+        things: tuple[Controller | Hub, ...] = (*self._rig.controller, *self._rig.hub)
+        shared = {thing.name: thing.rate for thing in things if thing.rate is not None}
+        for name, rate in shared.items():
+            self._plugs.share(name, rate)
         for disk in self._rig.disk:
-            self._firmware[disk.name] = Firmware(disk.name, disk.size, self._directory)
-            self._plugs.insert(disk, self._firmware[disk.name])
+            self._firmware[disk.name] = Firmware(disk.name, model_of(disk, defects), self._directory)
+            above = (self._topology.path_of(disk.name).controller, *(hub.name for hub in self._hubs_above(disk)))
+            self._plugs.insert(disk, self._firmware[disk.name], [name for name in above if name in shared])
+
+    def _hubs_above(self, disk: Disk) -> list[Hub]:
+        return [hub for hub in self._rig.hub if self._below(hub.name, disk.name)]
 
     def _note(self, text: str, subject: str) -> None:
         at = self.link.clock.now()[0] if self.link.clock.mapped else None
@@ -156,6 +166,10 @@ class VirtualBench:
     ) -> None:
         with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
             self._recorder.record(ev.RigFault(summary=summary, mend=mend, subject=subject))
+
+    def firmware(self, disk: str) -> Firmware:
+        """The firmware of a disk, to be asked and told things. Raises KeyError."""
+        return self._firmware[disk]
 
     # --- the Bench protocol -----------------------------------------------------------------------------------------
 
@@ -270,13 +284,16 @@ class VirtualBench:
 
     def _settle_plugs(self) -> None:
         """Make QEMU's devices what the outlets say, from the root outwards: hubs take their subtree along."""
+        # Who loses power does so first, with its cache: QEMU or the guest could still flush one that is unplugged.
+        dead = [disk for disk in self._rig.disk if self._loses_power(disk) and self._firmware[disk.name].powered]
+        for disk in dead:
+            self._firmware[disk.name].power_off()
         for thing in self._outwards:
             if not self._reachable(thing) and self._plugs.plugged(thing.name):
                 self._take_out(thing)
-        for disk in self._rig.disk:
-            if self._loses_power(disk) and self._firmware[disk.name].powered:
-                self._firmware[disk.name].power_off()
-                self._plugs.disconnect(disk)
+        for disk in dead:
+            self._plugs.disconnect(disk)
+            self._defects.power_lost(self._firmware[disk.name])
         for thing in self._outwards:
             if self._reachable(thing) and not self._plugs.plugged(thing.name):
                 self._put_in(thing)
@@ -301,4 +318,6 @@ class VirtualBench:
             self._starter.submit(self._firmware[thing.name].power_on).result()
             self._plugs.connect(thing, self._firmware[thing.name])
         self._seen.add(thing.name)
-        self._plugs.plug_disk(thing, self._defects.serial_of(thing.name, thing.serial, again=again), bus, port)
+        serial = self._defects.serial_of(thing.name, thing.serial, again=again)
+        through = self._firmware[thing.name].model.writes_through
+        self._plugs.plug_disk(thing, serial, bus, port, writes_through=through)

@@ -16,6 +16,7 @@ from plugpull.dut.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.rig.model import Defect, Rig
 from plugpull.virtual.firmware import Firmware
+from plugpull.virtual.firmware_defects import KINDS
 from plugpull.virtual.plugs import Plugs
 
 Note = Callable[[str, str], None]
@@ -67,6 +68,21 @@ class Defects:
         if again and any(defect.disk == disk for defect in self._of("serial-changes")):
             return "CHANGED-" + declared
         return declared
+
+    def at_start(self) -> None:
+        """The disks have been made, some of them with defects in their firmware."""
+        for defect in self._defects:
+            if defect.kind in KINDS:
+                self._note(f"defect made on purpose: {defect.kind}", defect.disk or "")
+
+    def power_lost(self, firmware: Firmware) -> None:
+        """A firmware died with its cache. What was in it, and what its defects had done by then, is noted."""
+        if firmware.model.plain:
+            return
+        counted = firmware.counters()
+        fired = f"; its defects had done something {counted['fired']} times" if firmware.model.defects else ""
+        if counted["dirty_bytes"] or fired:
+            self._note(f"{counted['dirty_bytes']} bytes were lost with the disk's cache{fired}", firmware.name)
 
     def at_cut(self) -> None:
         """Something is about to be cut."""

@@ -1,49 +1,119 @@
 """A disk's firmware: one nbdkit process per disk, serving a sparse file as the medium.
 
 What is in the file has reached the medium. A power cut is the process killed with SIGKILL, taking with it whatever it
-held in memory; a data cut leaves it running.
+held in memory; a data cut leaves it running. A plain disk is nbdkit's own ``file`` plugin. One with a cache, a latency
+or a defect of the firmware is ``firmware_plugin.py``, which can be asked and told things while it runs.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from plugpull.errors import RigError
+from plugpull.rig.model import Defect, Disk
 from plugpull.virtual import process
+from plugpull.virtual.firmware_defects import KINDS
+from plugpull.virtual.firmware_drive import COUNTERS, BadSectors, Counters, Traits
+
+PLUGIN = Path(__file__).with_name("firmware_plugin.py")
+PARAMETERS = ("every", "sector", "sectors", "seconds", "rate")
+"""Keys of ``[[defect]]`` that are handed on to the firmware as they are, when they are given."""
+ANSWER = 5.0
+"""Seconds a firmware gets to obey: it only ever finishes what it is writing to its medium first."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """How a disk's firmware is. ``defects`` are (kind, parameters) of ``firmware_defects.KINDS``; with a ``seed``, its
+    random choices are the same every time."""
+
+    traits: Traits
+    defects: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    seed: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        """It has nothing that nbdkit's file plugin could not do."""
+        return not (self.traits.cache or self.traits.latency or self.defects)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(kind for kind, _ in self.defects)
+
+    @property
+    def writes_through(self) -> bool:
+        """What the disk says of its cache: that it has none that would have to be flushed."""
+        return "cache-lied" in self.kinds
+
+
+def model_of(disk: Disk, defects: Iterable[Defect] = ()) -> Model:
+    """The firmware that a rig file asks for. Of the defects, those count that are this disk's and its firmware's."""
+    traits = Traits(disk.size, disk.logical_block, disk.cache or 0, disk.eviction, disk.write_back, disk.latency)
+    own = [defect for defect in defects if defect.disk == disk.name and defect.kind in KINDS]
+    return Model(traits, tuple((defect.kind, _parameters(defect)) for defect in own))
+
+
+def _parameters(defect: Defect) -> dict[str, Any]:
+    """Only what the rig file says: the defaults are each kind's own."""
+    return {key: getattr(defect, key) for key in PARAMETERS if key in defect.model_fields_set}
 
 
 class Firmware:
-    """The firmware of one disk. ``socket`` is where it speaks NBD, ``medium`` its bytes."""
+    """The firmware of one disk. ``socket`` is where it speaks NBD, ``medium`` its bytes.
 
-    def __init__(self, name: str, size: int, directory: Path) -> None:
+    ``stall``, ``fail``, ``write_out`` and ``counters`` are for disks whose model is not plain; RigError for others.
+    """
+
+    def __init__(self, name: str, model: Model, directory: Path) -> None:
         self.name = name
+        self.model = model
         self.socket = directory / f"{name}.nbd"
         self.medium = directory / f"{name}.medium"
+        self._control = directory / f"{name}.control"
         self._log = directory / f"{name}.log"
+        self._counters = Counters(directory / f"{name}.counters")
         with self.medium.open("xb") as file:
-            file.truncate(size)
+            file.truncate(model.traits.size)
         self.power_on()
 
     def power_on(self) -> None:
         """Start the process; returns when it listens. Raises RigError."""
         self._on = True
         self.socket.unlink(missing_ok=True)
+        self._control.unlink(missing_ok=True)
+        self._counters.set("dirty_bytes", 0)
         # The socket is there before anybody listens on it; this file is written once nbdkit does (nbdkit(1)).
         ready = self._log.with_suffix(".pid")
         ready.unlink(missing_ok=True)
-        argv = ["nbdkit", "--foreground", "--exit-with-parent", "--unix", str(self.socket), "--threads", "8"]
+        argv = ["nbdkit", "--foreground", "--exit-with-parent", "--unix", str(self.socket), "--threads", "16"]
         argv += ["--pidfile", str(ready)]
-        self.process = process.start([*argv, "file", str(self.medium)], self._log)
-        deadline = time.monotonic() + 10
+        self.process = process.start([*argv, *self._plugin()], self._log)
+        deadline = time.monotonic() + 30
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 process.end(self.process)
                 words = self._log.read_text(errors="replace").strip()
-                raise RigError(f"nbdkit for {self.name} did not start: {words or 'no answer in 10 s'}")
+                raise RigError(
+                    f"nbdkit for {self.name} did not start: {words or 'no answer in 30 s'}",
+                    mend="run ./plugpull run once; it installs what is missing, also nbdkit's Python plugin",
+                )
             time.sleep(0.002)  # it takes a few ms, and there is no descriptor to wait on
+
+    def _plugin(self) -> list[str]:
+        if self.model.plain:
+            return ["file", str(self.medium)]
+        model = {"traits": asdict(self.model.traits), "defects": self.model.defects, "seed": self.model.seed}
+        files = [f"medium={self.medium}", f"counters={self._counters.path}", f"control={self._control}"]
+        return ["python", str(PLUGIN), *files, f"model={json.dumps(model)}"]
 
     @property
     def powered(self) -> bool:
@@ -60,12 +130,60 @@ class Firmware:
         return f"nbdkit, the firmware of {self.name}, {how}{f': {words}' if words else ''}"
 
     def power_off(self) -> None:
-        """The process dies with everything it held in memory."""
+        """The process dies with everything it held in memory. A healthy one is not warned; one with defects does
+        first what they make it do when power fails."""
         self._on = False
+        if self.model.defects and self.powered:
+            with suppress(RigError):  # one that hangs, or died, loses its power all the same
+                self._ask("power-failing")
         process.end(self.process)
 
+    # --- asking and telling it things -------------------------------------------------------------------------------
+
+    def counters(self) -> dict[str, int]:
+        """What it has counted since it was made; the names are ``COUNTERS``. Costs the firmware nothing, and after a
+        power cut says what was there when it died: ``dirty_bytes`` are those that were lost with the cache. Raises
+        RigError for a plain firmware, which counts nothing."""
+        self._needs_plugin()
+        return {name: self._counters[name] for name in COUNTERS}
+
+    def stall(self, seconds: float) -> None:
+        """Answer no request for so long, from now on; 0 ends a stall. The cache stays. Raises RigError."""
+        self._ask("stall", seconds)
+
+    def fail(self, *errors: BadSectors) -> None:
+        """These sectors are bad from now on and no others; with none, all are good again. Raises RigError."""
+        self._ask("fail", [[bad.first, bad.count, bad.reads, bad.writes] for bad in errors])
+
+    def write_out(self) -> None:
+        """Empty the cache onto the medium, as a disk does that has nothing else to do. Raises RigError."""
+        self._ask("write-out")
+
+    def _needs_plugin(self) -> None:
+        if self.model.plain:
+            raise RigError(
+                f"the firmware of {self.name} is nbdkit's file plugin, which cannot be asked anything",
+                mend="give the disk a cache or a latency in the rig file",
+            )
+
+    def _ask(self, *request: Any) -> None:
+        self._needs_plugin()
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(ANSWER)
+                connection.connect(str(self._control))
+                connection.sendall(json.dumps(request).encode() + b"\n")
+                answer = connection.makefile("rb").readline()
+            said = json.loads(answer)
+        except (OSError, ValueError) as error:
+            raise RigError(f"the firmware of {self.name} did not obey {request[0]!r}: {error}") from None
+        if said is not None:
+            raise RigError(f"the firmware of {self.name} did not obey {request[0]!r}: {said}")
+
+    # --- from outside -----------------------------------------------------------------------------------------------
+
     def hang(self) -> None:
-        """Stop answering, as firmware does that is busy with itself."""
+        """Stop the whole process, as firmware does that is busy with itself."""
         os.killpg(self.process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:

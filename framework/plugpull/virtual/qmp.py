@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -64,9 +65,12 @@ class Qmp:
         except (QMPError, OSError, EOFError) as error:
             raise RigError(f"the connection to QEMU broke: {error or type(error).__name__}") from None
 
-    def run(self, command: str, timeout: float | None = None, **arguments: Any) -> Any:
-        """Execute one command; underscores in argument names become hyphens. Raises RigError."""
-        sent = {key.replace("_", "-"): value for key, value in arguments.items()}
+    def run(
+        self, command: str, timeout: float | None = None, exact: Mapping[str, Any] | None = None, /, **arguments: Any
+    ) -> Any:
+        """Execute one command; underscores in argument names become hyphens, but not in those that are ``exact``.
+        Raises RigError."""
+        sent = {key.replace("_", "-"): value for key, value in arguments.items()} | dict(exact or {})
         return self._await(self._client.execute(command, sent), timeout)
 
     def unplug(self, device: str, timeout: float = 10.0) -> None:

@@ -1,0 +1,244 @@
+"""What can be wrong with a drive: one class a kind. Runs in nbdkit's Python, like ``firmware_drive.py``.
+
+A kind's parameters are its constructor's, with the names and units that ``[[defect]]`` has in a rig file. The defaults
+make each show up within seconds of a load on a disk of some tens of MiB. ``every`` is one in so many: requests are
+counted off from a random start, so that it happens as often as it says even in a short load.
+
+What each is modelled on is in its docstring.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from plugpull.virtual.firmware_drive import SECTOR, Defect, Drive, Piece
+
+REMEMBERED = 4096
+"""Blocks of which ``stale`` remembers an older version."""
+
+
+class Every:
+    """True once in so many calls, from a random one on."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._left: int | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, drive: Drive) -> bool:
+        with self._lock:
+            if self._left is None:
+                self._left = drive.random.randrange(self._count)
+            due = self._left == 0
+            self._left = self._count - 1 if due else self._left - 1
+        if due:
+            drive.fired()
+        return due
+
+
+class FlushLost(Defect):
+    """Flushes and FUA are acknowledged and nothing leaves the cache: a bridge that swallows SYNCHRONIZE CACHE."""
+
+    def keeps(self, drive: Drive, dirty: Sequence[int]) -> Iterable[int]:
+        if dirty:
+            drive.fired()
+        return dirty
+
+
+class CacheLied(FlushLost):
+    """The same, and the disk says that it writes through: the kernel never sends a flush. (That is QEMU's to say.)"""
+
+
+class Reordered(Defect):
+    """At a flush one in ``every`` dirty blocks stays behind in the cache, while newer ones go out."""
+
+    def __init__(self, every: int = 3) -> None:
+        self._every = every
+
+    def keeps(self, drive: Drive, dirty: Sequence[int]) -> Iterable[int]:
+        kept = [block for block in dirty if drive.random.randrange(self._every) == 0]
+        if kept:
+            drive.fired()
+        return kept
+
+
+class TornSector(Defect):
+    """When power fails, up to ``sectors`` dirty blocks get half written: the new first half, the old second one."""
+
+    def __init__(self, sectors: int = 8) -> None:
+        self._sectors = sectors
+
+    def power_failing(self, drive: Drive) -> None:
+        left, half = self._sectors, drive.block // 2
+        for block, new in reversed(drive.dirty().items()):  # those of the last moment
+            old = bytearray(half)
+            drive.read_medium(block * drive.block + half, memoryview(old))
+            if left and bytes(old) != new[half:]:
+                drive.write_medium(block * drive.block, new[:half])
+                drive.fired()
+                left -= 1
+
+
+class Misdirected(Defect):
+    """One in ``every`` writes lands ``sectors`` too low (too high where there is no room), as after a servo error."""
+
+    def __init__(self, every: int = 20, sectors: int = 1024) -> None:
+        self._due = Every(every)
+        self._shift = sectors * SECTOR
+
+    def pieces(self, drive: Drive, pieces: Sequence[Piece], writing: bool) -> Sequence[Piece]:
+        if not writing or not self._due(drive):
+            return pieces
+        shift = -self._shift if pieces[0][0] >= self._shift else self._shift
+        return [(min(at + shift, drive.size - length), begin, length) for at, begin, length in pieces]
+
+
+class Wraps(Defect):
+    """Addresses from ``sector`` on (half of the disk, if not said) begin again at 0: faked capacity, a 32-bit LBA."""
+
+    def __init__(self, sector: int | None = None) -> None:
+        self._limit = None if sector is None else sector * SECTOR
+
+    def pieces(self, drive: Drive, pieces: Sequence[Piece], writing: bool) -> Sequence[Piece]:
+        limit = self._limit or drive.size // 2 // drive.block * drive.block
+        wrapped: list[Piece] = []
+        for at, begin, length in pieces:
+            if at + length > limit:
+                drive.fired()
+            while length:
+                count = min(length, limit - at % limit)
+                wrapped.append((at % limit, begin, count))
+                at, begin, length = at + count, begin + count, length - count
+        return wrapped
+
+
+class CapacityOffByOne(Defect):
+    """READ CAPACITY tells one block more than there is: the last one of the declared size cannot be read or written."""
+
+    def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
+        if writing is not None and offset + length > drive.size - drive.block:
+            drive.fired()
+            raise OSError(errno.EIO, "beyond the end of the medium")
+
+
+class Stale(Defect):
+    """When power fails, up to ``sectors`` blocks fall back to what they held before they were written and flushed: a
+    mapping table of flash that was not saved."""
+
+    def __init__(self, sectors: int = 16) -> None:
+        self._sectors = sectors
+        self._since_flush: dict[int, bytes] = {}
+        self._flushed: dict[int, bytes] = {}
+
+    def overwrites(self, drive: Drive, block: int, data: bytes) -> None:
+        old = bytearray(len(data))
+        drive.read_medium(block * drive.block, memoryview(old))
+        for number in range(min(len(data) // drive.block, REMEMBERED)):
+            before = bytes(old[number * drive.block : (number + 1) * drive.block])
+            if before != data[number * drive.block : (number + 1) * drive.block]:
+                self._since_flush.setdefault(block + number, before)
+        while len(self._since_flush) > REMEMBERED:
+            del self._since_flush[next(iter(self._since_flush))]
+
+    def flushed(self, drive: Drive) -> None:
+        self._flushed.update(self._since_flush)
+        self._since_flush.clear()
+        while len(self._flushed) > REMEMBERED:
+            del self._flushed[next(iter(self._flushed))]
+
+    def power_failing(self, drive: Drive) -> None:
+        for block in drive.random.sample(list(self._flushed), min(self._sectors, len(self._flushed))):
+            drive.write_medium(block * drive.block, self._flushed[block])
+            drive.fired()
+
+
+class BitFlips(Defect):
+    """One bit is inverted in one of ``every`` writes: a bad buffer RAM, a bad solder joint."""
+
+    def __init__(self, every: int = 20) -> None:
+        self._due = Every(every)
+
+    def alter(self, drive: Drive, data: bytes) -> bytes:
+        if not data or not self._due(drive):
+            return data
+        spoilt = bytearray(data)
+        spoilt[drive.random.randrange(len(data))] ^= 1 << drive.random.randrange(8)
+        return bytes(spoilt)
+
+
+class LongTransferStall(Defect):
+    """One in ``every`` requests of more than 64 KiB hangs for ``seconds``."""
+
+    def __init__(self, every: int = 16, seconds: float = 3.0) -> None:
+        self._due = Every(every)
+        self._seconds = seconds
+
+    def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
+        if length > 64 << 10 and self._due(drive):
+            time.sleep(self._seconds)  # this is the defect
+
+
+class CommandTimeout(Defect):
+    """One in ``every`` reads and writes is answered only after ``seconds``: more than the kernel waits, 30 s, if not
+    said. A DUT whose /sys/block/DISK/device/timeout was lowered allows less."""
+
+    def __init__(self, every: int = 100, seconds: float = 35.0) -> None:
+        self._due = Every(every)
+        self._seconds = seconds
+
+    def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
+        if writing is not None and self._due(drive):
+            time.sleep(self._seconds)  # this is the defect
+
+
+class CacheCollapse(Defect):
+    """What has to leave a full cache leaves at ``rate`` bytes per second, and the writes that need the room wait for
+    it: shingled disks, flash whose fast cells are used up. Flushes are not slowed."""
+
+    def __init__(self, rate: int = 1 << 20) -> None:
+        self._rate = rate
+        self._busy_until = 0.0
+
+    def evicted(self, drive: Drive, length: int) -> float:
+        drive.fired()
+        now = time.monotonic()
+        self._busy_until = max(self._busy_until, now) + length / self._rate
+        return self._busy_until - now
+
+
+class ErrorsAt(Defect):
+    """``sectors`` sectors from ``sector`` on cannot be read or written."""
+
+    def __init__(self, sector: int, sectors: int = 1) -> None:
+        self._begin, self._end = sector * SECTOR, (sector + sectors) * SECTOR
+
+    def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
+        if writing is not None and offset < self._end and offset + length > self._begin:
+            drive.fired()
+            raise OSError(errno.EIO, "medium error")
+
+
+KINDS: Mapping[str, type[Defect]] = {
+    "flush-lost": FlushLost,
+    "cache-lied": CacheLied,
+    "reordered": Reordered,
+    "torn-sector": TornSector,
+    "misdirected": Misdirected,
+    "wraps": Wraps,
+    "capacity-off-by-one": CapacityOffByOne,
+    "stale": Stale,
+    "bit-flips": BitFlips,
+    "long-transfer-stall": LongTransferStall,
+    "command-timeout": CommandTimeout,
+    "cache-collapse": CacheCollapse,
+    "errors-at": ErrorsAt,
+}
+
+
+def make(kind: str, parameters: Mapping[str, Any]) -> Defect:
+    """Raises KeyError for a kind there is not, TypeError for a parameter it does not have."""
+    return KINDS[kind](**parameters)
