@@ -1,0 +1,142 @@
+"""Disks with a volatile cache in a real guest: what a data cut and a power cut leave of what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from guests import Guest, guest
+
+pytestmark = pytest.mark.bench
+
+RIG = """
+[rig]
+name = "caches"
+
+[dut]
+kind = "virtual"
+
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 3
+mechanism = "data"
+
+[[switch]]
+name = "mains"
+driver = "virtual"
+ports = 3
+mechanism = "mains"
+
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+rate = "64 MiB/s"
+""" + "".join(
+    f"""
+[[disk]]
+name = "disk{number}"
+at = "usb.{number}"
+serial = "CACHE-{number}"
+size = "16 MiB"
+cable = "cables.{number}"
+power = "mains.{number}"
+scratch = true
+cache = "2 MiB"
+{more}
+"""
+    for number, more in (
+        (1, ""),
+        (2, 'protocol = "uas"\nfua = true\nlogical_block = 4096'),
+        (3, "fua = true"),
+    )
+)
+PORTS = ("1", "2", "3")
+DISKS = ("disk1", "disk2", "disk3")
+FLUSHED, CACHED, FORCED = (bytes([value]) * 4096 for value in (0x11, 0x22, 0x33))
+AT = {FLUSHED: 0, CACHED: 1 << 16, FORCED: 1 << 17}
+
+WRITE = """
+import mmap, os, sys
+device, at, value, how = sys.argv[1:]
+page = mmap.mmap(-1, 4096)
+page[:] = bytes([int(value)]) * 4096
+disk = os.open(device, os.O_RDWR | os.O_DIRECT | (os.O_DSYNC if how == "forced" else 0))
+assert os.pwrite(disk, page, int(at)) == 4096
+if how == "flushed":
+    os.fsync(disk)
+"""
+READ = """
+import mmap, os, sys
+page = mmap.mmap(-1, 4096)
+disk = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+for at in sys.argv[2:]:
+    assert os.preadv(disk, [page], int(at)) == 4096
+    print(page[:1].hex() if len(set(page[:])) == 1 else "mixed")
+"""
+
+
+@pytest.fixture(scope="module")
+def dut() -> Iterator[Guest]:
+    with guest(RIG) as woken:
+        yield woken
+
+
+def run(dut: Guest, *argv: str) -> str:
+    answer = dut.call("device", do="run", argv=["python3", "-c", *argv], timeout=60.0)
+    assert answer["status"] == 0, answer
+    return str(answer["stdout"])
+
+
+def device(dut: Guest, disk: str) -> str:
+    attached = dut.bench.register.attached(disk)
+    assert attached is not None
+    return f"/dev/{attached.kname}"
+
+
+def write(dut: Guest, disk: str, data: bytes, how: str) -> None:
+    run(dut, WRITE, device(dut, disk), str(AT[data]), str(data[0]), how)
+
+
+def read(dut: Guest, disk: str) -> str:
+    return run(dut, READ, device(dut, disk), *map(str, AT.values()))
+
+
+def on_medium(dut: Guest, disk: str) -> list[bool]:
+    medium = dut.medium(disk).read_bytes()
+    return [medium[at : at + 4096] == data for data, at in AT.items()]
+
+
+def test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it(dut: Guest) -> None:
+    for disk in DISKS:
+        write(dut, disk, FLUSHED, "flushed")
+        write(dut, disk, CACHED, "")
+    before = {disk: dut.bench.firmware(disk).counters() for disk in DISKS}
+    for disk in DISKS:
+        assert before[disk]["dirty_bytes"] == 4096
+        assert on_medium(dut, disk) == [True, False, False]
+
+    dut.unplug("cables", *PORTS)
+    # Neither QEMU nor the guest flushed what was unplugged.
+    assert {disk: dut.bench.firmware(disk).counters() for disk in DISKS} == before
+    for port in PORTS:
+        dut.plug("cables", port)
+    for disk in DISKS:
+        assert read(dut, disk).split() == ["11", "22", "00"]
+        assert dut.bench.firmware(disk).counters()["flushes"] == before[disk]["flushes"]
+
+    for disk in ("disk2", "disk3"):
+        write(dut, disk, FORCED, "forced")
+    write(dut, "disk2", CACHED, "")  # QEMU makes a flush of FUA, which took this along
+    write(dut, "disk3", CACHED, "")
+    flushes = {disk: dut.bench.firmware(disk).counters()["flushes"] for disk in DISKS}
+    dut.unplug("mains", *PORTS)
+    for disk in DISKS:
+        counted = dut.bench.firmware(disk).counters()
+        assert (counted["flushes"], counted["dirty_bytes"]) == (flushes[disk], 4096)
+    for port in PORTS:
+        dut.plug("mains", port)
+    assert read(dut, "disk1").split() == ["11", "00", "00"]
+    for disk in ("disk2", "disk3"):
+        assert read(dut, disk).split() == ["11", "22", "33"]
+        assert dut.bench.firmware(disk).counters()["dirty_bytes"] == 0
