@@ -109,6 +109,10 @@ class AgentLink:
             raise Refused(why)
         raise RigError(f"the agent could not do {op!r}: {why}", mend=str(answer.get("mend", "")))
 
+    def post(self, op: str, /, **arguments: Any) -> None:
+        """Ask without waiting for the answer: for the thread that would have to read it."""
+        self._ask(op, arguments, time.monotonic() + 5.0)
+
     def map_clock(self, timeout: float = 10.0) -> Exchange:
         """One exchange; remembered in ``clock``."""
         sent = time.monotonic()

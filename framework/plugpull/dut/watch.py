@@ -30,6 +30,7 @@ class Watch:
         self._recorder = recorder
         self._bench: Bench | None = None
         self._jobs: dict[str, Callable[[Message], None]] = {}
+        self._streams: dict[str, Callable[[Message], None]] = {}
         self._early: list[Message] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -76,11 +77,22 @@ class Watch:
         with self._lock:
             self._jobs[job] = ended
 
+    def expect_stream(self, job: str, said: Callable[[Message], None]) -> None:
+        """Call ``said``, in the thread that listens, with each piece of this job's stream."""
+        with self._lock:
+            self._streams[job] = said
+
     def _take(self, message: Message, bench: Bench) -> None:
         try:
-            if message.get("ev") == "job.end":
+            if message.get("ev") == "stream":
+                with self._lock:
+                    said = self._streams.get(message["job"])
+                if said is not None:
+                    said(message)
+            elif message.get("ev") == "job.end":
                 with self._lock:
                     ended = self._jobs.pop(message["job"], None)
+                    self._streams.pop(message["job"], None)
                 if ended is not None:
                     ended(message)
             elif message.get("ev") == "link.lost":

@@ -325,6 +325,79 @@ class Verified(Event, frozen=True, kw_only=True, tag="verify"):
     method: str = ""
 
 
+class LedgerBegun(Event, frozen=True, kw_only=True, tag="ledger.begin"):
+    """Stamped writing began on a disk (``integrity/``). ``run``, ``device`` and ``session`` are what its stamps say;
+    ``extents`` the (first sector, sectors) that it covers; ``block`` sectors of a write, ``depth`` writes in flight;
+    ``fua`` per cent of the writes with FUA; ``fill``: everything was written once before. ``bound`` is what can be
+    missing of the ledger at most when it ends early, bytes."""
+
+    disk: str
+    job: str
+    run: int
+    device: int
+    session: int
+    extents: tuple[tuple[int, int], ...]
+    block: int
+    depth: int
+    order: str
+    flush_writes: int = 0
+    flush_ms: int = 0
+    fua: int = 0
+    fill: bool = False
+    kname: str = ""
+    bound: int = 0
+
+
+class LedgerPart(Event, frozen=True, kw_only=True, tag="ledger.part"):
+    """A piece of a session's ledger as it arrived: base64 of the bytes from ``offset`` on (``integrity/ledger.py``)."""
+
+    disk: str
+    job: str
+    offset: int
+    data: str
+
+
+class LedgerEnded(Event, frozen=True, kw_only=True, tag="ledger.end"):
+    """The writer ended. ``received`` bytes of its ledger arrived; ``why`` is what it said on standard error."""
+
+    disk: str
+    job: str
+    asked: bool
+    received: int
+    status: int | None = None
+    stuck: bool = False
+    why: str = ""
+
+
+class ReadBackBegun(Event, frozen=True, kw_only=True, tag="readback.begin"):
+    """A disk is read back after session ``session``. ``job`` names the pieces; ``error`` says why it could not be."""
+
+    disk: str
+    job: str
+    session: int
+    extents: tuple[tuple[int, int], ...]
+    logical: int = 512
+    error: str = ""
+
+
+class ReadBackPart(Event, frozen=True, kw_only=True, tag="readback.part"):
+    """A piece of what was found, like ``LedgerPart`` (``integrity/readback.py``)."""
+
+    disk: str
+    job: str
+    offset: int
+    data: str
+
+
+class ReadBackEnded(Event, frozen=True, kw_only=True, tag="readback.end"):
+    disk: str
+    job: str
+    received: int
+    status: int | None = None
+    stuck: bool = False
+    why: str = ""
+
+
 class SeenFromOutside(Event, frozen=True, kw_only=True, tag="outside"):
     """The bench looked at a disk's medium behind the DUT's back, by ``method``. ``ok``: it is as it was made;
     ``detail`` says what is different."""
@@ -397,6 +470,12 @@ AnyEvent = (
     | LoadSettled
     | LoadEnded
     | Verified
+    | LedgerBegun
+    | LedgerPart
+    | LedgerEnded
+    | ReadBackBegun
+    | ReadBackPart
+    | ReadBackEnded
     | SeenFromOutside
     | ProcessStuck
     | Acted

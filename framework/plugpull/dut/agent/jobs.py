@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .disks import read_attribute
+from .streams import Stream
 from .wire import now
 
 Tell = Callable[[Dict[str, Any]], None]
@@ -56,15 +57,23 @@ _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 
 
 def end_with_parent() -> None:
-    """In a process about to run a program: it is killed when the agent dies, however that happens (prctl(2))."""
+    """In a process about to run a program: it is killed when the agent dies, however that happens (prctl(2)); and
+    SIGINT ends it, even where the agent was started by a shell that has it ignored in the background."""
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Job:
-    """One process in a session of its own, and the disk descriptors that pin its disk while it runs."""
+    """One process in a session of its own, and the disk descriptors that pin its disk while it runs.
 
-    def __init__(self, name: str, argv: List[str], fds: Tuple[int, ...], tell: Tell) -> None:
+    Its output is told when it has ended; with a ``stream``, standard output goes there, and what is told is the rest.
+    """
+
+    def __init__(
+        self, name: str, argv: List[str], fds: Tuple[int, ...], tell: Tell, stream: Optional[Stream] = None
+    ) -> None:
         self.name = name
+        self.stream = stream
         self._tell = tell
         self._fds = fds
         self.ended = threading.Event()
@@ -84,10 +93,10 @@ class Job:
                 self._argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stderr=subprocess.STDOUT if self.stream is None else subprocess.PIPE,
                 pass_fds=self._fds,
                 start_new_session=True,
-                preexec_fn=end_with_parent,  # noqa: PLW1509 (it calls one function of C and nothing else)
+                preexec_fn=end_with_parent,  # noqa: PLW1509 (it makes two system calls and nothing else)
                 cwd="/",
             )
         except BaseException as problem:
@@ -106,14 +115,23 @@ class Job:
             os.close(fd)
         self._fds = ()
 
-    def _wait(self) -> None:
+    def _output(self) -> bytes:
+        """All that it says, up to its end."""
         assert self._process.stdout is not None
+        if self.stream is not None:
+            assert self._process.stderr is not None
+            self.stream.carry(self._process.stdout)
+            # It says a line on its way out at most, which fits into the pipe.
+            return self._process.stderr.read()[-MAX_OUTPUT:]
         kept = b""
         while True:
-            chunk = self._process.stdout.read1(65536)  # type: ignore[attr-defined]
+            chunk: bytes = self._process.stdout.read1(65536)  # type: ignore[attr-defined]
             if not chunk:
-                break
+                return kept
             kept = (kept + chunk)[-MAX_OUTPUT:]
+
+    def _wait(self) -> None:
+        kept = self._output()
         # What it left running in its session goes with it. Until it is reaped nobody else can be given its number.
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         with suppress(ProcessLookupError, PermissionError):
@@ -133,9 +151,13 @@ class Job:
         )
 
     def stop(self, grace: float) -> Dict[str, Any]:
-        """SIGINT, then SIGKILL, each with ``grace`` seconds; then say what it is stuck in. Never waits longer."""
+        """SIGINT, then SIGKILL, each with ``grace`` seconds; then say what it is stuck in. Never waits longer.
+
+        A program with a stream gets SIGTERM in between: told twice, it says what is in flight rather than wait for it.
+        """
         self._asked = True
-        for number in (signal.SIGINT, signal.SIGKILL):
+        again = (signal.SIGTERM,) if self.stream is not None else ()
+        for number in (signal.SIGINT, *again, signal.SIGKILL):
             if self.ended.is_set():
                 break
             with suppress(ProcessLookupError):
@@ -154,8 +176,8 @@ class Jobs:
         self._jobs: Dict[str, Job] = {}
         self._lock = threading.Lock()
 
-    def start(self, name: str, argv: List[str], fds: Tuple[int, ...] = ()) -> int:
-        job = Job(name, argv, fds, self._tell)
+    def start(self, name: str, argv: List[str], fds: Tuple[int, ...] = (), stream: Optional[Stream] = None) -> int:
+        job = Job(name, argv, fds, self._tell, stream)
         with self._lock:
             self._jobs[name] = job
         return job.pid
@@ -176,7 +198,19 @@ class Jobs:
             thread.join()
         return results
 
+    def acknowledge(self, name: str, upto: int) -> None:
+        """So many bytes of this job's stream have arrived."""
+        with self._lock:
+            job = self._jobs.get(name)
+        if job is not None and job.stream is not None:
+            job.stream.acknowledge(upto)
+
     def stop_all(self, grace: float) -> None:
+        """End everything: the controller is gone, and nobody reads what is still to be said."""
+        with self._lock:
+            streams = [job.stream for job in self._jobs.values() if job.stream is not None]
+        for stream in streams:
+            stream.give_up()
         with self._lock:
             names = [name for name, job in self._jobs.items() if not job.ended.is_set()]
         self.stop(names, grace)

@@ -16,6 +16,7 @@ from .disks import Disk, Refused, all_disks, open_scratch, system_disks
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
 from .sampler import Sampler
+from .streams import PIPE, WINDOW, Programs, Stream
 from .uevents import Uevents
 from .volumes import Volumes
 from .wire import Message, Outbox, now
@@ -32,6 +33,7 @@ class Service:
         self.jobs = Jobs(self._tell)
         self.volumes = Volumes()
         self.devices = Devices()
+        self.programs = Programs()
         self.log: Optional[KernelLog] = None
         self.sampler: Optional[Sampler] = None
         self.uevents: Optional[Uevents] = None
@@ -101,6 +103,7 @@ class Service:
         return {
             "agent": AGENT_VERSION,
             "kernel": uname.release,
+            "machine": uname.machine,
             "build": uname.version,
             "python": ".".join(map(str, os.sys.version_info[:3])),  # type: ignore[attr-defined]
             "fio": self._fio_version(),
@@ -166,6 +169,30 @@ class Service:
             target = "/proc/self/fd/%d" % fd
         arguments = [part.replace("{file}", target) for part in argv]
         return {"pid": self.jobs.start(job, [fio, *arguments], fds), "at": now()}
+
+    def op_program(self, digest: str, data: str = "") -> bool:
+        """Keep a program in memory, to be run on a disk. Without ``data``: is it here?"""
+        if data:
+            self.programs.keep(digest, data)
+        return self.programs.has(digest)
+
+    def op_run(self, job: str, digest: str, argv: List[str], disk: Disk) -> Dict[str, Any]:
+        """Run a program that was sent on a disk proved to be ``disk``, and stream what it says. ``{fd}`` in the
+        arguments becomes the number of the disk's descriptor. ``bound`` is what can be under way, in bytes."""
+        program = self.programs.open(digest)
+        try:
+            fd = open_scratch(disk)
+        except BaseException:
+            os.close(program)
+            raise
+        arguments = [part.replace("{fd}", str(fd)) for part in argv]
+        stream = Stream(job, self.outbox.send_waiting)
+        pid = self.jobs.start(job, ["/proc/self/fd/%d" % program, *arguments], (fd, program), stream)
+        return {"pid": pid, "at": now(), "bound": WINDOW + PIPE}
+
+    def op_ack(self, job: str, upto: int) -> None:
+        """The controller has so many bytes of this job's stream on record."""
+        self.jobs.acknowledge(job, upto)
 
     def op_jobs_stop(self, jobs: List[str], grace: float) -> Dict[str, Any]:
         """End these, side by side; per job whether it is stuck and, if so, in what."""

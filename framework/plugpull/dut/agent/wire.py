@@ -53,6 +53,11 @@ class Outbox:
             except queue.Full:
                 self._dropped += 1
 
+    def send_waiting(self, message: Message) -> None:
+        """Send what must not be dropped, and wait for room. For threads that nothing else depends on."""
+        if not self.muted:
+            self._queue.put(message)
+
     def send_line(self, line: bytes) -> None:
         """Send a message that is a line already, from this thread if the stream is free: waking another costs more."""
         if self.muted:

@@ -1,0 +1,91 @@
+"""Programs that the controller sends, and output that must not be lost."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import threading
+import time
+import zlib
+from typing import IO, Callable, Dict
+
+from .disks import Refused
+from .wire import Message, now
+
+WINDOW = 256 << 10
+"""Bytes sent that the controller has not acknowledged, at most. What is beyond waits in the pipe, and then the program
+waits: so what can get lost with this machine is bounded by this and the pipe's capacity."""
+PIPE = 64 << 10
+"""A pipe's capacity (pipe(7))."""
+CHUNK = 32 << 10
+GATHER = 0.03
+"""Seconds. A program that says a little all the time would keep this machine busy with passing it on."""
+
+
+class Stream:
+    """A program's standard output on its way to the controller, in order and without gaps."""
+
+    def __init__(self, job: str, send: Callable[[Message], None]) -> None:
+        self._job = job
+        self._send = send
+        self._sent = 0
+        self._acknowledged = 0
+        self._changed = threading.Condition()
+        self._given_up = False
+
+    def carry(self, source: IO[bytes]) -> None:
+        """Until ``source`` ends. When nobody acknowledges any more it is read no further, and then to no purpose."""
+        while True:
+            chunk: bytes = source.read1(CHUNK)  # type: ignore[attr-defined]
+            if not chunk:
+                return
+            with self._changed:
+                while self._sent - self._acknowledged >= WINDOW and not self._given_up:
+                    self._changed.wait()
+                if self._given_up:
+                    continue
+                offset, self._sent = self._sent, self._sent + len(chunk)
+            data = base64.b64encode(chunk).decode("ascii")
+            self._send({"ev": "stream", "at": now(), "job": self._job, "offset": offset, "data": data})
+            if len(chunk) < CHUNK:
+                time.sleep(GATHER)  # until there is more to say; whoever waits for this waits no longer than that
+
+    def acknowledge(self, upto: int) -> None:
+        with self._changed:
+            self._acknowledged = max(self._acknowledged, upto)
+            self._changed.notify_all()
+
+    def give_up(self) -> None:
+        """The controller is gone."""
+        with self._changed:
+            self._given_up = True
+            self._changed.notify_all()
+
+
+class Programs:
+    """Programs kept in memory (memfd_create(2)), by their digest. Nothing is written to a file system."""
+
+    def __init__(self) -> None:
+        self._kept: Dict[str, int] = {}
+
+    def has(self, digest: str) -> bool:
+        return digest in self._kept
+
+    def keep(self, digest: str, data: str) -> None:
+        """``data`` is base64 of a zlib stream. Raises Refused when it is not what ``digest`` says."""
+        program = zlib.decompress(base64.b64decode(data))
+        if hashlib.sha256(program).hexdigest() != digest:
+            raise Refused("the program arrived damaged")
+        fd = os.memfd_create("plugpull-writer", os.MFD_CLOEXEC)
+        with os.fdopen(fd, "wb") as file:
+            file.write(program)
+            file.flush()
+            # A file that somebody holds open for writing cannot be run (ETXTBSY).
+            self._kept[digest] = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
+
+    def open(self, digest: str) -> int:
+        """A descriptor of one's own to run it from."""
+        if digest not in self._kept:
+            raise Refused("the program %s was not sent" % digest[:12])
+        return os.dup(self._kept[digest])

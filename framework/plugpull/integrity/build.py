@@ -1,0 +1,68 @@
+"""The writer, compiled: once for each kind of machine, kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+from plugpull.cache import Cache
+from plugpull.errors import RigError
+
+FLAGS = ("-O2", "-static", "-s", "-std=gnu11", "-Wall", "-Wextra")
+SOURCES = ("main.c", "write.c", "read.c", "stamp.h", "writer.h")
+_DEBIAN = {"x86_64": "x86-64", "aarch64": "aarch64", "armv7l": "arm", "i686": "i686", "riscv64": "riscv64"}
+"""Names of Debian's cross compilers, by what uname(2) calls the machine; arm's triplet is its own."""
+
+
+def writer_binary(machine: str = "", cache: Cache | None = None) -> bytes:
+    """The program for a machine, by its name in uname(2); this one by default.
+
+    Raises RigError when there is no compiler for it.
+    """
+    machine = machine or platform.machine()
+    source = {name: resources.files("plugpull.integrity.writer").joinpath(name).read_bytes() for name in SOURCES}
+    compiler = compiler_for(machine)
+    digest = hashlib.sha256(" ".join((*compiler, *FLAGS)).encode())
+    for name, text in source.items():
+        digest.update(name.encode() + b"\0" + text)
+
+    def build(place: Path) -> None:
+        for name, text in source.items():
+            (place / name).write_bytes(text)
+        _compile([*compiler, *FLAGS, "-o", "writer", *(name for name in SOURCES if name.endswith(".c"))], place)
+
+    made = (cache or Cache.default()).get(
+        "writer", f"{machine}-{digest.hexdigest()[:16]}", build, description=f"the writer for {machine}"
+    )
+    return (made / "writer").read_bytes()
+
+
+def compiler_for(machine: str) -> tuple[str, ...]:
+    """The command that compiles for a machine. Raises RigError when none is installed."""
+    if machine == platform.machine():
+        native = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
+        if native is None:
+            raise RigError("no C compiler is installed to make the writer with", mend="apt-get install gcc libc6-dev")
+        return (native,)
+    cross = "arm-linux-gnueabihf-gcc" if machine.startswith("armv") else f"{machine}-linux-gnu-gcc"
+    if shutil.which(cross) is None:
+        name = "arm-linux-gnueabihf" if machine.startswith("armv") else f"{_DEBIAN.get(machine, machine)}-linux-gnu"
+        raise RigError(
+            f"the DUT is a {machine}, and no compiler for that is installed here to make the writer with",
+            mend=f"apt-get install gcc-{name}",
+        )
+    return (cross,)
+
+
+def _compile(command: list[str], place: Path) -> None:
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        raise RigError(
+            f"the writer could not be compiled: {words[-1] if words else 'no reason given'}",
+            mend="is the C library's static part installed (libc6-dev)?",
+        )

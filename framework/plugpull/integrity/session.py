@@ -1,0 +1,248 @@
+"""Sessions of stamped writing, and read-backs, on the disks of a stage."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import time
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plugpull.dut.link import Message
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.integrity import ledger
+from plugpull.integrity.build import writer_binary
+from plugpull.load.fio_report import FioReport
+from plugpull.load.runner import Job
+
+Extents = tuple[tuple[int, int], ...]
+"""(first sector, sectors), in units of 512 bytes, rising."""
+
+ACKNOWLEDGE_EVERY = 32 << 10
+READ_BLOCK = 256
+"""Sectors that are read at a time."""
+READ_DEPTH = 8
+RAW = 256
+"""Damaged sectors of a read-back whose bytes are kept as evidence."""
+END_GRACE = 20.0
+"""Seconds each signal gets to end a session: what is in flight, and a cache that is flushed, take their time."""
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a session writes. ``block`` is sectors of one write, ``depth`` writes in flight; ``order`` is ``sequential``,
+    ``random`` or ``hot`` (nine writes of ten to a tenth of the blocks). A flush goes along every ``flush_writes``
+    writes and every ``flush_ms`` milliseconds (0: not for that reason); ``fua`` per cent of the writes are FUA."""
+
+    block: int = 8
+    depth: int = 16
+    order: str = "random"
+    flush_writes: int = 0
+    flush_ms: int = 0
+    fua: int = 0
+
+    def arguments(self) -> list[str]:
+        return [
+            *("--block", str(self.block), "--depth", str(self.depth), "--order", self.order),
+            *("--flush-writes", str(self.flush_writes), "--flush-ms", str(self.flush_ms), "--fua", str(self.fua)),
+        ]
+
+
+@dataclass
+class Tally:
+    """What a ledger says, counted as it passes by: no judgement, only what progress and reports need."""
+
+    written: int = 0
+    writes: int = 0
+    errno: int = 0
+    reason: int | None = None
+    filled: bool = False
+    _rest: bytes = b""
+
+    def take(self, data: bytes) -> None:
+        data = self._rest + data
+        at = 0
+        while at < len(data):
+            size = ledger.SIZES.get(data[at])  # type: ignore[call-overload]
+            if size is None or at + size > len(data):
+                break
+            self._count(data[at], data[at : at + size])
+            at += size
+        self._rest = data[at:] if at < len(data) and ledger.SIZES.get(data[at]) else b""  # type: ignore[call-overload]
+
+    def _count(self, kind: int, record: bytes) -> None:
+        if kind == ledger.Kind.COMPLETED:
+            _, _, error, _, _, written = ledger.SHORT.unpack(record)
+            self.written += written
+            self.writes += 1
+            self.errno = self.errno or error
+        elif kind == ledger.Kind.FLUSH_COMPLETED:
+            error = ledger.SHORT.unpack(record)[2]
+            self.errno = self.errno or error
+            self.filled = True
+        elif kind == ledger.Kind.ENDED:
+            self.reason = ledger.ENDED.unpack(record)[1]
+
+
+@dataclass
+class StreamJob(Job):
+    """A job whose output is a stream of records. ``received`` bytes of it are on record."""
+
+    received: int = 0
+    acknowledged: int = 0
+    session: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+
+class StampRunner:
+    """Starts and ends the writer on the DUT, and puts what it says on record as it comes."""
+
+    def __init__(self, stage: Stage, machine: str = "") -> None:
+        self._stage = stage
+        self._machine = machine
+        self._digest = ""
+
+    # --- starting -----------------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        disk: str,
+        extents: Extents,
+        how: Writing,
+        *,
+        run: int,
+        device: int,
+        session: int,
+        seed: int,
+        fill: int = 0,
+    ) -> StreamJob:
+        """Begin a session on a disk; with ``fill``, everything is written once before, so many sectors at a time.
+
+        Raises Refused when the scratch guard says no, UsageError for a disk that is not scratch, RigError when the
+        writer cannot be made or sent.
+        """
+        arguments = ["write", *_common(extents, run, device), "--session", str(session), "--seed", str(seed)]
+        arguments += [*how.arguments(), "--fill", str(fill)]
+        job, bound = self._start(disk, arguments, extents, session, "stamp")
+        self._stage.recorder.record(
+            ev.LedgerBegun(
+                at=self._stage.now(),
+                disk=disk,
+                job=job.name,
+                run=run,
+                device=device,
+                session=session,
+                extents=extents,
+                block=how.block,
+                depth=how.depth,
+                order=how.order,
+                flush_writes=how.flush_writes,
+                flush_ms=how.flush_ms,
+                fua=how.fua,
+                fill=bool(fill),
+                kname=job.kname,
+                bound=bound,
+            )
+        )
+        return job
+
+    def read(self, disk: str, extents: Extents, *, run: int, device: int, session: int) -> StreamJob:
+        """Begin to read a disk back after a session. Raises as ``write`` does."""
+        arguments = ["read", *_common(extents, run, device), "--block", str(READ_BLOCK), "--depth", str(READ_DEPTH)]
+        arguments += ["--raw", str(RAW)]
+        job, _ = self._start(disk, arguments, extents, session, "readback")
+        self._stage.recorder.record(
+            ev.ReadBackBegun(at=self._stage.now(), disk=disk, job=job.name, session=session, extents=extents)
+        )
+        return job
+
+    def _start(
+        self, disk: str, arguments: list[str], extents: Extents, session: int, kind: str
+    ) -> tuple[StreamJob, int]:
+        digest = self._sent()
+        identity = self._stage.identity(disk)
+        span = sum(count for _, count in extents) * 512
+        job = StreamJob(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span, session=session)
+        watch = self._stage.watch
+        watch.expect(job.name, lambda message: self._ended(job, message))
+        watch.expect_stream(job.name, lambda message: self._said(job, message))
+        answer = self._stage.bench.link.call(
+            "run", 60.0, job=job.name, digest=digest, argv=[*arguments, "--fd", "{fd}"], disk=identity
+        )
+        return job, int(answer["bound"])
+
+    def _sent(self) -> str:
+        """The digest of the writer, which is on the DUT by now."""
+        if not self._digest:
+            link = self._stage.bench.link
+            program = writer_binary(self._machine or str(link.call("hello", 30.0)["machine"]))
+            digest = hashlib.sha256(program).hexdigest()
+            if not link.call("program", 30.0, digest=digest):
+                data = base64.b64encode(zlib.compress(program, 6)).decode("ascii")
+                link.call("program", 60.0, digest=digest, data=data)
+            self._digest = digest
+        return self._digest
+
+    # --- listening: these run in the thread that reads the link ---------------------------------------------------
+
+    def _said(self, job: StreamJob, message: Message) -> None:
+        offset, text = int(message["offset"]), str(message["data"])
+        part = ev.LedgerPart if job.name.startswith("stamp") else ev.ReadBackPart
+        self._stage.recorder.record(part(at=message["at"], disk=job.disk, job=job.name, offset=offset, data=text))
+        data = base64.b64decode(text)
+        job.received = offset + len(data)
+        if part is ev.LedgerPart:
+            job.tally.take(data)
+        if job.received - job.acknowledged >= ACKNOWLEDGE_EVERY:
+            job.acknowledged = job.received
+            self._stage.bench.link.post("ack", job=job.name, upto=job.received)
+
+    @staticmethod
+    def _ended(job: StreamJob, message: Message) -> None:
+        job.status, job.asked, job.ended_at = message["status"], message["asked"], message["at"]
+        words = str(message["output"]).strip()
+        job.report = FioReport(errno=job.tally.errno, written_bytes=job.tally.written, message=words)
+        job.ended.set()
+
+    # --- ending -------------------------------------------------------------------------------------------------
+
+    def stop(self, jobs: Iterable[Job]) -> dict[str, Message]:
+        """End jobs; what each is stuck in, by its name, for those that could not be ended."""
+        names = [job.name for job in jobs]
+        if not names:
+            return {}
+        answers = self._stage.bench.link.call("jobs.stop", 4 * END_GRACE, jobs=names, grace=END_GRACE)
+        return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
+
+    def finish(self, jobs: Iterable[StreamJob], timeout: float) -> None:
+        """Wait for read-backs to end by themselves, and put their ends on record; one that does not is ended."""
+        deadline = time.monotonic() + timeout
+        for job in jobs:
+            while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
+                if self._stage.watch.lost:
+                    raise RigError(f"{job.disk}: its job cannot be heard any more: {self._stage.watch.lost}")
+                if time.monotonic() >= deadline:
+                    break
+            stuck = {} if job.ended.is_set() else self.stop([job])
+            late = "" if job.status is not None else f"reading back was not done after {timeout:g} s"
+            self._stage.recorder.record(
+                ev.ReadBackEnded(
+                    at=job.ended_at or self._stage.now(),
+                    disk=job.disk,
+                    job=job.name,
+                    received=job.received,
+                    status=job.status,
+                    stuck=job.name in stuck,
+                    why=late or job.report.message,
+                )
+            )
+
+
+def _common(extents: Extents, run: int, device: int) -> list[str]:
+    listed = ",".join(f"{first}:{count}" for first, count in extents)
+    return ["--run", f"{run:x}", "--device", f"{device:x}", "--extents", listed]

@@ -1,0 +1,1 @@
+"""The C source of the writer."""
