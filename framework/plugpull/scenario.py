@@ -12,6 +12,8 @@ from plugpull.errors import RigError, UsageError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import Moved, Trigger
 from plugpull.history import events as ev
+from plugpull.integrity.load import StampedLoad
+from plugpull.integrity.patterns import Stamped
 from plugpull.load.load import Load
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
@@ -68,6 +70,14 @@ class RunningLoad(Load):
 
     def moved(self, disk: Part, amount: int | str) -> Trigger:
         """The moment when the load has moved this much on a disk, such as "32 MiB"."""
+        return Moved(disk.name, parse_size(amount), self.moved_since())
+
+
+class RunningStamps(StampedLoad):
+    """Stamped writes in a scenario: see ``plugpull.integrity``."""
+
+    def moved(self, disk: Part, amount: int | str) -> Trigger:
+        """The moment when so much was written to a disk since everything was filled, such as "1 MiB"."""
         return Moved(disk.name, parse_size(amount), self.moved_since())
 
 
@@ -176,6 +186,11 @@ class ScenarioRig:
     def load(self, disks: Disks, pattern: Pattern) -> RunningLoad:
         """Run fio on these disks for the length of the ``with`` block; then read back and verify what it wrote."""
         return RunningLoad(self.stage, _names(disks), pattern)
+
+    def stamp(self, disks: Disks, pattern: Stamped) -> RunningStamps:
+        """Write stamps to these disks for the length of the ``with`` block, keep a ledger of it off the DUT, and read
+        everything back afterwards: ``nothing_lost`` says whether what the disks had promised to keep is there."""
+        return RunningStamps(self.stage, _names(disks), pattern)
 
     def load_on_volume(self, disk: Part, pattern: Pattern) -> RunningLoad:
         """Run fio on a file in the filesystem that is mounted from this disk."""

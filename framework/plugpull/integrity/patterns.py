@@ -1,0 +1,68 @@
+"""What a load of stamped writes does to a disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from plugpull.integrity.session import Extents, Writing
+from plugpull.integrity.stamp import SECTOR
+from plugpull.load.patterns import SMALLEST_SPAN, UNKNOWN_RATE_SPAN
+from plugpull.rig.model import Disk
+
+ANCHOR = 128
+"""Sectors stamped at each power of two of the disk and at its end, or as many as a write has if that is more."""
+FILL_SECONDS = 1.0
+"""The span is what the disk transfers in this time: it is written once before the load, and read back after it."""
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """A load of stamped writes. ``span`` is bytes from the beginning of the disk (0: what it transfers in a second;
+    more than it has: all of it)."""
+
+    name: str
+    writing: Writing = field(default_factory=Writing)
+    span: int = 0
+
+
+flushed_writes = Stamped("random 4 KiB writes, a flush every 64", Writing(flush_writes=64))
+"""What a database does to a disk: small writes everywhere, and a flush every now and then."""
+unflushed_writes = Stamped("random 4 KiB writes, never flushed")
+sequential_stamps = Stamped(
+    "sequential 64 KiB writes, a flush every 200 ms", Writing(block=128, depth=4, order="sequential", flush_ms=200)
+)
+hot_spot = Stamped("4 KiB writes to a hot spot, a flush every 32", Writing(order="hot", flush_writes=32))
+fua_writes = Stamped("random 4 KiB writes, every fourth with FUA", Writing(fua=25))
+
+
+def extents_for(disk: Disk, pattern: Stamped) -> Extents:
+    """What a load covers on a disk: its span, and an anchor at each power of two beyond and at the end, where a disk
+    whose addresses wrap or whose capacity is wrong gives itself away (as f3probe does it)."""
+    block = pattern.writing.block
+    whole = disk.size // SECTOR // block * block
+    span = pattern.span or (
+        UNKNOWN_RATE_SPAN if disk.rate is None else max(SMALLEST_SPAN, int(disk.rate * FILL_SECONDS))
+    )
+    covered = min(whole, max(block, span // SECTOR // block * block))
+    found = [(0, covered)]
+    anchor = max(block, ANCHOR // block * block)
+    place = 1
+    while place < whole:
+        if place >= covered and place % block == 0 and place + anchor <= whole - anchor:
+            found.append((place, anchor))
+        place *= 2
+    if whole - anchor >= covered:
+        found.append((whole - anchor, anchor))
+    return _merged(found)
+
+
+def _merged(extents: list[tuple[int, int]]) -> Extents:
+    """In rising order, none overlapping or touching another."""
+    made: list[tuple[int, int]] = []
+    for first, count in sorted(extents):
+        if made and first <= made[-1][0] + made[-1][1]:
+            last, length = made[-1]
+            made[-1] = (last, max(length, first + count - last))
+        else:
+            made.append((first, count))
+    return tuple(made)
