@@ -22,6 +22,8 @@ class Plugs:
         self._plugged: set[str] = set()
         self._with_units: set[str] = set()
         self._shares: dict[str, tuple[str, ...]] = {}
+        self.port_power = False
+        """Hubs switch the power of each port, which is what uhubctl looks for."""
 
     def plugged(self, name: str) -> bool:
         return name in self._plugged
@@ -73,7 +75,8 @@ class Plugs:
     # --- devices ------------------------------------------------------------------------------------------------
 
     def plug_hub(self, name: str, ports: int, bus: str, port: str) -> None:
-        self._add(driver="usb-hub", id=name, ports=min(ports, FULL_SPEED_HUB_PORTS), bus=bus, port=port)
+        count = min(ports, FULL_SPEED_HUB_PORTS)
+        self._add(driver="usb-hub", id=name, ports=count, port_power=self.port_power, bus=bus, port=port)
         self._plugged.add(name)
 
     def plug_disk(self, disk: Disk, serial: str, bus: str, port: str, *, writes_through: bool = False) -> None:
@@ -82,7 +85,7 @@ class Plugs:
         medium: dict[str, Any] = {"drive": f"medium-{disk.name}", "serial": serial}
         medium |= {"logical_block_size": disk.logical_block, "physical_block_size": disk.logical_block}
         medium |= {"write-cache": "off" if writes_through else "auto"}
-        if disk.protocol == "uas" or disk.fua:
+        if disk.protocol == "uas" or disk.fua or writes_through:
             self._plug_with_unit(disk, medium, bus, port)
         else:
             self._add(medium, driver="usb-storage", id=disk.name, bus=bus, port=port)
