@@ -16,7 +16,7 @@ import pytest
 from fixtures.boards import Board, KmTronic, Lie, Port
 from fixtures.lab import Lab, LabUnavailable, lab
 
-EVERYTHING = frozenset({"hid", "uhubctl", "ssh", "plugpull"})
+EVERYTHING = frozenset({"hid", "uhubctl", "sispmctl", "ssh", "plugpull"})
 """One image for all chains: each further one would have to be booted once."""
 RUN = 240.0
 """Seconds one scenario gets, of the 10 to 20 it takes on a machine that is not busy."""

@@ -102,4 +102,7 @@ def test_ssh_dut_and_a_hid_relay_in_each_power_lead(tmp_path: Path) -> None:
     with chain(desk(2, size="16 MiB")) as made:
         rig = made.rig_file("ssh", HID_RELAY, powers={"disk1": "relays.1", "disk2": "relays.2"})
         with plugged(made, "hid-relay", cuts={1: "disk1 power", 2: "disk2 power"}, serial="HR123"):
-            assert_cut_and_passed(run_here(rig, "test_a_disk_dies_in_use", tmp_path / "out"), "mains")
+            outcome = run_here(rig, "test_a_disk_dies_in_use", tmp_path / "out")
+            assert_cut_and_passed(outcome, "mains")
+            disk = outcome.cuts[0]["point"].split(".")[0]
+            assert [cut[1:] for cut in made.cuts if cut[0] == disk][-2:] == [("power", False), ("power", True)]
