@@ -80,7 +80,7 @@ class Expected:
             self.versions[unit] = [value]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     st.lists(steps, max_size=40),
     st.sampled_from(["oldest", "random", "newest"]),

@@ -19,13 +19,13 @@ kind = "virtual"
 [[switch]]
 name = "cables"
 driver = "virtual"
-ports = 3
+ports = 4
 mechanism = "data"
 
 [[switch]]
 name = "mains"
 driver = "virtual"
-ports = 3
+ports = 4
 mechanism = "mains"
 
 [[controller]]
@@ -49,10 +49,12 @@ cache = "2 MiB"
         (1, ""),
         (2, 'protocol = "uas"\nfua = true\nlogical_block = 4096'),
         (3, "fua = true"),
+        (4, '[[defect]]\nkind = "cache-lied"\ndisk = "disk4"'),
     )
 )
-PORTS = ("1", "2", "3")
+PORTS = ("1", "2", "3", "4")
 DISKS = ("disk1", "disk2", "disk3")
+LIAR = "disk4"
 FLUSHED, CACHED, FORCED = (bytes([value]) * 4096 for value in (0x11, 0x22, 0x33))
 AT = {FLUSHED: 0, CACHED: 1 << 16, FORCED: 1 << 17}
 
@@ -94,6 +96,12 @@ def device(dut: Guest, disk: str) -> str:
     return f"/dev/{attached.kname}"
 
 
+def caching(dut: Guest, disk: str) -> str:
+    """What the kernel believes of the disk's cache."""
+    name = device(dut, disk).removeprefix("/dev/")
+    return run(dut, f"print(open('/sys/block/{name}/queue/write_cache').read())").strip()
+
+
 def write(dut: Guest, disk: str, data: bytes, how: str) -> None:
     run(dut, WRITE, device(dut, disk), str(AT[data]), str(data[0]), how)
 
@@ -108,6 +116,8 @@ def on_medium(dut: Guest, disk: str) -> list[bool]:
 
 
 def test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it(dut: Guest) -> None:
+    assert [caching(dut, disk) for disk in (*DISKS, LIAR)] == ["write back"] * 3 + ["write through"]
+    write(dut, LIAR, FLUSHED, "flushed")
     for disk in DISKS:
         write(dut, disk, FLUSHED, "flushed")
         write(dut, disk, CACHED, "")
@@ -121,6 +131,7 @@ def test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it(dut: Guest) -> None
     assert {disk: dut.bench.firmware(disk).counters() for disk in DISKS} == before
     for port in PORTS:
         dut.plug("cables", port)
+    assert read(dut, LIAR).split() == ["11", "00", "00"]
     for disk in DISKS:
         assert read(dut, disk).split() == ["11", "22", "00"]
         assert dut.bench.firmware(disk).counters()["flushes"] == before[disk]["flushes"]
@@ -134,8 +145,13 @@ def test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it(dut: Guest) -> None
     for disk in DISKS:
         counted = dut.bench.firmware(disk).counters()
         assert (counted["flushes"], counted["dirty_bytes"]) == (flushes[disk], 4096)
+    # What went with the caches is on record.
+    history = (dut.directory / "history.jsonl").read_text()
+    assert history.count("4096 bytes were lost with the disk's cache") == len(DISKS) + 1
+    assert history.count("defect made on purpose: cache-lied") == 1
     for port in PORTS:
         dut.plug("mains", port)
+    assert read(dut, LIAR).split() == ["00", "00", "00"]
     assert read(dut, "disk1").split() == ["11", "00", "00"]
     for disk in ("disk2", "disk3"):
         assert read(dut, disk).split() == ["11", "22", "33"]

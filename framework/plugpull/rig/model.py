@@ -178,7 +178,7 @@ class Defect(Table):
     factor: float = Field(default=0.5, gt=0, lt=1)
     """slows: what remains of the disk's rate."""
     seconds: float = Field(default=3.0, gt=0, le=600)
-    """stalls, long-transfer-stall, command-timeout (35): how long."""
+    """stalls, long-transfer-stall, command-timeout (31): how long."""
     every: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """reordered, misdirected, bit-flips, long-transfer-stall, command-timeout: one in so many."""
     sector: int | None = Field(default=None, ge=0, le=1 << 54)

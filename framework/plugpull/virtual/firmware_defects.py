@@ -75,9 +75,11 @@ class TornSector(Defect):
     def power_failing(self, drive: Drive) -> None:
         left, half = self._sectors, drive.block // 2
         for block, new in reversed(drive.dirty().items()):  # those of the last moment
+            if not left:
+                break
             old = bytearray(half)
             drive.read_medium(block * drive.block + half, memoryview(old))
-            if left and bytes(old) != new[half:]:
+            if bytes(old) != new[half:]:
                 drive.write_medium(block * drive.block, new[:half])
                 drive.fired()
                 left -= 1
@@ -98,13 +100,14 @@ class Misdirected(Defect):
 
 
 class Wraps(Defect):
-    """Addresses from ``sector`` on (half of the disk, if not said) begin again at 0: faked capacity, a 32-bit LBA."""
+    """Addresses from ``sector`` on begin again at 0: faked capacity, a 32-bit LBA. If not said, it is 1 MiB, which even
+    a small load crosses."""
 
-    def __init__(self, sector: int | None = None) -> None:
-        self._limit = None if sector is None else sector * SECTOR
+    def __init__(self, sector: int = 2048) -> None:
+        self._limit = sector * SECTOR
 
     def pieces(self, drive: Drive, pieces: Sequence[Piece], writing: bool) -> Sequence[Piece]:
-        limit = self._limit or drive.size // 2 // drive.block * drive.block
+        limit = min(self._limit, drive.size)
         wrapped: list[Piece] = []
         for at, begin, length in pieces:
             if at + length > limit:
@@ -183,10 +186,14 @@ class LongTransferStall(Defect):
 
 
 class CommandTimeout(Defect):
-    """One in ``every`` reads and writes is answered only after ``seconds``: more than the kernel waits, 30 s, if not
-    said. A DUT whose /sys/block/DISK/device/timeout was lowered allows less."""
+    """One in ``every`` reads and writes is answered only after ``seconds``: a little more than the kernel waits, 30 s,
+    if not said. A DUT whose /sys/block/DISK/device/timeout was lowered allows less.
 
-    def __init__(self, every: int = 100, seconds: float = 35.0) -> None:
+    A little, because QEMU does not abandon a request that the kernel aborts: it waits for the answer, and the whole
+    guest with it. (blk_drain in hw/scsi/scsi-bus.c's scsi_device_purge_requests; measured.)
+    """
+
+    def __init__(self, every: int = 100, seconds: float = 31.0) -> None:
         self._due = Every(every)
         self._seconds = seconds
 

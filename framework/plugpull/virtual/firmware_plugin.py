@@ -24,12 +24,15 @@ from typing import Any
 
 import nbdkit  # type: ignore[import-not-found]  # only there inside nbdkit
 
-# nbdkit runs this with the system's Python, which does not know where plugpull is, and must not leave files there.
-sys.path.append(str(Path(__file__).resolve().parents[2]))
+# nbdkit runs this with the system's Python, which does not know where plugpull is, may know another one, and must not
+# leave files there.
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from plugpull.virtual import firmware_defects  # noqa: E402
 from plugpull.virtual.firmware_drive import BadSectors, Counters, Drive, Traits  # noqa: E402
+
+del sys.path[0]
 
 API_VERSION = 2
 
