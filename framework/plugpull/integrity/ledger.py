@@ -8,7 +8,8 @@ modulo 2**32, ``number`` counts writes, or flushes, from 1):
     kind                 bytes  fields
     1  BEGUN             64     u8 kind, u8 version, u16 0, u32 session, u64 run, u64 device, u64 CLOCK_MONOTONIC in ns,
                                 u64 sectors covered, u32 sectors of a block, u32 depth, 16 bytes 0
-    2  ISSUED            24     u8 kind, u8 flags (1: FUA, 2: fill), u16 0, u32 sectors, u32 number, u64 sector, u32 time
+    2  ISSUED            24     u8 kind, u8 flags (1: FUA, 2: fill), u16 0, u32 sectors, u32 number, u64 sector,
+                                u32 time
     3  COMPLETED         16     u8 kind, u8 0, u16 errno, u32 number, u32 time, u32 bytes written
     4  FLUSH SUBMITTED   16     u8 kind, u8 0, u16 0, u32 number, u32 time, u32 0
     5  FLUSH COMPLETED   16     u8 kind, u8 0, u16 errno, u32 number, u32 time, u32 0

@@ -12,7 +12,8 @@ same can be said (little-endian):
                             another place (rising with the sectors of the run), disk or run
     20 DAMAGED       536    the same (one sector), and its 512 bytes: neither whole nor zeros
     21 MORE DAMAGED  24     as ZEROED: damaged sectors whose bytes were not sent, after too many of them
-    22 READ          24     u8 kind, u8 0, u16 errno, u32 0, u64 sectors read, u64 sectors of which a run was told: the end
+    22 READ          24     u8 kind, u8 0, u16 errno, u32 0, u64 sectors read, u64 sectors of which a run was told:
+                            the end
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """``sectors`` sectors from ``first`` on. ``number`` is the write's, for what is stamped (here or elsewhere); ``raw``
-    the bytes of one damaged sector."""
+    """``sectors`` sectors from ``first`` on. ``number`` is the write's, for what is stamped (here or elsewhere);
+    ``raw`` the bytes of one damaged sector."""
 
     kind: Kind
     first: int

@@ -1,0 +1,303 @@
+"""What a disk may hold after a cut, and what is wrong with what it does hold.
+
+Pure: a ledger, what was there before, and what was read back go in; an opinion comes out.
+
+The rules, sector by sector. A write is *durable* once it completed without an error before the submission of a flush
+that then succeeded, or completed without an error with FUA. A write *precedes* another if it was over (completed, with
+or without an error) before the other was issued; two that were in flight together have no order.
+
+- A sector holds what was there before, or one of the versions issued for it; but nothing that precedes a durable
+  version of it, and what was there before precedes everything.
+- A write that failed or never completed may be there or not, and so may one that no successful flush followed. A flush
+  that failed or was not answered promises nothing.
+- A write of several sectors may be there in part; a mix of versions inside one logical block is always wrong.
+
+These are the promises of the block layer (Documentation/block/writeback_cache_control.rst) and of SBC-3's SYNCHRONIZE
+CACHE; that sectors tear, go astray or are lost in spite of them was found in shipping drives (Zheng et al., FAST'13).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from plugpull.integrity.ledger import Flush, Ledger, Write
+from plugpull.integrity.readback import Found, Kind, Run
+from plugpull.integrity.wrong import Damage, Version, Wrong, describe_damage, merge
+
+Extents = Sequence[tuple[int, int]]
+SECTOR = 512
+UNKNOWN_BEFORE = "nothing is known of what was there before"
+
+
+@dataclass
+class Opinion:
+    """What the oracle makes of one disk after one session.
+
+    ``wrong`` in rising order. ``checked`` sectors were compared, ``unjudged`` could not be. ``unflushed`` sectors do
+    not hold what completed last on them, which nothing had promised to keep; ``beyond`` hold writes that the ledger
+    does not know because its end is missing. ``problems`` say why this opinion cannot be that all is well.
+    """
+
+    wrong: list[Wrong] = field(default_factory=list)
+    checked: int = 0
+    unjudged: int = 0
+    unflushed: int = 0
+    beyond: int = 0
+    writes: int = 0
+    flushes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Sectors by kind of damage."""
+        counts: Counter[str] = Counter()
+        for wrong in self.wrong:
+            counts[wrong.kind.value] += wrong.sectors
+        return dict(counts)
+
+    @property
+    def intact(self) -> bool:
+        """Everything was compared and nothing is wrong."""
+        return not self.wrong and not self.problems and not self.unjudged and self.checked > 0
+
+    @property
+    def first(self) -> Wrong | None:
+        return self.wrong[0] if self.wrong else None
+
+    @property
+    def worst(self) -> Wrong | None:
+        """The longest stretch of the worst kind."""
+        order = list(Damage)
+        return min(self.wrong, key=lambda wrong: (order.index(wrong.kind), -wrong.sectors), default=None)
+
+
+def judge(
+    ledger: Ledger, found: Found, extents: Extents, before: Iterable[Run] | None = None, *, logical_block: int = SECTOR
+) -> Opinion:
+    """``before`` is what was read back before the session began (and made durable by the flush it begins with), None if
+    that is not known; ``extents`` are the (first sector, sectors) that were covered; ``logical_block`` is in bytes."""
+    return _Judge(ledger, found, extents, before, logical_block // SECTOR).opinion()
+
+
+class _Judge:
+    def __init__(
+        self, ledger: Ledger, found: Found, extents: Extents, before: Iterable[Run] | None, logical: int
+    ) -> None:
+        self._ledger = ledger
+        self._found = found
+        self._extents = extents
+        self._before = None if before is None else list(before)
+        self._logical = logical
+        self._by_number = {write.number: write for write in ledger.writes}
+        self._last = ledger.session << 32 | len(ledger.writes)
+        good = [flush for flush in ledger.flushes if flush.completed is not None and not flush.error]
+        self._flushes = sorted(good, key=lambda flush: flush.submitted)
+        self._submitted = [flush.submitted for flush in self._flushes]
+        self._promised = {write.number for write in ledger.writes if self._is_durable(write)}
+        self._opinion = Opinion(writes=len(ledger.writes), flushes=len(good))
+        self._newest = 0
+
+    # --- promises ---------------------------------------------------------------------------------------------------
+
+    def _promise(self, write: Write) -> Flush | None:
+        """The first flush that makes a write durable."""
+        if write.completed is None or write.error:
+            return None
+        at = bisect_left(self._submitted, write.completed)
+        return self._flushes[at] if at < len(self._flushes) else None
+
+    def _is_durable(self, write: Write) -> bool:
+        if write.completed is None or write.error:
+            return False
+        return write.fua or bool(self._submitted and self._submitted[-1] > write.completed)
+
+    # --- pieces -----------------------------------------------------------------------------------------------------
+
+    def opinion(self) -> Opinion:
+        opinion = self._opinion
+        opinion.problems += [f"ledger: {problem}" for problem in self._ledger.problems]
+        opinion.problems += [f"read-back: {problem}" for problem in self._found.problems]
+        if self._found.runs:
+            numbers = [run.number for run in self._found.runs if run.kind is Kind.STAMPED]
+            self._newest = max(numbers, default=0)
+        for piece in self._pieces():
+            self._judge(*piece)
+        if self._logical > 1:
+            opinion.wrong += self._mixed_blocks()
+        opinion.wrong = merge(opinion.wrong)
+        missing = sum(count for _, count in self._extents) - opinion.checked - opinion.unjudged
+        if missing > 0:
+            opinion.unjudged += missing
+            opinion.problems.append(f"{missing} sectors were not read back")
+        return opinion
+
+    def _pieces(self) -> Iterable[tuple[int, int, list[Write], Run, Run | None]]:
+        """(first, sectors, writes, found, before) of stretches over which all of these are the same."""
+        before = self._before or []
+        runs = [run for run in self._found.runs if self._covered(run)]
+        cuts = {edge for run in (*runs, *before) for edge in (run.first, run.end)}
+        cuts |= {edge for write in self._ledger.writes for edge in (write.sector, write.end)}
+        cuts |= {edge for first, count in self._extents for edge in (first, first + count)}
+        edges = sorted(cuts)
+        index = {edge: number for number, edge in enumerate(edges)}
+        written: list[list[Write]] = [[] for _ in edges]
+        for write in self._ledger.writes:
+            for number in range(index[write.sector], index[write.end]):
+                written[number].append(write)
+        was: list[Run | None] = [None] * len(edges)
+        for run in before:
+            for number in range(index[run.first], index[run.end]):
+                was[number] = run
+        for run in runs:
+            for number in range(index[run.first], index[run.end]):
+                first = edges[number]
+                if any(begin <= first < begin + count for begin, count in self._extents):
+                    yield first, edges[number + 1] - first, written[number], run, was[number]
+
+    def _covered(self, run: Run) -> bool:
+        return any(run.first < begin + count and begin < run.end for begin, count in self._extents)
+
+    # --- one stretch ------------------------------------------------------------------------------------------------
+
+    def _judge(self, first: int, sectors: int, writes: list[Write], run: Run, before: Run | None) -> None:
+        durable = [write for write in writes if write.number in self._promised]
+        if run.kind is Kind.STAMPED:
+            verdict = self._stamped(run, first, sectors, durable, before)
+        elif not durable and self._same(run, before, first):
+            verdict = None
+        elif not durable and before is None and run.kind is not Kind.UNREADABLE:
+            verdict = UNKNOWN_BEFORE
+        else:
+            verdict = _KINDS[run.kind]
+            if run.kind is Kind.ELSEWHERE and (run.run, run.device) == (self._ledger.run, self._ledger.device):
+                verdict = Damage.MISDIRECTED
+        if isinstance(verdict, str) and not isinstance(verdict, Damage):
+            self._opinion.unjudged += sectors
+            self._note(verdict)
+            return
+        self._opinion.checked += sectors
+        if verdict is None:
+            self._count_unflushed(run, sectors, writes, durable)
+        else:
+            self._opinion.wrong.append(self._wrong(verdict, first, sectors, writes, durable, run, before))
+
+    def _note(self, why: str) -> None:
+        if why not in self._opinion.problems:
+            self._opinion.problems.append(why)
+
+    @staticmethod
+    def _same(run: Run, before: Run | None, first: int) -> bool:
+        """Does a stretch hold what it held before? ``first`` is its first sector."""
+        if before is None or run.kind is not before.kind or run.kind is Kind.UNREADABLE:
+            return False
+        if run.kind is Kind.ELSEWHERE:
+            one = (run.run, run.device, run.number, run.origin + first - run.first)
+            return one == (before.run, before.device, before.number, before.origin + first - before.first)
+        return run.raw == before.raw and run.number == before.number and run.kind is not Kind.MORE_DAMAGED
+
+    def _stamped(
+        self, run: Run, first: int, sectors: int, durable: list[Write], before: Run | None
+    ) -> Damage | str | None:
+        """What is wrong with a whole stamp of ours in its own place; a sentence when that cannot be said."""
+        write = self._by_number.get(run.number)
+        if write is not None:
+            if not write.sector <= first < write.end:
+                return Damage.NEVER_WRITTEN
+            return _degree(sum(precedes(write, other) for other in durable))
+        if run.number >> 32 == self._ledger.session or run.number > self._last:
+            if self._ledger.whole:
+                return Damage.NEVER_WRITTEN
+            if run.number <= self._last:
+                return "a part of the ledger is missing"
+            self._opinion.beyond += sectors
+            return None
+        if before is None:
+            return _degree(len(durable)) if durable else UNKNOWN_BEFORE
+        is_before = before.kind is Kind.STAMPED and before.number == run.number
+        return _degree(len(durable)) if is_before else Damage.STALE
+
+    def _count_unflushed(self, run: Run, sectors: int, writes: list[Write], durable: list[Write]) -> None:
+        completed = [write for write in writes if write.completed is not None and not write.error]
+        if completed and completed[-1] not in durable[-1:]:
+            newest = completed[-1]
+            held = self._by_number.get(run.number) if run.kind is Kind.STAMPED else None
+            if held is None or (held is not newest and precedes(held, newest)):
+                self._opinion.unflushed += sectors
+
+    # --- what is wrong, in full --------------------------------------------------------------------------------------
+
+    def _wrong(
+        self,
+        kind: Damage,
+        first: int,
+        sectors: int,
+        writes: list[Write],
+        durable: list[Write],
+        run: Run,
+        before: Run | None,
+    ) -> Wrong:
+        ledger = self._ledger
+        promised = [write for write in durable if not any(precedes(write, other) for other in durable)]
+        candidates = [Version(ledger.run, ledger.device, write) for write in writes]
+        wrong = Wrong(
+            kind=kind,
+            first=first,
+            sectors=sectors,
+            run=run,
+            before=before,
+            promised=tuple(Version(ledger.run, ledger.device, write, self._promise(write)) for write in promised),
+            held=self._by_number.get(run.number) if run.kind is Kind.STAMPED else None,
+            later=bool(promised) and self._later_is_there(promised[-1]),
+            own=(ledger.run, ledger.device),
+        )
+        return describe_damage(wrong, candidates) if run.kind is Kind.DAMAGED else wrong
+
+    def _later_is_there(self, write: Write) -> bool:
+        """Is something on the disk that was issued after the flush which made this write durable was submitted?"""
+        flush, newest = self._promise(write), self._by_number.get(self._newest)
+        after = flush.submitted if flush is not None else write.completed
+        return newest is not None and after is not None and newest.issued > after
+
+    def _mixed_blocks(self) -> list[Wrong]:
+        """Logical blocks that hold more than one version: no write ever ends inside one."""
+        found = []
+        runs = self._found.runs
+        for one, two in pairwise(runs):
+            inside = one.end == two.first and two.first % self._logical
+            if inside and one.kind is Kind.STAMPED and two.kind is Kind.STAMPED and self._covered(two):
+                block = two.first - two.first % self._logical
+                found.append(
+                    Wrong(
+                        Damage.TORN,
+                        block,
+                        self._logical,
+                        two,
+                        None,
+                        held=self._by_number.get(two.number),
+                        own=(self._ledger.run, self._ledger.device),
+                    )
+                )
+        return found
+
+
+def _degree(replaced: int) -> Damage | None:
+    """What a version is that so many durable ones have replaced."""
+    return (None, Damage.LOST, Damage.STALE)[min(replaced, 2)]
+
+
+def precedes(one: Write, other: Write) -> bool:
+    """Was one over before the other was issued?"""
+    return one.completed is not None and one.completed < other.issued
+
+
+_KINDS = {
+    Kind.ZEROED: Damage.ZEROED,
+    Kind.UNREADABLE: Damage.UNREADABLE,
+    Kind.ELSEWHERE: Damage.FOREIGN,
+    Kind.DAMAGED: Damage.CORRUPT,
+    Kind.MORE_DAMAGED: Damage.CORRUPT,
+}

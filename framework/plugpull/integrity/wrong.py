@@ -1,0 +1,219 @@
+"""What can be wrong with sectors, and how it is told: what was promised, what is there, what speaks for which cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from plugpull.integrity.ledger import Flush, Write
+from plugpull.integrity.readback import Kind, Run
+from plugpull.integrity.stamp import SECTOR, Stamp, claimed
+
+FLIPPED = 16
+"""Bits in which a sector may differ from what it should be to be called bit flips rather than anything else."""
+_WORD = 8
+
+
+class Damage(StrEnum):
+    """Kinds of damage, the worst first."""
+
+    LOST = "durable lost"
+    """What was promised is gone; the version before it is there, or what was there before the session."""
+    STALE = "stale"
+    """What was promised is gone, and what is there is older still: a version that a later promise had replaced, or one
+    that an earlier read-back had shown to be gone."""
+    CORRUPT = "corrupt"
+    """Neither a stamp nor a mix of stamps."""
+    TORN = "torn"
+    """A mix of versions inside one logical block."""
+    MISDIRECTED = "misdirected"
+    """A stamp of this run and disk that belongs to another sector."""
+    FOREIGN = "foreign"
+    """A stamp of another disk or another run."""
+    ZEROED = "zeroed"
+    UNREADABLE = "unreadable"
+    NEVER_WRITTEN = "never written"
+    """A stamp of this run, disk and place that no write of a whole ledger can have put there."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a write put on its sectors; ``flush`` is the one that made it durable."""
+
+    run: int
+    device: int
+    write: Write
+    flush: Flush | None = None
+
+    def stamp(self, sector: int) -> Stamp:
+        write = self.write
+        return Stamp(self.run, self.device, sector, write.number, sector - write.sector, write.sectors)
+
+    def text(self) -> str:
+        """Such as "write 812, completed at 3.214 s and flushed by 3.301 s" (seconds since the session began)."""
+        write = self.write
+        if write.completed_at is None:
+            return f"{name_of(write.number)}, issued at {write.issued_at:.3f} s and never completed"
+        if write.error:
+            return f"{name_of(write.number)}, which failed at {write.completed_at:.3f} s (errno {write.error})"
+        kept = ", with FUA" if write.fua else ""
+        if self.flush is not None and self.flush.completed_at is not None:
+            kept += f", flushed from {self.flush.submitted_at:.3f} s to {self.flush.completed_at:.3f} s"
+        return f"{name_of(write.number)}, completed at {write.completed_at:.3f} s{kept}"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Sectors that hold what they may not hold: ``sectors`` of them from ``first`` on.
+
+    ``promised`` are the versions that should be there, ``before`` what was there before the session, ``run`` what was
+    found (``held``: the write that it comes from, if it is one of this session). ``later``: something that was issued
+    after the promise was given is on the disk. ``own`` is the run and the device of the session.
+    """
+
+    kind: Damage
+    first: int
+    sectors: int
+    run: Run
+    before: Run | None
+    promised: tuple[Version, ...] = ()
+    held: Write | None = None
+    later: bool = False
+    own: tuple[int, int] = (0, 0)
+    detail: str = ""
+
+    @property
+    def distance(self) -> int:
+        """Sectors from where misdirected data belongs to where it was found."""
+        return self.first - (self.run.origin + self.first - self.run.first)
+
+    def expected(self) -> str:
+        """In words."""
+        if self.promised:
+            return " or ".join(version.text() for version in self.promised)
+        if self.before is not None:
+            return f"what was there before: {_content(self.before, self.before.first)}"
+        return "one of the versions that were written"
+
+    def found(self) -> str:
+        """In words."""
+        if self.held is not None:
+            return Version(*self.own, self.held).text()
+        return _content(self.run, self.first) + (f": {self.detail}" if self.detail else "")
+
+    def expected_bytes(self) -> bytes:
+        """Of the first sector; empty if it is not known."""
+        return self.promised[-1].stamp(self.first).encode() if self.promised else b""
+
+    def found_bytes(self) -> bytes:
+        """Of the first sector; empty if it is not known."""
+        if self.run.kind is Kind.DAMAGED:
+            return self.run.raw
+        if self.run.kind is Kind.ZEROED:
+            return bytes(SECTOR)
+        return Version(*self.own, self.held).stamp(self.first).encode() if self.held is not None else b""
+
+    def evidence(self) -> tuple[str, ...]:
+        """What speaks for a cause, a sentence each."""
+        said = []
+        if self.kind in (Damage.LOST, Damage.STALE, Damage.ZEROED) and self.promised:
+            if self.later:
+                said.append("writes issued after that promise are on the disk: order was not kept across the flush")
+            else:
+                said.append("nothing that was issued after that promise is on the disk")
+        if self.kind is Damage.MISDIRECTED:
+            away = self.distance
+            said.append(f"{abs(away)} sectors {'above' if away > 0 else 'below'} its place{_power(abs(away))}")
+        return tuple(said)
+
+
+def name_of(number: int) -> str:
+    """A write's number as people say it: its session only when it is not the first."""
+    session, write = number >> 32, number & 0xFFFFFFFF
+    return f"write {write}" if session == 1 else f"write {write} of session {session}"
+
+
+def _power(sectors: int) -> str:
+    if sectors and sectors & (sectors - 1) == 0:
+        return f", a power of two ({sectors * SECTOR / (1 << 20):g} MiB): addresses wrap around"
+    return ""
+
+
+def _content(run: Run, first: int) -> str:
+    if run.kind is Kind.STAMPED:
+        return name_of(run.number)
+    if run.kind is Kind.ZEROED:
+        return "zeros"
+    if run.kind is Kind.UNREADABLE:
+        return f"nothing that could be read (errno {run.errno})"
+    if run.kind is Kind.ELSEWHERE:
+        origin = run.origin + first - run.first
+        return f"{name_of(run.number)} of sector {origin}, run {run.run:016x}, device {run.device:016x}"
+    return "damaged data"
+
+
+def merge(wrong: Iterable[Wrong]) -> list[Wrong]:
+    """In rising order, neighbours of the same kind in one."""
+    made: list[Wrong] = []
+    for one in sorted(wrong, key=lambda each: each.first):
+        last = made[-1] if made else None
+        if last is not None and last.kind is one.kind and last.first + last.sectors == one.first:
+            made[-1] = replace(last, sectors=last.sectors + one.sectors)
+        elif last is None or one.first >= last.first + last.sectors:
+            made.append(one)
+    return made
+
+
+# --- damaged sectors -------------------------------------------------------------------------------------------------
+
+
+def describe_damage(wrong: Wrong, candidates: Sequence[Version]) -> Wrong:
+    """A damaged sector looked at closely: bit flips in a version, a mix of two (torn), or neither (corrupt)."""
+    raw = wrong.run.raw
+    if len(raw) != SECTOR:
+        return wrong
+    known = {version.write.number: version.stamp(wrong.first).encode() for version in candidates}
+    claim = claimed(raw)
+    if claim is not None and (claim.run, claim.device, claim.sector) == (*wrong.own, wrong.first):
+        known.setdefault(claim.number, claim.encode())
+    flips = min(((_bits(raw, data), number) for number, data in known.items()), default=None)
+    if flips is not None and flips[0] <= FLIPPED:
+        what = f"{flips[0]} bit{'s' * (flips[0] != 1)} flipped in {name_of(flips[1])}"
+        return replace(wrong, kind=Damage.CORRUPT, detail=what)
+    mix = _mix(raw, known)
+    return replace(wrong, kind=Damage.TORN, detail=mix) if mix else wrong
+
+
+def _bits(one: bytes, two: bytes) -> int:
+    return (int.from_bytes(one, "little") ^ int.from_bytes(two, "little")).bit_count()
+
+
+def _mix(raw: bytes, known: dict[int, bytes]) -> str:
+    """Which bytes of the sector are of which version, if it is made of versions and zeros; else empty."""
+    owners: list[tuple[int, int]] = []  # (offset, number; -1: zeros)
+    at = 0
+    while at < SECTOR:
+        number, length = max(
+            ((number, _common(raw, data, at)) for number, data in (*known.items(), (-1, bytes(SECTOR)))),
+            key=lambda pair: pair[1],
+        )
+        if length < _WORD:
+            # What follows was never one of ours: what was on the disk before, perhaps, if it begins with a version.
+            if owners and all(owner >= 0 for _, owner in owners) and at >= _WORD * 8:
+                owners.append((at, -2))
+                break
+            return ""
+        owners.append((at, number))
+        at += length
+    if len({number for _, number in owners}) < 2:
+        return ""
+    names = {-1: "zeros", -2: "something else"}
+    return ", ".join(f"from byte {at} on {names.get(number) or name_of(number)}" for at, number in owners)
+
+
+def _common(one: bytes, two: bytes, at: int) -> int:
+    """How many bytes are the same from ``at`` on."""
+    if one[at:] == two[at:]:
+        return SECTOR - at
+    return next(length for length in range(SECTOR - at) if one[at + length] != two[at + length])
