@@ -193,7 +193,7 @@ class CommandTimeout(Defect):
     guest with it. (blk_drain in hw/scsi/scsi-bus.c's scsi_device_purge_requests; measured.)
     """
 
-    def __init__(self, every: int = 100, seconds: float = 31.0) -> None:
+    def __init__(self, every: int = 40, seconds: float = 31.0) -> None:
         self._due = Every(every)
         self._seconds = seconds
 
