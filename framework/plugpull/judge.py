@@ -19,6 +19,7 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
+from plugpull.integrity.statistics import loss_bound
 from plugpull.results import (
     RESULTS_VERSION,
     CheckResult,
@@ -232,8 +233,8 @@ def _sum(one: Integrity, two: Integrity) -> Integrity:
         for name in Integrity.__struct_fields__
         if isinstance(getattr(one, name), int)
     }
-    bounds = [bound for bound in (one.loss_bound, two.loss_bound) if bound is not None]
-    return Integrity(**counts, loss_bound=min(bounds, default=None), disks=one.disks + two.disks)
+    bound = loss_bound(counts["cuts_lost"], counts["cuts"]) if counts["cuts"] else None
+    return Integrity(**counts, loss_bound=bound, disks=one.disks + two.disks)
 
 
 # --- the run -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from plugpull.checks.discovered import Discovered, discovered
 from plugpull.checks.ended_with_error import EndedWithError, ended_with_error
 from plugpull.checks.kernel_clean import KernelClean, kernel_clean
 from plugpull.checks.no_errors import NoErrors, no_errors
+from plugpull.checks.nothing_lost import NothingLost, nothing_lost
 from plugpull.checks.nothing_stuck import NothingStuck, nothing_stuck
 from plugpull.checks.pace import KeptPace, kept_pace
 from plugpull.checks.ready_under_load import ReadyUnderLoad, ready_under_load
@@ -23,6 +24,7 @@ __all__ = [
     "KeptPace",
     "KernelClean",
     "NoErrors",
+    "NothingLost",
     "NothingStuck",
     "ReadyUnderLoad",
     "Removed",
@@ -38,6 +40,7 @@ __all__ = [
     "kept_pace",
     "kernel_clean",
     "no_errors",
+    "nothing_lost",
     "nothing_stuck",
     "ready_under_load",
     "removed",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.errors import Finding
 from plugpull.history.events import LoadBegun, Verified
@@ -49,7 +51,7 @@ class DataIntact(Check, frozen=True, tag="data_intact"):
             unknowns=tuple(unknowns),
             worst=intact,
             subject=", ".join(disks),
-            integrity=Integrity(**totals),
+            integrity=msgspec.convert(totals, Integrity),
         )
 
 

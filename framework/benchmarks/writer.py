@@ -1,0 +1,161 @@
+"""The writer of stamps against fio with crc32c verification: the same pattern on the same emulated disk, in one run.
+
+Writing: both write the same span of a disk without a rate, in windows taken in turn, in random order within each pair;
+bytes are QEMU's own count (``query-blockstats``). fio stamps its blocks with a crc32c (``verify=crc32c``), the writer
+every sector, and the writer's ledger travels to this machine meanwhile; bytes of ledger per write are printed. Reading
+back: the span is filled, and read and compared once by fio's verify pass and once by ours, from start to end of the
+process.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from statistics import fmean
+
+from rich.table import Table
+
+from benchmarks.measure import begin, console, scratch, t_interval, table, tell
+from benchmarks.sampling import rig_of, written
+from plugpull.dut.stage import Stage
+from plugpull.errors import RigError
+from plugpull.integrity.session import StampRunner, StreamJob, Writing
+from plugpull.integrity.stamp import SECTOR
+from plugpull.load.runner import FioRunner, Job
+from plugpull.run import Options, begin_run
+from plugpull.virtual.bench import VirtualBench
+
+PATTERNS = (("128 KiB, sequential", 256, 4, "sequential", 0.9), ("4 KiB, random", 8, 16, "random", 0.5))
+"""Name, sectors, depth, order, and the least that is wanted of fio's rate."""
+SPAN = 32 << 20
+COMMON = [
+    "--filename={file}",
+    "--ioengine=libaio",
+    "--direct=1",
+    "--thread",
+    "--verify=crc32c",
+    "--verify_state_save=0",
+]
+WARM = 0.5
+"""Seconds until a load is in its stride."""
+
+
+def shape(block: int, depth: int, order: str) -> list[str]:
+    pattern = "write" if order == "sequential" else "randwrite"
+    return [f"--rw={pattern}", f"--bs={block * SECTOR}", f"--iodepth={depth}", f"--size={SPAN}"]
+
+
+def window(stage: Stage, disk: str, seconds: float) -> float:
+    """Bytes per second that QEMU writes for the guest."""
+    assert isinstance(stage.bench, VirtualBench)
+    time.sleep(WARM)
+    moved, begun = written(stage.bench, disk), time.monotonic()
+    time.sleep(seconds)  # the length of a measurement: there is no event to wait for
+    return (written(stage.bench, disk) - moved) / (time.monotonic() - begun)
+
+
+def with_fio(stage: Stage, disk: str, how: tuple[int, int, str], seconds: float) -> float:
+    runner = FioRunner(stage)
+    endless = ["--time_based", "--runtime=31536000", "--do_verify=0"]
+    job = runner.start(disk, ["--name=load", *COMMON, *shape(*how), *endless], SPAN, kind="load")
+    stage.pause(2.0)  # fio lays itself out first
+    rate = window(stage, disk, seconds)
+    runner.stop([job])
+    job.ended.wait(30)
+    return rate
+
+
+def with_stamps(
+    stage: Stage, disk: str, how: tuple[int, int, str], seconds: float, session: int
+) -> tuple[float, float]:
+    """Bytes per second, and bytes of ledger per write."""
+    block, depth, order = how
+    runner = StampRunner(stage)
+    writing = Writing(block, depth, order)
+    job = runner.write(disk, ((0, SPAN // SECTOR),), writing, run=1, device=2, session=session, seed=session)
+    rate = window(stage, disk, seconds)
+    runner.stop([job])
+    job.ended.wait(30)
+    return rate, job.received / max(1, job.tally.writes)
+
+
+def reading(stage: Stage, disk: str) -> tuple[float, float]:
+    """Bytes per second of fio's verify pass and of ours."""
+    fio, stamps = FioRunner(stage), StampRunner(stage)
+    how = shape(256, 4, "sequential")
+    filled = fio.start(disk, ["--name=fill", *COMMON, *how, "--do_verify=0"], SPAN, kind="fill")
+    fio.finish([filled], 120)
+    begun = time.monotonic()
+    verify: Job = fio.start(disk, ["--name=verify", *COMMON, "--rw=read", *how[1:]], SPAN, kind="verify")
+    fio.finish([verify], 120)
+    theirs = SPAN / (time.monotonic() - begun)
+    if verify.status != 0 or verify.report.read_bytes != SPAN:
+        raise RigError(f"fio did not verify the span: {verify.report.message or verify.status}")
+    writing = Writing(256, 4, "sequential")
+    extents = ((0, SPAN // SECTOR),)
+    job: StreamJob = stamps.write(disk, extents, writing, run=1, device=2, session=99, seed=1, fill=256)
+    while not job.tally.filled:
+        stage.pause(0.1)
+    stamps.stop([job])
+    begun = time.monotonic()
+    back = stamps.read(disk, extents, run=1, device=2, session=99)
+    stamps.finish([back], 120)
+    return theirs, SPAN / (time.monotonic() - begun)
+
+
+def measure(folder: Path, count: int, seconds: float, seed: int) -> None:
+    generator = random.Random(seed)
+    run = begin_run(Options(rig=rig_of(folder, "fast"), out=folder, seed=seed), tell)
+    try:
+        with run.scenario("writer") as opened:
+            stage = opened.open().stage
+            disk = stage.rig.disk[0].name
+            shown = table(
+                "Writer against fio", "what", "fio MB/s", "ours MB/s", "ratio", "95 % interval", "wanted", "ledger"
+            )
+            for name, block, depth, order, wanted in PATTERNS:
+                pairs = []
+                ledger = 0.0
+                for number in range(count):
+                    how = (block, depth, order)
+                    first = generator.random() < 0.5
+                    theirs = with_fio(stage, disk, how, seconds) if first else 0.0
+                    ours, ledger = with_stamps(stage, disk, how, seconds, session=number + 1)
+                    pairs.append((theirs or with_fio(stage, disk, how, seconds), ours))
+                row(shown, name, pairs, wanted, f"{ledger:.1f} B/write")
+            row(shown, "reading back", [reading(stage, disk) for _ in range(count)], 1.0, "")
+            console.print(shown)
+    finally:
+        run.finish()
+
+
+def row(shown: Table, name: str, pairs: list[tuple[float, float]], wanted: float, ledger: str) -> None:
+    theirs, ours = fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs)
+    found = t_interval([one[1] / one[0] for one in pairs])
+    interval = f"{found.low:.2f} .. {found.high:.2f}"
+    cells = (
+        name,
+        f"{theirs / 1e6:.1f}",
+        f"{ours / 1e6:.1f}",
+        f"{ours / theirs:.2f}x",
+        interval,
+        f"{wanted:g}x",
+        ledger,
+    )
+    shown.add_row(*cells)
+
+
+def main() -> None:
+    options = begin(
+        __doc__,
+        pairs=(int, 5, "pairs of windows, and of reading back"),
+        seconds=(float, 3.0, "length of a window"),
+        seed=(int, 1, "for the order within pairs"),
+    )
+    with scratch() as folder:
+        measure(folder, options.pairs, options.seconds, options.seed)
+
+
+if __name__ == "__main__":
+    main()
