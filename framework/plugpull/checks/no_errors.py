@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.evidence import expected_of
 from plugpull.errors import Finding
 from plugpull.history.events import KernelMessage, LoadBegun, LogLost
 from plugpull.history.reader import Story
 from plugpull.kernel.classify import classify
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import About, Level, Scope
 
-ERRORS = frozenset({"block.error", "scsi.error", "scsi.offline"})
+ERRORS = frozenset(
+    {
+        "block.error",
+        "fs.error",
+        "fs.readonly",
+        "hcd.died",
+        "hcd.error",
+        "md.failure",
+        "scsi.error",
+        "scsi.offline",
+        "scsi.reset",
+        "storage.cache-error",
+        "uas.error",
+        "usb.disconnect",
+        "usb.enumeration-error",
+        "usb.link-error",
+        "usb.overcurrent",
+        "usb.reset",
+    }
+)
+"""What is nothing to be told of a disk that nobody touched."""
 SHOWN = 5
 """Kernel lines given as evidence at most."""
-
-_PARTITION = re.compile(r"^(sd[a-z]+)\d+$|^((?:nvme\d+n|mmcblk|md|loop)\d+)p\d+$")
+WARNING = 4
+"""KERN_WARNING; unclassified messages of this level and worse are found too (include/linux/kern_levels.h)."""
+COMING_UP = 10.0
+"""Seconds before a disk is announced, and ..."""
+UP = 3.0
+"""... after it, in which what every disk causes when it comes up is nothing special."""
 
 
 class NoErrors(Check, frozen=True, tag="no_errors"):
-    """No I/O error on any of ``disks``: neither met by its load nor told of by the kernel, under its name then."""
+    """No I/O error on any of ``disks``: neither met by its load nor told of by the kernel, whatever it calls the disk:
+    by its name or SCSI address then, its port, the hub or controller it is behind, the array it is in.
+
+    What the kernel says of a disk from its own cut until a little after its return is expected, and so is what it says
+    then of the hub or controller that the cut disk shares with others. A message that is not in the catalogue counts if
+    it is a warning or worse and names the disk: it should be in the catalogue."""
 
     disks: tuple[str, ...]
 
@@ -30,18 +64,11 @@ class NoErrors(Check, frozen=True, tag="no_errors"):
             if not story.attachments(disk):
                 unknowns.append(f"{disk} was never seen, so whether it had errors is not known")
             findings.extend(self._load_errors(story, disk, unknowns))
-            lines = complaints.get(disk, [])
-            if lines:
-                more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-                findings.append(
-                    Finding(
-                        check="no_errors",
-                        subject=disk,
-                        summary=f"the kernel reported an error on {disk}: {lines[0].text}{more}",
-                        at=lines[0].at,
-                        evidence=tuple(line.text for line in lines[:SHOWN]),
-                    )
-                )
+            said = complaints.get(disk, [])
+            for known in (True, False):
+                lines = [one for one in said if one.known is known]
+                if lines:
+                    findings.append(_finding(disk, lines))
         if not self.disks:
             unknowns.append("no_errors was asked about no disk")
         worst = "" if findings or unknowns else f"no errors on {len(self.disks)} disk{'s' * (len(self.disks) != 1)}"
@@ -69,6 +96,34 @@ def no_errors(disks: Disks) -> NoErrors:
     return NoErrors(disk_names(disks))
 
 
+@dataclass(frozen=True)
+class Complaint:
+    """A kernel message that is held against a disk. ``known`` tells whether it is in the catalogue."""
+
+    message: KernelMessage
+    about: About
+    known: bool
+
+
+def unclassified(story: Story) -> tuple[Complaint, ...]:
+    """Warnings and worse that name a disk of the rig and are not in the catalogue, in the order they came."""
+    return tuple(complaint for complaint, _ in _found(story) if not complaint.known)
+
+
+def _finding(disk: str, lines: list[Complaint]) -> Finding:
+    first = lines[0]
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    what = "reported an error on" if first.known else "warned, in words that are in no catalogue, of"
+    where = "" if first.about.level is Level.DISK else f" ({first.about.level} {first.about.name})"
+    return Finding(
+        check="no_errors",
+        subject=disk,
+        summary=f"the kernel {what} {disk}{where}: {first.message.text}{more}",
+        at=first.message.at,
+        evidence=tuple(line.message.text for line in lines[:SHOWN]),
+    )
+
+
 def _gap(story: Story) -> str:
     if story.heard_until is None:
         return "the agent was never heard, so the kernel log is not known"
@@ -78,16 +133,42 @@ def _gap(story: Story) -> str:
     return f"{lost} records of the kernel log were lost" if lost else ""
 
 
-def _complaints(story: Story) -> dict[str, list[KernelMessage]]:
-    """The kernel's error messages by disk."""
-    found: dict[str, list[KernelMessage]] = {}
-    for message in story.of(KernelMessage):
-        event = classify(message.text)
-        if event is None or event.kind not in ERRORS or message.at is None:
-            continue
-        part = _PARTITION.match(event.subject)
-        kname = next((name for name in part.groups() if name), "") if part else event.subject
-        disk = story.disk_at(kname, message.at)
-        if disk:
-            found.setdefault(disk, []).append(message)
+def _complaints(story: Story) -> dict[str, list[Complaint]]:
+    """What the kernel said against each disk."""
+    found: defaultdict[str, list[Complaint]] = defaultdict(list)
+    for complaint, at in _found(story):
+        about = complaint.about
+        if any(expected_of(story, disk, at) for disk in about.disks):
+            # Several disks are meant where they share a hub or controller: one of them going disturbs all of that.
+            about = About(about.level, about.name, ())
+        for disk in about.disks:
+            if not _comes_up(story, disk, complaint, at):
+                found[disk].append(complaint)
     return found
+
+
+def _found(story: Story) -> Iterator[tuple[Complaint, float]]:
+    scope = Scope(story)
+    for message in story.of(KernelMessage):
+        if message.at is None or (story.begun.at is not None and message.at < story.begun.at):
+            continue
+        event = classify(message.text)
+        if event is None:
+            if message.level > WARNING:
+                continue
+        elif event.kind not in ERRORS:
+            continue
+        about = scope.about(message.text, message.at)
+        # What is not known to be an error has to name the disk itself: hubs and controllers speak of much.
+        if about.disks and (event is not None or about.level is Level.DISK):
+            yield Complaint(message, about, event is not None), message.at
+
+
+def _comes_up(story: Story, disk: str, complaint: Complaint, at: float) -> bool:
+    """Whether this is what every disk causes when it comes up: a reset that the SCSI layer is told of, and a link
+    slower than the disk could (checked elsewhere). What is in no catalogue is not held against a disk just then."""
+    text = split_prefix(complaint.message.text)[1]
+    usual = not complaint.known or "Power-on or device reset" in text or "not running at top speed" in text
+    return usual and any(
+        attached.at is None or attached.at - COMING_UP <= at <= attached.at + UP for attached in story.attachments(disk)
+    )

@@ -1,0 +1,189 @@
+"""Which disks of the rig a kernel message is about, by the topology as it was when the message was printed.
+
+The kernel's names are handed out again: after a replug ``sdb`` may be another disk, and ``host3`` another bridge. So a
+name is looked up at the message's time, in what the uevents said (``DiskAttached``); a little before a disk is
+announced its name is already used, and a little after it has gone still.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from plugpull.history.events import DiskAttached, KernelMessage
+from plugpull.history.story import Story
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.subjects import Names, names_in
+
+COMING = 10.0
+"""Seconds before a disk is announced within which messages about its bring-up are printed: usb-storage waits a second
+before it looks (delay_use), and reads of a sluggish disk's first sectors take their time."""
+GOING = 10.0
+"""Seconds after it was taken off the list within which the kernel still speaks of it: writes that are given up."""
+
+_USB_PART = re.compile(r"^(\d+-\d+(?:\.\d+)*)$")
+_ROOT_PART = re.compile(r"^usb\d+$")
+_PCI_PART = re.compile(r"^[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d$")
+
+
+class Level(StrEnum):
+    """What kind of thing a message speaks of."""
+
+    DISK = "disk"
+    HUB = "hub"
+    CONTROLLER = "controller"
+    ARRAY = "array"
+    NOTHING = ""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a message is about: ``name`` as the kernel wrote it, and the disks of the rig that it means by that. A hub
+    and a controller mean all disks behind them, an array all members that are known."""
+
+    level: Level = Level.NOTHING
+    name: str = ""
+    disks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a disk's path in sysfs says of it. ``usb`` is its own port's path, ``hubs`` are those above it, the nearest
+    to the root first, with the root hub; ``controller`` is its PCI address, or its name where it is not on PCI."""
+
+    address: str = ""
+    host: str = ""
+    usb: str = ""
+    hubs: tuple[str, ...] = ()
+    controller: str = ""
+
+
+def place_of(sysfs: str) -> Place:
+    """For example of ``/sys/devices/pci0000:00/0000:00:10.0/usb1/1-2/1-2.1/1-2.1:1.0/host1/target1:0:0/1:0:0:0``."""
+    parts = sysfs.split("/")
+    usb = [part for part in parts if _USB_PART.match(part)]
+    root = next((index for index, part in enumerate(parts) if _ROOT_PART.match(part)), None)
+    pci = [part for part in parts[:root] if _PCI_PART.match(part)]
+    return Place(
+        address=next((part for part in parts if re.fullmatch(r"\d+:\d+:\d+:\d+", part)), ""),
+        host=next((part for part in parts if re.fullmatch(r"host\d+", part)), ""),
+        usb=usb[-1] if usb else "",
+        hubs=(*((parts[root],) if root is not None else ()), *usb[:-1]),
+        controller=pci[-1] if pci else parts[root - 1] if root else "",
+    )
+
+
+@dataclass(frozen=True)
+class _Stay:
+    """One attachment, from ``begin`` to ``end``, DUT seconds."""
+
+    disk: str
+    kname: str
+    place: Place
+    begin: float
+    end: float
+
+
+class Scope:
+    """Asks a story. Names that were never a disk's of the rig mean nothing to it."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._stays = [_stay(story, attached) for attached in story.all_attachments]
+
+    def about(self, text: str, at: float) -> About:
+        """The nearest to a disk that the message names counts: "sd 2:0:0:0: [sdb]" is about sdb."""
+        body = split_prefix(text)[1].strip()
+        names = names_in(body)
+        return next((found for found in self._candidates(names, at) if found.disks), About())
+
+    def _candidates(self, names: Names, at: float) -> Iterator[About]:
+        # A unit that nobody announced, such as an enclosure's second one, is still that enclosure's.
+        hosts = (*names.hosts, *(f"host{address.partition(':')[0]}" for address in names.addresses))
+        for key, found in (("kname", names.blocks), ("address", names.addresses), ("host", hosts)):
+            if found:
+                yield About(Level.DISK, found[0], self._named(key, found, at))
+        for path in names.usb:
+            yield self._on_usb(path, at)
+        if names.arrays:
+            yield About(Level.ARRAY, names.arrays[0], self._members(names.arrays, at))
+        for controller in names.controllers:
+            behind = [stay for stay in self._stays if stay.place.controller == controller]
+            yield About(Level.CONTROLLER, controller, _around(behind, at))
+
+    def _named(self, key: str, names: Iterable[str], at: float) -> tuple[str, ...]:
+        wanted = set(names)
+        stays = [stay for stay in self._stays if (stay.kname if key == "kname" else getattr(stay.place, key)) in wanted]
+        groups: defaultdict[str, list[_Stay]] = defaultdict(list)
+        for stay in stays:
+            # Several names in one message may be several disks; several stays under one name are one of them at a time,
+            # apart from the units of one bridge (one host, several LUNs).
+            name = stay.kname if key == "kname" else stay.place.address
+            groups[name].append(stay)
+        found = (_at(group, at) for group in groups.values())
+        return _disks(stay for stay in found if stay is not None)
+
+    def _on_usb(self, path: str, at: float) -> About:
+        own = [stay for stay in self._stays if stay.place.usb == path]
+        if own:
+            by_disk: defaultdict[str, list[_Stay]] = defaultdict(list)
+            for stay in own:
+                by_disk[stay.disk].append(stay)
+            # A port stays a port: what is said of it is about what was in it last, however long ago that was.
+            nearest = [_at(stays, at, float("inf"), float("inf")) for stays in by_disk.values()]
+            here = [stay for stay in nearest if stay is not None]
+            return About(Level.DISK, path, _around(here, at) or _disks(here))
+        return About(Level.HUB, path, _around([stay for stay in self._stays if path in stay.place.hubs], at))
+
+    # --- arrays -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _spoken(self) -> dict[str, list[tuple[float, str]]]:
+        """What was said to be part of which array, and when: nothing but the log tells."""
+        said: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+        for message in self._story.of(KernelMessage):
+            names = names_in(split_prefix(message.text)[1].strip())
+            if message.at is not None and names.arrays and names.blocks:
+                for array in names.arrays:
+                    said[array] += [(message.at, block) for block in names.blocks]
+        return said
+
+    def _members(self, arrays: Iterable[str], at: float) -> tuple[str, ...]:
+        found: list[str] = []
+        for array in arrays:
+            said = sorted(self._spoken.get(array, ()))
+            for when, block in said[: bisect_right(said, (at, "\uffff"))]:
+                found += self._named("kname", (block,), when)
+        return tuple(dict.fromkeys(found))
+
+
+def _stay(story: Story, attached: DiskAttached) -> _Stay:
+    gone = story.detached_at(attached)
+    begin = float("-inf") if attached.at is None else attached.at
+    return _Stay(attached.disk, attached.kname, place_of(attached.sysfs), begin, float("inf") if gone is None else gone)
+
+
+def _at(stays: Iterable[_Stay], at: float, coming: float = COMING, going: float = GOING) -> _Stay | None:
+    """Whose name it was: of the one that had it, else of the one that has just gone, else of the one that is coming."""
+    stays = list(stays)
+    live = [stay for stay in stays if stay.begin <= at < stay.end]
+    if live:
+        return live[-1]
+    gone = [stay for stay in stays if stay.end <= at <= stay.end + going]
+    if gone:
+        return max(gone, key=lambda stay: stay.end)
+    return min((stay for stay in stays if at < stay.begin <= at + coming), key=lambda stay: stay.begin, default=None)
+
+
+def _around(stays: Iterable[_Stay], at: float) -> tuple[str, ...]:
+    """The disks that were there at the time, were coming or had just gone."""
+    return _disks(stay for stay in stays if stay.begin - COMING <= at < stay.end + GOING)
+
+
+def _disks(stays: Iterable[_Stay]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stay.disk for stay in stays if stay.disk))
