@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 
 from plugpull.dut.link import Message
@@ -19,6 +20,14 @@ FILL = 512
 FILLED_WITHIN = 300.0
 READ_WITHIN = 600.0
 """Seconds; a disk that does not read back at all is ended then, and what it holds is not known."""
+
+
+class DiskFailed(AssertionError):
+    """A disk failed while nothing was done to it: its fault, and a finding."""
+
+    @property
+    def what(self) -> str:
+        return str(self)
 
 
 class StampedLoad(RunningJobs):
@@ -83,11 +92,19 @@ class StampedLoad(RunningJobs):
             return job.tally.filled or job.ended.is_set()
 
         self._stage.wait_for(ready, FILLED_WITHIN, since=0)
-        if not job.tally.filled:
-            why = job.report.message or (
-                f"errno {job.tally.errno}" if job.tally.errno else "it did not get done in time"
-            )
-            raise RigError(f"{job.disk} could not be filled before the test: {why}")
+        if job.tally.filled:
+            return
+        if job.tally.errno and self._stage.bench.register.attached(job.disk) is not None:
+            raise DiskFailed(self._failure(job))
+        why = job.report.message or (f"errno {job.tally.errno}" if job.tally.errno else "it did not get done in time")
+        raise RigError(f"{job.disk} could not be filled before the test: {why}")
+
+    def _failure(self, job: StreamJob) -> str:
+        first, sectors = job.tally.failed
+        size = self._stage.disk(job.disk).size // SECTOR
+        last = ", the last of the disk: READ CAPACITY tells of more than there is" if first + sectors == size else ""
+        error = errno.errorcode.get(job.tally.errno, str(job.tally.errno))
+        return f"{job.disk} failed to write {sectors} sectors from {first} ({error}) though nothing was cut{last}"
 
     def _first_bytes(self, disk: str) -> int:
         return self.pattern.writing.block * SECTOR * self.pattern.writing.depth

@@ -55,14 +55,17 @@ class Writing:
 
 @dataclass
 class Tally:
-    """What a ledger says, counted as it passes by: no judgement, only what progress and reports need."""
+    """What a ledger says, counted as it passes by: no judgement, only what progress and reports need. ``failed`` is
+    the (first sector, sectors) of the first write that failed."""
 
     written: int = 0
     writes: int = 0
     errno: int = 0
+    failed: tuple[int, int] = (0, 0)
     reason: int | None = None
     filled: bool = False
     _rest: bytes = b""
+    _flying: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, data: bytes) -> None:
         data = self._rest + data
@@ -76,11 +79,16 @@ class Tally:
         self._rest = data[at:] if at < len(data) and ledger.SIZES.get(data[at]) else b""  # type: ignore[call-overload]
 
     def _count(self, kind: int, record: bytes) -> None:
-        if kind == ledger.Kind.COMPLETED:
-            _, _, error, _, _, written = ledger.SHORT.unpack(record)
+        if kind == ledger.Kind.ISSUED:
+            _, _, _, sectors, number, first, _ = ledger.ISSUED.unpack(record)
+            self._flying[number] = (first, sectors)
+        elif kind == ledger.Kind.COMPLETED:
+            _, _, error, number, _, written = ledger.SHORT.unpack(record)
             self.written += written
             self.writes += 1
-            self.errno = self.errno or error
+            place = self._flying.pop(number, (0, 0))
+            if error and not self.errno:
+                self.errno, self.failed = error, place
         elif kind == ledger.Kind.FLUSH_COMPLETED:
             error = ledger.SHORT.unpack(record)[2]
             self.errno = self.errno or error
