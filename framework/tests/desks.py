@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from plugpull.dut.base import Autopsy
 from plugpull.dut.link import AgentLink
 from plugpull.dut.stage import Stage
 from plugpull.dut.testimony import Register
@@ -135,11 +136,11 @@ class DeskBench:
     def power_everything(self) -> None:
         pass
 
-    def autopsy(self, timeout: float) -> ev.DutDied | None:
-        return None
+    def autopsy(self, timeout: float) -> Autopsy:
+        return Autopsy()
 
-    def inquest(self) -> ev.DutDied | None:
-        return None
+    def inquest(self) -> Autopsy:
+        return Autopsy()
 
     def close(self) -> None:
         self.link.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from plugpull.dut.link import AgentLink
@@ -12,6 +13,17 @@ from plugpull.switches.base import Switch
 
 Progress = Callable[[str], None]
 """Told, in a few words, what a long step is doing."""
+
+
+@dataclass(frozen=True)
+class Autopsy:
+    """What is known of a DUT whose agent is gone. ``death`` is there if the DUT died; ``says`` is the rest of the
+    sentence "the agent fell silent" when it did not, or what was done about it; ``console`` are lines of its console
+    that belong into the history."""
+
+    death: DutDied | None = None
+    says: str = ""
+    console: tuple[str, ...] = ()
 
 
 class Bench(Protocol):
@@ -36,12 +48,13 @@ class Bench(Protocol):
         """Every declared disk gets its cable and its power. Returns before the kernel has found them."""
         ...
 
-    def autopsy(self, timeout: float) -> DutDied | None:
-        """The agent is lost: is the DUT dead, and of what? None when nothing says so."""
+    def autopsy(self, timeout: float) -> Autopsy:
+        """The agent is lost: is the DUT dead, and of what? ``timeout`` is what signs that come by themselves get."""
         ...
 
-    def inquest(self) -> DutDied | None:
-        """The same question when the scenario is over and there is time to wait until the DUT can be reached again."""
+    def inquest(self) -> Autopsy:
+        """The same question when the scenario is over and there is time to wait until the DUT can be reached again.
+        What can be done to bring it back is done."""
         ...
 
     def close(self) -> None:

@@ -176,6 +176,15 @@ class AgentLink:
         if not already and not self._closing:
             self._tell({"ev": "link.lost", "why": why})
 
+    def give_up(self, why: str) -> None:
+        """Wait for no answer any more: whoever does, and whoever asks from now on, is told ``why``."""
+        with self._lock:
+            self.lost = why
+            waiting = list(self._pending.values())
+            self._pending.clear()
+        for pending in waiting:
+            pending.done.set()
+
     def close(self) -> None:
         self._closing = True
         with suppress(OSError):  # the other end may have been quicker

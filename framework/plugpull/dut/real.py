@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from plugpull.dut.base import Autopsy
 from plugpull.dut.dut_host import DutHost
 from plugpull.dut.hello import ANSWER, hello
 from plugpull.dut.journaled import Journaled
@@ -212,23 +213,23 @@ class RealBench:
                 mend="is the switch powered, and its load within what it may carry?",
             )
 
-    def autopsy(self, timeout: float) -> ev.DutDied | None:
+    def autopsy(self, timeout: float) -> Autopsy:
         """A broken connection is no death: only a DUT that has booted since has died."""
         with ExitStack() as held:
             try:
                 _, said = dial(self._setting.reach, _nothing, held, {}, timeout)
             except RigError:
-                return None
-        return self._judge_boot(said)
+                return Autopsy()
+        return Autopsy(self._judge_boot(said))
 
-    def inquest(self) -> ev.DutDied | None:
+    def inquest(self) -> Autopsy:
         with self._lock:
             if self.link.lost:
                 try:
                     self._reconnect()
                 except RigError:
-                    return None
-            return self._died
+                    return Autopsy()
+            return Autopsy(self._died)
 
     def _judge_boot(self, said: Message) -> ev.DutDied | None:
         setting = self._setting

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from plugpull.dut.base import Bench
+from plugpull.dut.base import Autopsy, Bench
+from plugpull.dut.console import stamp_of
 from plugpull.dut.link import AgentLost, Message
 from plugpull.dut.testimony import translate
 from plugpull.errors import RigError
@@ -20,7 +21,9 @@ SILENCE = 10.0
 """Seconds without an answer after which the agent counts as lost. Generous: an emulated DUT may be starved by its
 host."""
 AUTOPSY = 3.0
-"""Seconds given to find out what the DUT died of."""
+"""Seconds given to signs of death that come by themselves: a process that ends, last words on a console."""
+EXAMINED = 120.0
+"""Seconds after which an autopsy is over, however many questions it asks: see ``dut/coroner.py``."""
 
 
 class Watch:
@@ -37,6 +40,9 @@ class Watch:
         self._keeper: threading.Thread | None = None
         self._unreadable = 0
         self._died = False
+        self._mourning = False
+        self._examined = threading.Event()
+        self._examined.set()
         self.lost = ""
 
     def hear(self, message: Message) -> None:
@@ -63,14 +69,11 @@ class Watch:
         self._stop.set()
         if self._keeper is not None:
             self._keeper.join(SILENCE + 5)
+        self._examined.wait(EXAMINED)
         if self._bench is not None:
             self._count_unreadable(self._bench)
-            if self.lost and not self._died:
-                death = self._bench.inquest()
-                if death is not None:
-                    self._died = True
-                    with suppress(RigError):  # as below
-                        self._recorder.record(death)
+            if self.lost:
+                self._conclude(self._bench.inquest())
 
     def expect(self, job: str, ended: Callable[[Message], None]) -> None:
         """Call ``ended`` with the agent's message when this job ends."""
@@ -132,23 +135,44 @@ class Watch:
             self._fault(f"{count} lines from the agent could not be read")
 
     def _mourn(self, why: str, bench: Bench) -> None:
-        """The agent is gone. Say so at once, then look whether the whole DUT is."""
+        """The agent is gone. Look whether the whole DUT is, then let everybody know who waits for it."""
         with self._lock:
-            if self.lost or self._stop.is_set():
+            if self._mourning or self._stop.is_set():
                 return
-            self.lost = why
+            self._mourning = True
+            self._examined.clear()
+        try:
+            self._examine(why, bench)
+        finally:
+            self._examined.set()
+
+    def _examine(self, why: str, bench: Bench) -> None:
         clock = bench.link.clock
         last_heard = clock.at(bench.link.heard)[0] if clock.mapped else None
         at = clock.now()[0] if clock.mapped else None
-        death = bench.autopsy(AUTOPSY)
-        try:
-            if death is not None:
+        found = bench.autopsy(AUTOPSY)
+        if found.death is not None:
+            self.lost = f"the DUT died: {found.death.headline}"
+        else:
+            self.lost = f"{why}; {found.says}" if found.says else why
+        bench.link.give_up(self.lost)
+        with suppress(RigError):  # as above: raised where somebody can act on it
+            for line in found.console:
+                stamp = stamp_of(line)
+                if stamp is None or last_heard is None or stamp > last_heard:
+                    self._recorder.record(ev.ConsoleLine(at=stamp, text=line))
+            if found.death is not None:
                 self._died = True
-                self._recorder.record(death)
-                self.lost = f"the DUT died: {death.headline}"
-            self._recorder.record(ev.AgentLost(at=at, why=why, last_heard=last_heard))
-        except RigError:
-            pass  # as above: raised where somebody can act on it
+                self._recorder.record(found.death)
+            self._recorder.record(ev.AgentLost(at=at, why=self.lost, last_heard=last_heard))
+
+    def _conclude(self, found: Autopsy) -> None:
+        with suppress(RigError):  # as above
+            if found.says:
+                self._recorder.record(ev.Note(text=found.says, subject="dut"))
+            if found.death is not None and not self._died:
+                self._died = True
+                self._recorder.record(found.death)
 
     def _fault(self, summary: str) -> None:
         with suppress(RigError):  # as above

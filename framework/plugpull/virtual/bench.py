@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import tempfile
@@ -13,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from plugpull.dut.base import Autopsy
+from plugpull.dut.coroner import LAST, by_its_words, deaf, examine
 from plugpull.dut.hello import ANSWER, hello
 from plugpull.dut.link import AgentLink
 from plugpull.dut.testimony import Register
@@ -20,12 +23,11 @@ from plugpull.dut.watch import Watch
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
-from plugpull.kernel.headline import panic_headline
 from plugpull.rig.journal import Journal
 from plugpull.rig.model import Controller, Defect, Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch
-from plugpull.virtual.console import Console, stamp_of, text_of
+from plugpull.virtual.console import Console
 from plugpull.virtual.defects import Defects, Targets
 from plugpull.virtual.firmware import Firmware, model_of
 from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Machine, Shape
@@ -130,7 +132,7 @@ class VirtualBench:
         self._machine = Machine(
             setting.shape, snapshot.ram, ["-incoming", "defer"], artefacts / "qemu.log", share=False
         )
-        self._console = Console(self._machine.console, artefacts / "console.log")
+        self._console = Console(self._machine.console, artefacts / "console.log", lambda: self._machine.qmp)
         self._machine.wake(snapshot.state)
         self.link = AgentLink(self._machine.agent, watch.hear)
         pci = {controller.name: controller.pci for controller in setting.shape.controllers}
@@ -193,29 +195,74 @@ class VirtualBench:
             self._off.clear()
             self._settle_plugs()
 
-    def autopsy(self, timeout: float) -> ev.DutDied | None:
+    def autopsy(self, timeout: float) -> Autopsy:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline and self._machine.running and not self._console.dying():
-            time.sleep(0.02)  # two signs of death, the process and the console: whichever comes first
+            if self._stopped():
+                break
+            self._console.wait_dying(0.1)
+        if self._console.dying() or not self._machine.running:
+            return self._ended(deadline)
+        at = self.link.clock.at(self.link.heard)[0] if self.link.clock.mapped else None
+        if status := self._stopped():
+            headline = f"the DUT hung: its processors were stopped (QEMU says {status})"
+            last = tuple(self._console.lines()[-LAST:])
+            return Autopsy(ev.DutDied(at=at, headline=headline, evidence=(*self._processors(), *last)))
+        found = examine(self._console, at)
+        if not self._machine.running:
+            return self._ended(time.monotonic() + 1.0)
+        return found or deaf(self._console, at, self._by_nmi())
+
+    def _ended(self, deadline: float) -> Autopsy:
+        """The kernel said its last words, or QEMU is gone."""
         self._console.wait_closed(max(0.0, min(1.0, deadline - time.monotonic())))
         words = self._console.last_words()
-        stamp = next((s for s in map(stamp_of, words) if s is not None), None)
         if words:
-            headline = panic_headline([text_of(word) for word in words])
-            return ev.DutDied(at=stamp, headline=headline, evidence=tuple(words[:60]))
+            return by_its_words(words)
         status = self._machine.process.poll()
         if status == 0:
             # With -no-reboot QEMU ends when the guest resets itself; ended any other way, it is QEMU that failed.
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
             last = tuple(self._console.lines()[-5:])
-            return ev.DutDied(at=at, headline="the guest reset itself without a word on its console", evidence=last)
+            return Autopsy(
+                ev.DutDied(at=at, headline="the guest reset itself without a word on its console", evidence=last)
+            )
         if status is not None:
             how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             self._fault(f"QEMU {how}, so the DUT was gone: {self._machine.last_words() or 'no reason given'}")
-        return None
+        return Autopsy()
 
-    def inquest(self) -> ev.DutDied | None:
-        return None  # the autopsy saw the console and the process: there is no more to be learnt
+    def _stopped(self) -> str:
+        """What QEMU says of a guest that it does not run; empty while it runs."""
+        try:
+            state = self._machine.qmp.run("query-status", 10.0)
+        except RigError:
+            return ""
+        return "" if state["running"] else str(state["status"])
+
+    def _processors(self) -> tuple[str, ...]:
+        """Where each vCPU is, and whether it takes interrupts (bit 9 of RFLAGS)."""
+        try:
+            listing = self._machine.qmp.run("human-monitor-command", 10.0, command_line="info registers -a")
+        except RigError:
+            return ()
+        found = re.findall(r"CPU#(\d+).*?RIP=([0-9a-f]+) RFL=([0-9a-f]+)", listing, re.DOTALL)
+        return tuple(
+            f"vCPU {cpu} at {place}, interrupts {'on' if int(flags, 16) & 0x200 else 'off'}"
+            for cpu, place, flags in found
+        )
+
+    def _by_nmi(self) -> tuple[str, ...]:
+        """A guest that is deaf to interrupts panics on an NMI, and says where it was (``unknown_nmi_panic``)."""
+        processors = self._processors()
+        with suppress(RigError):
+            self._machine.qmp.run("inject-nmi", 10.0)
+            self._console.wait_dying(5.0)
+            self._console.wait_closed(5.0)
+        return (*processors, *self._console.last_words())
+
+    def inquest(self) -> Autopsy:
+        return Autopsy()  # the autopsy saw the console and the process: there is no more to be learnt
 
     def close(self) -> None:
         if self._closed:

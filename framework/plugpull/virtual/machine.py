@@ -25,7 +25,12 @@ from plugpull.virtual.qmp import Qmp
 QEMU = "qemu-system-x86_64"
 AGENT_PORT = "plugpull.agent"
 FIRST_CONTROLLER_SLOT = 0x10
-COMMAND_LINE = "console=ttyS0 mitigations=off tsc=reliable no_timer_check panic=-1 random.trust_cpu=on nokaslr"
+COMMAND_LINE = (
+    "console=ttyS0 mitigations=off tsc=reliable no_timer_check panic=-1 random.trust_cpu=on nokaslr "
+    "unknown_nmi_panic sysrq_always_enabled"
+)
+"""The last two are for a guest that hangs: sysrq on its console, and a panic that says where (Documentation/
+admin-guide/kernel-parameters.txt)."""
 
 
 @dataclass(frozen=True)

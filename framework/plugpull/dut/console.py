@@ -1,0 +1,192 @@
+"""A DUT's serial console: kept on disk, its last lines at hand, searched for the kernel's last words, and asked for
+signs of life when the agent is gone.
+
+A BREAK followed by a key is magic sysrq (Documentation/admin-guide/sysrq.rst), served in the interrupt: it is answered
+even when no process runs any more. A character that is echoed took a kernel worker to be scheduled (``n_tty``), so it
+tells a kernel that only answers interrupts from one that lives.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import deque
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+_TIMESTAMP = re.compile(r"^\[\s*(\d+\.\d+)\](?:\[[^\]]*\])? ?")
+_LAST_WORDS = re.compile(r"Kernel panic - not syncing|Oops: |BUG: |general protection fault|kernel BUG at")
+KEPT = 2000
+"""Lines that are kept in memory; all are on disk."""
+LAST_WORDS = 400
+"""Lines that are kept from the first sign of death on, whatever is said after them."""
+LONGEST = 1 << 14
+"""Characters of one line that are looked at."""
+LARGEST = 64 << 20
+"""Bytes of a console that are kept on disk. A kernel in a storm would fill any disk."""
+_ECHO = "~"
+_ERASE = b"\x15"
+"""Ctrl-U: the line typed so far is forgotten, should somebody's login prompt be there."""
+
+
+class Wire(Protocol):
+    """What a console is connected by."""
+
+    def read(self) -> bytes:
+        """What has arrived; waits for it. Empty when there is nothing more to come."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def send_break(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Console:
+    """Reads the console in a thread and appends it to ``path``. ``wire`` may raise OSError from any method."""
+
+    def __init__(self, wire: Wire, path: Path) -> None:
+        self._wire = wire
+        self._path = path
+        self._lines: deque[str] = deque(maxlen=KEPT)
+        self._words: list[str] = []
+        self._count = 0
+        self._partial = ""
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._read, name="console", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._path.open("ab", buffering=0) as file:
+            room = LARGEST
+            while True:
+                try:
+                    data = self._wire.read()
+                except OSError:
+                    data = b""
+                if data and room > 0:
+                    file.write(data[:room])
+                    room -= len(data)
+                    if room <= 0:
+                        file.write(b"\nplugpull: the console said more than is kept\n")
+                self._take(data)
+                if not data:
+                    return
+
+    def _take(self, data: bytes) -> None:
+        with self._changed:
+            *lines, partial = (self._partial + data.decode("utf-8", "replace").replace("\r", "")).split("\n")
+            self._partial = partial[-LONGEST:]
+            for line in lines:
+                self._lines.append(line)
+                if len(self._words) < LAST_WORDS and (self._words or _LAST_WORDS.search(line)):
+                    self._words.append(line)
+            self._count += len(lines)
+            self._closed = not data
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let go of the wire. Safe to call twice."""
+        self._wire.close()
+        self._thread.join(5)
+
+    # --- what it said -----------------------------------------------------------------------------------------------
+
+    def lines(self) -> list[str]:
+        """The last lines."""
+        with self._changed:
+            return list(self._lines)
+
+    def mark(self) -> int:
+        """For ``since``: here and now."""
+        with self._changed:
+            return self._count
+
+    def since(self, mark: int) -> list[str]:
+        """What was said after ``mark``, as far as it is kept, the unfinished line included."""
+        with self._changed:
+            return self._since(mark)
+
+    def _since(self, mark: int) -> list[str]:
+        kept = min(len(self._lines), self._count - mark)
+        return [*islice(self._lines, len(self._lines) - kept, None), self._partial]
+
+    def dying(self) -> bool:
+        with self._changed:
+            return bool(self._words)
+
+    def wait_closed(self, timeout: float) -> bool:
+        """Until the DUT is gone and everything it said has been read."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed, timeout)
+
+    def wait_dying(self, timeout: float) -> bool:
+        """Until there are last words, or no more words at all. True if there are."""
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._words) or self._closed, timeout)
+            return bool(self._words)
+
+    def last_words(self) -> list[str]:
+        """From the first line of the death to the end; empty if the kernel did not die here."""
+        with self._changed:
+            return list(self._words)
+
+    def pause(self, quiet: float, timeout: float) -> None:
+        """Until nothing has been said for ``quiet`` seconds."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while time.monotonic() < deadline:
+                before = (self._count, self._partial)
+                if not self._changed.wait_for(lambda: (self._count, self._partial) != before or self._closed, quiet):  # noqa: B023
+                    return
+                if self._closed:
+                    return
+
+    # --- signs of life ----------------------------------------------------------------------------------------------
+
+    def sysrq(self, key: str, timeout: float) -> list[str] | None:
+        """Send BREAK and ``key``. What the kernel says to it, None when it says nothing in time.
+
+        A kernel that is not allowed to do it says that, which is a sign of life as well.
+        """
+        mark = self.mark()
+        try:
+            self._wire.send_break()
+            self._wire.write(key.encode())
+        except OSError:
+            return None
+        if not self._heard("sysrq: ", mark, timeout):
+            return None
+        self.pause(1.0, timeout)
+        return [line for line in self.since(mark) if line]
+
+    def echoes(self, timeout: float) -> bool:
+        """Is a character echoed? Not by a kernel that answers interrupts and schedules nothing."""
+        mark = self.mark()
+        try:
+            self._wire.write(_ECHO.encode())
+            heard = self._heard(_ECHO, mark, timeout)
+            self._wire.write(_ERASE)
+        except OSError:
+            return False
+        return heard
+
+    def _heard(self, what: str, mark: int, timeout: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: any(what in line for line in self._since(mark)) or self._closed, timeout
+            ) and any(what in line for line in self._since(mark))
+
+
+def stamp_of(line: str) -> float | None:
+    """Seconds on the log's clock, from a line's ``[   12.345678]`` prefix."""
+    found = _TIMESTAMP.match(line)
+    return float(found.group(1)) if found else None
+
+
+def text_of(line: str) -> str:
+    return _TIMESTAMP.sub("", line)

@@ -1,0 +1,127 @@
+"""What became of a DUT whose agent is gone: asked of its console, and told in a sentence.
+
+Panic and oops are on the console already. A kernel that answers sysrq and echoes a character lives, and only the agent
+is gone. One that answers sysrq and echoes nothing serves interrupts and runs nothing. One that answers nothing has its
+interrupts off, or is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from plugpull.dut.base import Autopsy
+from plugpull.dut.console import Console, stamp_of, text_of
+from plugpull.history.events import DutDied
+from plugpull.kernel.headline import panic_headline
+
+ANSWER = 15.0
+"""Seconds a sysrq gets to be answered. An emulated DUT may be starved by its host, and one in a storm has to say first
+what it has to say."""
+ECHO = 10.0
+"""Seconds a character gets to be echoed."""
+LOCKUP = 25.0
+"""Seconds in which the kernel says itself that it is locked up: 2 * watchdog_thresh, and a period of its timer
+(Documentation/admin-guide/lockup-watchdogs.rst)."""
+FRAMES = 5
+EVIDENCE = 60
+LAST = 20
+"""Lines of a console that are evidence if nothing better is."""
+
+_TASK = re.compile(r"^task:(\S+)\s+state:(\S)\s.*?\bpid:\s*(\d+)|^(\S+)\s+([DR])\s+(?:\d+|[a-f\d]{16})\s+(\d+)\s+\d+\s")
+_FRAME = re.compile(r"^\s*([A-Za-z_][\w.]*)\+0x[\da-f]+/0x[\da-f]+(?: \[([\w-]+)\])?")
+_WAITING = re.compile(
+    r"^(?:__schedule|schedule\w*|io_schedule\w*|__switch_to\w*|preempt_schedule\w*|ret_from_fork\w*)$"
+)
+_ON_CPU = re.compile(r"^CPU: (\d+) PID: \d+ (?:UID: \d+ )?Comm: (\S+)")
+_AT = re.compile(r"^(?:RIP: [\da-f]+:|pc : )([A-Za-z_][\w.]*)\+0x[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?")
+_AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
+
+
+def examine(console: Console, at: float | None, *, proven: bool = True) -> Autopsy | None:
+    """What the console says of the DUT's fate; ``at`` is when it was last heard. None when nothing answers and the
+    cause is to be found elsewhere. ``proven``: is it known that this console can be asked at all?"""
+    words = console.last_words()
+    if words:
+        return by_its_words(words)
+    blocked = console.sysrq("w", ANSWER)
+    if words := console.last_words():
+        return by_its_words(words)
+    if blocked is None:
+        if proven:
+            return None
+        return Autopsy(says="its console says nothing about it")
+    if not console.echoes(ECHO):
+        return _locked_up(console, at, blocked)
+    tasks = blocked_tasks(blocked)
+    says = f"{_agent_end(console)}; the kernel is alive: it answers sysrq on its console"
+    if tasks:
+        says += f" ({len(tasks)} blocked: {tasks[0]})"
+    return Autopsy(says=says, console=tuple(blocked[:EVIDENCE]))
+
+
+def by_its_words(words: list[str]) -> Autopsy:
+    """A kernel that said what it died of."""
+    stamp = next((stamp for stamp in map(stamp_of, words) if stamp is not None), None)
+    headline = panic_headline([text_of(word) for word in words])
+    return Autopsy(DutDied(at=stamp, headline=headline, evidence=tuple(words[:EVIDENCE])))
+
+
+def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy:
+    """A kernel that answers nothing. ``evidence`` is what is known of its processors."""
+    told = tuple(evidence)
+    places = on_cpus(told)
+    where = f" in {places[0].partition(' in ')[2]}" if places else ""
+    headline = f"the DUT hung: it answers neither its agent nor sysrq on its console, interrupts off{where}"
+    last = tuple(console.lines()[-LAST:])
+    kept = tuple(dict.fromkeys((*places, *told[:EVIDENCE], *(() if told else last))))
+    return Autopsy(DutDied(at=at, headline=headline, evidence=kept), console=last)
+
+
+def _locked_up(console: Console, at: float | None, blocked: list[str]) -> Autopsy:
+    seen = console.sysrq("l", ANSWER) or []
+    console.wait_dying(LOCKUP)
+    words = console.last_words()
+    places = on_cpus([*seen, *words])
+    headline = "the DUT hung: it serves interrupts and runs no process"
+    said = panic_headline([text_of(word) for word in words])
+    headline += f", {places[0]}" if places else ""
+    headline += f" ({said})" if said else ""
+    evidence = (*places, *blocked_tasks(blocked), *(words or seen))
+    kept = tuple(dict.fromkeys(evidence))[:EVIDENCE]
+    return Autopsy(DutDied(at=at, headline=headline, evidence=kept), console=tuple(seen[: 2 * EVIDENCE]))
+
+
+def _agent_end(console: Console) -> str:
+    for line in reversed(console.lines()):
+        if ended := _AGENT_ENDED.match(line):
+            status = int(ended.group(1))
+            how = f"was killed by signal {status - 128}" if status > 128 else f"ended with status {status}"
+            return f"the agent {how}"
+    return "only the agent is gone"
+
+
+def blocked_tasks(lines: Iterable[str]) -> tuple[str, ...]:
+    """What sysrq-w says, a line a task: ``fio (pid 212) in D: blk_mq_get_tag < __submit_bio``."""
+    tasks: list[tuple[str, list[str]]] = []
+    for line in map(text_of, lines):
+        if found := _TASK.match(line):
+            name, state, pid = found.group(1, 2, 3) if found.group(1) else found.group(4, 5, 6)
+            tasks.append((f"{name} (pid {pid}) in {state}", []))
+        elif (frame := _FRAME.match(line)) and tasks and not _WAITING.match(frame.group(1)):
+            tasks[-1][1].append(f"{frame.group(1)} [{frame.group(2)}]" if frame.group(2) else frame.group(1))
+    return tuple(f"{task}: {' < '.join(frames[:FRAMES])}" if frames else task for task, frames in tasks)
+
+
+def on_cpus(lines: Iterable[str]) -> tuple[str, ...]:
+    """What processors were found at, a line each: ``CPU 1 (kworker/1:2) in spin_for_ever [module]``. Idle ones are
+    left out."""
+    who: tuple[str, str] | None = None
+    found: dict[str, str] = {}
+    for line in map(text_of, lines):
+        if on := _ON_CPU.match(line):
+            who = (on.group(1), on.group(2))
+        elif (at := _AT.match(line)) and who is not None and not who[1].startswith("swapper/"):
+            module = f" [{at.group(2)}]" if at.group(2) else ""
+            found.setdefault(who[0], f"CPU {who[0]} ({who[1]}) in {at.group(1)}{module}")
+    return tuple(found.values())

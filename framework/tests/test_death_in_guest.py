@@ -1,0 +1,197 @@
+"""A DUT that dies, in each of the ways a kernel can, is noticed and named, and the next scenario passes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import module_build
+import pytest
+from defects_bench import RIG
+
+from plugpull.checks import kernel_clean
+from plugpull.dut import coroner, watch
+from plugpull.dut.dut_host import DutHost
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.load import sequential_write
+from plugpull.results import ScenarioResult
+from plugpull.run import Options, Run, begin_run
+from plugpull.scenario import ScenarioRig
+from plugpull.virtual.bench import VirtualBench
+
+pytestmark = pytest.mark.bench
+
+NOTICED = 120.0
+"""Seconds that no death may take to be noticed, on any machine."""
+NOW = "/sys/module/plugpull_dies/parameters/now"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    module = module_build.build("plugpull_dies")
+    folder = tmp_path_factory.mktemp("death")
+    rig = folder / "rig.toml"
+    # Serial numbers of its own: a rig is leased by those of its disks.
+    rig.write_text(RIG.replace("SMALL-", "DEATH-"))
+    begun = begin_run(Options(rig, folder / "out", seed=1, modules=(module,)), lambda text: None)
+    try:
+        yield begun
+    finally:
+        begun.finish()
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """While the DUT is dead for sure: there is no need to wait as long as for one that may just be slow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "SILENCE", 2.0)
+        patch.setattr(coroner, "ANSWER", 5.0)
+        patch.setattr(coroner, "ECHO", 2.0)
+        yield
+
+
+def told(run: Run, name: str, story: Callable[[ScenarioRig], None]) -> ScenarioResult:
+    """As the plugin does: what a scenario raises is put on record, and the run goes on."""
+    begun = time.monotonic()
+    with run.scenario(name) as opened:
+        try:
+            story(opened.open())
+        except RigError as error:
+            opened.failed(error)
+    assert time.monotonic() - begun < NOTICED
+    assert opened.result is not None
+    return opened.result
+
+
+def assert_goes_on(run: Run) -> None:
+    result = told(run, "next", lambda rig: rig.judge(kernel_clean()))
+    assert result.verdict == "PASS", result.sentence
+
+
+def bench_of(rig: ScenarioRig) -> VirtualBench:
+    bench = rig.stage.bench
+    assert isinstance(bench, VirtualBench)
+    return bench
+
+
+def host(rig: ScenarioRig) -> DutHost:
+    return DutHost(rig.stage.bench.link)
+
+
+def kill_agent(rig: ScenarioRig) -> None:
+    pid = rig.stage.bench.link.call("hello")["pid"]
+    # Nobody will be there to answer.
+    line = ["sh", "-c", f"kill -9 {pid}"]
+    rig.stage.bench.link.post("device", do="run", argv=line, timeout=10.0, environment={})
+
+
+def wait_for_the_end(rig: ScenarioRig) -> None:
+    with impatient():
+        rig.wait(NOTICED / 2)
+
+
+def test_a_killed_agent_is_no_death(run: Run) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        kill_agent(rig)
+        wait_for_the_end(rig)
+
+    result = told(run, "killed", story)
+    assert result.verdict == "UNKNOWN", result.sentence
+    assert result.findings == ()
+    assert "the agent was killed by signal 9; the kernel is alive: it answers sysrq" in result.sentence
+    assert_goes_on(run)
+
+
+def test_a_task_stuck_on_a_stalled_disk_is_named(run: Run) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        with rig.load(rig.disks, sequential_write) as load:
+            load.settle()
+            bench_of(rig).firmware("victim").hang()
+            rig.wait(1)
+            kill_agent(rig)
+            wait_for_the_end(rig)
+
+    result = told(run, "stalled", story)
+    assert result.verdict == "UNKNOWN", result.sentence
+    assert "the kernel is alive" in result.sentence
+    assert "blocked: fio (pid" in result.sentence
+    assert_goes_on(run)
+
+
+def test_stopped_processors_are_a_dut_that_hung(run: Run) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        bench_of(rig)._machine.qmp.run("stop")
+        wait_for_the_end(rig)
+
+    result = told(run, "stopped", story)
+    assert result.verdict == "FAIL", result.sentence
+    (finding,) = result.findings
+    assert "the DUT hung: its processors were stopped" in finding.summary
+    assert any(line.startswith("vCPU 1 at ") for line in finding.evidence)
+    assert_goes_on(run)
+
+
+def test_a_kernel_without_interrupts_hung_and_says_where(run: Run) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        host(rig).write_text(NOW, "deaf")
+        wait_for_the_end(rig)
+
+    result = told(run, "deaf", story)
+    assert result.verdict == "FAIL", result.sentence
+    assert "the DUT hung" in result.findings[0].summary
+    assert "interrupts off in spin_for_ever [plugpull_dies]" in result.findings[0].summary
+    assert_goes_on(run)
+
+
+def test_a_soft_lockup_of_all_processors_is_named(run: Run) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        # Twice as many seconds are a soft lockup; it is 10 otherwise.
+        host(rig).run(["sh", "-c", "echo 3 >/proc/sys/kernel/watchdog_thresh"], 30.0)
+        host(rig).write_text(NOW, "lockup")
+        wait_for_the_end(rig)
+
+    result = told(run, "lockup", story)
+    assert result.verdict == "FAIL", result.sentence
+    said = " ".join(finding.summary for finding in result.findings)
+    assert "spin_for_ever [plugpull_dies]" in said
+    assert "soft lockup" in said
+    assert_goes_on(run)
+
+
+def test_a_wild_pointer_is_named_by_its_function(run: Run) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        mark = rig.stage.recorder.mark()
+        host(rig).write_text(NOW, "astray")
+        oops = rig.stage.wait_for(
+            lambda event: isinstance(event, ev.KernelMessage) and "end trace" in event.text, NOTICED, since=mark
+        )
+        assert oops is not None
+
+    result = told(run, "astray", story)
+    assert result.verdict == "FAIL", result.sentence
+    assert "write_astray" in result.sentence
+    assert_goes_on(run)
+
+
+def test_a_storm_of_messages_loses_evidence_and_nothing_else(run: Run) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        mark = rig.stage.recorder.mark()
+        host(rig).write_text(NOW, "storm")
+        last = rig.stage.wait_for(
+            lambda event: isinstance(event, ev.KernelMessage) and "storm is over" in event.text, NOTICED, since=mark
+        )
+        assert last is not None
+
+    result = told(run, "storm", story)
+    assert result.verdict == "UNKNOWN", result.sentence
+    assert "records of the kernel log were lost" in " ".join(result.unknowns)
+    assert_goes_on(run)
