@@ -1,0 +1,112 @@
+"""The rename attack: two disks are unplugged under load and come back under each other's name, again and again.
+
+Whatever the kernel calls them, not one byte may land on the wrong disk. The proof is from outside: every sector of both
+media, read on this machine behind the guest's back, is a stamp of its own disk or was never written.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from guests import FOUND_WITHIN, Guest, guest
+from writers import Writer, found_of
+
+from plugpull.dut.link import Refused
+from plugpull.integrity.readback import Kind
+from plugpull.integrity.session import StampRunner, StreamJob, Writing
+from plugpull.integrity.stamp import SECTOR, device_number
+
+pytestmark = pytest.mark.bench
+
+TIMES = int(os.environ.get("PLUGPULL_RENAMES", "3"))
+"""PLUGPULL_RENAMES=50 takes some minutes."""
+SIZE = 4 << 20
+RUN = 0x5EED
+EXTENTS = ((0, SIZE // SECTOR),)
+DISKS = ("one", "two")
+RIG = """
+[rig]
+name = "renames"
+[dut]
+kind = "virtual"
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 2
+mechanism = "data"
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+ports = 4
+""" + "".join(
+    f"""
+[[disk]]
+name = "{name}"
+at = "usb.{number}"
+serial = "RENAME-{number}"
+size = {SIZE}
+scratch = true
+cable = "cables.{number}"
+"""
+    for number, name in enumerate(DISKS, start=1)
+)
+
+
+def write(dut: Guest, runner: StampRunner, session: int) -> list[StreamJob]:
+    """Start writing to both disks and wait until both have written something."""
+    jobs = []
+    for disk in DISKS:
+        device = device_number(dut.stage.disk(disk).serial)
+        jobs.append(
+            runner.write(disk, EXTENTS, Writing(), run=RUN, device=device, session=session, seed=session, fill=0)
+        )
+    assert dut.stage.wait_for(lambda event: all(job.tally.writes > 20 for job in jobs), FOUND_WITHIN, since=0)
+    return jobs
+
+
+def names(dut: Guest) -> dict[str, str]:
+    return {disk: str(dut.stage.identity(disk)["kname"]) for disk in DISKS}
+
+
+def test_not_one_byte_lands_on_the_wrong_disk(tmp_path: Path) -> None:
+    swapped = refused = 0
+    with guest(RIG) as dut:
+        runner = StampRunner(dut.stage)
+        for session in range(1, TIMES + 1):
+            jobs = write(dut, runner, session)
+            before = {disk: dut.stage.identity(disk) for disk in DISKS}
+            dut.unplug("cables", "1", "2")
+            first, second = ("2", "1") if before["one"]["kname"] < before["two"]["kname"] else ("1", "2")  # type: ignore[operator]
+            dut.plug("cables", first)
+            dut.plug("cables", second)
+            for job in jobs:
+                assert job.ended.wait(FOUND_WITHIN)
+            now = names(dut)
+            swapped += now["one"] == before["two"]["kname"] and now["two"] == before["one"]["kname"]
+            for disk in DISKS:
+                if now[disk] == before[disk]["kname"]:
+                    continue
+                # Somebody who remembers the name of before, with and without the number of that attachment.
+                for remembered in (before[disk], {**before[disk], "diskseq": 0}):
+                    with pytest.raises(Refused, match=r"is not the disk it was|cannot open"):
+                        dut.call("guard", disk=remembered)
+                    refused += 1
+        runner.stop(write(dut, runner, TIMES + 1))
+        assert swapped == TIMES, "the names were not swapped: nothing was tried"
+        assert refused == TIMES * 4
+        for disk in DISKS:
+            check(Writer(tmp_path), dut.medium(disk), device_number(dut.stage.disk(disk).serial))
+
+
+def check(writer: Writer, medium: Path, device: int) -> None:
+    extents = f"0:{SIZE // SECTOR}"
+    status, out, err = writer.run(
+        medium, "read", "--run", f"{RUN:x}", "--device", f"{device:x}", "--extents", extents, "--block", "256"
+    )
+    assert (status, err) == (0, "")
+    runs = found_of(out)
+    assert sum(run.sectors for run in runs) == SIZE // SECTOR
+    assert {run.kind for run in runs} <= {Kind.STAMPED, Kind.ZEROED}, [r for r in runs if r.kind is not Kind.STAMPED]
+    assert sum(run.sectors for run in runs if run.kind is Kind.STAMPED) > 1000
