@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from plugpull.dut.link import AgentLink
 from plugpull.dut.testimony import Register
-from plugpull.history.events import DutDied, DutReady
+from plugpull.history.events import DutDied, DutReady, SeenFromOutside
 from plugpull.switches.base import Switch
 
 Progress = Callable[[str], None]
@@ -55,6 +55,10 @@ class Bench(Protocol):
     def inquest(self) -> Autopsy:
         """The same question when the scenario is over and there is time to wait until the DUT can be reached again.
         What can be done to bring it back is done."""
+        ...
+
+    def seen_from_outside(self) -> Iterable[SeenFromOutside]:
+        """What a look at the bystanders' media behind the DUT's back shows; nothing where that cannot be done."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -238,6 +238,9 @@ class RealBench:
             evidence = (f"boot id {self._boot_id} -> {said['boot_id']}",)
             self._died = ev.DutDied(at=at, headline="the DUT restarted", evidence=evidence)
         return self._died
+
+    def seen_from_outside(self) -> Iterable[ev.SeenFromOutside]:
+        return ()
 
     def close(self) -> None:
         link = getattr(self, "link", None)

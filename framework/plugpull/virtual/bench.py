@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from plugpull.rig.journal import Journal
 from plugpull.rig.model import Controller, Defect, Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch
+from plugpull.virtual import bystanders
 from plugpull.virtual.console import Console
 from plugpull.virtual.defects import Defects, Targets
 from plugpull.virtual.firmware import Firmware, model_of
@@ -153,6 +154,8 @@ class VirtualBench:
             self._plugs.share(name, rate)
         for disk in self._rig.disk:
             self._firmware[disk.name] = Firmware(disk.name, model_of(disk, defects), self._directory)
+            if not disk.scratch:
+                bystanders.fill(self._firmware[disk.name].medium, disk.name)
             above = (self._topology.path_of(disk.name).controller, *(hub.name for hub in self._hubs_above(disk)))
             self._plugs.insert(disk, self._firmware[disk.name], [name for name in above if name in shared])
 
@@ -260,6 +263,17 @@ class VirtualBench:
             self._console.wait_dying(5.0)
             self._console.wait_closed(5.0)
         return (*processors, *self._console.last_words())
+
+    def seen_from_outside(self) -> Iterator[ev.SeenFromOutside]:
+        at = self.link.clock.now()[0] if self.link.clock.mapped else None
+        for disk in self._rig.disk:
+            if disk.scratch:
+                continue
+            firmware = self._firmware[disk.name]
+            if not firmware.model.plain:
+                with suppress(RigError):  # one without power has nothing left to write out
+                    firmware.write_out()
+            yield bystanders.look(firmware.medium, disk.name, at)
 
     def inquest(self) -> Autopsy:
         return Autopsy()  # the autopsy saw the console and the process: there is no more to be learnt
