@@ -20,8 +20,13 @@ SYSFS = (
 def bench() -> Bench:
     """The healthy one, with paths as complete as they really are."""
     made = healthy()
-    for port, disk in enumerate((VICTIM, *SURVIVORS), 1):
-        made.replace(ev.DiskAttached, lambda event, disk=disk: event.disk == disk, sysfs=SYSFS.format(port=port))
+    ports = {disk: port for port, disk in enumerate((VICTIM, *SURVIVORS), 1)}
+    made.events = [
+        msgspec.structs.replace(event, sysfs=SYSFS.format(port=ports[event.disk]))
+        if isinstance(event, ev.DiskAttached)
+        else event
+        for event in made.events
+    ]
     return made
 
 

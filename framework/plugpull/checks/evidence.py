@@ -17,22 +17,6 @@ def cuts_of(story: Story, disk: str) -> tuple[Cut, ...]:
     return tuple(cut for cut in story.cut_records if disk in cut.armed.victims)
 
 
-BACK_AGAIN = 5.0
-"""Seconds after a cut disk's return in which the kernel still says what belongs to the cut."""
-
-
-def expected_of(story: Story, disk: str, at: float) -> bool:
-    """Whether errors of this disk are to be expected at ``at``, DUT seconds: from its cut, within the error of the
-    clocks' mapping, until a little after its return; for ever if it did not come back."""
-    for cut in cuts_of(story, disk):
-        if cut.off.commanded_at is None or at < cut.off.commanded_at - cut.off.error:
-            continue
-        returned_at = cut.times(disk).returned_at
-        if returned_at is None or at <= returned_at + BACK_AGAIN:
-            return True
-    return False
-
-
 def not_executed(cut: Cut) -> str:
     """Why nothing can be concluded from this cut, as a sentence; empty if the switch did what it was told."""
     return f"{cut.armed.point} was not cut: {cut.off.doubt}" if cut.off.doubt else ""

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
-from plugpull.checks.evidence import expected_of
 from plugpull.errors import Finding
 from plugpull.history.events import KernelMessage, LoadBegun, LogLost
 from plugpull.history.reader import Story
 from plugpull.kernel.classify import classify
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import About, Level, Scope
+from plugpull.kernel.scope import About, Level, Scope, comes_up, expected_of, usual
 
 ERRORS = frozenset(
     {
@@ -40,10 +38,6 @@ SHOWN = 5
 """Kernel lines given as evidence at most."""
 WARNING = 4
 """KERN_WARNING; unclassified messages of this level and worse are found too (include/linux/kern_levels.h)."""
-COMING_UP = 10.0
-"""Seconds before a disk is announced, and ..."""
-UP = 3.0
-"""... after it, in which what every disk causes when it comes up is nothing special."""
 
 
 class NoErrors(Check, frozen=True, tag="no_errors"):
@@ -165,10 +159,5 @@ def _found(story: Story) -> Iterator[tuple[Complaint, float]]:
 
 
 def _comes_up(story: Story, disk: str, complaint: Complaint, at: float) -> bool:
-    """Whether this is what every disk causes when it comes up: a reset that the SCSI layer is told of, and a link
-    slower than the disk could (checked elsewhere). What is in no catalogue is not held against a disk just then."""
-    text = split_prefix(complaint.message.text)[1]
-    usual = not complaint.known or "Power-on or device reset" in text or "not running at top speed" in text
-    return usual and any(
-        attached.at is None or attached.at - COMING_UP <= at <= attached.at + UP for attached in story.attachments(disk)
-    )
+    """Whether this is what every disk causes when it comes up. What is in no catalogue is not held against it then."""
+    return (not complaint.known or usual(complaint.message.text)) and comes_up(story, disk, at)

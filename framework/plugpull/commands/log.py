@@ -19,6 +19,7 @@ examples:
   dmesg | plugpull log -                  this machine's log
   plugpull log console.log kern.log       several files, one after the other
   plugpull log --json kern.log | jq .     an object for each message that is about storage, USB or a broken kernel
+  plugpull log --story kern.log           device by device, and who is probably to blame
 
 Any prefix will do: dmesg, dmesg -T, syslog, the journal, a serial console with caller ids, or none.
 
@@ -38,7 +39,14 @@ def add(commands: Commands) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("file", nargs="+", metavar="FILE", help="a log; - is standard input")
-    parser.add_argument(
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--story",
+        action="store_true",
+        help="what happened to each device that had errors, in order and with the time between; and who is probably to "
+        "blame: medium, bridge, its firmware, cable or port, hub, controller or kernel, with the evidence",
+    )
+    form.add_argument(
         "--json",
         action="store_true",
         help="a line of JSON for each message: file, line, kind, severity, subject, time, text",
@@ -49,12 +57,28 @@ def add(commands: Commands) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from plugpull.kernel.show import as_json, as_text
 
+    if arguments.story:
+        return _story(arguments.file)
     events = _events(arguments.file)
     if arguments.json:
         for found in events:
             sys.stdout.buffer.write(as_json(found) + b"\n")
     else:
         for line in as_text(events):
+            print(line)
+    sys.stdout.flush()
+    return EXIT_PASS
+
+
+def _story(names: list[str]) -> int:
+    """A log each: names of devices mean something within one log only."""
+    from plugpull.kernel.error_story import story_of_log
+    from plugpull.kernel.show import story_text
+
+    for number, name in enumerate(names):
+        if len(names) > 1:
+            print(f"{'' if number == 0 else chr(10)}{name}:")
+        for line in story_text(story_of_log(_events([name]))):
             print(line)
     sys.stdout.flush()
     return EXIT_PASS

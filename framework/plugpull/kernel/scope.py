@@ -25,7 +25,14 @@ COMING = 10.0
 before it looks (delay_use), and reads of a sluggish disk's first sectors take their time."""
 GOING = 10.0
 """Seconds after it was taken off the list within which the kernel still speaks of it: writes that are given up."""
+BACK_AGAIN = 5.0
+"""Seconds after a cut disk's return in which the kernel still says what belongs to the cut."""
+COMING_UP = 10.0
+"""Seconds before a disk is announced, and ..."""
+UP = 3.0
+"""... after it, in which what every disk causes when it comes up is nothing special."""
 
+_USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed")
 _USB_PART = re.compile(r"^(\d+-\d+(?:\.\d+)*)$")
 _ROOT_PART = re.compile(r"^usb\d+$")
 _PCI_PART = re.compile(r"^[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d$")
@@ -75,6 +82,31 @@ def place_of(sysfs: str) -> Place:
         usb=usb[-1] if usb else "",
         hubs=(*((parts[root],) if root is not None else ()), *usb[:-1]),
         controller=pci[-1] if pci else parts[root - 1] if root else "",
+    )
+
+
+def expected_of(story: Story, disk: str, at: float) -> bool:
+    """Whether errors of this disk are to be expected at ``at``, DUT seconds: from its cut, within the error of the
+    clocks' mapping, until a little after its return; for ever if it did not come back."""
+    for cut in story.cut_records:
+        if disk not in cut.armed.victims or cut.off.commanded_at is None or at < cut.off.commanded_at - cut.off.error:
+            continue
+        returned_at = cut.times(disk).returned_at
+        if returned_at is None or at <= returned_at + BACK_AGAIN:
+            return True
+    return False
+
+
+def usual(body: str) -> bool:
+    """Whether a message is one of those that disks cause when they come up: a reset that the SCSI layer is told of, and
+    a link slower than the disk could (which is judged elsewhere)."""
+    return bool(_USUAL.search(body))
+
+
+def comes_up(story: Story, disk: str, at: float) -> bool:
+    """Whether the disk was just being announced at ``at``, DUT seconds."""
+    return any(
+        attached.at is None or attached.at - COMING_UP <= at <= attached.at + UP for attached in story.attachments(disk)
     )
 
 

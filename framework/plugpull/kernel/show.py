@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from plugpull.kernel.culprit import Hint, hints
 from plugpull.kernel.entry import Severity
+from plugpull.kernel.error_story import MOST, DeviceStory, ErrorStory, Step
 from plugpull.kernel.log import LogEvent
 from plugpull.kernel.prefix import split_prefix
 
@@ -62,13 +64,16 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
 
 def _line(found: LogEvent, repeats: int) -> str:
     when = f"{found.time:12.6f}" if found.time is not None else " " * 12
-    # A log may hold anything; what would move a terminal's cursor or colour it is shown as a dot.
-    said = split_prefix(found.event.text)[1].strip() if found.report is None else found.report.headline
-    body = "".join(c if c.isprintable() else "." for c in said)
+    body = _shown(split_prefix(found.event.text)[1].strip() if found.report is None else found.report.headline)
     more = f"  (and {repeats} more like it)" if repeats else ""
     if found.report is not None and found.report.frames:
         more = f"\n{'':>{len(found.file) + WIDTH + 16}}in {' < '.join(found.report.frames)}{more}"
     return f"{found.file}:{found.line}: {when} {found.event.kind:{WIDTH}}{body}{more}"
+
+
+def _shown(text: str) -> str:
+    """A log may hold anything; what would move a terminal's cursor or colour it is shown as a dot."""
+    return "".join(c if c.isprintable() else "." for c in text)
 
 
 def _sum(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterator[str]:
@@ -79,3 +84,54 @@ def _sum(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterato
     order = list(Severity)
     for (kind, subject), count in sorted(kinds.items(), key=lambda each: (order.index(worst[each[0][0]]), -each[1])):
         yield f"{count:7}  {kind:{WIDTH}}{subject}".rstrip()
+
+
+# --- by device --------------------------------------------------------------------------------------------------
+
+
+def story_text(story: ErrorStory) -> Iterator[str]:
+    """What happened to each device that had trouble, in order; then who is probably to blame."""
+    if story.cut_short:
+        yield f"only the first {MOST} events are told"
+    for told in story.troubled:
+        yield from device_text(told)
+        yield ""
+    if not story.troubled:
+        yield "no device and nothing in the kernel had an error"
+        return
+    found = hints(story)
+    if not found:
+        yield "nothing in it points at a culprit"
+    for hint in found:
+        yield from hint_text(hint)
+
+
+def device_text(told: DeviceStory) -> Iterator[str]:
+    """A line for each run of events; the second column is from the beginning of the one before to its own, seconds."""
+    yield _shown(told.device.title)
+    last: float | None = None
+    for step in told.steps:
+        yield f"  {_when(step, last)} {step.kind:{WIDTH}}{_shown(step.text)}{_repeats(step)}"
+        last = step.at
+
+
+def _when(step: Step, last: float | None) -> str:
+    when = f"{step.at:12.6f}" if step.at is not None else f"line {step.place:<7}"
+    since = f"+{step.at - last:.3f}" if step.at is not None and last is not None else ""
+    return f"{when} {since:>10}"
+
+
+def _repeats(step: Step) -> str:
+    if step.count == 1:
+        return ""
+    took = f" in {step.until - step.at:.3f} s" if step.at is not None and step.until is not None else ""
+    return f"  ({step.count} of them{took})"
+
+
+def hint_text(hint: Hint) -> Iterator[str]:
+    """Who, how sure, because of what, and what may help."""
+    yield _shown(f"{hint.confidence}: {hint.culprit} ({hint.subject})")
+    for evidence in hint.evidence:
+        yield f"    {_shown(evidence)}"
+    if hint.mend:
+        yield f"    to try: {hint.mend}"

@@ -1,0 +1,341 @@
+"""Who is probably to blame: medium, bridge, its firmware, cable or port, hub, controller or kernel.
+
+Each rule looks at what an error story shows and gives a hint only with the evidence for it. A hint is where to look
+first; several may stand beside each other. ``usb-storage.quirks`` is explained in
+Documentation/admin-guide/kernel-parameters.txt: flag ``u`` (IGNORE_UAS) keeps uas off a bridge, ``m`` (MAX_SECTORS_64)
+limits transfers to 64 sectors of 512 bytes, which uas does not heed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import chain
+
+from plugpull.kernel.error_story import KERNEL, Device, ErrorStory, Happening
+from plugpull.kernel.scope import Level
+
+AGAIN = 3
+"""Failures at one place that make it the place's fault."""
+PLACE = 8
+"""Sectors taken for one place: a page, which is what the kernel reads again."""
+LONG = 64 << 10
+"""Bytes: transfers beyond are what some bridges stall on; Windows never sends longer ones."""
+CERTAIN_OF_LENGTH = 4
+"""Timed-out transfers, all of them long, from which on that is hardly chance."""
+
+
+class Confidence(StrEnum):
+    CERTAIN = "almost certainly"
+    PROBABLE = "probably"
+    POSSIBLE = "possibly"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """``culprit`` is the kind of thing, ``subject`` which one; ``evidence`` a sentence each; ``mend`` a line that may
+    help, ready to be used, or what is missing for it."""
+
+    culprit: str
+    subject: str
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    mend: str = ""
+
+
+_SECTOR = re.compile(r"error, dev \S+, sector (\d+)")
+_MEDIUM = re.compile(r"Sense Key ?: (?:0x3\b|Medium Error)|critical medium error|Unrecovered read error")
+_GONE = re.compile(r"device offline error|rejecting I/O to (?:offline|dead)|hostbyte=(?:DID_NO_CONNECT|0x0*1\b)")
+_LATE = re.compile(r"uas_eh_abort_handler|timing out command|hostbyte=(?:DID_TIME_OUT|0x0*3\b)")
+_TAG = re.compile(r"tag#(\d+)")
+_CDB = re.compile(r"CDB: (?:(?:Read|Write)\(\d+\)|opcode=0x\w+):? ([\da-f]{2}(?: [\da-f]{2})+)")
+_LENGTHS = {0x28: (7, 9), 0x2A: (7, 9), 0x88: (10, 14), 0x8A: (10, 14), 0xA8: (6, 10), 0xAA: (6, 10)}
+"""READ and WRITE (10), (16), (12): bytes of the CDB that hold the number of blocks (SBC-4, 5.15 and 5.42)."""
+_LINK = re.compile(
+    r"disabled by hub \(EMI\?\)|Maybe the USB cable is bad|error -(?:71|84)\b|err = -(?:71|84)\)"
+    r"|connect-debounce failed"
+)
+"""-EPROTO and -EILSEQ: bits that came wrong or not at all (Documentation/driver-api/usb/error-codes.rst)."""
+_BLOCKS = re.compile(r"\d+ (\d+)-byte (?:logical blocks|hardware sectors)")
+_STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
+_WHERE = frozenset({"usb.enumeration-error", "usb.link-error", "usb.reset", "usb.overcurrent"})
+_TRANSPORT = _WHERE | {"uas.error", "scsi.offline", "scsi.error", "block.error"}
+
+
+@dataclass
+class _Facts:
+    """What speaks for and against one device."""
+
+    device: Device
+    sectors: Counter[int] = field(default_factory=Counter)
+    medium: list[str] = field(default_factory=list)
+    drivers: set[str] = field(default_factory=set)
+    resets: list[tuple[str, str]] = field(default_factory=list)
+    """(driver, message)"""
+    late: dict[str, int] = field(default_factory=dict)
+    link: list[str] = field(default_factory=list)
+    transport: list[Happening] = field(default_factory=list)
+    fell_off: int = 0
+    block: int = 512
+
+    @property
+    def troubled(self) -> bool:
+        return bool(self.transport or self.medium or self.fell_off)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether it fails here and there."""
+        total = sum(self.sectors.values())
+        return len(self.sectors) >= AGAIN and max(self.sectors.values()) * 2 < total
+
+
+class _Case:
+    """All the evidence there is."""
+
+    def __init__(self, story: ErrorStory) -> None:
+        self.happenings = [one for one in story.happenings if not one.expected]
+        self.facts = {told.device.key: _Facts(told.device) for told in story.devices}
+        gone: dict[str, bool] = {}
+        late: set[tuple[str, str]] = set()
+        for one in self.happenings:
+            for key in one.devices:
+                self._weigh(self.facts[key], one, gone, late)
+
+    def _weigh(self, facts: _Facts, one: Happening, gone: dict[str, bool], late: set[tuple[str, str]]) -> None:
+        key, body = facts.device.key, one.body
+        facts.drivers.add(one.driver)
+        if size := _BLOCKS.search(body):
+            facts.block = int(size.group(1))
+        if one.kind == "usb.disconnect":
+            gone[key] = True
+        elif one.kind in {"usb.connect", "storage.attach"}:
+            gone.pop(key, None)
+        elif key in gone or _GONE.search(body):
+            # What is given up when a disk has gone says nothing about the disk, but that it was in use.
+            if gone.get(key) and one.kind == "block.error":
+                facts.fell_off, gone[key] = facts.fell_off + 1, False
+        else:
+            self._weigh_error(facts, one, late)
+
+    def _weigh_error(self, facts: _Facts, one: Happening, late: set[tuple[str, str]]) -> None:
+        body, key = one.body, facts.device.key
+        if _MEDIUM.search(body):
+            facts.medium.append(body)
+        if sector := _SECTOR.search(body):
+            facts.sectors[int(sector.group(1)) // PLACE] += 1
+        if _LINK.search(body):
+            facts.link.append(body)
+        tag = _TAG.search(body)
+        if tag and _LATE.search(body):
+            late.add((key, tag.group(1)))
+        if (cdb := _CDB.search(body)) and tag and (key, tag.group(1)) in late:
+            late.discard((key, tag.group(1)))
+            code = bytes.fromhex(cdb.group(1))
+            begin, end = _LENGTHS.get(code[0], (0, 0))
+            if end and len(code) >= end:
+                facts.late[cdb.group(1)] = int.from_bytes(code[begin:end], "big") * facts.block
+        if one.kind == "usb.reset" or (one.kind == "uas.error" and "reset_handler" not in body):
+            facts.resets.append((one.driver, body))
+        top = "not running at top speed" in body
+        if one.kind in _TRANSPORT and not top and not _MEDIUM.search(body) and one.level is Level.DISK:
+            facts.transport.append(one)
+
+    @property
+    def disks(self) -> list[_Facts]:
+        return [facts for facts in self.facts.values() if facts.device.level is Level.DISK]
+
+    def of(self, *kinds: str) -> list[Happening]:
+        return [one for one in self.happenings if one.kind in kinds]
+
+
+def hints(story: ErrorStory) -> tuple[Hint, ...]:
+    """The surest first; none if the evidence points nowhere."""
+    case = _Case(story)
+    found = list(chain.from_iterable(rule(case) for rule in RULES))
+    return tuple(sorted(found, key=lambda hint: list(Confidence).index(hint.confidence)))
+
+
+# --- the rules --------------------------------------------------------------------------------------------------
+
+
+def _medium(case: _Case) -> Iterator[Hint]:
+    for facts in case.disks:
+        sector, times = max(facts.sectors.items(), key=lambda each: each[1], default=(0, 0))
+        total = sum(facts.sectors.values())
+        again = times >= AGAIN and times * 2 >= total
+        # Without the disk's own word, a place that fails while the link does as well proves nothing; nor does the
+        # first, which is read whenever a disk comes up.
+        resets = [one for one in facts.transport if one.kind in _WHERE | {"uas.error", "scsi.offline"}]
+        if not facts.medium and (not again or resets or sector == 0):
+            continue
+        said = [f"the disk says so itself: {facts.medium[0]}"] if facts.medium else []
+        if again:
+            place = f"sector {sector * PLACE} and those next to it"
+            said.append(f"the same place again and again: {place}, {times} of {total} errors")
+        sure = Confidence.CERTAIN if facts.medium and again else Confidence.PROBABLE
+        yield Hint("medium", facts.device.name, sure, tuple(said))
+
+
+def _bridge(case: _Case) -> Iterator[Hint]:
+    kinds: defaultdict[str, list[_Facts]] = defaultdict(list)
+    for facts in case.disks:
+        if facts.device.ids:
+            kinds[facts.device.ids].append(facts)
+    for ids, group in kinds.items():
+        bad = [facts for facts in group if facts.scattered and not facts.medium]
+        ports = {facts.device.port for facts in bad}
+        others = [facts for facts in case.disks if facts.device.ids != ids]
+        if len(bad) < 2 or len(ports) < 2 or any(facts.troubled for facts in others):
+            continue
+        said = [
+            f"{facts.device.name}: {sum(facts.sectors.values())} errors at {len(facts.sectors)} places, never the same"
+            for facts in bad
+        ]
+        if others:
+            said.append(f"disks behind another bridge had none: {_names(others)}")
+        sure = Confidence.PROBABLE if others else Confidence.POSSIBLE
+        yield Hint("bridge", ids, sure, tuple(said))
+
+
+def _firmware(case: _Case) -> Iterator[Hint]:
+    if case.of("hcd.died"):
+        return
+    kinds: defaultdict[str, list[_Facts]] = defaultdict(list)
+    for facts in case.disks:
+        kinds[facts.device.ids or facts.device.name].append(facts)
+    for name, group in kinds.items():
+        resets = [reset for facts in group for reset in facts.resets]
+        uas = [text for driver, text in resets if driver == "uas"]
+        if len(uas) < 2 or len(uas) < len(resets):
+            continue
+        seen = any("usb-storage" in facts.drivers for facts in group)
+        none = "none as usb-storage" if seen else "as usb-storage it was not seen: try it"
+        said = (f"{len(uas)} aborts and resets as uas, the first: {uas[0]}", none)
+        sure = Confidence.PROBABLE if seen else Confidence.POSSIBLE
+        yield Hint("bridge firmware", name, sure, said, _quirk(group[0].device, "u"))
+
+
+def _length(case: _Case) -> Iterator[Hint]:
+    for facts in case.disks:
+        lengths = sorted(facts.late.values())
+        if len(lengths) < 2 or lengths[0] <= LONG:
+            continue
+        said = (
+            f"{len(lengths)} transfers timed out, all longer than 64 KiB: {lengths[0] >> 10} to {lengths[-1] >> 10} KiB"
+        )
+        # Of a load that knows one length only, the lengths say little.
+        many = len(lengths) >= CERTAIN_OF_LENGTH and lengths[0] < lengths[-1]
+        sure = Confidence.PROBABLE if many else Confidence.POSSIBLE
+        # uas does not heed m, so it has to go as well.
+        mend = _quirk(facts.device, "mu" if facts.device.driver == "uas" else "m")
+        yield Hint("bridge firmware", facts.device.ids or facts.device.name, sure, (said,), mend)
+
+
+def _quirk(device: Device, flags: str) -> str:
+    if not device.ids:
+        return f"usb-storage.quirks=VID:PID:{flags} (its VID:PID is not known from this log; lsusb tells)"
+    return f"usb-storage.quirks={device.ids}:{flags}"
+
+
+def _port(case: _Case) -> Iterator[Hint]:
+    ports: defaultdict[str, list[_Facts]] = defaultdict(list)
+    for facts in case.disks:
+        if facts.device.port and facts.troubled and not facts.medium:
+            ports[facts.device.port].append(facts)
+    if len(ports) != 1:
+        return
+    (path, bad), *_ = ports.items()
+    link = [text for facts in bad for text in facts.link]
+    fell_off = sum(facts.fell_off for facts in bad)
+    elsewhere = [f for f in case.disks if f.device.port and f.device.port != path]
+    said = [f"other ports had no errors: {', '.join(sorted({f.device.port for f in elsewhere}))}"] if elsewhere else []
+    if len({facts.device.identity for facts in bad}) > 1:
+        said.insert(0, f"errors in this port only, whichever disk is in it: {', '.join(f.device.title for f in bad)}")
+        yield Hint("cable or port", f"usb {path}", Confidence.PROBABLE, tuple(said))
+    elif link or fell_off > 1:
+        told = [f"bits came wrong or not at all, {len(link)} times, the first: {link[0]}"] if link else []
+        told += [f"it fell off {fell_off} times while it was in use"] if fell_off > 1 else []
+        yield Hint("cable or port", f"usb {path}", Confidence.POSSIBLE, (*told, *said))
+
+
+def _hub(case: _Case) -> Iterator[Hint]:
+    behind: defaultdict[str, list[_Facts]] = defaultdict(list)
+    for facts in case.disks:
+        for hub in facts.device.hubs:
+            if not hub.startswith("usb"):
+                behind[hub].append(facts)
+    ports = {facts.device.port for facts in case.disks if facts.device.port}
+    for hub, group in behind.items():
+        own = {facts.device.port for facts in group}
+        outside = [facts for facts in case.disks if facts.device.port in ports - own]
+        if len(own) < 2 or any(f.troubled for f in outside) or not all(f.transport or f.fell_off for f in group):
+            continue
+        said = [f"all disks behind it have errors: {_names(group)}"]
+        if outside:
+            said.append(f"those that are not behind it have none: {_names(outside)}")
+        yield Hint("hub", hub, Confidence.PROBABLE if outside else Confidence.POSSIBLE, tuple(said))
+    for facts in case.facts.values():
+        own_errors = [one for one in case.of(*_WHERE) if facts.device.key in one.devices]
+        if facts.device.level is Level.HUB and facts.device.hubs and len(own_errors) >= AGAIN:
+            said = [f"{len(own_errors)} errors of the hub itself, the first: {own_errors[0].body}"]
+            yield Hint("hub", facts.device.hubs[-1], Confidence.POSSIBLE, tuple(said))
+
+
+def _controller(case: _Case) -> Iterator[Hint]:
+    died, errors = case.of("hcd.died"), case.of("hcd.died", "hcd.error")
+    first = min((one.place for facts in case.disks for one in facts.transport), default=None)
+    if errors:
+        before = first is None or errors[0].place < first
+        said = [f"{len(errors)} errors of the controller itself, the first: {errors[0].body}"]
+        if died:
+            said.append(f"it died: {died[0].body}")
+        if first is not None:
+            said.append(f"they began {'before' if before else 'after'} the first error of a disk")
+        sure = Confidence.PROBABLE if died or (before and len(errors) > 1) else Confidence.POSSIBLE
+        name = next((key for key in errors[0].devices), "") or "not known"
+        yield Hint("controller", name, sure, tuple(said))
+        return
+    groups: defaultdict[str, list[_Facts]] = defaultdict(list)
+    for facts in case.disks:
+        if facts.device.controller:
+            groups[facts.device.controller].append(facts)
+    bad = {name for name, group in groups.items() if any(facts.transport for facts in group)}
+    for name in bad if len(groups) > 1 and len(bad) == 1 else ():
+        group = groups[name]
+        tops = {(*facts.device.hubs, facts.device.port, "")[1] for facts in group}
+        if len(tops) > 1 and all(facts.transport for facts in group):
+            well = [facts for other, ones in groups.items() if other != name for facts in ones]
+            said = [f"all disks on it have errors: {_names(group)}", f"those on others have none: {_names(well)}"]
+            yield Hint("controller", name, Confidence.POSSIBLE, tuple(said))
+
+
+def _kernel(case: _Case) -> Iterator[Hint]:
+    told = [one for one in case.happenings if KERNEL in one.devices]
+    for one in told[:1]:
+        # No device can make a kernel use what it has freed. A task that waits has the device to blame as often.
+        sound = one.kind in {"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"}
+        waits = one.kind in {"fatal.hung-task", "fatal.lockup"}
+        ours = any(_STORAGE.search(frame) for frame in one.frames)
+        sure = Confidence.PROBABLE if sound or (ours and not waits) else Confidence.POSSIBLE
+        more = f" (and {len(told) - 1} more reports)" if len(told) > 1 else ""
+        said = [f"{one.body}{more}"] + ([f"in {' < '.join(one.frames)}"] if one.frames else [])
+        yield Hint("kernel", "the kernel", sure, tuple(said))
+
+
+RULES: tuple[Callable[[_Case], Iterable[Hint]], ...] = (
+    _medium,
+    _firmware,
+    _length,
+    _bridge,
+    _port,
+    _hub,
+    _controller,
+    _kernel,
+)
+
+
+def _names(all_facts: Iterable[_Facts]) -> str:
+    return ", ".join(dict.fromkeys(facts.device.name for facts in all_facts))

@@ -1,0 +1,241 @@
+"""What happened to each device, in order: filesystem, SCSI, block and USB events with their spacing, repeats folded.
+
+Two things are read: a plain log (``story_of_log``), where who is who has to be gathered from its own lines, and a
+scenario's history (``story_of_history``), where the uevents tell. ``culprit.py`` says who is probably to blame.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from plugpull.history.events import KernelMessage
+from plugpull.history.story import Story
+from plugpull.kernel.classify import KernelEvent, classify
+from plugpull.kernel.entry import Severity
+from plugpull.kernel.fold import fold
+from plugpull.kernel.log import LogEvent
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import Level, Scope, expected_of, place_of, usual
+from plugpull.kernel.whois import Whois
+
+MOST = 200_000
+"""Events of one log that are told as a story: what is kept in memory is bounded by it."""
+TOGETHER = 1.0
+"""Seconds between two events of a kind up to which they are told as one, even if one or two other kinds alternate with
+them: an abort, its command and the block layer's complaint come by the dozen."""
+LOOK_BACK = 3
+KERNEL = "kernel"
+_IDS = re.compile(r"^usb (\S+): New USB device found, idVendor=([\da-f]{4}), idProduct=([\da-f]{4})")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A disk, or what a log shows of one; or a hub, a controller, the kernel. ``port`` is its USB path and ``hubs``
+    those above it; ``ids`` the bridge's VID:PID; ``identity`` what tells two devices in one port apart. Empty: not
+    known."""
+
+    key: str
+    name: str
+    level: Level = Level.DISK
+    port: str = ""
+    hubs: tuple[str, ...] = ()
+    controller: str = ""
+    ids: str = ""
+    driver: str = ""
+    identity: str = ""
+
+    @property
+    def title(self) -> str:
+        if self.level is not Level.DISK:
+            return self.name
+        known = (f"usb {self.port}" if self.port and self.port not in self.name else "", self.ids, self.driver)
+        told = ", ".join(part for part in known if part)
+        return f"{self.name} ({told})" if told else self.name
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One event. ``place`` is its line in a log, or its number; ``devices`` are keys; ``expected``: a cut explains
+    it. ``driver`` is the device's at that moment, where it is known."""
+
+    place: int
+    at: float | None
+    event: KernelEvent
+    body: str
+    devices: tuple[str, ...]
+    level: Level
+    expected: bool = False
+    driver: str = ""
+    frames: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.event.kind
+
+
+@dataclass
+class Step:
+    """One or several events of a kind. ``at`` and ``until`` are those of the first and the last."""
+
+    kind: str
+    place: int
+    at: float | None
+    until: float | None
+    text: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class DeviceStory:
+    device: Device
+    steps: tuple[Step, ...]
+    troubled: bool
+
+
+@dataclass(frozen=True)
+class ErrorStory:
+    """``happenings`` is what the stories of the devices are made of. ``cut_short``: there was more than is told."""
+
+    devices: tuple[DeviceStory, ...] = ()
+    happenings: tuple[Happening, ...] = ()
+    cut_short: bool = False
+
+    @property
+    def troubled(self) -> tuple[DeviceStory, ...]:
+        return tuple(story for story in self.devices if story.troubled)
+
+
+# --- from a log -------------------------------------------------------------------------------------------------
+
+
+def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
+    """The story of one log. Its lines are its only witness: a name that they explain nowhere stands for itself."""
+    read = list(islice(events, MOST + 1))
+    told = [found for found in read[:MOST] if not (found.inside and found.event.alarming)]
+    bodies = [(found.line, split_prefix(found.event.text)[1].strip()) for found in told]
+    whois = Whois(bodies)
+    devices: dict[str, Device] = {}
+    happenings = []
+    for found, (line, body) in zip(told, bodies, strict=True):
+        keys: tuple[str, ...] = ()
+        level = Level.NOTHING
+        if found.event.alarming:
+            body = found.report.headline if found.report else body
+            device = Device(KERNEL, "the kernel", Level.NOTHING)
+        else:
+            who = whois.who(line, body)
+            device = Device(**who._asdict())
+        if device.key:
+            devices[device.key] = _merged(devices.get(device.key), device)
+            keys, level = (device.key,), device.level
+        frames = found.report.frames if found.report else ()
+        happenings.append(
+            Happening(line, found.time, found.event, body, keys, level, driver=device.driver, frames=frames)
+        )
+    return _told(devices, happenings, cut_short=len(read) > MOST)
+
+
+def _merged(one: Device | None, two: Device) -> Device:
+    """A replugged disk has another name: it is called by both."""
+    if one is None or one.name == two.name or two.name in one.name.split(", "):
+        return one or two
+    # What is known of it by its port alone gets its name as soon as there is one.
+    generic = one.name == f"usb {one.port}"
+    if two.name == f"usb {two.port}":
+        return one
+    return Device(**{**vars(two), "name": two.name if generic else f"{one.name}, {two.name}"})
+
+
+# --- from a history ---------------------------------------------------------------------------------------------
+
+
+def story_of_history(story: Story) -> ErrorStory:
+    """The story of one scenario, by disks of the rig. What a cut explains is marked as expected."""
+    begun = story.begun.at
+    messages = [one for one in story.of(KernelMessage) if one.at is not None and (begun is None or one.at >= begun)]
+    scope = Scope(story)
+    devices: dict[str, Device] = {}
+    happenings = []
+    for number, message in enumerate(messages, 1):
+        event = classify(message.text)
+        if event is None or event.alarming or message.at is None:
+            continue
+        about = scope.about(message.text, message.at)
+        keys = about.disks
+        if about.level in {Level.HUB, Level.CONTROLLER} and about.disks:
+            keys = (about.name,)
+            devices.setdefault(about.name, Device(about.name, f"{about.level} {about.name}", about.level))
+        expected = any(expected_of(story, disk, message.at) for disk in about.disks)
+        body = split_prefix(message.text)[1].strip()
+        attached = story.attachment_at(about.disks[0], message.at) if about.disks else None
+        driver = attached.driver if attached else ""
+        happenings.append(Happening(number, message.at, event, body, keys, about.level, expected, driver))
+    devices |= _disks(story, messages)
+    reports = fold(message.text for message in messages)
+    if reports:
+        devices[KERNEL] = Device(KERNEL, "the kernel", Level.NOTHING)
+    for report in reports:
+        at = messages[report.first - 1].at
+        happenings.append(
+            Happening(report.first, at, report.event, report.headline, (KERNEL,), Level.NOTHING, frames=report.frames)
+        )
+    return _told(devices, sorted(happenings, key=lambda one: one.place))
+
+
+def _disks(story: Story, messages: Iterable[KernelMessage]) -> dict[str, Device]:
+    found = (_IDS.match(split_prefix(message.text)[1].strip()) for message in messages)
+    ids = {one.group(1): f"{one.group(2)}:{one.group(3)}" for one in found if one}
+    devices = {}
+    for disk in dict.fromkeys(attached.disk for attached in story.all_attachments if attached.disk):
+        attachments = story.attachments(disk)
+        place = place_of(attachments[-1].sysfs)
+        devices[disk] = Device(
+            disk,
+            f"{disk} ({', '.join(dict.fromkeys(one.kname for one in attachments))})",
+            port=place.usb,
+            hubs=place.hubs,
+            controller=place.controller,
+            ids=ids.get(place.usb, ""),
+            driver=attachments[-1].driver,
+            identity=disk,
+        )
+    return devices
+
+
+# --- told -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Telling:
+    steps: list[Step] = field(default_factory=list)
+    troubled: bool = False
+
+    def take(self, happening: Happening) -> None:
+        bad = happening.event.severity is not Severity.INFO and not happening.expected
+        self.troubled |= bad and not usual(happening.body)
+        for step in self.steps[: -LOOK_BACK - 1 : -1]:
+            if step.kind == happening.kind and (step is self.steps[-1] or _close(step.until, happening.at)):
+                step.count += 1
+                step.until = happening.at
+                return
+        at = happening.at
+        self.steps.append(Step(happening.kind, happening.place, at, at, happening.body))
+
+
+def _close(one: float | None, two: float | None) -> bool:
+    return one is None or two is None or two - one <= TOGETHER
+
+
+def _told(devices: dict[str, Device], happenings: Sequence[Happening], *, cut_short: bool = False) -> ErrorStory:
+    telling: defaultdict[str, _Telling] = defaultdict(_Telling)
+    for happening in happenings:
+        for key in happening.devices:
+            telling[key].take(happening)
+    stories = tuple(
+        DeviceStory(device, tuple(telling[key].steps), telling[key].troubled) for key, device in devices.items()
+    )
+    return ErrorStory(stories, tuple(happenings), cut_short)
