@@ -142,6 +142,9 @@ class DeskBench:
     def inquest(self) -> Autopsy:
         return Autopsy()
 
+    def seen_from_outside(self) -> Iterable[ev.SeenFromOutside]:
+        return ()
+
     def close(self) -> None:
         self.link.close()
 
