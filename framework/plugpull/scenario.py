@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from plugpull.checks import Check, encode_check
+from plugpull.checks.residue import left_over
 from plugpull.dut.stage import Stage
 from plugpull.errors import RigError, UsageError
 from plugpull.faults.cut import Breaker, Cut
@@ -20,6 +22,8 @@ from plugpull.load.running import SAMPLE_INTERVAL
 from plugpull.rig.quantities import parse_size
 from plugpull.rig.topology import CutPoint, Topology
 
+GONE_WITHIN = 10.0
+"""Seconds that a disk which was cut last gets to be gone from the DUT before what is there counts as left over."""
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
@@ -135,6 +139,7 @@ class ScenarioRig:
         self.stage = stage
         self.breaker = Breaker(stage)
         self.judged = False
+        self._begun: ev.Census | None = None
         topology = stage.topology
         self.disks = tuple(Part(disk.name, topology) for disk in stage.rig.disk if disk.scratch)
         """The disks that may be written, in the order of the rig file."""
@@ -242,11 +247,34 @@ class ScenarioRig:
                 f"not found within {READY_WITHIN:g} s: {serials}",
                 mend="are they plugged in and powered, and are the serial numbers right?",
             )
+        self._begun = self._count("begin")
+        stage.recorder.record(self._begun)
+
+    def take_census(self) -> None:
+        """Put on record what the DUT's kernel holds, once more with each cut: ``leak_slope`` tells whether it grows."""
+        self.stage.recorder.record(self._count("cycle"))
+
+    def _count(self, moment: str) -> ev.Census:
+        counted = self.stage.bench.link.call("census")
+        things = {kind: tuple(names) for kind, names in counted["things"].items()}
+        return ev.Census(at=counted["at"], moment=moment, things=things, slab=counted["slab"])
+
+    def _count_at_the_end(self) -> ev.Census:
+        """What takes its time to go gets it."""
+        deadline = time.monotonic() + GONE_WITHIN
+        while True:
+            census = self._count("end")
+            if self._begun is None or not left_over(self._begun, census) or time.monotonic() > deadline:
+                return census
+            self.stage.pause(0.5)
 
     def end(self) -> None:
         """Heal, and look for what is left behind. Never raises."""
         # First and whatever else is wrong: a dead DUT is no reason to leave its ports off.
         self.breaker.heal()
+        with suppress(RigError):  # as below
+            for view in self.stage.bench.seen_from_outside():
+                self.stage.recorder.record(view)
         if self.stage.watch.lost:
             return
         try:
@@ -254,6 +282,7 @@ class ScenarioRig:
             alive = self.stage.bench.link.call("jobs.alive", 10.0)
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
             self.stage.recorder.record(ev.Residue(at=self.stage.now(), processes=left))
+            self.stage.recorder.record(self._count_at_the_end())
             self.stage.phase("")
         except RigError as error:
             with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it

@@ -10,7 +10,7 @@ import module_build
 import pytest
 from defects_bench import RIG
 
-from plugpull.checks import kernel_clean
+from plugpull.checks import kernel_clean, leak_slope, nothing_left
 from plugpull.dut import coroner, watch
 from plugpull.dut.dut_host import DutHost
 from plugpull.errors import RigError
@@ -195,3 +195,27 @@ def test_a_storm_of_messages_loses_evidence_and_nothing_else(run: Run) -> None:
     assert result.verdict == "UNKNOWN", result.sentence
     assert "records of the kernel log were lost" in " ".join(result.unknowns)
     assert_goes_on(run)
+
+
+def test_cuts_leave_nothing_and_a_leak_shows_in_its_slope(run: Run) -> None:
+    def cut_again_and_again(rig: ScenarioRig) -> None:
+        victim, _ = rig.choose_victim()
+        for _ in range(7):
+            with rig.cut(victim.cable):
+                pass
+            rig.take_census()
+        rig.judge(nothing_left(), leak_slope())
+
+    def leak(rig: ScenarioRig) -> None:
+        for _ in range(7):
+            host(rig).write_text(NOW, "leak")
+            rig.take_census()
+        rig.judge(nothing_left(), leak_slope())
+
+    result = told(run, "cuts", cut_again_and_again)
+    assert result.verdict == "PASS", result.sentence
+    result = told(run, "leak", leak)
+    assert result.verdict == "FAIL", result.sentence
+    (finding,) = result.findings
+    assert "the DUT leaks kernel memory: 6" in finding.summary, finding.summary
+    assert finding.evidence[1].startswith("kmalloc-4k: +"), finding.evidence

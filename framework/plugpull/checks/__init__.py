@@ -11,6 +11,7 @@ from plugpull.checks.nothing_stuck import NothingStuck, nothing_stuck
 from plugpull.checks.pace import KeptPace, kept_pace
 from plugpull.checks.ready_under_load import ReadyUnderLoad, ready_under_load
 from plugpull.checks.removed import Removed, removed
+from plugpull.checks.residue import LeakSlope, NothingLeft, leak_slope, nothing_left
 from plugpull.checks.returned import Returned, returned
 from plugpull.checks.unmountable import Unmountable, unmountable
 from plugpull.checks.untouched import Untouched, untouched
@@ -23,7 +24,9 @@ __all__ = [
     "Judgement",
     "KeptPace",
     "KernelClean",
+    "LeakSlope",
     "NoErrors",
+    "NothingLeft",
     "NothingLost",
     "NothingStuck",
     "ReadyUnderLoad",
@@ -39,7 +42,9 @@ __all__ = [
     "ended_with_error",
     "kept_pace",
     "kernel_clean",
+    "leak_slope",
     "no_errors",
+    "nothing_left",
     "nothing_lost",
     "nothing_stuck",
     "ready_under_load",

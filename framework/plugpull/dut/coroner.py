@@ -35,6 +35,7 @@ _WAITING = re.compile(
 )
 _ON_CPU = re.compile(r"^CPU: (\d+) PID: \d+ (?:UID: \d+ )?Comm: (\S+)")
 _AT = re.compile(r"^(?:RIP: [\da-f]+:|pc : )([A-Za-z_][\w.]*)\+0x[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?")
+_HUNG = re.compile(r"lockup|stall")
 _AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
 
 
@@ -64,7 +65,11 @@ def by_its_words(words: list[str]) -> Autopsy:
     """A kernel that said what it died of."""
     stamp = next((stamp for stamp in map(stamp_of, words) if stamp is not None), None)
     headline = panic_headline([text_of(word) for word in words])
-    return Autopsy(DutDied(at=stamp, headline=headline, evidence=tuple(words[:EVIDENCE])))
+    places: tuple[str, ...] = ()
+    if _HUNG.search(headline):
+        places = on_cpus(words)
+        headline = f"the DUT hung: {headline}{f', {places[0]}' if places else ''}"
+    return Autopsy(DutDied(at=stamp, headline=headline, evidence=(*places, *words[:EVIDENCE])))
 
 
 def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy:

@@ -436,6 +436,16 @@ class Residue(Event, frozen=True, kw_only=True, tag="residue"):
     processes: tuple[str, ...] = ()
 
 
+class Census(Event, frozen=True, kw_only=True, tag="census"):
+    """What the DUT holds. ``moment`` is ``begin`` and ``end`` of a scenario, or ``cycle``, taken as the scenario asks
+    for it. ``things`` are names by kind (``scsi host``, ``block device``, ``usb device``, ``mount``, ``open file``),
+    each as often as it is there; ``slab`` bytes in use per cache of the kernel, empty where it does not tell."""
+
+    moment: str
+    things: dict[str, tuple[str, ...]]
+    slab: dict[str, int] = {}
+
+
 class Judged(Event, frozen=True, kw_only=True, tag="judge"):
     """The checks the scenario asked for, as data, so that they can be judged again."""
 
@@ -480,5 +490,6 @@ AnyEvent = (
     | ProcessStuck
     | Acted
     | Residue
+    | Census
     | Judged
 )

@@ -55,6 +55,7 @@ PACKAGES = (
     Package("util-linux", ("setpriv",), "ends helpers together with the run"),
     Package("gcc", ("cc|gcc|clang",), "compiles the program that writes stamps on the DUT"),
     Package("libc6-dev", (_LIBS.format("libc.a"),), "is linked into that program"),
+    Package("make", ("make",), "builds the kernel module that brings the guest down in tests", "test"),
     Package("openssh-client", ("ssh", "ssh-keygen"), "reaches the lab's guest as a DUT", "test"),
     Package("uhubctl", ("uhubctl",), "switches the hub ports of the lab's guest", "test"),
     Package("sispmctl", ("sispmctl",), "switches EnerGenie strips", "test"),

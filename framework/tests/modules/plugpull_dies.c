@@ -4,6 +4,7 @@
 #include <linux/irqflags.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
 
 static noinline void spin_for_ever(void)
@@ -43,6 +44,20 @@ static int storm(void *unused)
 	return 0;
 }
 
+/* Sixteen times, since caches are counted by whole slabs of several objects. */
+static int leak(void)
+{
+	int number;
+
+	for (number = 0; number < 16; number++) {
+		void *volatile lost = kmalloc(4096, GFP_KERNEL);
+
+		if (!lost)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static void on_every_cpu(int (*what)(void *))
 {
 	unsigned int cpu;
@@ -67,6 +82,8 @@ static int now(const char *way, const struct kernel_param *param)
 		kthread_run(write_astray, NULL, "plugpull-astray");
 	else if (sysfs_streq(way, "storm"))
 		kthread_run(storm, NULL, "plugpull-storm");
+	else if (sysfs_streq(way, "leak"))
+		return leak();
 	else
 		return -EINVAL;
 	return 0;

@@ -11,6 +11,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import AGENT_VERSION
+from .census import census
 from .devices import Devices, Failed
 from .disks import Disk, Refused, all_disks, open_scratch, system_disks
 from .jobs import Jobs, retire, start_time
@@ -200,6 +201,10 @@ class Service:
 
     def op_jobs_alive(self) -> List[Dict[str, Any]]:
         return self.jobs.alive()
+
+    def op_census(self) -> Dict[str, Any]:
+        """What the kernel holds, to see later what is left over."""
+        return {"at": now(), **census()}
 
     def op_guard(self, disk: Disk) -> None:
         """Would this disk be accepted as scratch? Raises Refused when not."""

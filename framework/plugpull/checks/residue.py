@@ -1,0 +1,137 @@
+"""Is the DUT, when a scenario is over, back where it began? And does it lose something with every cut?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from statistics import median
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.errors import Finding
+from plugpull.history.events import Census
+from plugpull.history.reader import Story
+
+FEWEST = 6
+"""Censuses below which a slope says nothing."""
+CONFIDENT = 2.576
+"""Standard deviations of a two-sided 99 % interval."""
+
+
+class NothingLeft(Check, frozen=True, tag="nothing_left"):
+    """No SCSI host, block device, USB device, mount or open file is there at the end that was not at the beginning."""
+
+    def judge(self, story: Story) -> Judgement:
+        begin = next((census for census in story.of(Census) if census.moment == "begin"), None)
+        end = next((census for census in reversed(story.of(Census)) if census.moment == "end"), None)
+        if begin is None or end is None:
+            return Judgement(unknowns=("what is left on the DUT was not counted at the beginning and at the end",))
+        findings = tuple(
+            Finding(
+                check="nothing_left",
+                subject=kind,
+                summary=f"left over on the DUT: {kind} {name}" + (f", {extra} times" if extra > 1 else ""),
+                at=end.at,
+                evidence=tuple(f"{moment.moment}: {', '.join(moment.things.get(kind, ()))}" for moment in (begin, end)),
+            )
+            for kind, name, extra in left_over(begin, end)
+        )
+        return Judgement(findings=findings, worst="" if findings else "nothing left over", subject="DUT")
+
+
+class LeakSlope(Check, frozen=True, tag="leak_slope"):
+    """From one census to the next, as a scenario takes them with each cut, neither the number of things nor the memory
+    of the drivers grows: ``limit`` bytes a census are put down to noise."""
+
+    limit: int = 8192
+
+    def judge(self, story: Story) -> Judgement:
+        taken = [census for census in story.of(Census) if census.moment == "cycle"]
+        if len(taken) < FEWEST:
+            return Judgement(unknowns=(f"{len(taken)} censuses do not show a slope: at least {FEWEST} are needed",))
+        kinds = sorted({kind for census in taken for kind in census.things})
+        findings = []
+        for kind in kinds:
+            counts = [len(census.things.get(kind, ())) for census in taken]
+            if slope_of(counts).low > 0:
+                findings.append(self._finding(kind, f"a {kind}", counts, taken))
+        used = [sum(census.slab.values()) for census in taken]
+        slope = slope_of(used)
+        if slope.low > 0 and slope.value > self.limit:
+            findings.append(self._finding("memory", "kernel memory", used, taken))
+        unknowns = () if all(census.slab for census in taken) else ("the kernel does not tell what its caches hold",)
+        worst = f"no leak over {len(taken)} cycles (memory {_per_cycle(slope)})"
+        return Judgement(
+            findings=tuple(findings),
+            unknowns=unknowns,
+            worst="" if findings or unknowns else worst,
+            subject="DUT",
+        )
+
+    def _finding(self, subject: str, what: str, counts: Sequence[int], taken: Sequence[Census]) -> Finding:
+        slope = slope_of(counts)
+        unit = " bytes" if subject == "memory" else ""
+        grown = _grown(taken) if subject == "memory" else ()
+        told = f"{slope.value:.3g}{unit} a cycle (99 % sure of {slope.low:.3g} to {slope.high:.3g})"
+        return Finding(
+            check="leak_slope",
+            subject=subject,
+            summary=f"the DUT leaks {what}: {told} over {len(counts)} cycles",
+            at=taken[-1].at,
+            evidence=(", ".join(map(str, counts)), *grown),
+        )
+
+
+def nothing_left() -> NothingLeft:
+    """Nothing may be on the DUT at the end that was not there at the beginning."""
+    return NothingLeft()
+
+
+def leak_slope(limit: int = 8192) -> LeakSlope:
+    """Nothing may grow with every cut. Wants a scenario that calls ``rig.take_census()`` after each."""
+    return LeakSlope(limit)
+
+
+def left_over(begin: Census, end: Census) -> tuple[tuple[str, str, int], ...]:
+    """(kind, name, how many more than at the beginning) of what is there too much at the end."""
+    found = []
+    for kind, names in end.things.items():
+        extra = Counter(names) - Counter(begin.things.get(kind, ()))
+        found += [(kind, name, count) for name, count in sorted(extra.items())]
+    return tuple(found)
+
+
+class Slope:
+    """A slope and its 99 % confidence interval, per step."""
+
+    def __init__(self, value: float, low: float, high: float) -> None:
+        self.value, self.low, self.high = value, low, high
+
+
+def slope_of(values: Sequence[float]) -> Slope:
+    """Theil-Sen: the median of the slopes of all pairs, which a few outliers cannot bend. The interval is Sen's, from
+    the variance of Kendall's S with its correction for ties (P. K. Sen, JASA 63, 1968)."""
+    slopes = sorted(
+        (later - earlier) / (right - left) for (left, earlier), (right, later) in combinations(enumerate(values), 2)
+    )
+    if not slopes:
+        return Slope(0.0, 0.0, 0.0)
+    n = len(values)
+    ties = sum(count * (count - 1) * (2 * count + 5) for count in Counter(values).values())
+    deviation = CONFIDENT * math.sqrt(max(0, n * (n - 1) * (2 * n + 5) - ties) / 18)
+    low = max(0, math.floor((len(slopes) - deviation) / 2) - 1)
+    high = min(len(slopes) - 1, math.ceil((len(slopes) + deviation) / 2))
+    return Slope(median(slopes), slopes[low], slopes[high])
+
+
+def _per_cycle(slope: Slope) -> str:
+    return f"{slope.value:+.0f} bytes a cycle"
+
+
+def _grown(taken: Iterable[Census]) -> tuple[str, ...]:
+    """The caches that grew most, for whoever looks for the leak."""
+    first, *_, last = taken
+    grown = {name: size - first.slab.get(name, 0) for name, size in last.slab.items()}
+    most = sorted(grown, key=lambda name: -grown[name])[:5]
+    return tuple(f"{name}: {grown[name]:+d} bytes" for name in most if grown[name] > 0)

@@ -1,0 +1,88 @@
+"""What the kernel of the DUT holds right now, by names that stay the same over a replug: to see what is left over."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, Iterator, List
+
+from .disks import all_disks, read_attribute, usb_place
+
+_BLOCK_FILE = re.compile(r"^/dev/(sd|nvme|md|dm-|loop|vd|mmcblk|bsg/|sg)")
+_SLABS = re.compile(r"^kmalloc-|scsi|usb|urb|^bio|blkdev|bdev|request|^sd_|uas|sgpool")
+"""Caches that storage and USB drivers allocate from. SLUB merges caches of equal size, so kmalloc's hold more than
+theirs."""
+
+
+def census(sys: str = "/sys", proc: str = "/proc") -> Dict[str, Any]:
+    """``things``: per kind the sorted names of what is there, a name as often as it is. ``slab``: bytes in use per
+    cache (slabinfo(5)); empty where it cannot be read."""
+    things = {
+        "scsi host": scsi_hosts(sys),
+        "block device": block_devices(sys),
+        "usb device": [name for name in _listed(sys, "bus/usb/devices") if ":" not in name],
+        "mount": list(mounts(proc)),
+        "open file": open_files(proc),
+    }
+    return {"things": {kind: sorted(names) for kind, names in things.items()}, "slab": slabs(proc)}
+
+
+def _listed(*parts: str) -> List[str]:
+    try:
+        return sorted(os.listdir(os.path.join(*parts)))
+    except OSError:
+        return []
+
+
+def scsi_hosts(sys: str) -> List[str]:
+    """``usb-storage at 0000:00:10.0/1``. Hosts are numbered on and on; driver and place tell which they are."""
+    found = []
+    for name in _listed(sys, "class/scsi_host"):
+        base = os.path.join(sys, "class/scsi_host", name)
+        path = os.path.realpath(base)
+        place = usb_place(path)
+        where = place.rpartition(":")[0] if place else os.path.relpath(path.partition("/host")[0], sys)
+        found.append("%s at %s" % (read_attribute(base, "proc_name") or "scsi host", where))
+    return found
+
+
+def block_devices(sys: str) -> List[str]:
+    """Disks by their place, whatever they are called today; md, device-mapper and loop devices by their name."""
+    found = ["%s (serial %s)" % (disk["place"], disk["serial"]) for disk in all_disks(sys)]
+    for name in _listed(sys, "block"):
+        base = os.path.join(sys, "block", name)
+        # A loop or md device of no size is one that is not set up.
+        if not os.path.exists(os.path.join(base, "device")) and read_attribute(base, "size") not in ("", "0"):
+            found.append(name)
+    return found
+
+
+def mounts(proc: str) -> Iterator[str]:
+    """proc(5), mountinfo: ``/dev/sda1 on /mnt/x (ext4)``."""
+    for line in read_attribute(proc, "self/mountinfo").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, kind = left.split(), right.split()
+        if len(fields) > 4 and len(kind) > 1:
+            yield "%s on %s (%s)" % (kind[1], fields[4], kind[0])
+
+
+def open_files(proc: str) -> List[str]:
+    """Block devices that this agent holds open, be they still there or not."""
+    found = []
+    for number in _listed(proc, "self/fd"):
+        try:
+            target = os.readlink(os.path.join(proc, "self/fd", number))
+        except OSError:
+            continue  # the descriptor of the listing itself
+        if _BLOCK_FILE.match(target):
+            found.append(target)
+    return found
+
+
+def slabs(proc: str) -> Dict[str, int]:
+    found = {}
+    for line in read_attribute(proc, "slabinfo").splitlines():
+        fields = line.split()
+        if len(fields) > 3 and _SLABS.search(fields[0]) and fields[1].isdigit():
+            found[fields[0]] = int(fields[1]) * int(fields[3])
+    return found

@@ -1,0 +1,168 @@
+"""What is left over on the DUT, and what grows with every cut: the census, the checks, and the slope."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from plugpull.checks import Check, leak_slope, nothing_left
+from plugpull.checks.base import Judgement
+from plugpull.checks.residue import left_over, slope_of
+from plugpull.dut.agent.census import census
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+
+HOST = "usb-storage at 0000:00:10.0/1"
+AT_FIRST = {"scsi host": (HOST,), "usb device": ("1-1", "usb1"), "mount": ()}
+
+
+def counted(moment: str, slab: int = 1000, **more: tuple[str, ...]) -> ev.Census:
+    things = {**AT_FIRST, **{kind.replace("_", " "): names for kind, names in more.items()}}
+    return ev.Census(at=1.0, moment=moment, things=things, slab={"kmalloc-4k": slab})
+
+
+def judged(check: Check, *events: ev.Event) -> Judgement:
+    begun = ev.ScenarioBegun(at=0.0, id="made-up", wall="2026-01-01T00:00:00Z", seed=1)
+    return check.judge(Story(begun, list(events), rig={}))
+
+
+def test_a_dut_back_where_it_began() -> None:
+    judgement = judged(nothing_left(), counted("begin"), counted("cycle", mount=("x",)), counted("end"))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst == "nothing left over"
+
+
+def test_a_disk_that_went_is_not_left_over() -> None:
+    assert judged(nothing_left(), counted("begin"), counted("end", scsi_host=())).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "told"),
+    [
+        ("scsi host", (HOST, HOST), f"scsi host {HOST}"),
+        ("usb device", ("1-1", "1-2", "usb1"), "usb device 1-2"),
+        ("mount", ("/dev/sda on /mnt (ext4)",), "mount /dev/sda on /mnt (ext4)"),
+        ("block device", ("md127",), "block device md127"),
+        ("open file", ("/dev/sdb (deleted)", "/dev/sdb (deleted)"), "open file /dev/sdb (deleted), 2 times"),
+    ],
+)
+def test_what_is_left_over_is_named(kind: str, names: tuple[str, ...], told: str) -> None:
+    end = counted("end", **{kind.replace(" ", "_"): names})
+    (finding,) = judged(nothing_left(), counted("begin"), end).findings
+    assert (finding.subject, finding.summary) == (kind, f"left over on the DUT: {told}")
+
+
+def test_a_dut_that_was_not_counted_is_unknown() -> None:
+    assert judged(nothing_left(), counted("begin")).unknowns
+    assert judged(nothing_left(), counted("end")).unknowns
+
+
+def test_left_over_counts() -> None:
+    assert left_over(counted("begin"), counted("end", mount=("a", "b", "a"))) == (("mount", "a", 2), ("mount", "b", 1))
+
+
+# --- leaks -------------------------------------------------------------------------------------------------
+
+
+def test_a_leaked_host_a_cycle_is_a_leak() -> None:
+    taken = [counted("cycle", scsi_host=(HOST,) * number) for number in range(1, 9)]
+    (finding,) = judged(leak_slope(), *taken).findings
+    assert finding.subject == "scsi host"
+    assert "leaks a scsi host: 1 a cycle" in finding.summary
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_leaked_memory_is_found_under_noise_and_noise_is_no_leak(seed: int) -> None:
+    noise = random.Random(seed)
+    sizes = [3_000_000 + noise.randrange(-20_000, 20_000) for _ in range(12)]
+    assert judged(leak_slope(), *(counted("cycle", size) for size in sizes)).findings == ()
+    leaking = [counted("cycle", size + 16_000 * number) for number, size in enumerate(sizes)]
+    (finding,) = judged(leak_slope(), *leaking).findings
+    assert finding.subject == "memory"
+    assert "kmalloc-4k" in finding.evidence[1]
+
+
+def test_caches_that_warm_up_are_no_leak() -> None:
+    sizes = [1_000_000, 1_064_000, 1_064_000, 1_064_000, 1_067_000, 1_067_000, 1_084_000, 1_084_000]
+    judgement = judged(leak_slope(), *(counted("cycle", size) for size in sizes))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+
+
+def test_too_few_cycles_or_no_slabs_are_unknown() -> None:
+    assert judged(leak_slope(), *(counted("cycle") for _ in range(5))).unknowns
+    blind = [ev.Census(at=1.0, moment="cycle", things={}) for _ in range(8)]
+    assert judged(leak_slope(), *blind).unknowns == ("the kernel does not tell what its caches hold",)
+
+
+def test_the_slope_of_a_line_and_of_nothing() -> None:
+    slope = slope_of([2.0 * number for number in range(10)])
+    assert (slope.low, slope.value, slope.high) == (2.0, 2.0, 2.0)
+    assert slope_of([5.0]).value == 0.0
+    flat = slope_of([7.0] * 8)
+    assert (flat.low, flat.value, flat.high) == (0.0, 0.0, 0.0)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    noise = random.Random(5)
+    held = 0
+    for _ in range(400):
+        slope = slope_of([3.0 * number + noise.gauss(0, 10) for number in range(12)])
+        held += slope.low <= 3.0 <= slope.high
+    assert held >= 390
+
+
+# --- the agent's part --------------------------------------------------------------------------------------
+
+
+def machine(folder: Path) -> tuple[str, str]:
+    """A sysfs and a proc with one disk, of which the host is there a second time."""
+    sys, proc = folder / "sys", folder / "proc"
+    usb = sys / "devices/pci0000:00/0000:00:10.0/usb1/1-1"
+    for number in (0, 4):
+        host = usb / f"1-1:1.0/host{number}/scsi_host/host{number}"
+        host.mkdir(parents=True)
+        (host / "proc_name").write_text("usb-storage\n")
+        (sys / "class/scsi_host").mkdir(parents=True, exist_ok=True)
+        (sys / f"class/scsi_host/host{number}").symlink_to(host)
+    for name in ("1-1", "1-1:1.0", "usb1"):
+        (sys / "bus/usb/devices" / name).mkdir(parents=True)
+    for name, size in (("md127", "2048"), ("loop0", "0")):
+        (sys / "block" / name).mkdir(parents=True)
+        (sys / "block" / name / "size").write_text(size)
+    (proc / "self/fd").mkdir(parents=True)
+    (proc / "self/fd/3").symlink_to("/dev/sdb (deleted)")
+    (proc / "self/fd/4").symlink_to("/dev/null")
+    (proc / "self/mountinfo").write_text("36 35 98:0 / /mnt/x rw,noatime - ext4 /dev/sda1 rw\nhalf a line\n")
+    (proc / "slabinfo").write_text(
+        "slabinfo - version: 2.1\n"
+        "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>\n"
+        "kmalloc-4k           10     16   4096    8    8 : tunables    0    0    0\n"
+        "dentry             9000   9000    192   21    1 : tunables    0    0    0\n"
+        "scsi_sense_cache      2     64    128   32    1 : tunables    0    0    0\n"
+    )
+    return str(sys), str(proc)
+
+
+def test_what_the_agent_counts(tmp_path: Path) -> None:
+    assert census(*machine(tmp_path)) == {
+        "things": {
+            "scsi host": ["usb-storage at 0000:00:10.0/1", "usb-storage at 0000:00:10.0/1"],
+            "block device": ["md127"],
+            "usb device": ["1-1", "usb1"],
+            "mount": ["/dev/sda1 on /mnt/x (ext4)"],
+            "open file": ["/dev/sdb (deleted)"],
+        },
+        "slab": {"kmalloc-4k": 40960, "scsi_sense_cache": 256},
+    }
+
+
+def test_a_census_of_this_machine_does_not_fail() -> None:
+    things = census()["things"]
+    assert any(" on / (" in mount for mount in things["mount"]) or not os.path.exists("/proc/self/mountinfo")
+
+
+def test_a_machine_without_any_of_it_is_empty(tmp_path: Path) -> None:
+    assert not any(census(str(tmp_path), str(tmp_path))["things"].values())
