@@ -4,13 +4,14 @@ Writing: both write the same span of a disk without a rate, in windows taken in 
 bytes are QEMU's own count (``query-blockstats``). fio stamps its blocks with a crc32c (``verify=crc32c``), the writer
 every sector, and the writer's ledger travels to this machine meanwhile; bytes of ledger per write are printed. Reading
 back: the span is filled, and read and compared once by fio's verify pass and once by ours, from start to end of the
-process.
+process; ours until it is judged.
 """
 
 from __future__ import annotations
 
 import random
 import time
+from base64 import b64decode
 from pathlib import Path
 from statistics import fmean
 
@@ -20,6 +21,9 @@ from benchmarks.measure import begin, console, scratch, t_interval, table, tell
 from benchmarks.sampling import rig_of, written
 from plugpull.dut.stage import Stage
 from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.integrity.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle import judge
 from plugpull.integrity.session import StampRunner, StreamJob, Writing
 from plugpull.integrity.stamp import SECTOR
 from plugpull.load.runner import FioRunner, Job
@@ -81,7 +85,7 @@ def with_stamps(
 
 
 def reading(stage: Stage, disk: str) -> tuple[float, float]:
-    """Bytes per second of fio's verify pass and of ours."""
+    """Bytes per second of fio's verify pass, and of our read-back with its judgement."""
     fio, stamps = FioRunner(stage), StampRunner(stage)
     how = shape(256, 4, "sequential")
     filled = fio.start(disk, ["--name=fill", *COMMON, *how, "--do_verify=0"], SPAN, kind="fill")
@@ -101,7 +105,22 @@ def reading(stage: Stage, disk: str) -> tuple[float, float]:
     begun = time.monotonic()
     back = stamps.read(disk, extents, run=1, device=2, session=99)
     stamps.finish([back], 120)
-    return theirs, SPAN / (time.monotonic() - begun)
+    story = stage.recorder.since()
+    ledger = decode_ledger(pieces(story, ev.LedgerPart, job))
+    opinion = judge(ledger, decode_found(pieces(story, ev.ReadBackPart, back)), extents, None)
+    ours = SPAN / (time.monotonic() - begun)
+    if not opinion.intact:
+        raise RigError(f"a healthy disk is found fault with: {opinion.counts} {opinion.problems}")
+    return theirs, ours
+
+
+def pieces(
+    story: tuple[ev.Event, ...], kind: type[ev.LedgerPart] | type[ev.ReadBackPart], job: StreamJob
+) -> list[tuple[int, bytes]]:
+    """The pieces of a job's stream, as they are on record."""
+    return [
+        (event.offset, b64decode(event.data)) for event in story if isinstance(event, kind) and event.job == job.name
+    ]
 
 
 def measure(folder: Path, count: int, seconds: float, seed: int) -> None:
@@ -124,7 +143,7 @@ def measure(folder: Path, count: int, seconds: float, seed: int) -> None:
                     ours, ledger = with_stamps(stage, disk, how, seconds, session=number + 1)
                     pairs.append((theirs or with_fio(stage, disk, how, seconds), ours))
                 row(shown, name, pairs, wanted, f"{ledger:.1f} B/write")
-            row(shown, "reading back", [reading(stage, disk) for _ in range(count)], 1.0, "")
+            row(shown, "reading back and judging", [reading(stage, disk) for _ in range(count)], 1.0, "")
             console.print(shown)
     finally:
         run.finish()
