@@ -1,8 +1,18 @@
 import pytest
 
-from plugpull.checks import kept_pace, kernel_clean, no_errors, nothing_lost, nothing_stuck, removed, returned
+from plugpull.checks import (
+    data_intact,
+    kept_pace,
+    kernel_clean,
+    no_errors,
+    nothing_lost,
+    nothing_stuck,
+    removed,
+    returned,
+)
 from plugpull.faults import at_random
 from plugpull.integrity.patterns import flushed_writes
+from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
 
@@ -30,14 +40,23 @@ def test_power_fails_between_flushes(rig: ScenarioRig) -> None:
 @pytest.mark.row("U02")
 def test_a_cable_comes_loose_between_flushes(rig: ScenarioRig) -> None:
     """A cable comes loose while its disk is written and flushed, and is put back. What it said was flushed must be
-    there."""
+    there. The other disks run a load of fio meanwhile, which has an opinion of its own on their data."""
     victim, survivors = rig.choose_victim()
-    with rig.stamp(rig.disks, flushed_writes) as load:
+    with rig.load(survivors, sequential_write) as load, rig.stamp(victim, flushed_writes) as stamps:
         load.settle()
-        with rig.cut(victim.cable, when=load.moved(victim, "256 KiB")):
+        with rig.cut(victim.cable, when=stamps.moved(victim, "256 KiB")):
             rig.wait(seconds=0.5)
         load.regain_pace()
-    rig.judge(nothing_lost(), removed(victim), returned(victim), no_errors(survivors), kernel_clean(), nothing_stuck())
+    rig.judge(
+        nothing_lost(victim),
+        data_intact(survivors),
+        removed(victim),
+        returned(victim),
+        kept_pace(survivors),
+        no_errors(survivors),
+        kernel_clean(),
+        nothing_stuck(),
+    )
 
 
 @pytest.mark.row("U02")

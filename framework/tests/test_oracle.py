@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import DEVICE, RUN, Book, damaged, found, stamp, stamped, zeros
+from ledgers import DEVICE, RUN, Book, damaged, found, found_bytes, stamp, stamped, zeros
 
+from plugpull.integrity import readback
+from plugpull.integrity.decode import decode_found
 from plugpull.integrity.oracle import UNKNOWN_BEFORE, Opinion, judge
 from plugpull.integrity.readback import Found, Kind, Run
 from plugpull.integrity.stamp import SECTOR, Stamp
@@ -291,6 +293,18 @@ def test_what_was_not_read_back_is_not_intact() -> None:
     nothing = judge(book.made, Found(problems=["the read-back ends before all was read"]), ((0, 4),), None)
     assert not nothing.intact
     assert not Opinion().intact, "nothing was compared"
+
+
+def test_a_disk_that_became_smaller_is_not_intact() -> None:
+    """The reader came to an end of it that was not there before (ENOSPC)."""
+    book = Book()
+    one = book.write(0)
+    ended = readback.RUN.pack(Kind.READ, 0, 28, 0, 1, 1)
+    back = decode_found([(0, found_bytes([stamped(one)])[:24] + ended)])
+    made = judge(book.made, back, ((0, 8),), (zeros(0, 8),))
+    assert made.wrong == []
+    assert "read-back: reading back ended early (errno 28), after 1 sectors" in made.problems
+    assert not made.intact
 
 
 # --- the opinion as a whole -------------------------------------------------------------------------------------------

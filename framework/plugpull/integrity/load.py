@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 
-from plugpull.dut.link import Message
+from plugpull.dut.link import Message, Refused
 from plugpull.dut.stage import Stage
 from plugpull.errors import RigError
 from plugpull.history import events as ev
@@ -134,24 +134,23 @@ class StampedLoad(RunningJobs):
     def verify(self) -> None:
         """Read back every disk that is attached; what it may hold is judged later, by ``nothing_lost``."""
         self._stage.phase("verify", "reading back")
-        begun: list[StreamJob] = []
-        for disk in self._disks:
-            extents = self._extents[disk]
-            device = device_number(self._stage.disk(disk).serial)
-            if self._stage.bench.register.attached(disk) is None:
-                self._stage.recorder.record(
-                    ev.ReadBackBegun(
-                        at=self._stage.now(),
-                        disk=disk,
-                        job="",
-                        session=self._session,
-                        extents=extents,
-                        error=f"{disk} is not attached",
-                    )
-                )
-                continue
-            begun.append(self._runner.read(disk, extents, run=self._run, device=device, session=self._session))
+        begun = [job for disk in self._disks if (job := self._read_one(disk)) is not None]
         self._runner.finish(begun, READ_WITHIN)
+
+    def _read_one(self, disk: str) -> StreamJob | None:
+        """Begin to read a disk back; None, and on record why, when it is away or is not the disk that it was."""
+        stage, extents = self._stage, self._extents[disk]
+        why = f"{disk} is not attached"
+        if stage.bench.register.attached(disk) is not None:
+            device = device_number(stage.disk(disk).serial)
+            try:
+                return self._runner.read(disk, extents, run=self._run, device=device, session=self._session)
+            except Refused as refusal:
+                why = refusal.what
+        stage.recorder.record(
+            ev.ReadBackBegun(at=stage.now(), disk=disk, job="", session=self._session, extents=extents, error=why)
+        )
+        return None
 
     def next_round(self) -> None:
         """End the writing, read back, and begin to write anew over what is there: for one cut after the other.
