@@ -24,6 +24,8 @@ LOCKUP = 25.0
 """Seconds in which the kernel says itself that it is locked up: 2 * watchdog_thresh, and a period of its timer
 (Documentation/admin-guide/lockup-watchdogs.rst)."""
 FRAMES = 5
+HUNG = "the DUT hung"
+"""What the headline of a DUT begins with that does not come back by itself."""
 EVIDENCE = 60
 LAST = 20
 """Lines of a console that are evidence if nothing better is."""
@@ -68,7 +70,7 @@ def by_its_words(words: list[str]) -> Autopsy:
     places: tuple[str, ...] = ()
     if _HUNG.search(headline):
         places = on_cpus(words)
-        headline = f"the DUT hung: {headline}{f', {places[0]}' if places else ''}"
+        headline = f"{HUNG}: {headline}{f', {places[0]}' if places else ''}"
     return Autopsy(DutDied(at=stamp, headline=headline, evidence=(*places, *words[:EVIDENCE])))
 
 
@@ -77,7 +79,7 @@ def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy
     told = tuple(evidence)
     places = on_cpus(told)
     where = f" in {places[0].partition(' in ')[2]}" if places else ""
-    headline = f"the DUT hung: it answers neither its agent nor sysrq on its console, interrupts off{where}"
+    headline = f"{HUNG}: it answers neither its agent nor sysrq on its console, interrupts off{where}"
     last = tuple(console.lines()[-LAST:])
     kept = tuple(dict.fromkeys((*places, *told[:EVIDENCE], *(() if told else last))))
     return Autopsy(DutDied(at=at, headline=headline, evidence=kept), console=last)
@@ -88,7 +90,7 @@ def _locked_up(console: Console, at: float | None, blocked: list[str]) -> Autops
     console.wait_dying(LOCKUP)
     words = console.last_words()
     places = on_cpus([*seen, *words])
-    headline = "the DUT hung: it serves interrupts and runs no process"
+    headline = f"{HUNG}: it serves interrupts and runs no process"
     said = panic_headline([text_of(word) for word in words])
     headline += f", {places[0]}" if places else ""
     headline += f" ({said})" if said else ""

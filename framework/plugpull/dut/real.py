@@ -11,11 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from plugpull.dut.base import Autopsy
+from plugpull.dut.console import Console
+from plugpull.dut.console_wires import wire_of
+from plugpull.dut.coroner import HUNG, deaf, examine
 from plugpull.dut.dut_host import DutHost
 from plugpull.dut.hello import ANSWER, hello
 from plugpull.dut.journaled import Journaled
 from plugpull.dut.link import AgentLink, AgentLost, Message
 from plugpull.dut.reach import CONNECT_WITHIN, Connection, Reach, Unreachable, reach_of
+from plugpull.dut.revive import Outlet
 from plugpull.dut.safety import refuse_own_control, refuse_system_disks
 from plugpull.dut.testimony import Register
 from plugpull.dut.watch import Watch
@@ -34,6 +38,8 @@ from plugpull.switches.person import TerminalPerson
 Open = Callable[[Recorder, Path, Watch, str], "RealBench"]
 BACK_WITHIN = 120.0
 """Seconds a DUT gets to be reached again after its connection broke, or its power was turned on: machines boot."""
+PROOF = 5.0
+"""Seconds in which a console has to answer sysrq to count as one that does."""
 FORGOTTEN = 30.0
 """Seconds without a word from us after which an agent ends by itself. We map its clock every second."""
 
@@ -57,6 +63,8 @@ class RealSetting:
     """Was the DUT lost, so that it may take its time to come back?"""
     cut: set[str] = field(default_factory=set)
     """Outlets that were turned off in this scenario."""
+    answers: bool = False
+    """Has the DUT's console been seen to answer sysrq in this run?"""
     _switches: dict[str, Journaled] = field(default_factory=dict)
 
     def declared(self, name: str) -> model.Switch:
@@ -105,17 +113,19 @@ def close_all(switches: dict[str, Journaled], *names: str) -> None:
 class RealBench:
     """A real DUT, ready: its agent answers, its switches are open. Made anew for each scenario."""
 
-    def __init__(self, setting: RealSetting, watch: Watch) -> None:
+    def __init__(self, setting: RealSetting, watch: Watch, artefacts: Path) -> None:
         self._setting = setting
         self._lock = threading.RLock()
         self._held = ExitStack()
         self._on_dut: dict[str, Journaled] = {}
         self._died: ev.DutDied | None = None
+        self._hung = False
         setting.cut.clear()
         self.register = Register({disk.name: disk.serial for disk in setting.rig.disk}, places_of(setting.rig))
         begun = time.monotonic()
-        self._power_dut()
+        self._console = self._open_console(artefacts / "console.log")
         try:
+            self._power_dut()
             self.link, said = self._connect(watch.hear)
             self._took = time.monotonic() - begun
             self._boot_id = said["boot_id"]
@@ -132,6 +142,15 @@ class RealBench:
             if self._setting.switch(switch).read(port) is False:
                 self._setting.switch(switch).set(port, True)
                 self._setting.patient = True
+
+    def _open_console(self, path: Path) -> Console | None:
+        wire = wire_of(self._setting.rig.dut)
+        if wire is None:
+            return None
+        console = Console(wire, path)
+        # Only one that is known to answer says something by not answering.
+        self._setting.answers = self._setting.answers or console.sysrq("h", PROOF) is not None
+        return console
 
     def _connect(self, tell: Callable[[Message], None]) -> tuple[AgentLink, Message]:
         """A link to a new agent, and its hello. Raises RigError for a DUT that cannot be reached: at once, or, one that
@@ -214,29 +233,70 @@ class RealBench:
             )
 
     def autopsy(self, timeout: float) -> Autopsy:
-        """A broken connection is no death: only a DUT that has booted since has died."""
+        """A broken connection is no death: only a DUT that has booted since has died, or one whose console says so."""
         with ExitStack() as held:
             try:
                 _, said = dial(self._setting.reach, _nothing, held, {}, timeout)
             except RigError:
-                return Autopsy()
+                return self._ask_console()
         return Autopsy(self._judge_boot(said))
+
+    def _ask_console(self) -> Autopsy:
+        if self._console is None:
+            return Autopsy()
+        at = self.link.clock.at(self.link.heard)[0] if self.link.clock.mapped else None
+        found = examine(self._console, at, proven=self._setting.answers) or deaf(self._console, at, ())
+        self._died = found.death
+        self._hung = found.death is not None and found.death.headline.startswith(HUNG)
+        return found
 
     def inquest(self) -> Autopsy:
         with self._lock:
-            if self.link.lost:
-                try:
-                    self._reconnect()
-                except RigError:
-                    return Autopsy()
-            return Autopsy(self._died)
+            if not self.link.lost:
+                return Autopsy(self._died)
+            # One that panicked or restarted may come back by itself; one that hangs does not.
+            told = self._cycle() if self._hung else ""
+            came = self._came_back()
+            if not came and not told:
+                told = self._cycle()
+                came = self._came_back() if self._setting.rig.dut.power is not None else ""
+            if told and came:
+                told += f", and it {came}"
+            return Autopsy(self._died, told)
+
+    def _came_back(self) -> str:
+        """Try to reach the DUT again, for as long as a machine takes to boot: in what manner it came back, empty if it
+        did not."""
+        before = self._boot_id
+        try:
+            self._reconnect()
+        except RigError:
+            return ""
+        if self._boot_id == before:
+            return "answered again without having restarted: does the outlet feed it?"
+        return "answered again"
+
+    def _cycle(self) -> str:
+        """Power-cycle the DUT; what was done, as a sentence."""
+        outlet = self._setting.rig.dut.power
+        if outlet is None:
+            return self._no_outlet()
+        try:
+            Outlet(outlet, self._setting.switch).cycle()
+        except RigError as error:
+            return f"the DUT's power could not be cycled: {error.what}"
+        return f"the DUT's power was cycled through {outlet}"
+
+    def _no_outlet(self) -> str:
+        return f'{self._setting.reach.name} has no "power" outlet in [dut] to bring it back by: it waits for a person'
 
     def _judge_boot(self, said: Message) -> ev.DutDied | None:
         setting = self._setting
         if said["boot_id"] != self._boot_id and setting.rig.dut.power not in setting.cut:
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
             evidence = (f"boot id {self._boot_id} -> {said['boot_id']}",)
-            self._died = ev.DutDied(at=at, headline="the DUT restarted", evidence=evidence)
+            self._died = self._died or ev.DutDied(at=at, headline="the DUT restarted", evidence=evidence)
+        self._boot_id = said["boot_id"]
         return self._died
 
     def seen_from_outside(self) -> Iterable[ev.SeenFromOutside]:
@@ -248,6 +308,8 @@ class RealBench:
             self._setting.patient = True
         close_all(self._on_dut)
         self._held.close()
+        if self._console is not None:
+            self._console.close()
 
 
 def places_of(rig: Rig) -> dict[str, str]:
@@ -300,7 +362,7 @@ def prepare_real(rig: Rig, file: Path, journal: Journal, held: ExitStack, person
     held.callback(setting.close)
 
     def open_bench(recorder: Recorder, artefacts: Path, watch: Watch, scenario: str) -> RealBench:
-        return RealBench(setting, watch)
+        return RealBench(setting, watch, artefacts)
 
     return open_bench
 

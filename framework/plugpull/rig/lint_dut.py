@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.rig import lint_virtual
-from plugpull.rig.draft import Draft
+from plugpull.rig.draft import Draft, Entry
 from plugpull.rig.drivers import VIRTUAL_DRIVER
 from plugpull.rig.mistakes import Mistake, quote
 
@@ -16,6 +16,8 @@ _KINDS_WITH = {
     "ssh_options": ("ssh",),
     "sudo": ("ssh", "local"),
     "python": ("ssh", "local"),
+    "console": ("ssh",),
+    "console_speed": ("ssh",),
 }
 """Keys of [dut] that only some kinds of DUT have."""
 
@@ -41,11 +43,23 @@ def _dut(draft: Draft, kind: str) -> Iterator[Mistake]:
         if kind == "ssh" and "host" not in dut.values and "host" not in dut.broken:
             what = '[dut] has no "host": what ssh is to connect to, a name or "user@name" as in your ssh configuration'
             yield draft.mistake(dut, "host", what)
+        yield from _console(draft, dut)
         if kind == "local" and "power" in dut.values:
             what = (
                 "the DUT is this very machine: cutting its power would end plugpull too, and nothing would restore it"
             )
             yield draft.misplaced(dut, "power", what)
+
+
+def _console(draft: Draft, dut: Entry) -> Iterator[Mistake]:
+    console = dut.get("console")
+    if isinstance(console, str) and not console.startswith("/"):
+        what = f"{quote(console)} is no path of a serial port, such as {quote('/dev/serial/by-id/usb-FTDI-if00-port0')}"
+        if ":" in console:
+            what += "; plugpull listens on no network port: have netconsole written into a named pipe, and name that"
+        yield draft.misplaced(dut, "console", what)
+    elif "console_speed" in dut.values and "console" not in dut.values and "console" not in dut.broken:
+        yield draft.misplaced(dut, "console_speed", 'there is no "console" that could have a speed')
 
 
 def _real(draft: Draft, kind: str) -> Iterator[Mistake]:

@@ -68,6 +68,11 @@ class Dut(Table):
     """ssh, local: run the agent with ``sudo -n``, where one may not log in as root."""
     python: str = "python3"
     """ssh, local: the Python the agent runs on."""
+    console: str | None = None
+    """ssh: the controller's serial port that the DUT's console is connected to, or a named pipe into which somebody
+    writes what the DUT says by netconsole."""
+    console_speed: int = Field(default=115200, ge=300, le=4_000_000)
+    """ssh: bits per second of that serial port."""
 
 
 class Switch(Table):
