@@ -32,7 +32,7 @@ PROTOCOLS = ("usb-storage", "uas")
 SPAN = 2 << 20
 SMALL = Stamped("random 4 KiB writes, a flush every 64", flushed_writes.writing, span=SPAN)
 LARGE = Stamped("sequential 120 KiB writes", Writing(block=240, depth=2, order="sequential", flush_ms=500), span=SPAN)
-UNFLUSHED = Stamped("random 4 KiB writes, never flushed", Writing(), span=12 << 20)
+UNFLUSHED = Stamped("random 32 KiB writes, never flushed", Writing(block=64, depth=4), span=12 << 20)
 EVERYWHERE = Stamped("random 4 KiB writes everywhere", flushed_writes.writing, span=16 << 20)
 
 
