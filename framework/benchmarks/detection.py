@@ -66,7 +66,7 @@ CASES = (
     Case("capacity-off-by-one", CUTS, ("the last of the disk",), rounds=1),
     Case("bit-flips", CUTS, ("corrupt", "flipped"), rounds=1),
     Case("errors-at", CUTS, ("failed to write",), keys="sector = 1000", rounds=1),
-    Case("long-transfer-stall", CUTS, ("stood still",), pattern=LARGE, pace=True, keys="every = 150", rounds=1),
+    Case("long-transfer-stall", CUTS, ("stood still",), pattern=LARGE, pace=True, keys="every = 300", rounds=1),
     Case("command-timeout", CUTS, ("stood still", "error"), pattern=SMALL, pace=True, keys="every = 300", rounds=1),
     Case(
         "cache-collapse",
@@ -173,11 +173,26 @@ def story(rig: ScenarioRig, case: Case, cut: str) -> tuple[Check, ...]:
     return (nothing_lost(), kernel_clean(), no_errors(survivors), *pace)
 
 
+ATTEMPTS = 4
+"""What could not be measured (UNKNOWN: a disk that stood still when its pace was taken) is measured again, so often."""
+
+
 def run_cell(case: Case, cut: str, protocol: str, folder: Path, tell: Callable[[str], None]) -> Cell:
     begun = time.monotonic()
+    for attempt in range(ATTEMPTS):
+        result = attempted(case, cut, protocol, folder, tell, seed=11 + attempt)
+        if result.verdict is not Verdict.UNKNOWN:
+            break
+    right, text = verdict_on(case, cut, result)
+    return Cell(case, cut, protocol, right, text, time.monotonic() - begun)
+
+
+def attempted(
+    case: Case, cut: str, protocol: str, folder: Path, tell: Callable[[str], None], *, seed: int
+) -> ScenarioResult:
     file = folder / f"{case.kind}-{cut}-{protocol}.toml"
     file.write_text(rig_text(case, cut, protocol))
-    run = begin_run(Options(rig=file, out=folder, seed=11), tell)
+    run = begin_run(Options(rig=file, out=folder, seed=seed), tell)
     try:
         with run.scenario(f"{case.kind}-{cut}-{protocol}") as opened:
             try:
@@ -187,9 +202,7 @@ def run_cell(case: Case, cut: str, protocol: str, folder: Path, tell: Callable[[
                 opened.failed(error)
     finally:
         run.finish()
-    result = run.results[-1]
-    right, text = verdict_on(case, cut, result)
-    return Cell(case, cut, protocol, right, text, time.monotonic() - begun)
+    return run.results[-1]
 
 
 def verdict_on(case: Case, cut: str, result: ScenarioResult) -> tuple[bool, str]:
