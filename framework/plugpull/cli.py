@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
-from plugpull.commands import discover, log, switch
+from plugpull.commands import bisect, compare, discover, log, run, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
 
 if TYPE_CHECKING:
-    import pytest
-
     from plugpull.commands.base import Commands
-    from plugpull.rig.model import Rig
 
 TOP_EPILOG = f"""\
 examples:
@@ -28,143 +25,6 @@ examples:
   plugpull run --help                   everything about one command
 
 {EXIT_STATUS}"""
-RUN_EPILOG = f"""\
-examples:
-  plugpull run                                            the rows that the stock rig names
-  plugpull run scenarios                                  every stock scenario (in a checkout)
-  plugpull run -k "hub or writing"                        scenarios whose names match
-  plugpull run --rig rigs/external-disk-study.toml        another bench
-  plugpull run --kernel ~/linux                           the kernel built in that tree
-  plugpull run --kernel 6.1.0-56-amd64 --module uas.ko    that kernel, with your build of a driver
-  plugpull run -k writing --seed 790603560                the choices of an earlier run; its report has the seed
-
-what --kernel takes:
-  6.1.0-56-amd64                      a version installed here, or in the distribution's packages
-  linux-image-6.1.0-56-amd64          a kernel package of the distribution
-  ~/linux-image-6.12.0_1_amd64.deb    package files, separated by commas, or a directory of them
-  ~/linux                             a kernel build tree, or the arch/x86/boot/bzImage in it
-  /srv/kernels/test                   a directory with boot/vmlinuz-VERSION and lib/modules/VERSION
-  /srv/bzImage,/srv/modules/6.12.0    an image and its modules
-Packages are unpacked into the cache and never installed.
-
-{EXIT_STATUS}"""
-
-
-# --- run -------------------------------------------------------------------------------------------------------
-
-
-def _add_run(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "run",
-        help="run scenarios on a rig and judge them",
-        description="Run scenarios on a rig, judge them and write a report. Without PATH and -k, the rows that the rig "
-        "file names are run, all scenarios if it names none.",
-        epilog=RUN_EPILOG,
-    )
-    parser.add_argument(
-        "path", nargs="*", metavar="PATH", help="scenario files, directories or node ids (default: the stock scenarios)"
-    )
-    parser.add_argument(
-        "--rig", metavar="FILE", help="the rig file (default: the stock rig quick.toml, a virtual bench)"
-    )
-    parser.add_argument("-k", metavar="EXPR", dest="expression", help="only scenarios whose names match, as pytest -k")
-    parser.add_argument(
-        "--kernel",
-        metavar="KERNEL",
-        help="virtual rigs: the kernel to test, see below (default: the distribution's own)",
-    )
-    parser.add_argument(
-        "--module",
-        metavar="FILE.ko",
-        action="append",
-        default=[],
-        help="virtual rigs: load this build of a driver in place of the kernel's own; repeatable",
-    )
-    parser.add_argument("--out", metavar="DIR", help="where run directories are made (default: runs)")
-    parser.add_argument("--seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
-    parser.add_argument(
-        "--accel",
-        choices=("auto", "kvm", "tcg"),
-        default="auto",
-        help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
-    )
-    parser.set_defaults(action=_run)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    import pytest
-
-    from plugpull.locate import rigs_dir, scenarios_dir, stock_dir
-    from plugpull.rig.load import load_rig
-
-    file = Path(arguments.rig) if arguments.rig else rigs_dir() / "quick.toml"
-    rig = load_rig(file)
-    _refuse(arguments, rig)
-    line = ["--rig", str(file), "--plugpull-accel", arguments.accel]
-    line += ["--tb=short", "-p", "no:cacheprovider", "-q", "--no-header"]
-    line += arguments.path or [str(scenarios_dir())]
-    if arguments.expression:
-        line += ["-k", arguments.expression]
-    elif rig.rig.rows and not arguments.path:
-        line += ["--plugpull-rows", ",".join(rig.rig.rows)]
-    for option, value in (("kernel", arguments.kernel), ("out", arguments.out), ("seed", arguments.seed)):
-        if value is not None:
-            line += [f"--plugpull-{option}", str(value)]
-    for module in arguments.module:
-        line += ["--plugpull-module", module]
-    for word in ("plugpull", *arguments.words):
-        line.append(f"--plugpull-command={word}")
-    passed_over = _PassedOver()
-    status = int(pytest.main(["--rootdir", str(stock_dir()), *line], plugins=[passed_over]))
-    if status == pytest.ExitCode.NO_TESTS_COLLECTED:
-        raise passed_over.error(arguments, rig)
-    return EXIT_USAGE if status == pytest.ExitCode.USAGE_ERROR else status
-
-
-def _refuse(arguments: argparse.Namespace, rig: Rig) -> None:
-    """What can be found wrong before pytest is started. Raises UsageError, and RigError when the cache is full."""
-    from plugpull.locate import scenarios_dir
-
-    for path in arguments.path:
-        if not Path(path.split("::")[0]).exists():
-            raise UsageError(f"there is no scenario {path}", mend=f"the stock scenarios are in {scenarios_dir()}")
-    for module in arguments.module:
-        if not Path(module).is_file():
-            raise UsageError(
-                f"there is no module {module}",
-                mend="--module takes the .ko file of a driver built for the kernel under test",
-            )
-    if arguments.kernel is not None and rig.dut.kind == "virtual":
-        from plugpull.cache import Cache
-        from plugpull.virtual.kernel import find_kernel
-
-        # What is unpacked here is in the cache when the run asks for it again.
-        find_kernel(arguments.kernel, Cache.default(tell=_tell), tell=_tell)
-
-
-def _tell(text: str) -> None:
-    print(f"plugpull: {text}", file=sys.stderr)
-
-
-class _PassedOver:
-    """A pytest plugin that notes which scenarios were not asked for, to name them when nothing is left."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-
-    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        self._names += [item.name for item in items]
-
-    def error(self, arguments: argparse.Namespace, rig: Rig) -> UsageError:
-        if not self._names:
-            return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
-        mend = f"there are: {', '.join(dict.fromkeys(self._names))}"
-        if arguments.expression:
-            return UsageError(f"no scenario matches -k {arguments.expression!r}", mend=mend)
-        return UsageError(
-            f"no scenario stands for a row of the rig {rig.rig.name}: {', '.join(rig.rig.rows)}", mend=mend
-        )
 
 
 # --- rig files and recorded runs -------------------------------------------------------------------------------
@@ -311,7 +171,18 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"plugpull {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_run, _add_rig, _add_check, _add_report, log.add, switch.add, _add_cache, _add_test):
+    for add in (
+        run.add,
+        _add_rig,
+        _add_check,
+        _add_report,
+        compare.add,
+        bisect.add,
+        log.add,
+        switch.add,
+        _add_cache,
+        _add_test,
+    ):
         add(commands)
     return top
 
@@ -321,7 +192,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # Everything after "test" is pytest's, options included; argparse would claim some for itself.
     rest = words[1:] if words[:1] == ["test"] and not {"-h", "--help"} & set(words) else []
-    arguments = parser().parse_args(words[:1] if rest else words)
+    try:
+        arguments = parser().parse_args(words[:1] if rest else words)
+    except SystemExit as refused:
+        if words[:1] == ["bisect-step"] and refused.code == EXIT_USAGE:
+            return bisect.STOP
+        raise
     arguments.words, arguments.rest = words, rest
     try:
         return int(arguments.action(arguments))

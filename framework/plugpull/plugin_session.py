@@ -42,6 +42,16 @@ class PlugpullSession:
             pytest.exit(why, returncode=EXIT_UNKNOWN)
         self._run.recorder.subscribe(self._view)
 
+    @property
+    def directory(self) -> Path:
+        """The run's."""
+        return self._run.directory
+
+    @property
+    def interrupted(self) -> str:
+        """By what the run was cut short; empty if it was not."""
+        return self._run.interrupted
+
     def _options(self) -> Options:
         option = self._config.getoption
         return Options(

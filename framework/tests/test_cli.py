@@ -21,7 +21,8 @@ from plugpull.results_io import SCHEMA_FILE
 
 CHECKOUT = Path(__file__).parents[2]
 SWITCH = tuple(f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify"))
-COMMANDS = ("run", "rig check", "rig discover", "check", "report", "log", *SWITCH, "cache", "cache clear", "test")
+COMMANDS = ("run", "rig check", "rig discover", "check", "report", "compare", "bisect-step", "log", *SWITCH, "cache")
+COMMANDS += ("cache clear", "test")
 
 
 def parsers(top: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:

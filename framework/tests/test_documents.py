@@ -135,6 +135,7 @@ def test_the_reference_has_every_command_and_no_other() -> None:
     }
     switch = {f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify")}
     rest = {"run", "rig check", "rig discover", "check", "report", "log", "cache", "cache clear", "test"}
+    rest |= {"compare", "bisect-step"}
     assert written == rest | switch
 
 

@@ -1,0 +1,194 @@
+"""Runs of the same scenarios side by side: what only one of them found, saw, or took longer for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plugpull.errors import Finding
+from plugpull.history.reader import History
+from plugpull.history.story import Story
+from plugpull.kernel.error_story import story_of_history
+from plugpull.kernel.scope import Level
+from plugpull.outcome import judge_run
+from plugpull.results import CutResult, DiskTimes, Record, Results, ScenarioResult
+
+COMPARE_VERSION = 1
+
+_VARIES = re.compile(r"0x[\da-f]+|\bsd[a-z]+|\d+(?:\.\d+)?")
+"""What differs between two tellings of the same finding."""
+
+
+class ComparedRun(Record, frozen=True, kw_only=True):
+    """One of the runs. ``name`` is short and unlike the others'."""
+
+    name: str
+    directory: str
+    kernel: str
+    verdict: str
+    seed: int
+
+
+class SequenceDifference(Record, frozen=True, kw_only=True):
+    """Kinds of kernel events about a disk, in order, repeats folded; one tuple a run."""
+
+    disk: str
+    kinds: tuple[tuple[str, ...], ...]
+
+
+class RecoveryTimes(Record, frozen=True, kw_only=True):
+    """How long a disk took in each run, seconds (``None``: it did not happen), and each but the first as a multiple of
+    the first. ``what``: ``removed`` since the cut was commanded; ``returned`` and ``first I/O`` since power was
+    commanded on again."""
+
+    cut: int
+    point: str
+    disk: str
+    what: str
+    seconds: tuple[float | None, ...]
+    ratios: tuple[float | None, ...]
+
+
+class ScenarioComparison(Record, frozen=True, kw_only=True):
+    """One scenario in all runs. ``verdicts`` has an empty text for a run that did not run it. ``only`` are the findings
+    of each run that not all others have."""
+
+    id: str
+    verdicts: tuple[str, ...]
+    only: tuple[tuple[Finding, ...], ...] = ()
+    sequences: tuple[SequenceDifference, ...] = ()
+    times: tuple[RecoveryTimes, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """In verdict or findings. Sequences and times differ a little between any two runs."""
+        return len(set(self.verdicts)) > 1 or any(self.only)
+
+
+class Comparison(Record, frozen=True, kw_only=True):
+    schema: int
+    runs: tuple[ComparedRun, ...]
+    scenarios: tuple[ScenarioComparison, ...]
+
+    @property
+    def differs(self) -> bool:
+        return any(scenario.differs for scenario in self.scenarios)
+
+
+@dataclass(frozen=True)
+class _Read:
+    directory: Path
+    history: History
+    results: Results
+
+    def scenarios(self) -> dict[tuple[str, int], tuple[ScenarioResult, Story]]:
+        """By id, and the how manyeth of that id it is."""
+        seen: Counter[str] = Counter()
+        found = {}
+        for result, story in zip(self.results.scenarios, self.history.stories, strict=True):
+            found[result.id, seen[result.id]] = (result, story)
+            seen[result.id] += 1
+        return found
+
+
+def compare(directories: Sequence[Path]) -> Comparison:
+    """The runs in these directories, judged anew and compared with the first. Raises UsageError where there is none."""
+    read = [_Read(directory, *judge_run(directory)) for directory in directories]
+    each = [one.scenarios() for one in read]
+    keys = dict.fromkeys(key for scenarios in each for key in scenarios)
+    compared = tuple(_scenario(key[0], [scenarios.get(key) for scenarios in each]) for key in keys)
+    return Comparison(schema=COMPARE_VERSION, runs=_runs(read), scenarios=compared)
+
+
+def _runs(read: Sequence[_Read]) -> tuple[ComparedRun, ...]:
+    kernels = [one.results.dut.kernel for one in read]
+    told_apart = all(kernels) and len(set(kernels)) == len(kernels)
+    return tuple(
+        ComparedRun(
+            name=kernel if told_apart else one.directory.resolve().name,
+            directory=str(one.directory.resolve()),
+            kernel=kernel,
+            verdict=one.results.verdict.value,
+            seed=one.results.seed,
+        )
+        for one, kernel in zip(read, kernels, strict=True)
+    )
+
+
+def _scenario(name: str, pairs: Sequence[tuple[ScenarioResult, Story] | None]) -> ScenarioComparison:
+    verdicts = tuple(pair[0].verdict.value if pair else "" for pair in pairs)
+    if not all(pairs):
+        return ScenarioComparison(id=name, verdicts=verdicts, only=tuple(() for _ in pairs))
+    here = [pair for pair in pairs if pair is not None]
+    return ScenarioComparison(
+        id=name,
+        verdicts=verdicts,
+        only=_only([result.findings for result, _ in here]),
+        sequences=_sequences([story for _, story in here]),
+        times=_times([result.cuts for result, _ in here]),
+    )
+
+
+def _only(findings: Sequence[tuple[Finding, ...]]) -> tuple[tuple[Finding, ...], ...]:
+    keys = [{_key(finding) for finding in each} for each in findings]
+    common = set.intersection(*keys)
+    return tuple(tuple(finding for finding in each if _key(finding) not in common) for each in findings)
+
+
+def _key(finding: Finding) -> tuple[str, str, str]:
+    return finding.check, finding.subject, _VARIES.sub("N", finding.summary)
+
+
+# --- what the kernels said --------------------------------------------------------------------------------------
+
+
+def _sequences(stories: Sequence[Story]) -> tuple[SequenceDifference, ...]:
+    each = [_kinds(story) for story in stories]
+    disks = dict.fromkeys(disk for kinds in each for disk in kinds)
+    rows = ((disk, tuple(kinds.get(disk, ()) for kinds in each)) for disk in disks)
+    return tuple(SequenceDifference(disk=disk, kinds=row) for disk, row in rows if len(set(row)) > 1)
+
+
+def _kinds(story: Story) -> dict[str, tuple[str, ...]]:
+    told = story_of_history(story).devices
+    return {one.device.key: tuple(step.kind for step in one.steps) for one in told if one.device.level is Level.DISK}
+
+
+# --- how long it took -------------------------------------------------------------------------------------------
+
+
+def _times(cuts: Sequence[tuple[CutResult, ...]]) -> tuple[RecoveryTimes, ...]:
+    """Cut by cut; a cut of another point has nothing to be compared with."""
+    rows: list[RecoveryTimes] = []
+    for number, same in enumerate(zip(*cuts, strict=False), 1):
+        if len({cut.point for cut in same}) > 1:
+            continue
+        for disk in same[0].victims:
+            rows += _rows(number, disk, same)
+    return tuple(rows)
+
+
+def _rows(number: int, disk: str, cuts: Sequence[CutResult]) -> list[RecoveryTimes]:
+    rows = []
+    each = [(cut, next((one for one in cut.disks if one.disk == disk), DiskTimes(disk=disk))) for cut in cuts]
+    for what, seconds in (
+        ("removed", tuple(_minus(times.removed_at, cut.commanded_at) for cut, times in each)),
+        ("returned", tuple(_minus(times.returned_at, cut.restored_at) for cut, times in each)),
+        ("first I/O", tuple(_minus(times.first_io_at, cut.restored_at) for cut, times in each)),
+    ):
+        if any(one is not None for one in seconds):
+            ratios = tuple(_ratio(one, seconds[0]) for one in seconds[1:])
+            point = cuts[0].point
+            rows.append(RecoveryTimes(cut=number, point=point, disk=disk, what=what, seconds=seconds, ratios=ratios))
+    return rows
+
+
+def _minus(later: float | None, earlier: float | None) -> float | None:
+    return None if later is None or earlier is None else round(later - earlier, 6)
+
+
+def _ratio(one: float | None, base: float | None) -> float | None:
+    return round(one / base, 3) if one is not None and base is not None and base > 0 else None

@@ -1,0 +1,82 @@
+"""A comparison for people and programs: text, ``compare.json`` and ``compare.html``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+from jinja2 import Environment, StrictUndefined
+
+from plugpull.archive.compare import Comparison, RecoveryTimes, ScenarioComparison
+from plugpull.errors import RigError
+from plugpull.report.text import clean
+
+
+def as_text(comparison: Comparison) -> Iterator[str]:
+    """A table for each scenario, and what only one run has."""
+    runs = comparison.runs
+    for letter, run in zip(_letters(comparison), runs, strict=True):
+        yield f"{letter}  {run.verdict:8}{run.name}  kernel {run.kernel or 'not known'}  {run.directory}"
+    for scenario in comparison.scenarios:
+        yield ""
+        told = zip(_letters(comparison), scenario.verdicts, strict=True)
+        verdicts = ", ".join(f"{letter} {verdict or 'not run'}" for letter, verdict in told)
+        yield f"{scenario.id}: {verdicts}"
+        yield from _scenario(comparison, scenario)
+    yield ""
+    yield "verdicts or findings differ" if comparison.differs else "the same verdicts and findings"
+
+
+def _scenario(comparison: Comparison, scenario: ScenarioComparison) -> Iterator[str]:
+    letters = _letters(comparison)
+    for letter, findings in zip(letters, scenario.only, strict=False):
+        for finding in findings:
+            yield f"    only {letter}: {finding.check}: {clean(finding.summary)}"
+    for sequence in scenario.sequences:
+        yield f"    {sequence.disk}: events in another order, or other ones"
+        for letter, kinds in zip(letters, sequence.kinds, strict=True):
+            yield f"        {letter}  {' > '.join(kinds) or 'none'}"
+    if scenario.times:
+        yield f"    {'':34}" + "".join(f"{letter:>12}" for letter in letters) + f"{'ratio':>10}"
+    for row in scenario.times:
+        label = f"cut {row.cut} {row.point}, {row.disk} {row.what}"
+        yield f"    {label:34}" + "".join(f"{_seconds(one):>12}" for one in row.seconds) + f"{_ratios(row):>10}"
+
+
+def _letters(comparison: Comparison) -> list[str]:
+    return [chr(ord("A") + number) if number < 26 else str(number) for number in range(len(comparison.runs))]
+
+
+def _seconds(value: float | None) -> str:
+    return "never" if value is None else f"{value:.3f} s"
+
+
+def _ratios(row: RecoveryTimes) -> str:
+    return " ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in row.ratios)
+
+
+def as_json(comparison: Comparison) -> bytes:
+    """The comparison as ``compare.json`` has it: its fields, by name."""
+    return msgspec.json.format(msgspec.json.encode(comparison), indent=2) + b"\n"
+
+
+def as_html(comparison: Comparison) -> str:
+    """One page that needs nothing else."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.finalize = lambda value: clean(value) if type(value) is str else value
+    template = environment.from_string((files("plugpull.archive") / "templates/compare.html.j2").read_text("utf-8"))
+    return template.render(c=comparison, letters=_letters(comparison), seconds=_seconds, ratios=_ratios)
+
+
+def write(comparison: Comparison, directory: Path) -> Path:
+    """Write both files; the page's path. Raises RigError when that cannot be done."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "compare.json").write_bytes(as_json(comparison))
+        page = directory / "compare.html"
+        page.write_text(as_html(comparison), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise RigError(f"cannot write the comparison into {directory}: {error.strerror or error}") from error
+    return page

@@ -1,0 +1,71 @@
+"""``plugpull bisect-step``: a run whose exit status ``git bisect run`` understands."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from plugpull.commands.base import add_command
+from plugpull.errors import EXIT_FAIL, EXIT_PASS, PlugpullError, UsageError
+
+if TYPE_CHECKING:
+    from plugpull.commands.base import Commands
+
+SKIP = 125
+STOP = 128
+"""git-bisect(1): 125 leaves a commit out, 128 and more end the bisection, 1 to 127 are bad."""
+
+EPILOG = """\
+examples:
+  cd ~/linux && git bisect start BAD GOOD
+  git bisect run sh -c 'make -j8 || exit 125; plugpull bisect-step --kernel . -k writing'
+
+exit status, as git bisect run takes it:
+  0    good: PASS
+  1    bad: FAIL
+  125  leave this one out: UNKNOWN, or the kernel does not boot
+  128  end the bisection: wrong usage, which no commit will mend"""
+
+
+def add(commands: Commands) -> None:
+    """Its parser."""
+    from plugpull.commands import run
+
+    parser = add_command(
+        commands,
+        "bisect-step",
+        help="run scenarios and say good, bad or neither, for git bisect run",
+        description="Run scenarios as plugpull run does, with the same options, and tell git bisect run what came of "
+        "it: a commit is bad only if the kernel did something wrong. What could not be judged is left out.",
+        epilog=EPILOG,
+    )
+    run.add_options(parser)
+    parser.set_defaults(action=_step)
+
+
+def _step(arguments: argparse.Namespace) -> int:
+    from plugpull.commands import run
+
+    try:
+        rig = run.check(arguments)
+        if len(arguments.kernel) > 1:
+            raise UsageError("a step of a bisection has one kernel", mend="give --kernel once")
+    except UsageError as error:
+        return _told(error, STOP)
+    try:
+        run.check_kernels(arguments, rig)
+    except PlugpullError as error:
+        return _told(error, SKIP)
+    try:
+        ended = run.session(arguments, rig, next(iter(arguments.kernel), None), arguments.words)
+    except UsageError as error:
+        return _told(error, STOP)
+    if ended.interrupted:
+        return STOP
+    return ended.status if ended.status in (EXIT_PASS, EXIT_FAIL) and ended.directory is not None else SKIP
+
+
+def _told(error: PlugpullError, status: int) -> int:
+    print(f"plugpull: {error}", file=sys.stderr)
+    return status

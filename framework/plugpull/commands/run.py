@@ -1,0 +1,252 @@
+"""``plugpull run``: scenarios on a rig, on one kernel or on several."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plugpull.commands.base import EXIT_STATUS, add_command
+from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, UsageError
+
+if TYPE_CHECKING:
+    import pytest
+
+    from plugpull.commands.base import Commands
+    from plugpull.rig.model import Rig
+
+RUN_EPILOG = f"""\
+examples:
+  plugpull run                                            the rows that the stock rig names
+  plugpull run scenarios                                  every stock scenario (in a checkout)
+  plugpull run -k "hub or writing"                        scenarios whose names match
+  plugpull run --rig rigs/external-disk-study.toml        another bench
+  plugpull run --kernel ~/linux                           the kernel built in that tree
+  plugpull run --kernel 6.1.0-56-amd64 --module uas.ko    that kernel, with your build of a driver
+  plugpull run --kernel 6.1.0-56-amd64 --kernel ~/linux   on each of them, and how they differ
+  plugpull run -k writing --seed 790603560                the choices of an earlier run; its report has the seed
+
+what --kernel takes:
+  6.1.0-56-amd64                      a version installed here, or in the distribution's packages
+  linux-image-6.1.0-56-amd64          a kernel package of the distribution
+  ~/linux-image-6.12.0_1_amd64.deb    package files, separated by commas, or a directory of them
+  ~/linux                             a kernel build tree, or the arch/x86/boot/bzImage in it
+  /srv/kernels/test                   a directory with boot/vmlinuz-VERSION and lib/modules/VERSION
+  /srv/bzImage,/srv/modules/6.12.0    an image and its modules
+Packages are unpacked into the cache and never installed.
+
+{EXIT_STATUS}"""
+
+
+def add(commands: Commands) -> None:
+    """Its parser."""
+    parser = add_command(
+        commands,
+        "run",
+        help="run scenarios on a rig and judge them",
+        description="Run scenarios on a rig, judge them and write a report. Without PATH and -k, the rows that the rig "
+        "file names are run, all scenarios if it names none. With several kernels, each of them gets a run of its own "
+        "with the same choices, and the runs are compared.",
+        epilog=RUN_EPILOG,
+    )
+    add_options(parser)
+    parser.set_defaults(action=_run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be asked of a run."""
+    parser.add_argument(
+        "path", nargs="*", metavar="PATH", help="scenario files, directories or node ids (default: the stock scenarios)"
+    )
+    parser.add_argument(
+        "--rig", metavar="FILE", help="the rig file (default: the stock rig quick.toml, a virtual bench)"
+    )
+    parser.add_argument("-k", metavar="EXPR", dest="expression", help="only scenarios whose names match, as pytest -k")
+    parser.add_argument(
+        "--kernel",
+        metavar="KERNEL",
+        action="append",
+        default=[],
+        help="virtual rigs: the kernel to test, see plugpull run --help (default: the distribution's own); several are "
+        "run one after the other and compared",
+    )
+    parser.add_argument(
+        "--module",
+        metavar="FILE.ko",
+        action="append",
+        default=[],
+        help="virtual rigs: load this build of a driver in place of the kernel's own; repeatable",
+    )
+    parser.add_argument("--out", metavar="DIR", help="where run directories are made (default: runs)")
+    parser.add_argument("--seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
+    parser.add_argument(
+        "--accel",
+        choices=("auto", "kvm", "tcg"),
+        default="auto",
+        help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
+    )
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run that ended. ``directory`` is ``None`` if it never began; ``interrupted`` says by what, if it was."""
+
+    status: int
+    directory: Path | None
+    interrupted: str
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    rig = check(arguments)
+    check_kernels(arguments, rig)
+    if len(arguments.kernel) < 2:
+        return session(arguments, rig, next(iter(arguments.kernel), None), arguments.words).status
+    return _several(arguments, rig)
+
+
+def _several(arguments: argparse.Namespace, rig: Rig) -> int:
+    """A run a kernel, one after the other, all with the same random choices."""
+    if arguments.seed is None:
+        arguments.seed = random.SystemRandom().randrange(1 << 32)
+    ended: list[Session] = []
+    for kernel in arguments.kernel:
+        _tell(f"run {len(ended) + 1} of {len(arguments.kernel)}: kernel {kernel}")
+        one = session(arguments, rig, kernel, _alone(arguments.words, kernel, arguments.seed))
+        ended.append(one)
+        if one.interrupted or one.directory is None:
+            break  # ended by a signal, or it never began: it has said why
+    directories = [one.directory for one in ended if one.directory is not None]
+    if len(directories) > 1:
+        _compared(directories, Path(arguments.out) if arguments.out else directories[0].parent)
+    return worst([one.status for one in ended])
+
+
+def _compared(directories: Sequence[Path], out: Path) -> None:
+    from plugpull.archive.compare import compare
+    from plugpull.archive.compare_show import as_text, write
+
+    comparison = compare(directories)
+    print()
+    for line in as_text(comparison):
+        print(line)
+    print(f"comparison: {write(comparison, out)}")
+
+
+def worst(statuses: Sequence[int]) -> int:
+    """A FAIL stands whatever else is not known; wrong usage ends everything."""
+    order = (EXIT_USAGE, EXIT_FAIL, EXIT_UNKNOWN, EXIT_PASS)
+    return min(statuses, key=lambda status: order.index(status) if status in order else 0)
+
+
+def _alone(words: Sequence[str], kernel: str, seed: int) -> list[str]:
+    """The command that repeats the run on one of several kernels."""
+    kept, skip = [], False
+    for word in words:
+        if skip or word in ("--kernel", "--seed"):
+            skip = not skip
+        elif not word.startswith(("--kernel=", "--seed=")):
+            kept.append(word)
+    return [*kept, "--kernel", kernel, "--seed", str(seed)]
+
+
+def session(arguments: argparse.Namespace, rig: Rig, kernel: str | None, words: Sequence[str]) -> Session:
+    """One pytest session. ``words`` is the command that repeats it. Raises UsageError if no scenario is left to run."""
+    import pytest
+
+    from plugpull.locate import scenarios_dir, stock_dir
+
+    line = ["--rig", str(rig_file(arguments)), "--plugpull-accel", arguments.accel]
+    line += ["--tb=short", "-p", "no:cacheprovider", "-q", "--no-header"]
+    line += arguments.path or [str(scenarios_dir())]
+    if arguments.expression:
+        line += ["-k", arguments.expression]
+    elif rig.rig.rows and not arguments.path:
+        line += ["--plugpull-rows", ",".join(rig.rig.rows)]
+    for option, value in (("kernel", kernel), ("out", arguments.out), ("seed", arguments.seed)):
+        if value is not None:
+            line += [f"--plugpull-{option}", str(value)]
+    for module in arguments.module:
+        line += ["--plugpull-module", module]
+    for word in ("plugpull", *words):
+        line.append(f"--plugpull-command={word}")
+    ours = _Ours()
+    status = int(pytest.main(["--rootdir", str(stock_dir()), *line], plugins=[ours]))
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise ours.error(arguments, rig)
+    status = EXIT_USAGE if status == pytest.ExitCode.USAGE_ERROR else status
+    return Session(status, ours.directory, ours.interrupted)
+
+
+def rig_file(arguments: argparse.Namespace) -> Path:
+    """The rig file that was asked for, or the stock one."""
+    from plugpull.locate import rigs_dir
+
+    return Path(arguments.rig) if arguments.rig else rigs_dir() / "quick.toml"
+
+
+def check(arguments: argparse.Namespace) -> Rig:
+    """What can be found wrong before pytest is started, but for the kernels. Raises UsageError."""
+    from plugpull.locate import scenarios_dir
+    from plugpull.rig.load import load_rig
+
+    rig = load_rig(rig_file(arguments))
+    for path in arguments.path:
+        if not Path(path.split("::")[0]).exists():
+            raise UsageError(f"there is no scenario {path}", mend=f"the stock scenarios are in {scenarios_dir()}")
+    for module in arguments.module:
+        if not Path(module).is_file():
+            raise UsageError(
+                f"there is no module {module}",
+                mend="--module takes the .ko file of a driver built for the kernel under test",
+            )
+    return rig
+
+
+def check_kernels(arguments: argparse.Namespace, rig: Rig) -> None:
+    """Raises UsageError for a kernel that does not do, and RigError when the cache is full."""
+    if rig.dut.kind != "virtual":
+        return
+    from plugpull.cache import Cache
+    from plugpull.virtual.kernel import find_kernel
+
+    for kernel in arguments.kernel:
+        # What is unpacked here is in the cache when the run asks for it again.
+        find_kernel(kernel, Cache.default(tell=_tell), tell=_tell)
+
+
+def _tell(text: str) -> None:
+    print(f"plugpull: {text}", file=sys.stderr)
+
+
+class _Ours:
+    """A pytest plugin that notes which scenarios were not asked for, to name them when nothing is left, and what became
+    of the run."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self.directory: Path | None = None
+        self.interrupted = ""
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self._names += [item.name for item in items]
+
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        from plugpull.plugin import SESSION
+
+        session = config.stash.get(SESSION, None)
+        if session is not None:
+            self.directory, self.interrupted = session.directory, session.interrupted
+
+    def error(self, arguments: argparse.Namespace, rig: Rig) -> UsageError:
+        if not self._names:
+            return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
+        mend = f"there are: {', '.join(dict.fromkeys(self._names))}"
+        if arguments.expression:
+            return UsageError(f"no scenario matches -k {arguments.expression!r}", mend=mend)
+        return UsageError(
+            f"no scenario stands for a row of the rig {rig.rig.name}: {', '.join(rig.rig.rows)}", mend=mend
+        )
