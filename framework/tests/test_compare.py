@@ -51,6 +51,7 @@ def test_what_is_the_same(tmp_path: Path) -> None:
     assert [(row.disk, row.what, row.ratios) for row in scenario.times] == [
         (VICTIM, "removed", (1.0,)),
         (VICTIM, "returned", (1.0,)),
+        (VICTIM, "first I/O", (1.0,)),
     ]
     assert scenario.times[0].seconds[0] == pytest.approx(GONE - CUT)
     assert [run.name for run in comparison.runs] == ["one", "two"], "one kernel does not tell them apart"
