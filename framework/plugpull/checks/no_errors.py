@@ -11,7 +11,7 @@ from plugpull.errors import Finding
 from plugpull.history.events import KernelMessage, LoadBegun, LogLost
 from plugpull.history.reader import Story
 from plugpull.kernel.classify import classify
-from plugpull.kernel.scope import About, Level, Scope, comes_up, expected_of, usual
+from plugpull.kernel.scope import WARNING, About, Level, Scope, comes_up, expected_of, usual
 
 ERRORS = frozenset(
     {
@@ -36,8 +36,6 @@ ERRORS = frozenset(
 """What is nothing to be told of a disk that nobody touched."""
 SHOWN = 5
 """Kernel lines given as evidence at most."""
-WARNING = 4
-"""KERN_WARNING; unclassified messages of this level and worse are found too (include/linux/kern_levels.h)."""
 
 
 class NoErrors(Check, frozen=True, tag="no_errors"):
@@ -97,11 +95,6 @@ class Complaint:
     message: KernelMessage
     about: About
     known: bool
-
-
-def unclassified(story: Story) -> tuple[Complaint, ...]:
-    """Warnings and worse that name a disk of the rig and are not in the catalogue, in the order they came."""
-    return tuple(complaint for complaint, _ in _found(story) if not complaint.known)
 
 
 def _finding(disk: str, lines: list[Complaint]) -> Finding:

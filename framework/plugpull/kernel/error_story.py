@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from plugpull.history.events import KernelMessage
@@ -19,7 +19,7 @@ from plugpull.kernel.entry import Severity
 from plugpull.kernel.fold import fold
 from plugpull.kernel.log import LogEvent
 from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import Level, Scope, expected_of, place_of, usual
+from plugpull.kernel.scope import WARNING, Level, Scope, expected_of, place_of, usual
 from plugpull.kernel.whois import Whois
 
 MOST = 200_000
@@ -98,11 +98,13 @@ class DeviceStory:
 
 @dataclass(frozen=True)
 class ErrorStory:
-    """``happenings`` is what the stories of the devices are made of. ``cut_short``: there was more than is told."""
+    """``happenings`` is what the stories of the devices are made of. ``cut_short``: there was more than is told.
+    ``unclassified`` are warnings and worse that name a disk and are in no catalogue: what it could grow by."""
 
     devices: tuple[DeviceStory, ...] = ()
     happenings: tuple[Happening, ...] = ()
     cut_short: bool = False
+    unclassified: tuple[str, ...] = ()
 
     @property
     def troubled(self) -> tuple[DeviceStory, ...]:
@@ -160,11 +162,16 @@ def story_of_history(story: Story) -> ErrorStory:
     scope = Scope(story)
     devices: dict[str, Device] = {}
     happenings = []
+    unclassified = []
     for number, message in enumerate(messages, 1):
         event = classify(message.text)
-        if event is None or event.alarming or message.at is None:
+        if message.at is None or (event is None and message.level > WARNING) or (event is not None and event.alarming):
             continue
         about = scope.about(message.text, message.at)
+        if event is None:
+            if about.level is Level.DISK and about.disks:
+                unclassified.append(message.text)
+            continue
         keys = about.disks
         if about.level in {Level.HUB, Level.CONTROLLER} and about.disks:
             keys = (about.name,)
@@ -183,7 +190,8 @@ def story_of_history(story: Story) -> ErrorStory:
         happenings.append(
             Happening(report.first, at, report.event, report.headline, (KERNEL,), Level.NOTHING, frames=report.frames)
         )
-    return _told(devices, sorted(happenings, key=lambda one: one.place))
+    told = _told(devices, sorted(happenings, key=lambda one: one.place))
+    return replace(told, unclassified=tuple(dict.fromkeys(unclassified)))
 
 
 def _disks(story: Story, messages: Iterable[KernelMessage]) -> dict[str, Device]:

@@ -32,6 +32,9 @@ COMING_UP = 10.0
 UP = 3.0
 """... after it, in which what every disk causes when it comes up is nothing special."""
 
+WARNING = 4
+"""KERN_WARNING (include/linux/kern_levels.h): unclassified messages of this level and worse, smaller numbers, count."""
+
 _USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed")
 _USB_PART = re.compile(r"^(\d+-\d+(?:\.\d+)*)$")
 _ROOT_PART = re.compile(r"^usb\d+$")

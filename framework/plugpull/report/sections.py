@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plugpull.history.events import Event, KernelMessage, ScenarioError
+from plugpull.history.events import Event, KernelMessage, ScenarioBegun, ScenarioError
+from plugpull.history.story import Story
+from plugpull.kernel.culprit import Hint, hints
+from plugpull.kernel.error_story import story_of_history
+from plugpull.kernel.show import device_text
 from plugpull.report.lanes import Timeline, around, split, thin, timeline
 from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
@@ -15,6 +19,8 @@ from plugpull.results import CheckResult, CutResult, DiskTimes, ScenarioResult, 
 
 KERNEL_LINES = 60
 STEP_LINES = 120
+STORY_LINES = 60
+"""Of one device's error story."""
 DATA_POINTS = 1200
 """Points per curve handed to the zoomable chart."""
 SEVERITY = {Verdict.FAIL: 0, Verdict.UNKNOWN: 1, Verdict.PASS: 2}
@@ -79,6 +85,16 @@ class CutPart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ErrorPart:
+    """What the kernel said of each device that had errors (title, lines), whom that accuses, and what is in no
+    catalogue."""
+
+    devices: tuple[tuple[str, tuple[str, ...]], ...]
+    hints: tuple[Hint, ...]
+    unclassified: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
     anchor: str
     scenario: ScenarioResult
@@ -91,6 +107,7 @@ class Section:
     steps_omitted: int
     traceback: str
     kernel_lines: int
+    errors: ErrorPart | None
 
 
 def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> Section:
@@ -110,7 +127,26 @@ def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> S
         steps_omitted=max(len(steps) - STEP_LINES, 0),
         traceback="\n".join(e.traceback for e in own if isinstance(e, ScenarioError) and e.traceback),
         kernel_lines=sum(isinstance(event, KernelMessage) for event in own),
+        errors=_errors(events) if scenario.findings else None,
     )
+
+
+def _errors(events: Sequence[Event]) -> ErrorPart | None:
+    before, own = split(events)
+    begun = next((event for event in own if isinstance(event, ScenarioBegun)), None)
+    if begun is None:
+        return None
+    story = story_of_history(Story(begun, tuple(own), before=tuple(before)))
+    devices = []
+    for told in story.troubled:
+        title, *lines = device_text(told)
+        left = len(lines) - STORY_LINES
+        more = (f"  … {left} more in kernel.log",) if left > 0 else ()
+        devices.append((title, (*lines[:STORY_LINES], *more)))
+    accused = hints(story)
+    if not (devices or accused or story.unclassified):
+        return None
+    return ErrorPart(devices=tuple(devices), hints=accused, unclassified=story.unclassified[:STORY_LINES])
 
 
 def worst_case(scenario: ScenarioResult) -> str:
