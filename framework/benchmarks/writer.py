@@ -38,6 +38,7 @@ COMMON = [
     "--ioengine=libaio",
     "--direct=1",
     "--thread",
+    "--output-format=json",
     "--verify=crc32c",
     "--verify_state_save=0",
 ]
