@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from plugpull.kernel.catalogue import ENTRIES
-from plugpull.kernel.entry import Entry, Severity
+from plugpull.kernel.entry import Severity
+from plugpull.kernel.finder import entry_of
 from plugpull.kernel.prefix import split_prefix
 
 
@@ -24,10 +24,6 @@ class KernelEvent(msgspec.Struct, frozen=True):
         """Whether a healthy kernel never says this, whatever is unplugged."""
         return self.severity in {Severity.FATAL, Severity.WARNING}
 
-
-_COMPILED = tuple((entry, re.compile(entry.pattern)) for entry in ENTRIES)
-_ANY = re.compile("|".join(f"(?:{entry.pattern})" for entry in ENTRIES))
-"""Most lines of a log match nothing: one search instead of one for each entry."""
 
 _SUBJECTS = tuple(
     re.compile(pattern)
@@ -57,13 +53,6 @@ def classify(text: str) -> KernelEvent | None:
     body = split_prefix(text)[1].strip()
     entry = entry_of(body)
     return KernelEvent(entry.kind, entry.severity, subject_of(body), text) if entry is not None else None
-
-
-def entry_of(body: str) -> Entry | None:
-    """The catalogue's entry for a message without its prefix."""
-    if not _ANY.search(body):
-        return None
-    return next(entry for entry, pattern in _COMPILED if pattern.search(body))
 
 
 def subject_of(body: str) -> str:

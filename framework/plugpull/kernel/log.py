@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
 
 import msgspec
-from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from plugpull.kernel.catalogue import ENTRIES
 from plugpull.kernel.classify import KernelEvent, subject_of
-from plugpull.kernel.entry import Entry
+from plugpull.kernel.finder import ENTRIES_OF, first_of, words_in
 from plugpull.kernel.fold import LONGEST, Folder, Report
-from plugpull.kernel.needles import needles_of
 from plugpull.kernel.prefix import split_prefix, time_of
 
 BLOCK = 1 << 20
@@ -40,15 +36,6 @@ class LogEvent(msgspec.Struct, frozen=True):
     def time(self) -> float | None:
         """Seconds since boot, where the log says."""
         return time_of(split_prefix(self.event.text)[0])
-
-
-_COMPILED = tuple((entry, re.compile(entry.pattern)) for entry in ENTRIES)
-_WORDS: dict[str, list[int]] = {}
-for _number, _entry in enumerate(ENTRIES):
-    for _word in needles_of(_entry.pattern):
-        _WORDS.setdefault(_word, []).append(_number)
-_ENTRIES_OF = list(_WORDS.values())
-_FINDER = BytesAhoCorasick([word.encode() for word in _WORDS], implementation=Implementation.DFA)
 
 
 def read_log(stream: BinaryIO, name: str) -> Iterator[LogEvent]:
@@ -82,7 +69,7 @@ class _Reader:
             line = block[start : end if end >= 0 else len(block)][:LONGEST_LINE]
             text = line.decode("utf-8", "replace").rstrip("\r")
             body = split_prefix(text)[1].strip()
-            entry = _first(body, found)
+            entry = first_of(body, found)
             if entry is None:
                 continue
             event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)
@@ -110,21 +97,8 @@ def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Rep
 def _candidates(block: bytes) -> Iterator[tuple[int, int, set[int]]]:
     """(line counted from 1, offset of its beginning, entries whose words are in it)."""
     number, counted = 1, 0
-    hits = ((block.rfind(b"\n", 0, start) + 1, word) for word, start, _ in _matches(block))
+    hits = ((block.rfind(b"\n", 0, start) + 1, word) for word, start, _ in words_in(block))
     for start, group in groupby(hits, key=itemgetter(0)):
         number += block.count(b"\n", counted, start)
         counted = start
-        yield number, start, {entry for _, word in group for entry in _ENTRIES_OF[word]}
-
-
-def _matches(block: bytes) -> Iterable[tuple[int, int, int]]:
-    found: list[tuple[int, int, int]] = _FINDER.find_matches_as_indexes(block, overlapping=True)
-    return found
-
-
-def _first(body: str, candidates: set[int]) -> Entry | None:
-    for number in sorted(candidates) if len(candidates) > 1 else candidates:
-        entry, pattern = _COMPILED[number]
-        if pattern.search(body):
-            return entry
-    return None
+        yield number, start, {entry for _, word in group for entry in ENTRIES_OF[word]}
