@@ -154,6 +154,18 @@ def test_what_no_commit_will_mend_ends_a_bisection(
     assert main(["bisect-step", *words]) == status
 
 
+def test_what_plugpull_gets_wrong_itself_is_no_commits_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rig.toml"
+    file.write_text(RIG)
+    # A cache that is a file: nothing that plugpull expects.
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
+    assert main(["bisect-step", "--rig", str(file), "--kernel", str(tmp_path)]) in (125, 128)
+    assert capsys.readouterr().err
+
+
 # --- for real ---------------------------------------------------------------------------------------------------
 
 

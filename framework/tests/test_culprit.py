@@ -276,6 +276,13 @@ def test_a_history_in_which_the_kernel_oopsed() -> None:
     assert hints(story_of_history(healthy().story())) == ()
 
 
+def test_a_reset_tells_which_port_a_host_is_in() -> None:
+    handler = "[   {}.000000] scsi host2: uas_eh_device_reset_handler {}"
+    resets = [handler.format(50, "start"), RESET.format(at=50.5, port="2-1"), handler.format(51, "success")]
+    (told,) = read(aborts("b", 2, 8, 8), resets).troubled
+    assert told.device.title == "sdb (usb 2-1, uas)"
+
+
 # --- the command ------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
@@ -45,22 +46,32 @@ def add(commands: Commands) -> None:
 
 
 def _step(arguments: argparse.Namespace) -> int:
-    from plugpull.commands import run
-
     try:
-        rig = run.check(arguments)
-        if len(arguments.kernel) > 1:
-            raise UsageError("a step of a bisection has one kernel", mend="give --kernel once")
+        return _judged(arguments)
     except UsageError as error:
         return _told(error, STOP)
-    try:
-        run.check_kernels(arguments, rig)
     except PlugpullError as error:
         return _told(error, SKIP)
+    except KeyboardInterrupt:
+        return STOP
+    except Exception:
+        # Python would end with status 1, and no commit is bad because plugpull is.
+        traceback.print_exc()
+        return STOP
+
+
+def _judged(arguments: argparse.Namespace) -> int:
+    """Raises UsageError for what no commit will mend."""
+    from plugpull.commands import run
+
+    rig = run.check(arguments)
+    if len(arguments.kernel) > 1:
+        raise UsageError("a step of a bisection has one kernel", mend="give --kernel once")
     try:
-        ended = run.session(arguments, rig, next(iter(arguments.kernel), None), arguments.words)
+        run.check_kernels(arguments, rig)
     except UsageError as error:
-        return _told(error, STOP)
+        return _told(error, SKIP)
+    ended = run.session(arguments, rig, next(iter(arguments.kernel), None), arguments.words)
     if ended.interrupted:
         return STOP
     return ended.status if ended.status in (EXIT_PASS, EXIT_FAIL) and ended.directory is not None else SKIP

@@ -256,7 +256,7 @@ def _port(case: _Case) -> Iterator[Hint]:
         said.insert(0, f"errors in this port only, whichever disk is in it: {', '.join(f.device.title for f in bad)}")
         yield Hint("cable or port", f"usb {path}", Confidence.PROBABLE, tuple(said))
     elif link or fell_off > 1:
-        told = [f"bits came wrong or not at all, {len(link)} times, the first: {link[0]}"] if link else []
+        told = [f"bits came wrong or not at all, {_times(len(link))}: {link[0]}"] if link else []
         told += [f"it fell off {fell_off} times while it was in use"] if fell_off > 1 else []
         yield Hint("cable or port", f"usb {path}", Confidence.POSSIBLE, (*told, *said))
 
@@ -280,7 +280,7 @@ def _hub(case: _Case) -> Iterator[Hint]:
     for facts in case.facts.values():
         own_errors = [one for one in case.of(*_WHERE) if facts.device.key in one.devices]
         if facts.device.level is Level.HUB and facts.device.hubs and len(own_errors) >= AGAIN:
-            said = [f"{len(own_errors)} errors of the hub itself, the first: {own_errors[0].body}"]
+            said = [f"errors of the hub itself, {_times(len(own_errors))}: {own_errors[0].body}"]
             yield Hint("hub", facts.device.hubs[-1], Confidence.POSSIBLE, tuple(said))
 
 
@@ -289,7 +289,7 @@ def _controller(case: _Case) -> Iterator[Hint]:
     first = min((one.place for facts in case.disks for one in facts.transport), default=None)
     if errors:
         before = first is None or errors[0].place < first
-        said = [f"{len(errors)} errors of the controller itself, the first: {errors[0].body}"]
+        said = [f"errors of the controller itself, {_times(len(errors))}: {errors[0].body}"]
         if died:
             said.append(f"it died: {died[0].body}")
         if first is not None:
@@ -335,6 +335,10 @@ RULES: tuple[Callable[[_Case], Iterable[Hint]], ...] = (
     _controller,
     _kernel,
 )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times, the first"
 
 
 def _names(all_facts: Iterable[_Facts]) -> str:

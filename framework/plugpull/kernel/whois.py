@@ -18,7 +18,7 @@ from plugpull.kernel.subjects import names_in
 _FOUND = re.compile(r"^usb (\S+): (?:New USB device found, idVendor=([\da-f]{4}), idProduct=([\da-f]{4}))")
 _QUIRK = re.compile(r"^(?:usb-storage|uas) (\d+-[\d.]+):\S+ (?:Quirks match for|.*) ?vid ([\da-f]{4}) pid ([\da-f]{4})")
 _DETECTED = re.compile(r"^(?:usb-storage|uas) (\d+-\d+(?:\.\d+)*):\d+\.\d+: USB Mass Storage device (?:detected|found)")
-_BOUND = re.compile(r"^scsi ?(?:host)?(\d+) ?: +(uas|usb-storage(?: (\S+):\d+\.\d+)?|SCSI emulation)")
+_BOUND = re.compile(r"^scsi ?(?:host)?(\d+) ?: +(uas(?!\w)|usb-storage(?: (\S+):\d+\.\d+)?|SCSI emulation)")
 _RESETTING = re.compile(r"^scsi host(\d+): uas_eh_device_reset_handler (start)?")
 _RESET = re.compile(r"^usb (\d+-\d+(?:\.\d+)*): reset ")
 _UNIT = re.compile(r"^sd (\d+:\d+:\d+:\d+): \[(\w+)\]")
