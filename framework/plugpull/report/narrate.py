@@ -39,7 +39,7 @@ def clock(at: float | None) -> str:
 
 def narrate(event: ev.Event) -> Line | None:
     """The line for ``event``, or ``None`` when it is not worth one (samples, uevents, the kernel's chatter)."""
-    told = _scenario(event) or _cut(event) or _disk(event) or _load(event) or _trouble(event)
+    told = _scenario(event) or _cut(event) or _disk(event) or _load(event) or _stamps(event) or _trouble(event)
     return None if told is None else Line(event.at, told[0], one_line(told[1], 300))
 
 
@@ -138,6 +138,27 @@ def _load(event: ev.Event) -> Told:
             )
         case ev.Residue() if event.processes:
             return Tone.WARNING, f"left on the DUT: {', '.join(event.processes)}"
+    return None
+
+
+def _stamps(event: ev.Event) -> Told:
+    match event:
+        case ev.LedgerBegun():
+            covered = size(512 * sum(count for _, count in event.extents))
+            return Tone.PLAIN, f"stamping {event.disk}, session {event.session}: {covered}, {event.order}"
+        case ev.LedgerEnded(stuck=True):
+            return Tone.WARNING, f"the writer on {event.disk} is stuck and could not be ended"
+        case ev.LedgerEnded():
+            return Tone.PLAIN, f"stamping {event.disk} ended: {size(event.received)} of ledger"
+        case ev.ReadBackBegun() if event.error:
+            return Tone.WARNING, f"{event.disk} is not read back: {event.error}"
+        case ev.ReadBackEnded(status=0):
+            return Tone.PLAIN, f"{event.disk} read back"
+        case ev.ReadBackEnded():
+            why = event.why or f"status {event.status}"
+            return Tone.WARNING, f"{event.disk} was not read back to its end: {why}"
+        case ev.SeenFromOutside(ok=False):
+            return Tone.TROUBLE, f"{event.disk} is not scratch and was written: {event.detail}"
     return None
 
 
