@@ -87,6 +87,11 @@ def kill_agent(rig: ScenarioRig) -> None:
     rig.stage.bench.link.post("device", do="run", argv=line, timeout=10.0, environment={})
 
 
+def last_wish(rig: ScenarioRig, way: str) -> None:
+    """Nobody will be there to say that it was done."""
+    rig.stage.bench.link.post("device", do="write_text", path=NOW, text=way)
+
+
 def wait_for_the_end(rig: ScenarioRig) -> None:
     with impatient():
         rig.wait(NOTICED / 2)
@@ -139,7 +144,7 @@ def test_stopped_processors_are_a_dut_that_hung(run: Run) -> None:
 def test_a_kernel_without_interrupts_hung_and_says_where(run: Run) -> None:
     def story(rig: ScenarioRig) -> None:
         rig.judge(kernel_clean())
-        host(rig).write_text(NOW, "deaf")
+        last_wish(rig, "deaf")
         wait_for_the_end(rig)
 
     result = told(run, "deaf", story)
@@ -154,7 +159,7 @@ def test_a_soft_lockup_of_all_processors_is_named(run: Run) -> None:
         rig.judge(kernel_clean())
         # Twice as many seconds are a soft lockup; it is 10 otherwise.
         host(rig).run(["sh", "-c", "echo 3 >/proc/sys/kernel/watchdog_thresh"], 30.0)
-        host(rig).write_text(NOW, "lockup")
+        last_wish(rig, "lockup")
         wait_for_the_end(rig)
 
     result = told(run, "lockup", story)

@@ -51,6 +51,7 @@ PANIC = """\
 LOCKED = """\
 [   20.1] sysrq: Show backtrace of all active CPUs
 [   20.1] CPU: 0 PID: 160 Comm: plugpull/0 Tainted: G           OE      6.1.0-56-amd64 #1  Debian
+[   20.1] RIP: 0010:handle_softirqs+0x7a/0x2f0
 [   20.1] RIP: 0010:spin_for_ever+0x7/0x10 [plugpull_dies]
 [   20.2] CPU: 1 PID: 0 Comm: swapper/1 Not tainted 6.1.0
 [   20.2] RIP: 0010:native_safe_halt+0xb/0x10

@@ -26,6 +26,8 @@ LONGEST = 1 << 14
 """Characters of one line that are looked at."""
 LARGEST = 64 << 20
 """Bytes of a console that are kept on disk. A kernel in a storm would fill any disk."""
+TRIES = 3
+"""Times that a sysrq is sent before its silence counts."""
 _ECHO = "~"
 _ERASE = b"\x15"
 """Ctrl-U: the line typed so far is forgotten, should somebody's login prompt be there."""
@@ -154,12 +156,16 @@ class Console:
         A kernel that is not allowed to do it says that, which is a sign of life as well.
         """
         mark = self.mark()
-        try:
-            self._wire.send_break()
-            self._wire.write(key.encode())
-        except OSError:
-            return None
-        if not self._heard("sysrq: ", mark, timeout):
+        for _ in range(TRIES):
+            try:
+                self._wire.send_break()
+                self._wire.write(key.encode())
+            except OSError:
+                return None
+            # A BREAK that meets a character not yet taken from the UART's FIFO is lost on the 8250 driver.
+            if self._heard("sysrq: ", mark, timeout / TRIES):
+                break
+        else:
             return None
         self.pause(1.0, timeout)
         return [line for line in self.since(mark) if line]

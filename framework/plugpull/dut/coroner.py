@@ -23,6 +23,8 @@ ECHO = 10.0
 LOCKUP = 25.0
 """Seconds in which the kernel says itself that it is locked up: 2 * watchdog_thresh, and a period of its timer
 (Documentation/admin-guide/lockup-watchdogs.rst)."""
+QUIET = 1.0
+"""Seconds of silence after which a report of the kernel counts as complete."""
 FRAMES = 5
 HUNG = "the DUT hung"
 """What the headline of a DUT begins with that does not come back by itself."""
@@ -44,9 +46,9 @@ _AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
 def examine(console: Console, at: float | None, *, proven: bool = True) -> Autopsy | None:
     """What the console says of the DUT's fate; ``at`` is when it was last heard. None when nothing answers and the
     cause is to be found elsewhere. ``proven``: is it known that this console can be asked at all?"""
-    words = console.last_words()
-    if words:
-        return by_its_words(words)
+    if console.dying():
+        console.pause(QUIET, ANSWER)
+        return by_its_words(console.last_words())
     blocked = console.sysrq("w", ANSWER)
     if words := console.last_words():
         return by_its_words(words)
@@ -87,7 +89,8 @@ def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy
 
 def _locked_up(console: Console, at: float | None, blocked: list[str]) -> Autopsy:
     seen = console.sysrq("l", ANSWER) or []
-    console.wait_dying(LOCKUP)
+    if console.wait_dying(LOCKUP):
+        console.pause(QUIET, ANSWER)
     words = console.last_words()
     places = on_cpus([*seen, *words])
     headline = f"{HUNG}: it serves interrupts and runs no process"
@@ -122,13 +125,15 @@ def blocked_tasks(lines: Iterable[str]) -> tuple[str, ...]:
 
 def on_cpus(lines: Iterable[str]) -> tuple[str, ...]:
     """What processors were found at, a line each: ``CPU 1 (kworker/1:2) in spin_for_ever [module]``. Idle ones are
-    left out."""
+    left out. Of several places of one processor the task's is told, which comes after those of its interrupts."""
     who: tuple[str, str] | None = None
     found: dict[str, str] = {}
+    done: set[str] = set()
     for line in map(text_of, lines):
         if on := _ON_CPU.match(line):
+            done.update(found)
             who = (on.group(1), on.group(2))
-        elif (at := _AT.match(line)) and who is not None and not who[1].startswith("swapper/"):
+        elif (at := _AT.match(line)) and who is not None and who[0] not in done and not who[1].startswith("swapper/"):
             module = f" [{at.group(2)}]" if at.group(2) else ""
-            found.setdefault(who[0], f"CPU {who[0]} ({who[1]}) in {at.group(1)}{module}")
+            found[who[0]] = f"CPU {who[0]} ({who[1]}) in {at.group(1)}{module}"
     return tuple(found.values())

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugpull.dut.base import Autopsy
-from plugpull.dut.coroner import LAST, by_its_words, deaf, examine
+from plugpull.dut.coroner import LAST, QUIET, by_its_words, deaf, examine
 from plugpull.dut.hello import ANSWER, hello
 from plugpull.dut.link import AgentLink
 from plugpull.dut.testimony import Register
@@ -218,7 +218,7 @@ class VirtualBench:
 
     def _ended(self, deadline: float) -> Autopsy:
         """The kernel said its last words, or QEMU is gone."""
-        self._console.wait_closed(max(0.0, min(1.0, deadline - time.monotonic())))
+        self._console.pause(QUIET, max(1.0, deadline - time.monotonic()))
         words = self._console.last_words()
         if words:
             return by_its_words(words)
