@@ -91,8 +91,9 @@ class DiskIntegrity(Record, frozen=True, kw_only=True):
     """What the oracle found on one disk (``integrity/oracle.py``). ``counts`` are sectors by kind of damage.
 
     ``rounds`` is how often it was read back and judged, ``rounds_lost`` in how many something was wrong. ``unflushed``
-    sectors were completed, never flushed, and are gone: that is legal. ``ledger_bytes`` per write is what keeping the
-    record cost."""
+    sectors were completed, never flushed, and are gone: that is legal; ``suspicious`` of them although the disk had
+    kept its power, which is legal too, and not what one expects. ``ledger_bytes`` per write is what keeping the record
+    cost."""
 
     disk: str
     rounds: int = 1
@@ -101,6 +102,7 @@ class DiskIntegrity(Record, frozen=True, kw_only=True):
     sectors_unjudged: int = 0
     counts: dict[str, int] = {}
     unflushed: int = 0
+    suspicious: int = 0
     writes: int = 0
     flushes: int = 0
     ledger_bytes: int = 0

@@ -105,7 +105,12 @@ def test_what_was_not_flushed_may_be_gone_and_is_counted() -> None:
     on_record(bench, book, *runs)
     judgement = judged(bench)
     assert judgement.findings == ()
-    assert "1 unflushed sectors are gone, which is legal" in judgement.worst
+    assert judgement.worst == (
+        "nothing lost (8 sectors; 1 unflushed sectors are gone, which is legal, 1 of them though the disk had kept its "
+        "power)"
+    )
+    bench.replace(ev.CutArmed, mechanism="mains")
+    assert "kept its power" not in judged(bench).worst
 
 
 def test_the_next_round_goes_on_from_what_the_last_one_found() -> None:

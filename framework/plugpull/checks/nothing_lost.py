@@ -166,6 +166,7 @@ class _Sheet:
         self.first: Wrong | None = None
         self.worst: Wrong | None = None
         self.ledger_bytes = 0
+        self.suspicious = 0
         self._last: Round | None = None
 
     def enter(self, story: Story, one: Round) -> None:
@@ -178,7 +179,10 @@ class _Sheet:
             self.unknowns.append(f"what was written to {self.disk} could not be compared: {why}")
             return
         opinion = one.opinion()
-        cut = _was_cut(story, one)
+        mechanisms = _cut_by(story, one)
+        cut = bool(mechanisms)
+        if mechanisms == {"data"}:
+            self.suspicious += opinion.unflushed
         self.cuts += cut
         self.cuts_lost += cut and bool(opinion.wrong)
         self.lost += bool(opinion.wrong)
@@ -210,6 +214,7 @@ class _Sheet:
             sectors_unjudged=total.unjudged,
             counts=self.counts,
             unflushed=total.unflushed,
+            suspicious=self.suspicious,
             writes=total.writes,
             flushes=total.flushes,
             ledger_bytes=self.ledger_bytes,
@@ -218,11 +223,11 @@ class _Sheet:
         )
 
 
-def _was_cut(story: Story, one: Round) -> bool:
-    """Was the disk cut between the beginning of its session and the read-back?"""
+def _cut_by(story: Story, one: Round) -> set[str]:
+    """The mechanisms by which the disk was cut between the beginning of its session and the read-back."""
     begin, end = one.begun.at or 0.0, one.at if one.at is not None else float("inf")
-    commanded = [cut.off.commanded_at for cut in story.cut_records if one.begun.disk in cut.armed.victims]
-    return any(at is not None and begin <= at <= end for at in commanded)
+    cuts = [cut for cut in story.cut_records if one.begun.disk in cut.armed.victims]
+    return {cut.armed.mechanism for cut in cuts if begin <= (cut.off.commanded_at or -1.0) <= end}
 
 
 def _bad(wrong: Wrong) -> BadSectors:
@@ -302,4 +307,7 @@ def _integrity(sheets: list[_Sheet], story: Story) -> Integrity:
 
 def _worst(integrity: Integrity) -> str:
     legal = f"; {integrity.unflushed} unflushed sectors are gone, which is legal" if integrity.unflushed else ""
+    suspicious = sum(disk.suspicious for disk in integrity.disks)
+    if suspicious:
+        legal += f", {suspicious} of them though the disk had kept its power"
     return f"nothing lost ({integrity.sectors_checked} sectors{legal})"
