@@ -111,7 +111,8 @@ class DiskIntegrity(Record, frozen=True, kw_only=True):
 
 
 class Integrity(Record, frozen=True, kw_only=True):
-    """Sectors compared, and of these the bad ones by kind; for loads of stamped writes, disk by disk.
+    """Sectors compared, and of these the bad ones by kind; for loads of stamped writes, disk by disk. What is gone
+    though it was promised is in ``durable_lost``, the ``stale`` and ``zeroed`` ones among them.
 
     ``cuts`` were followed by a read-back, ``cuts_lost`` of them lost or damaged something. ``loss_bound`` is the upper
     end of the 95 % confidence interval of the probability that one cut does (Clopper and Pearson, 1934)."""

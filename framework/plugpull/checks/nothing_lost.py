@@ -288,7 +288,7 @@ def _integrity(sheets: list[_Sheet], story: Story) -> Integrity:
     cuts, lost = sum(sheet.cuts for sheet in sheets), sum(sheet.cuts_lost for sheet in sheets)
     return Integrity(
         sectors_checked=sum(sheet.total.checked for sheet in sheets),
-        durable_lost=total(Damage.LOST) + total(Damage.STALE),
+        durable_lost=total(Damage.LOST) + total(Damage.STALE) + total(Damage.ZEROED),
         stale=total(Damage.STALE),
         corrupt=total(Damage.CORRUPT),
         torn=total(Damage.TORN),
