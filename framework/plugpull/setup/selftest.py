@@ -38,8 +38,11 @@ def run_tests(argv: list[str]) -> int:
     root = checkout()
     if root is None:
         raise UsageError("the framework's own tests are not part of the installed package", mend="run it in a checkout")
-    # A shell ignores it for what it starts in the background, and tests that interrupt something would inherit that.
+    # What a shell starts in the background ignores SIGINT, and what nohup starts SIGHUP: tests that send them would
+    # inherit that. A signal that has a handler here has its default in what is started from here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
     return _summary([_pytest("pytest", root, argv)] if argv else [*_lint(root), *_both(root)])
 
 
