@@ -26,7 +26,7 @@ def counted(moment: str, slab: int = 1000, **more: tuple[str, ...]) -> ev.Census
 
 def judged(check: Check, *events: ev.Event) -> Judgement:
     begun = ev.ScenarioBegun(at=0.0, id="made-up", wall="2026-01-01T00:00:00Z", seed=1)
-    return check.judge(Story(begun, list(events), rig={}))
+    return check.judge(Story(begun, events, rig={}))
 
 
 def test_a_dut_back_where_it_began() -> None:
@@ -50,7 +50,7 @@ def test_a_disk_that_went_is_not_left_over() -> None:
     ],
 )
 def test_what_is_left_over_is_named(kind: str, names: tuple[str, ...], told: str) -> None:
-    end = counted("end", **{kind.replace(" ", "_"): names})
+    end = counted("end", 1000, **{kind.replace(" ", "_"): names})
     (finding,) = judged(nothing_left(), counted("begin"), end).findings
     assert (finding.subject, finding.summary) == (kind, f"left over on the DUT: {told}")
 

@@ -32,9 +32,14 @@ def test_a_run_under_nohup_does_not_end_with_its_terminal(hangup: None) -> None:
 
 
 def test_what_is_held_is_done_before_the_signal_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    done = False
-    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), signals_held():
-        os.kill(os.getpid(), signal.SIGTERM)
-        done = True
+    done: list[bool] = []
+
+    def held() -> None:
+        with signals_held():
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        held()
     assert done
     assert "putting the bench away first" in capsys.readouterr().err

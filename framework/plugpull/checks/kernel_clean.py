@@ -50,12 +50,17 @@ def death(story: Story) -> tuple[Finding, ...]:
         Finding(
             check="kernel_clean",
             subject="kernel",
-            summary=f"the DUT's kernel died: {died.headline or 'it said nothing'}",
+            summary=_of_death(died.headline),
             at=died.at,
             evidence=died.evidence,
         )
         for died in story.of(DutDied)[:1]
     )
+
+
+def _of_death(headline: str) -> str:
+    """A sentence of our own about the DUT stands for itself; the kernel's last words are introduced."""
+    return headline if headline.startswith("the DUT ") else f"the DUT's kernel died: {headline or 'it said nothing'}"
 
 
 @dataclass
