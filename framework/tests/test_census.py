@@ -60,6 +60,12 @@ def test_a_dut_that_was_not_counted_is_unknown() -> None:
     assert judged(nothing_left(), counted("end")).unknowns
 
 
+def test_a_disk_with_another_serial_number_is_not_left_over() -> None:
+    begin = counted("begin", block_device=("0000:00:10.0/1:0 (serial A)",))
+    end = counted("end", block_device=("0000:00:10.0/1:0 (serial B)", "0000:00:10.0/2:0 (serial A)"))
+    assert left_over(begin, end) == (("block device", "0000:00:10.0/2:0 (serial A)", 1),)
+
+
 def test_left_over_counts() -> None:
     assert left_over(counted("begin"), counted("end", mount=("a", "b", "a"))) == (("mount", "a", 2), ("mount", "b", 1))
 
@@ -157,6 +163,17 @@ def test_what_the_agent_counts(tmp_path: Path) -> None:
         },
         "slab": {"kmalloc-4k": 40960, "scsi_sense_cache": 256},
     }
+
+
+def test_a_host_that_was_removed_and_not_freed_is_counted_by_its_thread(tmp_path: Path) -> None:
+    sys, proc = machine(tmp_path)
+    for pid, name in ((40, "scsi_eh_0"), (41, "scsi_eh_2"), (42, "scsi_tmf_2")):
+        (Path(proc) / str(pid)).mkdir()
+        (Path(proc) / str(pid) / "comm").write_text(f"{name}\n")
+    assert census(sys, proc)["things"]["scsi host"] == [
+        "host2 (removed, not freed: scsi_eh_2 still runs)",
+        *census(*machine(tmp_path / "clean"))["things"]["scsi host"],
+    ]
 
 
 def test_a_census_of_this_machine_does_not_fail() -> None:

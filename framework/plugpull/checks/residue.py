@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -10,7 +11,7 @@ from statistics import median
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.errors import Finding
-from plugpull.history.events import Census
+from plugpull.history.events import Census, KernelMessage
 from plugpull.history.reader import Story
 
 FEWEST = 6
@@ -33,7 +34,10 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
                 subject=kind,
                 summary=f"left over on the DUT: {kind} {name}" + (f", {extra} times" if extra > 1 else ""),
                 at=end.at,
-                evidence=tuple(f"{moment.moment}: {', '.join(moment.things.get(kind, ()))}" for moment in (begin, end)),
+                evidence=(
+                    *(f"{moment.moment}: {', '.join(moment.things.get(kind, ()))}" for moment in (begin, end)),
+                    *_introduced(story, name),
+                ),
             )
             for kind, name, extra in left_over(begin, end)
         )
@@ -98,8 +102,24 @@ def left_over(begin: Census, end: Census) -> tuple[tuple[str, str, int], ...]:
     found = []
     for kind, names in end.things.items():
         extra = Counter(names) - Counter(begin.things.get(kind, ()))
-        found += [(kind, name, count) for name, count in sorted(extra.items())]
+        # A disk that came back with another serial number is not left over: that is for returned() to judge.
+        grown = Counter(map(_place, names)) - Counter(map(_place, begin.things.get(kind, ())))
+        found += [(kind, name, count) for name, count in sorted(extra.items()) if _place(name) in grown]
     return tuple(found)
+
+
+def _introduced(story: Story, name: str) -> tuple[str, ...]:
+    """What the kernel said of a SCSI host when it came: ``scsi host3: usb-storage 2-1:1.0`` tells whose it is
+    (drivers/scsi/hosts.c, scsi_add_host_with_dma)."""
+    if not (number := re.match(r"host\d+\b", name)):
+        return ()
+    begins = f"scsi {number[0]}: "
+    return tuple(message.text for message in story.of(KernelMessage) if message.text.startswith(begins))
+
+
+def _place(name: str) -> str:
+    """``0000:00:10.0/1:0`` of ``0000:00:10.0/1:0 (serial ABC)``; other names stay as they are."""
+    return name.partition(" (serial ")[0]
 
 
 class Slope:

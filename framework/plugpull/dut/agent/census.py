@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List
 from .disks import all_disks, read_attribute, usb_place
 
 _BLOCK_FILE = re.compile(r"^/dev/(sd|nvme|md|dm-|loop|vd|mmcblk|bsg/|sg)")
+_ERROR_HANDLER = re.compile(r"^scsi_eh_\d+$")
 _SLABS = re.compile(r"^kmalloc-|scsi|usb|urb|^bio|blkdev|bdev|request|^sd_|uas|sgpool")
 """Caches that storage and USB drivers allocate from. SLUB merges caches of equal size, so kmalloc's hold more than
 theirs."""
@@ -18,7 +19,7 @@ def census(sys: str = "/sys", proc: str = "/proc") -> Dict[str, Any]:
     """``things``: per kind the sorted names of what is there, a name as often as it is. ``slab``: bytes in use per
     cache (slabinfo(5)); empty where it cannot be read."""
     things = {
-        "scsi host": scsi_hosts(sys),
+        "scsi host": scsi_hosts(sys) + held_hosts(sys, proc),
         "block device": block_devices(sys),
         "usb device": [name for name in _listed(sys, "bus/usb/devices") if ":" not in name],
         "mount": list(mounts(proc)),
@@ -44,6 +45,15 @@ def scsi_hosts(sys: str) -> List[str]:
         where = place.rpartition(":")[0] if place else os.path.relpath(path.partition("/host")[0], sys)
         found.append("%s at %s" % (read_attribute(base, "proc_name") or "scsi host", where))
     return found
+
+
+def held_hosts(sys: str, proc: str) -> List[str]:
+    """Hosts that were removed and not freed. sysfs has forgotten them; their error handlers end only when the last
+    reference is put (drivers/scsi/hosts.c, scsi_host_dev_release), and numbers are not used again before that."""
+    known = {"scsi_eh_" + name[len("host") :] for name in _listed(sys, "class/scsi_host")}
+    threads = {read_attribute(proc, pid + "/comm") for pid in _listed(proc) if pid.isdigit()}
+    left = (name for name in threads - known if _ERROR_HANDLER.match(name))
+    return ["host%s (removed, not freed: %s still runs)" % (name[len("scsi_eh_") :], name) for name in left]
 
 
 def block_devices(sys: str) -> List[str]:
