@@ -43,16 +43,33 @@ def run_tests(argv: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
-    return _summary([_pytest("pytest", root, argv)] if argv else [*_lint(root), *_both(root)])
+    return _summary([_pytest("pytest", root, argv)] if argv else [*_lint(root), *_side_by_side(root)])
 
 
-def _both(root: Path) -> list[Step]:
-    """The quick tests beside those that boot guests: guests spend much of their time waiting for disks to come back.
-    What the quick ones print is shown in one piece when they are done."""
-    with ThreadPoolExecutor(1, "quick") as beside:
-        quick = beside.submit(_pytest, "quick tests", root, ["-m", "not bench"], aside=True)
-        bench = _pytest("bench tests", root, ["-m", "bench"])
-        return [quick.result(), bench]
+_WHOLE_RUNS = (
+    "test_compare.py",
+    "test_cut_at_once_in_guest.py",
+    "test_death_in_guest.py",
+    "test_defects.py",
+    "test_documents.py",
+    "test_driver_bugs.py",
+    "test_interrupts.py",
+    "test_kernel_source.py",
+)
+"""Files whose tests make whole runs, on rigs that several of them use: a rig is leased to one run at a time."""
+
+
+def _side_by_side(root: Path) -> list[Step]:
+    """The quick tests and two lots of those that boot guests, at once: guests spend most of their time waiting for
+    disks to come back. What is not shown as it happens is shown in one piece when it is done."""
+    tests = root / "framework" / "tests"
+    runs = [str(tests / name) for name in _WHOLE_RUNS if (tests / name).is_file()]
+    others = [f"--ignore={name}" for name in runs]
+    with ThreadPoolExecutor(2, "aside") as aside:
+        quick = aside.submit(_pytest, "quick tests", root, ["-m", "not bench"], aside=True)
+        guests = aside.submit(_pytest, "guests", root, ["-m", "bench", *others], aside=True)
+        whole = _pytest("whole runs", root, ["-m", "bench", *runs])
+        return [quick.result(), guests.result(), whole]
 
 
 def _lint(root: Path) -> list[Step]:
