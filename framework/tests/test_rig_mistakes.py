@@ -267,6 +267,9 @@ def test_what_a_real_rig_needs() -> None:
     assert mistakes(REAL + '^[[defect]]\nkind = "kernel-panic"\n') == [
         "only a virtual bench can have defects on purpose, and this DUT is local"
     ]
+    assert mistakes(edited(REAL, ("[[disk]]\n", '[[disk]]\n^cache = "1 MiB"\n'))) == [
+        '"cache" is how an emulated disk behaves, and this DUT is local'
+    ]
 
 
 def test_defects() -> None:

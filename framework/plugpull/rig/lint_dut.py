@@ -22,6 +22,14 @@ _KINDS_WITH = {
 """Keys of [dut] that only some kinds of DUT have."""
 
 
+_EMULATED = {
+    "disk": ("cache", "eviction", "write_back", "latency", "fua", "logical_block"),
+    "controller": ("rate",),
+    "hub": ("rate",),
+}
+"""Keys that only emulated things have. A real disk may have a ``rate``: what it is known to transfer."""
+
+
 def dut_fits(draft: Draft) -> Iterator[Mistake]:
     """What a rig needs depends on whether its DUT is virtual or real."""
     kind = draft.dut_kind
@@ -67,6 +75,12 @@ def _real(draft: Draft, kind: str) -> Iterator[Mistake]:
         if "path" not in controller.values and "path" not in controller.broken:
             what = f'{controller.label} has no "path": its PCI address, such as "0000:00:14.0"'
             yield draft.mistake(controller, "path", what)
+    for table, keys in _EMULATED.items():
+        for entry in draft.of(table):
+            for key in keys:
+                if key in entry.values:
+                    what = f"{quote(key)} is how an emulated {table} behaves, and this DUT is {kind}"
+                    yield draft.misplaced(entry, key, what)
     for switch in draft.of("switch"):
         if switch.get("driver") == VIRTUAL_DRIVER:
             what = f'the driver "{VIRTUAL_DRIVER}" only works when the DUT is virtual, and this one is {kind}'
