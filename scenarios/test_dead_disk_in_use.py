@@ -1,6 +1,15 @@
 import pytest
 
-from plugpull.checks import data_intact, ended_with_error, kept_pace, kernel_clean, no_errors, nothing_stuck, removed
+from plugpull.checks import (
+    data_intact,
+    ended_with_error,
+    kept_pace,
+    kernel_clean,
+    no_errors,
+    nothing_left,
+    nothing_stuck,
+    removed,
+)
 from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -21,5 +30,6 @@ def test_a_disk_dies_in_use(rig: ScenarioRig) -> None:
         no_errors(survivors),
         data_intact(survivors),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )

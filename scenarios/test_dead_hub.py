@@ -1,6 +1,15 @@
 import pytest
 
-from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_stuck, removed, returned
+from plugpull.checks import (
+    data_intact,
+    kept_pace,
+    kernel_clean,
+    no_errors,
+    nothing_left,
+    nothing_stuck,
+    removed,
+    returned,
+)
 from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -21,5 +30,6 @@ def test_a_hub_is_gone_for_a_while(rig: ScenarioRig) -> None:
         no_errors(survivors),
         data_intact(rig.disks),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )

@@ -1,6 +1,15 @@
 import pytest
 
-from plugpull.checks import kept_pace, kernel_clean, no_errors, nothing_stuck, ready_under_load, removed, returned
+from plugpull.checks import (
+    kept_pace,
+    kernel_clean,
+    no_errors,
+    nothing_left,
+    nothing_stuck,
+    ready_under_load,
+    removed,
+    returned,
+)
 from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -23,5 +32,6 @@ def test_a_disk_is_discovered_while_the_others_work(rig: ScenarioRig) -> None:
         kept_pace(survivors),
         no_errors(survivors),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )

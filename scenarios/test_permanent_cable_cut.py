@@ -1,6 +1,15 @@
 import pytest
 
-from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_stuck, removed, unmountable
+from plugpull.checks import (
+    data_intact,
+    kept_pace,
+    kernel_clean,
+    no_errors,
+    nothing_left,
+    nothing_stuck,
+    removed,
+    unmountable,
+)
 from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -25,5 +34,6 @@ def test_a_cable_is_gone_for_good(rig: ScenarioRig) -> None:
         no_errors(survivors),
         data_intact(survivors),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )

@@ -5,6 +5,7 @@ from plugpull.checks import (
     kept_pace,
     kernel_clean,
     no_errors,
+    nothing_left,
     nothing_lost,
     nothing_stuck,
     removed,
@@ -33,6 +34,7 @@ def test_power_fails_between_flushes(rig: ScenarioRig) -> None:
         kept_pace(survivors),
         no_errors(survivors),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )
 
@@ -55,6 +57,7 @@ def test_a_cable_comes_loose_between_flushes(rig: ScenarioRig) -> None:
         kept_pace(survivors),
         no_errors(survivors),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )
 
@@ -69,4 +72,4 @@ def test_five_power_cuts_in_a_row(rig: ScenarioRig) -> None:
             with rig.cut(victim.power, when=at_random(0.1, 0.5)):
                 rig.wait(seconds=0.2)
             load.next_round()
-    rig.judge(nothing_lost(), removed(victim), returned(victim), kernel_clean(), nothing_stuck())
+    rig.judge(nothing_lost(), removed(victim), returned(victim), kernel_clean(), nothing_left(), nothing_stuck())

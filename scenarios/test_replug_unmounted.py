@@ -1,6 +1,6 @@
 import pytest
 
-from plugpull.checks import data_intact, kernel_clean, nothing_stuck, removed, returned
+from plugpull.checks import data_intact, kernel_clean, nothing_left, nothing_stuck, removed, returned
 from plugpull.load import idle
 from plugpull.scenario import ScenarioRig
 
@@ -14,4 +14,6 @@ def test_a_disk_and_then_the_tree_are_replugged(rig: ScenarioRig) -> None:
             rig.wait(seconds=1)
         with rig.cut(*rig.whole_tree()):
             rig.wait(seconds=1)
-    rig.judge(removed(rig.disks), returned(rig.disks), data_intact(rig.disks), kernel_clean(), nothing_stuck())
+    rig.judge(
+        removed(rig.disks), returned(rig.disks), data_intact(rig.disks), kernel_clean(), nothing_left(), nothing_stuck()
+    )

@@ -1,6 +1,6 @@
 import pytest
 
-from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_stuck, removed
+from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_left, nothing_stuck, removed
 from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -20,5 +20,6 @@ def test_survivors_keep_their_pace(rig: ScenarioRig) -> None:
         no_errors(survivors),
         data_intact(survivors),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )

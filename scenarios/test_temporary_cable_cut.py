@@ -1,6 +1,15 @@
 import pytest
 
-from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_stuck, removed, returned
+from plugpull.checks import (
+    data_intact,
+    kept_pace,
+    kernel_clean,
+    no_errors,
+    nothing_left,
+    nothing_stuck,
+    removed,
+    returned,
+)
 from plugpull.faults import at_random
 from plugpull.load import idle, sequential_read, sequential_write
 from plugpull.scenario import ScenarioRig
@@ -13,7 +22,13 @@ def test_while_idle(rig: ScenarioRig) -> None:
     with rig.load(rig.disks, idle), rig.cut(victim.cable, when=at_random(0.1, 0.5)):
         rig.wait(seconds=1)
     rig.judge(
-        removed(victim), returned(victim), no_errors(survivors), data_intact(rig.disks), kernel_clean(), nothing_stuck()
+        removed(victim),
+        returned(victim),
+        no_errors(survivors),
+        data_intact(rig.disks),
+        kernel_clean(),
+        nothing_left(),
+        nothing_stuck(),
     )
 
 
@@ -33,6 +48,7 @@ def test_while_reading(rig: ScenarioRig) -> None:
         no_errors(survivors),
         data_intact(rig.disks),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )
 
@@ -54,5 +70,6 @@ def test_while_writing(rig: ScenarioRig) -> None:
         no_errors(survivors),
         data_intact(rig.disks),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )

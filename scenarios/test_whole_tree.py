@@ -1,6 +1,6 @@
 import pytest
 
-from plugpull.checks import data_intact, ended_with_error, kernel_clean, nothing_stuck, removed, returned
+from plugpull.checks import data_intact, ended_with_error, kernel_clean, nothing_left, nothing_stuck, removed, returned
 from plugpull.load import sequential_read, sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -20,5 +20,6 @@ def test_the_whole_tree_is_cut_in_operation(rig: ScenarioRig) -> None:
         returned(rig.disks),
         data_intact(rig.disks),
         kernel_clean(),
+        nothing_left(),
         nothing_stuck(),
     )

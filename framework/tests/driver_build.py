@@ -1,0 +1,114 @@
+"""Rebuilds the guest kernel's usb-storage from the distribution's source, as it is or with a bug put in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+import module_build
+import pytest
+
+from plugpull.cache import Cache
+from plugpull.errors import PlugpullError, RigError
+from plugpull.setup.apt import Apt, KernelPackage
+from plugpull.virtual.kernel import find_kernel
+
+ASKED = os.environ.get("PLUGPULL_DRIVER_BUGS", "") not in ("", "0")
+"""Whether what takes long may be done: fetching the kernel's source, 140 MB, of which 2 MB are kept."""
+DRIVER = "drivers/usb/storage"
+_WANTED = re.compile(r"[^/]+/(drivers/usb/storage/.+|drivers/scsi/[^/]+\.h)$")
+_PAST = re.compile(r"[^/]+/(drivers/usb/[t-z]|drivers/[v-z]|[e-z])")
+"""What comes after all that is wanted: these archives are sorted."""
+
+
+def usb_storage(patch: str = "") -> Path:
+    """``usb-storage.ko`` for the guest's kernel, from the cache if it was built before. ``patch`` names a file of
+    ``modules/``. Skips the test where the source is neither cached nor to be fetched."""
+    cache = Cache.default(tell=lambda text: None)
+    version = find_kernel(None, cache).version
+    change = (module_build.SOURCES / f"{patch}.patch").read_text() if patch else ""
+    source = _source(version, cache)
+    key = f"usb-storage-{hashlib.sha256(f'{version} {change}'.encode()).hexdigest()[:16]}"
+    what = f"usb-storage with {patch or 'no change'} for {version}"
+    return cache.get("module", key, lambda place: _make(version, source, change, place), description=what) / (
+        "usb-storage.ko"
+    )
+
+
+def _source(version: str, cache: Cache) -> Path:
+    """A directory with what usb-storage is built of, below its names in the kernel's tree."""
+    packages: dict[str, KernelPackage] = {}
+    headers = f"linux-headers-{version}"
+    module_build._follow(headers, packages)
+    numbers = re.match(r"\d+\.\d+", version)
+    if headers not in packages or numbers is None:
+        pytest.skip(f"apt knows no {headers} to build usb-storage with")
+    package = KernelPackage(f"linux-source-{numbers[0]}", packages[headers].version)
+    key = f"usb-storage-{package.version.replace(':', '_')}"
+    if ASKED:
+        cache.get("source", key, lambda place: _fetch(package, place), description=f"usb-storage of {package}")
+    try:
+        with cache.hold("source", key) as place:
+            return place
+    except RigError:
+        pytest.skip(f"the cache has no source of usb-storage, of {package}: PLUGPULL_DRIVER_BUGS=1 fetches it")
+
+
+def _fetch(package: KernelPackage, place: Path) -> None:
+    with TemporaryDirectory(prefix="plugpull-source-") as folder:
+        # apt drops its privileges to download, so that somebody else must be able to write here.
+        Path(folder).chmod(0o755)
+        (deb,) = Apt().download((package,), Path(folder))
+        with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as unpacking:
+            assert unpacking.stdout is not None
+            for path, content in _wanted(unpacking.stdout):
+                (place / path).parent.mkdir(parents=True, exist_ok=True)
+                (place / path).write_bytes(content)
+            # The rest is of no interest.
+            unpacking.kill()
+    if not (place / DRIVER / "usb.c").is_file():
+        raise PlugpullError(f"{package} has no {DRIVER}/usb.c")
+
+
+def _wanted(package: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """The package holds an archive of the tree."""
+    with tarfile.open(fileobj=package, mode="r|") as outer:
+        for member in outer:
+            if not re.search(r"/linux-source-[\d.]+\.tar\.xz$", member.name) or not member.isfile():
+                continue
+            with tarfile.open(fileobj=outer.extractfile(member), mode="r|xz") as tree:
+                for file in tree:
+                    if _PAST.match(file.name):
+                        return
+                    content = tree.extractfile(file) if file.isfile() else None
+                    if content is not None and (found := _WANTED.match(file.name)):
+                        yield found[1], content.read()
+
+
+def _make(version: str, source: Path, change: str, place: Path) -> None:
+    with TemporaryDirectory(prefix="plugpull-driver-") as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        headers = module_build._headers(version, root)
+        tree = root / "linux"
+        shutil.copytree(source, tree)
+        if change:
+            # Outside of any repository git applies a patch to the files as they are.
+            line = ["git", "apply", "--whitespace=nowarn", "-"]
+            ceiling = os.environ | {"GIT_CEILING_DIRECTORIES": folder}
+            subprocess.run(line, cwd=tree, input=change, check=True, text=True, env=ceiling)
+        make = ["make", "-C", str(headers), f"M={tree / DRIVER}", "usb-storage.ko"]
+        if shutil.which("gcc-12") is None:
+            make.append("CC=cc")
+        done = subprocess.run(make, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            raise PlugpullError(f"usb-storage does not build for {version}: {done.stderr[-1000:]}")
+        shutil.copy(tree / DRIVER / "usb-storage.ko", place)
