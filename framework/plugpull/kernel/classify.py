@@ -22,7 +22,7 @@ class KernelEvent(msgspec.Struct, frozen=True):
     @property
     def alarming(self) -> bool:
         """Whether a healthy kernel never says this, whatever is unplugged."""
-        return self.severity in {Severity.FATAL, Severity.WARNING}
+        return self.severity is Severity.FATAL or self.severity is Severity.WARNING
 
 
 _SUBJECTS = tuple(
@@ -57,4 +57,8 @@ def classify(text: str) -> KernelEvent | None:
 
 def subject_of(body: str) -> str:
     """What a message is about: a disk, a USB port, a SCSI address, a controller, a task. Empty if it does not say."""
-    return next((found.group(1) for pattern in _SUBJECTS if (found := pattern.search(body))), "")
+    for pattern in _SUBJECTS:
+        found = pattern.search(body)
+        if found is not None:
+            return found.group(1)
+    return ""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 from typing import BinaryIO
 
 import msgspec
@@ -75,7 +73,7 @@ class _Reader:
             event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)
             report, line_number = None, self._before + number
             inside = line_number <= self._folded
-            if event.alarming and not inside:
+            if not inside and event.alarming:
                 report = _report_at(block, start, line_number, event)
                 self._folded = report.last
             yield LogEvent(self._name, line_number, event, report, inside)
@@ -96,9 +94,17 @@ def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Rep
 
 def _candidates(block: bytes) -> Iterator[tuple[int, int, set[int]]]:
     """(line counted from 1, offset of its beginning, entries whose words are in it)."""
-    number, counted = 1, 0
-    hits = ((block.rfind(b"\n", 0, start) + 1, word) for word, start, _ in words_in(block))
-    for start, group in groupby(hits, key=itemgetter(0)):
+    number, counted, end, found = 1, 0, -1, set[int]()
+    for word, at, _ in words_in(block):
+        if at < end:
+            found.update(ENTRIES_OF[word])
+            continue
+        if end >= 0:
+            yield number, counted, found
+        start = block.rfind(b"\n", 0, at) + 1
         number += block.count(b"\n", counted, start)
-        counted = start
-        yield number, start, {entry for _, word in group for entry in ENTRIES_OF[word]}
+        counted, found = start, set(ENTRIES_OF[word])
+        end = block.find(b"\n", at)
+        end = len(block) if end < 0 else end
+    if end >= 0:
+        yield number, counted, found

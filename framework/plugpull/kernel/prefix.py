@@ -23,12 +23,20 @@ _PARTS = (
     r"> ?",  # quoted in a mail
 )
 _PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
+_USUAL = re.compile(
+    r"\[ *\d+\.\d+\] (?=[A-Za-z])"
+    rf"(?!(?:kernel|klogd): |[\w.-]+ login: |{_MONTH}\b|{_DAY}\b)"
+)
+"""A time stamp and then the message, as nearly every line has it: no further part begins there."""
 _TIME = re.compile(r"\[ *(\d+\.\d+)\]")
 _MOST_PARTS = 8
 
 
 def split_prefix(line: str) -> tuple[str, str]:
     """A line's prefix and the message itself."""
+    usual = _USUAL.match(line)
+    if usual is not None:
+        return line[: usual.end()], line[usual.end() :]
     at = 0
     for _ in range(_MOST_PARTS):
         found = _PREFIX.match(line, at)
