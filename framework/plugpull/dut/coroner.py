@@ -61,8 +61,13 @@ def examine(console: Console, at: float | None, *, proven: bool = True) -> Autop
     tasks = blocked_tasks(blocked)
     says = f"{_agent_end(console)}; the kernel is alive: it answers sysrq on its console"
     if tasks:
-        says += f" ({len(tasks)} blocked: {tasks[0]})"
+        # The driver's own thread waits for the same disk; whose I/O it is comes after it, or before.
+        says += f" ({len(tasks)} blocked: {'; '.join(tasks[:SHOWN])})"
     return Autopsy(says=says, console=tuple(blocked[:EVIDENCE]))
+
+
+SHOWN = 3
+"""Blocked tasks named in a sentence at most; all are in the evidence."""
 
 
 def by_its_words(words: list[str]) -> Autopsy:
