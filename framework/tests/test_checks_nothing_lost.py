@@ -192,6 +192,16 @@ def test_a_loss_is_a_finding_even_if_the_end_of_the_ledger_is_missing() -> None:
     assert "zeroed at sector 0" in finding.summary
 
 
+def test_what_can_be_missing_of_a_ledger_that_was_cut_off_is_said() -> None:
+    bench = healthy()
+    book, runs = session()
+    on_record(bench, book, *runs, chunk=32)  # the last piece is the record of the end, and nothing else
+    assert judged(bench).unknowns == ()
+    bench.drop(ev.LedgerEnded)
+    bench.events.remove([event for event in bench.events if isinstance(event, ev.LedgerPart)][-1])
+    assert f"{VICTIM}: ledger: at most 1000 bytes of it are missing at its end" in judged(bench).unknowns
+
+
 def test_it_can_be_judged_again() -> None:
     for check in (nothing_lost(), nothing_lost("disk1")):
         assert decode_check(encode_check(check)) == check

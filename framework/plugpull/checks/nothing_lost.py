@@ -19,7 +19,7 @@ from plugpull.history.events import (
     ReadBackPart,
 )
 from plugpull.history.reader import Story
-from plugpull.integrity.decode import decode_found, decode_ledger
+from plugpull.integrity.decode import CUT_OFF, decode_found, decode_ledger
 from plugpull.integrity.oracle import Opinion, judge
 from plugpull.integrity.readback import Run
 from plugpull.integrity.statistics import loss_bound
@@ -101,8 +101,8 @@ class Round:
             ledger.session, ledger.run, ledger.device = named
         if self.ended is not None and self.ended.received != sum(len(data) for _, data in self.parts):
             ledger.problems.append("the ledger is shorter than what arrived")
-        if not ledger.whole:
-            ledger.missing = self.begun.bound
+        if ledger.problems == [CUT_OFF]:
+            ledger.problems.append(f"at most {self.begun.bound} bytes of it are missing at its end")
         logical = self.read.logical if self.read is not None else 512
         opinion = judge(ledger, found, self.begun.extents, self.before, logical_block=logical)
         self.found = tuple(found.runs)

@@ -15,6 +15,7 @@ from plugpull.integrity.readback import Found, Run
 
 Parts = Iterable[tuple[int, bytes]]
 """(offset in the stream, bytes)."""
+CUT_OFF = "the ledger ends before its session did"
 _TIME = 1 << 32
 _MICRO = 1e-6
 
@@ -63,7 +64,7 @@ def decode_ledger(parts: Parts) -> Ledger:
     for position, (kind, at) in enumerate(_records(data, sizes, made.problems)):
         reading.take(position, kind, data, at)
     if made.reason is None:
-        made.problems.append("the ledger ends before its session did")
+        made.problems.append(CUT_OFF)
     made.writes.sort(key=lambda write: write.issued)
     return made
 

@@ -102,7 +102,7 @@ class Ledger:
     """A session's ledger, as far as it is known.
 
     ``problems`` say, a sentence each, why something may be missing or cannot be believed; a ledger without any is
-    whole. ``missing`` bounds what can be missing after the last record, in bytes of ledger (None: not known).
+    whole.
     """
 
     session: int = 0
@@ -117,7 +117,6 @@ class Ledger:
     reason: Reason | None = None
     errno: int = 0
     problems: list[str] = field(default_factory=list)
-    missing: int | None = None
 
     @property
     def whole(self) -> bool:

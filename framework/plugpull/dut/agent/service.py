@@ -17,7 +17,7 @@ from .disks import Disk, Refused, all_disks, open_scratch, system_disks
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
 from .sampler import Sampler
-from .streams import PIPE, WINDOW, Programs, Stream
+from .streams import BOUND, Programs, Stream
 from .uevents import Uevents
 from .volumes import Volumes
 from .wire import Message, Outbox, now
@@ -189,7 +189,7 @@ class Service:
         arguments = [part.replace("{fd}", str(fd)) for part in argv]
         stream = Stream(job, self.outbox.send_waiting)
         pid = self.jobs.start(job, ["/proc/self/fd/%d" % program, *arguments], (fd, program), stream)
-        return {"pid": pid, "at": now(), "bound": WINDOW + PIPE}
+        return {"pid": pid, "at": now(), "bound": BOUND}
 
     def op_ack(self, job: str, upto: int) -> None:
         """The controller has so many bytes of this job's stream on record."""

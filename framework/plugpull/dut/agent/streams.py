@@ -14,11 +14,12 @@ from .disks import Refused
 from .wire import Message, now
 
 WINDOW = 256 << 10
-"""Bytes sent that the controller has not acknowledged, at most. What is beyond waits in the pipe, and then the program
-waits: so what can get lost with this machine is bounded by this and the pipe's capacity."""
-PIPE = 64 << 10
-"""A pipe's capacity (pipe(7))."""
+"""Bytes that may be sent and not acknowledged when another chunk is sent. What is beyond waits in the pipe, and then
+the program waits: so what can get lost with this machine is bounded."""
 CHUNK = 32 << 10
+BOUND = WINDOW + 2 * CHUNK + (64 << 10) + (64 << 10)
+"""Bytes that can be under way: the window with the chunk that fills it, the chunk in hand, a pipe (pipe(7)), and what
+the writer has collected and not written (``pending`` in its main.c)."""
 GATHER = 0.03
 """Seconds. A program that says a little all the time would keep this machine busy with passing it on."""
 
