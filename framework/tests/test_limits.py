@@ -1,0 +1,93 @@
+"""Limits where a scenario gives none, and the time that does not count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stories import RIG, healthy
+
+from plugpull.checks import limits
+from plugpull.checks.starved import awake, gaps, starved
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+
+
+def on(kind: str, **own: Any) -> Story:
+    """The healthy story, on a bench of this kind whose disk1 has these limits."""
+    bench = healthy()
+    story = bench.story()
+    disks = [disk | ({"limits": own} if disk["name"] == "disk1" else {}) for disk in RIG["disk"]]
+    return Story(story.begun, story.events, rig=RIG | {"dut": {"kind": kind}, "disk": disks})
+
+
+def test_the_bench_decides() -> None:
+    assert limits.removed_within(on("virtual"), "disk1") == 1
+    assert limits.removed_within(on("ssh"), "disk1") == 2
+    assert limits.removed_within(on("local"), "disk1") == 2
+
+
+def test_the_dut_says_what_it_is_where_the_rig_file_does_not() -> None:
+    bench = healthy()
+    assert "dut" not in RIG
+    assert limits.bench_kind(bench.story()) == "virtual"
+    bench.drop(ev.DutReady)
+    bench.add(ev.DutReady(at=10.0, kernel="6.12.1", kind="ssh", how="found", took=1.0))
+    assert limits.bench_kind(bench.story()) == "ssh"
+
+
+def test_the_disk_comes_before_the_bench_and_the_scenario_before_both() -> None:
+    story = on("virtual", returned=30.0, min_ratio=0.7, removed=None)
+    assert limits.returned_within(story, "disk1") == 30
+    assert limits.min_ratio(story, "disk1") == 0.7
+    assert limits.returned_within(story, "disk2") == 5
+    assert limits.returned_within(story, "disk1", 3.0) == 3
+    assert limits.removed_within(story, "disk1") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "mechanism", "wanted"),
+    [("local", "mains", 15), ("ssh", "vbus", 15), ("local", "data", 5), ("virtual", "mains", 5)],
+)
+def test_a_real_disk_that_lost_its_power_may_spin_up(kind: str, mechanism: str, wanted: float) -> None:
+    assert limits.returned_within(on(kind), "disk1", mechanism=mechanism) == wanted
+    assert limits.returned_within(on(kind, returned=7.0), "disk1", mechanism=mechanism) == 7
+
+
+def test_a_scenario_that_allows_one_stall_allows_twice_as_much_in_all() -> None:
+    assert limits.all_stalls(on("virtual"), "disk1") == 1
+    assert limits.all_stalls(on("virtual"), "disk1", 2.0) == 4
+
+
+def test_time_without_samples_and_without_clock_answers_does_not_count() -> None:
+    bench = healthy()
+    bench.starved = ((16.0, 19.0),)
+    bench.add(
+        ev.ClockMapped(at=15.5, controller=5.5, error=0.001), ev.ClockMapped(at=19.5, controller=9.5, error=0.001)
+    )
+    story = bench.story()
+    (gap,) = starved(story)
+    assert gap.begin == pytest.approx(16.0, abs=0.051)
+    assert gap.end == pytest.approx(19.0, abs=0.051)
+    assert awake(story, 15.0, 20.0) == pytest.approx(2.0, abs=0.11)
+    assert awake(story, 18.0, 18.5) == 0
+
+
+def test_a_sampler_that_hangs_while_the_clock_answers_was_not_starved() -> None:
+    bench = healthy()
+    bench.starved = ((16.0, 19.0),)
+    bench.add(ev.ClockMapped(at=17.0, controller=7.0, error=0.001))
+    assert starved(bench.story()) == ()
+    assert len(gaps(bench.story())) == 1
+
+
+def test_an_agent_that_was_lost_was_not_starved() -> None:
+    bench = healthy()
+    bench.starved = ((16.0, 19.0),)
+    bench.add(ev.AgentLost(at=17.0, why="closed", last_heard=16.0))
+    assert starved(bench.story()) == ()
+
+
+def test_a_steady_sampler_was_not_starved() -> None:
+    assert starved(healthy().story()) == ()
+    assert awake(healthy().story(), 15.0, 20.0) == 5
