@@ -180,24 +180,25 @@ def test_a_write_protected_disk_says_so(sysfs: Sysfs) -> None:
         # As in Documentation/ABI/testing/dev-kmsg.
         (
             b"7,160,424069,-;pci_root PNP0A03:00: host bridge window\n SUBSYSTEM=acpi\n DEVICE=+acpi:PNP0A03:00\n",
-            (7, 160, 0.424069, "pci_root PNP0A03:00: host bridge window"),
+            (7, 160, 0.424069, "pci_root PNP0A03:00: host bridge window", 0),
         ),
         (
             b"6,339,5140900,-;NET: Registered protocol family 10\n",
-            (6, 339, 5.1409, "NET: Registered protocol family 10"),
+            (6, 339, 5.1409, "NET: Registered protocol family 10", 0),
         ),
-        (b"30,340,5690716,-;udevd[80]: starting\n", (6, 340, 5.690716, "udevd[80]: starting")),
-        (b"6,1,0,-,caller=T1;text; with; semicolons\n", (6, 1, 0.0, "text; with; semicolons")),
-        (rb"4,2,1000000,c;a \x5c b \x0a c \xc3\xa4" + b"\n", (4, 2, 1.0, "a \\ b \n c ä")),
-        (rb"4,3,1000000,-;half \xc3 a letter" + b"\n", (4, 3, 1.0, "half \ufffd a letter")),
-        (b"4,4,1000000,-;\n", (4, 4, 1.0, "")),
+        (b"30,340,5690716,-;udevd[80]: starting\n", (6, 340, 5.690716, "udevd[80]: starting", 3)),
+        (b"6,1,0,-,caller=T1;text; with; semicolons\n", (6, 1, 0.0, "text; with; semicolons", 0)),
+        (rb"4,2,1000000,c;a \x5c b \x0a c \xc3\xa4" + b"\n", (4, 2, 1.0, "a \\ b \n c ä", 0)),
+        (rb"4,3,1000000,-;half \xc3 a letter" + b"\n", (4, 3, 1.0, "half \ufffd a letter", 0)),
+        (b"4,4,1000000,-;\n", (4, 4, 1.0, "", 0)),
+        (b"12,5,1000000,-;a process wrote this\n", (4, 5, 1.0, "a process wrote this", 1)),
         (b"", None),
         (b"no record\n", None),
         (b"6,1;too few\n", None),
         (b"six,1,2,-;text\n", None),
     ],
 )
-def test_records_of_the_kernel_log(data: bytes, record: tuple[int, int, float, str] | None) -> None:
+def test_records_of_the_kernel_log(data: bytes, record: tuple[int, int, float, str, int] | None) -> None:
     assert parse_record(data) == record
 
 

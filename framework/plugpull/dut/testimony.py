@@ -86,7 +86,13 @@ def translate(message: Message, register: Register) -> ev.Event | None:
         disks = {kname: _counters(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}
         return ev.Sampled(at=at, disks=disks, cpu=_cpu(message.get("cpu", "")))
     if kind == "kmsg":
-        return ev.KernelMessage(at=at, text=message["text"], level=message["level"], seq=message["seq"])
+        return ev.KernelMessage(
+            at=at,
+            text=message["text"],
+            level=message["level"],
+            seq=message["seq"],
+            facility=message.get("facility", 0),
+        )
     if kind == "uevent":
         return ev.Uevent(
             at=at,

@@ -185,12 +185,15 @@ class Uevent(Event, frozen=True, kw_only=True, tag="uevent"):
 
 
 class KernelMessage(Event, frozen=True, kw_only=True, tag="kernel"):
-    """One record of the kernel log. ``level`` is the syslog level, 0 emergency to 7 debug."""
+    """One record of the kernel log. ``level`` is the syslog level, 0 emergency to 7 debug; ``facility`` the syslog
+    facility: 0 for the kernel itself, at least 1 for what a process wrote to /dev/kmsg (devkmsg_write in
+    kernel/printk/printk.c)."""
 
     text: str
     level: int = 6
     seq: int = -1
     source: str = "kmsg"
+    facility: int = 0
 
 
 class LogLost(Event, frozen=True, kw_only=True, tag="kernel.lost"):

@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from .wire import now
 
-Record = Tuple[int, int, float, str]
-"""(level, sequence number, seconds on the log's clock, text)"""
+Record = Tuple[int, int, float, str, int]
+"""(level, sequence number, seconds on the log's clock, text, syslog facility: 0 is the kernel itself)"""
 
 _MARK = "plugpull: clock mark"
 
@@ -30,7 +30,7 @@ def parse_record(data: bytes) -> Optional[Record]:
     # The kernel escapes the backslash and every byte that is not printable ASCII as \xHH, those of UTF-8 one by one.
     line = re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]), rest.split(b"\n", 1)[0])
     text = line.decode("utf-8", "replace")
-    return priority & 7, sequence, microseconds / 1e6, text
+    return priority & 7, sequence, microseconds / 1e6, text, priority >> 3
 
 
 def clock_offset(path: str = "/dev/kmsg") -> float:
@@ -90,10 +90,19 @@ class KernelLog:
             record = parse_record(data)
             if record is None:
                 continue
-            level, sequence, stamp, text = record
+            level, sequence, stamp, text, facility = record
             if self._last >= 0 and sequence > self._last + 1:
                 self._tell({"ev": "kmsg.lost", "at": now(), "count": sequence - self._last - 1})
             self._last = sequence
             if _MARK in text:
                 continue
-            self._tell({"ev": "kmsg", "at": stamp + self.offset, "level": level, "seq": sequence, "text": text})
+            self._tell(
+                {
+                    "ev": "kmsg",
+                    "at": stamp + self.offset,
+                    "level": level,
+                    "seq": sequence,
+                    "text": text,
+                    "facility": facility,
+                }
+            )
