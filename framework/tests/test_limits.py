@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rig_texts import BENCH, edited
 from stories import RIG, healthy
 
 from plugpull.checks import limits
 from plugpull.checks.starved import awake, gaps, starved
 from plugpull.history import events as ev
 from plugpull.history.story import Story
+from plugpull.rig.load import parse_rig
+from plugpull.rig.model import DiskLimits
 
 
 def on(kind: str, **own: Any) -> Story:
@@ -52,6 +56,23 @@ def test_the_disk_comes_before_the_bench_and_the_scenario_before_both() -> None:
 def test_a_real_disk_that_lost_its_power_may_spin_up(kind: str, mechanism: str, wanted: float) -> None:
     assert limits.returned_within(on(kind), "disk1", mechanism=mechanism) == wanted
     assert limits.returned_within(on(kind, returned=7.0), "disk1", mechanism=mechanism) == 7
+
+
+def test_they_come_from_the_rig_file(tmp_path: Path) -> None:
+    text = edited(
+        BENCH, ('serial = "S1"', 'serial = "S1"\nlimits = { returned = "2 min", max_stall = 2, min_ratio = 1 }')
+    )
+    rig = parse_rig(text, tmp_path / "rig.toml").model_dump(mode="json")
+    story = healthy().story()
+    story = Story(story.begun, story.events, rig=rig)
+    assert limits.returned_within(story, "disk1") == 120
+    assert limits.max_stall(story, "disk1") == 2
+    assert limits.min_ratio(story, "disk1") == 1
+    assert limits.returned_within(story, "disk2") == 5
+
+
+def test_the_rig_file_has_a_key_for_each() -> None:
+    assert tuple(DiskLimits.model_fields) == limits.NAMES
 
 
 def test_a_scenario_that_allows_one_stall_allows_twice_as_much_in_all() -> None:

@@ -10,7 +10,7 @@ from rig_texts import BENCH, REAL, Edits, edited, mistakes
 
 from plugpull.rig.lint_virtual import FIRMWARE
 from plugpull.rig.load import RigFileErrors, parse_rig
-from plugpull.rig.model import Disk
+from plugpull.rig.model import Disk, DiskLimits
 
 
 def test_the_benches_these_tests_spoil_are_good() -> None:
@@ -23,6 +23,7 @@ CONTROLLERS = '"qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1"'
 PLACE = 'write the name of a hub or controller, a dot and a port number, such as "hub1.2"'
 OUTLET = 'write the name of a switch, a dot and a port, such as "cables.3"'
 DISK_KEYS = ", ".join(Disk.model_fields)
+LIMITS = ", ".join(DiskLimits.model_fields)
 
 ONE_TABLE: list[tuple[str, str, str]] = [
     ('serial = "S1"', '^seriel = "S1"', 'unknown key "seriel" in [[disk]]; did you mean "serial"?'),
@@ -81,6 +82,32 @@ ONE_TABLE: list[tuple[str, str, str]] = [
         '"cables.1"',
         '^"cables"',
         f'"cables" is not a switch port: {OUTLET}',
+    ),
+    (
+        '"S1"',
+        '"S1"\nlimits = { ^returns = "30 s" }',
+        'unknown key "returns" in the limits of [[disk]]; did you mean "returned"?',
+    ),
+    (
+        '"S1"',
+        '"S1"\nlimits = { ^colour = "30 s" }',
+        f'unknown key "colour" in the limits of [[disk]]: it can have {LIMITS}',
+    ),
+    (
+        '"S1"',
+        '"S1"\nlimits = { returned = ^"30 sec" }',
+        'the duration "30 sec" has the unknown unit "sec"; did you mean "30 s"?',
+    ),
+    ('"S1"', '"S1"\nlimits = { min_ratio = ^1.5 }', '"min_ratio" must be at most 1'),
+    (
+        '"S1"',
+        '"S1"\nlimits = ^"30 s"',
+        '"limits" must be a table in braces, such as { returned = "30 s" }, not text in quotes',
+    ),
+    (
+        '"S1"',
+        '"S1"\nlimits = ^{ max_stall = 3, all_stalls = "2 s" }',
+        '"max_stall" is 3 s, which is more than the 2 s of "all_stalls"',
     ),
     (
         '"S1"',

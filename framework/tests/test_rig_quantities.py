@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugpull.rig.quantities import LARGEST, QuantityError, format_rate, format_size, parse_rate, parse_size
+from plugpull.rig.quantities import (
+    LARGEST,
+    QuantityError,
+    format_rate,
+    format_size,
+    parse_duration,
+    parse_rate,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +99,30 @@ def test_anything_is_a_size_or_a_quantity_error(value: object) -> None:
             assert 0 < parse(value) <= LARGEST
         except QuantityError:
             continue
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(30, 30.0), (0.5, 0.5), ("30 s", 30.0), ("500ms", 0.5), (" 1.5 s ", 1.5), ("2 min", 120.0)]
+)
+def test_durations(text: object, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("value", "what", "hint"),
+    [
+        ("30", 'the duration "30" has no unit', "30 s"),
+        ("30 sec", 'the duration "30 sec" has the unknown unit "sec"', "30 s"),
+        ("2 m", 'the duration "2 m" has the unknown unit "m"', "2 min"),
+        ("5 furlongs", 'the duration "5 furlongs" has the unknown unit "furlongs"', ""),
+        ("-1 s", '"-1 s" is not a duration: write a number of seconds, or text such as "30 s"', ""),
+        (0, "a duration must be more than 0 and at most 3600 s", ""),
+        ("61 min", "a duration must be more than 0 and at most 3600 s", ""),
+        (float("nan"), "a duration must be more than 0 and at most 3600 s", ""),
+        (True, 'this is not a duration: write a number of seconds, or text such as "30 s"', ""),
+    ],
+)
+def test_durations_that_are_none(value: object, what: str, hint: str) -> None:
+    with pytest.raises(QuantityError) as caught:
+        parse_duration(value)
+    assert (caught.value.what, caught.value.hint) == (what, hint)

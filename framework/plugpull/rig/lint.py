@@ -14,7 +14,7 @@ from plugpull.rig.lint_outlets import cuts_itself_off, named_ports, outlets, sha
 from plugpull.rig.lint_places import hub_chains, sockets, where
 from plugpull.rig.lint_switches import control, driver_keys, known_drivers, mechanisms, qualified
 from plugpull.rig.mistakes import Mistake, closest, quote
-from plugpull.rig.quantities import QuantityError, parse_size
+from plugpull.rig.quantities import QuantityError, parse_duration, parse_size
 from plugpull.rig.wording import header
 
 SECTOR = 512
@@ -85,6 +85,18 @@ def defect_disks(draft: Draft) -> Iterator[Mistake]:
             yield draft.mistake(defect, "disk", what, closest(disk, known))
 
 
+def stall_limits(draft: Draft) -> Iterator[Mistake]:
+    """One stall is part of all of them."""
+    for disk in draft.of("disk"):
+        limits = disk.get("limits")
+        if not isinstance(limits, dict) or not {"max_stall", "all_stalls"} <= limits.keys():
+            continue
+        one, every = parse_duration(limits["max_stall"]), parse_duration(limits["all_stalls"])
+        if one > every:
+            what = f'"max_stall" is {one:g} s, which is more than the {every:g} s of "all_stalls"'
+            yield draft.mistake(disk, "limits", what)
+
+
 RULES: tuple[Callable[[Draft], Iterator[Mistake]], ...] = (
     unique_names,
     unique_serials,
@@ -103,4 +115,5 @@ RULES: tuple[Callable[[Draft], Iterator[Mistake]], ...] = (
     cuts_itself_off,
     dut_fits,
     defect_disks,
+    stall_limits,
 )

@@ -11,13 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from plugpull.rig.quantities import parse_rate, parse_size
+from plugpull.rig.quantities import parse_duration, parse_rate, parse_size
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=40)]
 Size = Annotated[int, BeforeValidator(parse_size), Field(gt=0)]
 """Bytes; written as an integer or as "64 MiB"."""
 Rate = Annotated[int, BeforeValidator(parse_rate), Field(gt=0)]
 """Bytes per second; written as an integer or as "2 MiB/s"."""
+Duration = Annotated[float, BeforeValidator(parse_duration)]
+"""Seconds; written as a number or as "30 s"."""
 Socket = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[0-9]+$", max_length=60)]
 """A place to plug into: "hub1.2" is port 2 of hub1."""
 Outlet = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z0-9_-]+$", max_length=60)]
@@ -124,6 +126,31 @@ class Hub(Table):
     """virtual: the most that all disks below it transfer together, bytes per second."""
 
 
+class DiskLimits(Table):
+    """What a disk is granted where a scenario says nothing else (``checks/limits.py``). None: as the kind of bench."""
+
+    removed: Duration | None = None
+    """From the cut until it must be off the kernel's list."""
+    returned: Duration | None = None
+    """From the restoring edge until it must be announced again."""
+    max_stall: Duration | None = None
+    """How long it may stand still at once while another disk is cut."""
+    all_stalls: Duration | None = None
+    """How long it may stand still in all."""
+    min_ratio: float | None = Field(default=None, gt=0, le=1)
+    """The share of its baseline rate that it must keep while another disk is cut."""
+    recover_within: Duration | None = None
+    """How soon after an edge it must be at pace again."""
+    ended_with_error: Duration | None = None
+    """From the cut until its users must have their error."""
+    unmountable: Duration | None = None
+    """How long unmounting its filesystem may take."""
+    discovered: Duration | None = None
+    """From when it was plugged in until it must be announced."""
+    ready_under_load: float | None = Field(default=None, ge=1, le=100)
+    """How many times as long as idle it may take to return while the others are busy."""
+
+
 class Disk(Table):
     name: Name
     at: Socket
@@ -136,6 +163,7 @@ class Disk(Table):
     power: Outlet | None = None
     self_powered: bool = True
     """False: fed by VBUS, so that cutting VBUS also takes its power (and its volatile cache)."""
+    limits: DiskLimits | None = None
     rate: Rate | None = None
     """virtual: the most it can transfer, bytes per second."""
     cache: Size | None = None

@@ -1,4 +1,4 @@
-"""Sizes and rates as people write them: 67108864, "64 MiB", "10 GB", "2 MiB/s".
+"""Sizes, rates and durations as people write them: 67108864, "64 MiB", "10 GB", "2 MiB/s", "500 ms".
 
 Units are case-sensitive where it matters: "Mb" is megabits, which nobody sells disks in, and "M" alone says neither
 MB (10**6) nor MiB (2**20). Both are refused with the spelling that was probably meant.
@@ -21,11 +21,16 @@ UNITS: dict[str, int] = {
     "GiB": 1 << 30,
     "TiB": 1 << 40,
 }
+SECONDS: dict[str, float] = {"ms": 0.001, "s": 1.0, "min": 60.0}
 LARGEST = (1 << 63) - 1
 """Bytes. The kernel and QEMU keep sizes in a signed 64-bit integer."""
+LONGEST = 3600.0
+"""Seconds. No limit of a test is longer than an hour."""
 
 _TEXT = re.compile(r"\s*([0-9]{1,20})(\.[0-9]{1,9})?\s*([A-Za-z]*)\s*(/s|ps)?\s*", re.ASCII)
 _FEW_DIGITS = 10_000
+_DURATION = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*", re.ASCII)
+_LIKELY_SECONDS = {"": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "m": "min"}
 
 
 class QuantityError(ValueError):
@@ -51,6 +56,29 @@ def parse_rate(value: object) -> int:
     Raises ``QuantityError``, a ``ValueError``, saying what is wrong.
     """
     return _parse(value, "rate", "2 MiB/s", "/s")
+
+
+def parse_duration(value: object) -> float:
+    """Seconds, from a number (seconds) or from text such as "30 s" or "500 ms".
+
+    Raises ``QuantityError``, a ``ValueError``, saying what is wrong.
+    """
+    form = 'write a number of seconds, or text such as "30 s"'
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise QuantityError(f"this is not a duration: {form}")
+    if isinstance(value, str):
+        match = _DURATION.fullmatch(value)
+        if match is None:
+            raise QuantityError(f'"{_short(value)}" is not a duration: {form}')
+        number, unit = match.groups(default="")
+        if unit not in SECONDS:
+            reason = f'has the unknown unit "{unit}"' if unit else "has no unit"
+            likely = _LIKELY_SECONDS.get(unit.lower(), "")
+            raise QuantityError(f'the duration "{_short(value)}" {reason}', f"{number} {likely}" if likely else "")
+        value = float(number) * SECONDS[unit]
+    if not 0 < value <= LONGEST:
+        raise QuantityError(f"a duration must be more than 0 and at most {LONGEST:g} s")
+    return float(value)
 
 
 def format_size(size: int) -> str:

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from plugpull.rig.mistakes import Mistake, closest, quote
-from plugpull.rig.model import Controller, Defect, Disk, Dut, Hub, Rig, RigTable, Switch, Table
+from plugpull.rig.model import Controller, Defect, Disk, DiskLimits, Dut, Hub, Rig, RigTable, Switch, Table
 from plugpull.rig.quantities import QuantityError
 from plugpull.rig.source import KeyPath, Source
 
@@ -65,6 +65,8 @@ def header(kind: str) -> str:
 def fields_of(table: KeyPath) -> Mapping[str, FieldInfo]:
     if not table:
         return Rig.model_fields
+    if table[0] == "disk" and table[2:] == ("limits",):
+        return DiskLimits.model_fields
     model = TABLES.get(str(table[0]))
     return model.model_fields if model else {}
 
@@ -128,7 +130,8 @@ def _unknown(path: KeyPath, fields: Fields, meant: KeyPath) -> Words:
             header(str(meant[-1])) if meant else ""
         )
     known = ", ".join(fields(path[:-1]))
-    what = f"unknown key {quote(key)} in {header(str(path[0]))}" + ("" if meant else f": it can have {known}")
+    inner = next((f"the {part} of " for part in path[1:-1] if isinstance(part, str)), "")
+    what = f"unknown key {quote(key)} in {inner}{header(str(path[0]))}" + ("" if meant else f": it can have {known}")
     return what, str(meant[-1]) if meant else ""
 
 
@@ -172,6 +175,11 @@ def _key(detail: ErrorDetails) -> str:
 
 def _bad_table(detail: ErrorDetails) -> Words:
     kind = str(detail["loc"][0])
+    if detail["loc"][2:] == ("limits",):
+        return (
+            f'"limits" must be a table in braces, such as {{ returned = "30 s" }}, not {describe(detail["input"])}',
+            "",
+        )
     if len(detail["loc"]) > 2:
         return f"{quote(_key(detail))} must be an array, in square brackets, not {describe(detail['input'])}", ""
     wanted = "one table, in single brackets" if kind in SINGLE else "tables, in double brackets"
