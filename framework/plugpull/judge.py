@@ -1,4 +1,5 @@
-"""From a history to verdicts: runs the checks each scenario asked for, and says in one sentence what came of it.
+"""From a history to verdicts: runs the checks each scenario asked for and those that stand for every scenario, asks
+whether the evidence reaches as far as they claim, and says in one sentence what came of it.
 
 Depends on nothing but the history, so judging is repeatable: the same file gives the same results, anywhere.
 """
@@ -6,18 +7,22 @@ Depends on nothing but the history, so judging is repeatable: the same file give
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from plugpull.checks.base import Judgement, decode_check
+from msgspec.structs import replace
+
+from plugpull.checks.base import Check, Judgement, check_name, decode_check
 from plugpull.checks.evidence import seconds
-from plugpull.checks.kernel_clean import death
+from plugpull.checks.kernel_clean import KernelClean
+from plugpull.checks.reach import unreached
+from plugpull.checks.same_dut import same_dut
+from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import bystanders_of, trespasses
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
-from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
+from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.integrity.statistics import loss_bound
 from plugpull.results import (
@@ -44,9 +49,12 @@ class _Sheet:
     survivors: dict[str, Survivor] = field(default_factory=dict)
     integrity: Integrity = field(default_factory=Integrity)
 
-    def enter(self, name: str, judgement: Judgement) -> None:
+    def enter(self, name: str, judgement: Judgement, *, standing: bool = False) -> None:
         verdict = verdict_of(judgement.findings, judgement.unknowns)
-        self.checks.append(CheckResult(check=name, verdict=verdict, subject=judgement.subject, worst=judgement.worst))
+        worst = judgement.worst
+        self.checks.append(
+            CheckResult(check=name, verdict=verdict, subject=judgement.subject, worst=worst, standing=standing)
+        )
         self.findings.extend(judgement.findings)
         self.unknowns.extend(judgement.unknowns)
         for survivor in judgement.survivors:
@@ -62,16 +70,20 @@ def verdict_of(findings: Iterable[Finding], unknowns: Iterable[str]) -> Verdict:
     return Verdict.UNKNOWN if any(True for _ in unknowns) else Verdict.PASS
 
 
-def judge_story(story: Story) -> ScenarioResult:
-    """Judges one scenario. Never raises: a check that crashes makes the verdict UNKNOWN."""
+def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
+    """Judges one scenario, ``earlier`` being the one that was run before it on the same bench.
+
+    Never raises: a check that crashes makes the verdict UNKNOWN.
+    """
     sheet = _Sheet()
     asked = [data for judged in story.of(Judged) for data in judged.checks]
     for data in asked:
         name = str(data.get("check", "?"))
-        sheet.enter(name, _run(name, data, story))
-    if story.of(DutDied) and not any(data.get("check") == "kernel_clean" for data in asked):
-        sheet.findings.extend(death(story))
+        sheet.enter(name, _run(name, lambda data=data: decode_check(data), story))  # type: ignore[misc]
+    for check in standing_checks(asked):
+        sheet.enter(check_name(check), _run(check_name(check), lambda check=check: check, story), standing=True)  # type: ignore[misc]
     sheet.findings.extend(trespasses(story, bystanders_of(story)))
+    _between(story, earlier, sheet)
     _stopped(story, sheet)
     if not asked:
         sheet.unknowns.append("nothing was judged")
@@ -99,7 +111,8 @@ def judge_story(story: Story) -> ScenarioResult:
 
 def judge_history(history: History) -> Results:
     """Judges a whole run. It passes only if it came to its end, nothing of it is missing and every scenario passed."""
-    scenarios = tuple(judge_story(story) for story in history.stories)
+    before = (None, *history.stories)
+    scenarios = tuple(judge_story(story, earlier) for story, earlier in zip(history.stories, before, strict=False))
     begun = history.begun
     unknowns = _run_unknowns(history)
     verdicts = [scenario.verdict for scenario in scenarios]
@@ -129,18 +142,34 @@ def judge_history(history: History) -> Results:
 # --- one scenario ------------------------------------------------------------------------------------------
 
 
-def _run(name: str, data: dict[str, Any], story: Story) -> Judgement:
+def _run(name: str, make: Callable[[], Check], story: Story) -> Judgement:
+    """The check's own judgement, and what it claims without the evidence for it."""
     try:
-        return decode_check(data).judge(story)
+        check = make()
+        judgement = check.judge(story)
+        missing = unreached(story, check.claims(story))
     except Exception as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         return Judgement(unknowns=(f"the check {name} crashed: {why}",))
+    if not missing:
+        return judgement
+    return replace(judgement, unknowns=(*judgement.unknowns, *missing), worst="")
+
+
+def _between(story: Story, earlier: Story | None, sheet: _Sheet) -> None:
+    """What happened after the scenario was over, before the next one, and whether the DUT is still the same."""
+    aftermath = Story(story.begun, story.after, rig=story.rig)
+    sheet.findings.extend(KernelClean().judge(aftermath).findings)
+    judgement = same_dut(story, earlier)
+    sheet.findings.extend(judgement.findings)
+    sheet.unknowns.extend(judgement.unknowns)
 
 
 def _stopped(story: Story, sheet: _Sheet) -> None:
     """What the bench and the scenario itself said went wrong, and what is missing of the record."""
-    sheet.unknowns[:0] = [fault.summary for fault in story.of(RigFault)]
-    _void(sheet, {fault.subject for fault in story.of(RigFault)} - {""})
+    faults = story.of(RigFault)
+    sheet.unknowns[:0] = [fault.summary for fault in faults]
+    _void(sheet, faults)
     for error in story.of(ScenarioError):
         if error.fault == "assertion":
             evidence = tuple(error.traceback.splitlines()[-12:])
@@ -159,29 +188,54 @@ def _stopped(story: Story, sheet: _Sheet) -> None:
         sheet.unknowns.append(f"{story.lost_lines} lines of the history are damaged")
 
 
-def _void(sheet: _Sheet, subjects: set[str]) -> None:
-    """What the bench did to a disk is not the disk's doing."""
+TIMED = frozenset({"kept_pace", "ready_under_load", "discovered", "latency"})
+"""Checks whose findings say that something took too long: a bench that failed meanwhile may be the cause."""
+
+
+def _void(sheet: _Sheet, faults: Iterable[RigFault]) -> None:
+    """What the bench did to a disk is not the disk's doing, and what a failing bench held up is not the DUT's."""
     kept = []
     for finding in sheet.findings:
-        if finding.subject in subjects:
-            sheet.unknowns.append(f"not held against {finding.subject}, for which the bench failed: {finding.summary}")
-        else:
+        fault = next((fault for fault in faults if _explains(fault, finding)), None)
+        if fault is None:
             kept.append(finding)
+        else:
+            whose = finding.subject or "the DUT"
+            sheet.unknowns.append(f"not held against {whose}, for which the bench failed: {finding.summary}")
     sheet.findings[:] = kept
+
+
+def _explains(fault: RigFault, finding: Finding) -> bool:
+    """Whether a fault of the bench may be why. The kernel's own confession stands whatever the bench did."""
+    if finding.check in ("kernel_clean", "scenario"):
+        return False
+    named = finding.subject and re.search(rf"(?<![\w.-]){re.escape(finding.subject)}(?![\w-])", fault.summary)
+    if fault.subject:
+        return fault.subject == finding.subject
+    return bool(named) or finding.check in TIMED
 
 
 def _sentence(
     story: Story, sheet: _Sheet, verdict: Verdict, findings: tuple[Finding, ...], unknowns: tuple[str, ...]
 ) -> str:
     if verdict is Verdict.FAIL:
-        return f"FAIL: {_first(findings[0].summary, len(findings) - 1, 'finding')}"
+        bench = [*(fault.summary for fault in story.of(RigFault)), *_stops(story)]
+        also = f" The bench failed too: {_first(bench[0], len(bench) - 1, 'fault')}" if bench else ""
+        return f"FAIL: {_first(findings[0].summary, len(findings) - 1, 'finding')}{also}"
     if verdict is Verdict.UNKNOWN:
         return f"UNKNOWN: {_first(unknowns[0], len(unknowns) - 1, 'reason')}"
     cuts = ", ".join(_cut_words(story, cut) for cut in story.cut_records[:3])
     if len(story.cut_records) > 3:
         cuts += f" and {len(story.cut_records) - 3} more"
-    said = list(dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst))
+    said = list(
+        dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst and not check.standing)
+    )
     return f"PASS: {'; '.join(part for part in (cuts, ', '.join(said)) if part)}."
+
+
+def _stops(story: Story) -> list[str]:
+    """Why the scenario stopped early, where that was not its own assertion."""
+    return [error.summary for error in story.of(ScenarioError) if error.fault != "assertion" and error.summary]
 
 
 def _first(text: str, others: int, noun: str) -> str:

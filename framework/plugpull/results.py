@@ -135,12 +135,14 @@ class Integrity(Record, frozen=True, kw_only=True):
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
-    """What one check said. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)"."""
+    """What one check said. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)".
+    ``standing``: the scenario did not ask for it, it is judged for every scenario."""
 
     check: str
     verdict: Verdict
     subject: str = ""
     worst: str = ""
+    standing: bool = False
 
 
 class ScenarioResult(Record, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from plugpull.checks.claims import Claim
 from plugpull.errors import Finding
 from plugpull.results import Integrity, Survivor
 
@@ -34,7 +35,12 @@ class Check(msgspec.Struct, frozen=True, tag_field="check", tag=lambda name: nam
     """Base of all checks. Parameters are fields, so a history can carry the checks it is to be judged by."""
 
     def judge(self, story: Story) -> Judgement:
+        """What the history says about this. Findings stand whatever evidence is missing elsewhere."""
         raise NotImplementedError
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        """The evidence that a PASS of this check rests on. ``checks/reach.py`` asks whether it is all there."""
+        return ()
 
 
 class Named(Protocol):

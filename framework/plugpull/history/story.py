@@ -73,6 +73,7 @@ class Story:
 
     ``before`` holds the events of earlier scenarios that still hold when this one begins on the same running DUT
     (disks attached, the DUT ready); ``rig`` the rig file as data; ``lost_lines`` counts lines that could not be read.
+    ``after`` holds what was recorded after this scenario ended and before the next one began.
     """
 
     begun: ScenarioBegun
@@ -80,6 +81,7 @@ class Story:
     before: tuple[Event, ...] = ()
     rig: dict[str, Any] = field(default_factory=dict)
     lost_lines: int = 0
+    after: tuple[Event, ...] = ()
 
     @property
     def id(self) -> str:

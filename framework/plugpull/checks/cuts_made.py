@@ -1,0 +1,64 @@
+"""Was every armed cut really made, and is what is on record of it free of contradictions?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.history.cuts import Cut
+from plugpull.history.events import CutArmed, Edge
+from plugpull.history.reader import Story
+
+
+class CutsMade(Check, frozen=True, tag="cuts_made"):
+    """Every cut that was armed was made and, unless it was for good, restored, as far as its switch can say.
+
+    A cut that was not made is the bench's failure: it leads to UNKNOWN, never to a finding.
+    """
+
+    def judge(self, story: Story) -> Judgement:
+        unknowns = [why for cut in story.cut_records for why in _doubts(cut)]
+        unknowns += _unnumbered(story)
+        cuts = story.cut_records
+        worst = f"{len(cuts)} of {len(cuts)} cuts made" if cuts and not unknowns else ""
+        return Judgement(unknowns=tuple(dict.fromkeys(unknowns)), worst=worst)
+
+
+def cuts_made() -> CutsMade:
+    """Every armed cut must have been made."""
+    return CutsMade()
+
+
+def _doubts(cut: Cut) -> list[str]:
+    if cut.off.doubt:
+        return [f"{cut.armed.point} was not cut: {cut.off.doubt}"]
+    doubts = []
+    if cut.on.doubt and not cut.armed.permanent and cut.until == float("inf"):
+        doubts.append(f"{cut.armed.point} may not have been restored: {cut.on.doubt}")
+    on, off = cut.on.commanded_at, cut.off.commanded_at
+    if on is not None and off is not None and on < off - cut.error:
+        doubts.append(f"the record says that {cut.armed.point} was restored before it was cut")
+    # Of cuts made at once that share a disk the times are those of all of them together.
+    for switching in () if cut.armed.group else (cut.off, cut.on):
+        told, answered = switching.commanded_at, switching.acknowledged_at
+        if told is not None and answered is not None and answered < told - cut.error:
+            doubts.append(f"the record says that {', '.join(switching.ports)} acknowledged before the command was sent")
+    return doubts
+
+
+def _unnumbered(story: Story) -> list[str]:
+    """Edges that belong to no armed cut, cuts armed twice, edges recorded twice: something is missing or doubled."""
+    armed = Counter(cut.cut for cut in story.of(CutArmed))
+    doubts = [f"cut {number} is on record {count} times" for number, count in armed.items() if count > 1]
+    for edge in story.of(Edge):
+        if edge.cut not in armed:
+            where = f"{edge.switch} port {edge.port}"
+            doubts.append(f"{where} was switched {edge.state} for {edge.point}, a cut that was never armed")
+    commands = (edge for edge in story.of(Edge) if edge.phase == "commanded")
+    steps = Counter((edge.cut, edge.state, edge.switch, edge.port, edge.at) for edge in commands)
+    doubts += [
+        f"the edge {state} of cut {cut} is on record {count} times"
+        for (cut, state, *_), count in steps.items()
+        if count > 1
+    ]
+    return doubts

@@ -1,0 +1,145 @@
+"""Does the evidence reach as far as a claim does? The one place that answers this, for all checks.
+
+A PASS says that nothing happened which would have been seen. So for every claim it is asked whether it would have been
+seen: whether the kind of evidence it rests on is there from the beginning of its span to the end, without a hole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from itertools import combinations, pairwise
+from statistics import median
+
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.starved import awake
+from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun, LogLost
+from plugpull.history.reader import Story
+
+SLACK = 1.0
+"""Seconds by which samples may begin late or end early: some of them are under way when a scenario ends."""
+HOLE = 10.0
+"""Median sampling intervals without a sample that make a hole, unless the DUT was starved."""
+DRIFT = 200e-6
+"""Seconds per second that two clocks may drift apart (``dut/clock.py``)."""
+
+
+def unreached(story: Story, claims: Iterable[Claim]) -> tuple[str, ...]:
+    """A sentence for each claim that the evidence does not support, and why; each reason is given once."""
+    said: dict[str, str] = {}
+    for claim in claims:
+        for evidence in claim.evidence:
+            why = _WITNESSES[evidence](story, claim)
+            if why:
+                said.setdefault(why, f"it is not known whether {claim.what}: {why}")
+    return tuple(said.values())
+
+
+def _heard(story: Story, claim: Claim) -> str:
+    if story.covers(claim.begin, claim.end):
+        return ""
+    return story.why_not_covered(claim.begin, claim.end)
+
+
+def _log(story: Story, claim: Claim) -> str:
+    lost = sum(event.count for event in story.of(LogLost))
+    return f"{lost} records of the kernel log were lost" if lost else _heard(story, claim)
+
+
+def _samples(story: Story, claim: Claim) -> str:
+    times = story.sample_times
+    if len(times) < 2:
+        return "nothing was sampled"
+    if claim.disk:
+        times = tuple(reading.at for reading in story.readings(claim.disk))
+        whose = f"the samples of {claim.disk}"
+        if len(times) < 2:
+            return f"{claim.disk} was not sampled"
+    else:
+        whose = "the samples"
+    if times[0] > claim.begin + SLACK:
+        return f"{whose} begin at {times[0]:.2f} s, after {claim.begin:.2f} s"
+    last, end = times[-1], claim.end
+    if awake(story, last, end) > SLACK:
+        return f"{whose} end at {last:.2f} s, before {end:.2f} s"
+    return _hole(story, claim, times, whose)
+
+
+def _hole(story: Story, claim: Claim, times: tuple[float, ...], whose: str) -> str:
+    interval = median(two - one for one, two in pairwise(story.sample_times))
+    inside = times[max(0, bisect_right(times, claim.begin) - 1) : bisect_left(times, claim.end) + 1]
+    for one, two in pairwise(inside):
+        if awake(story, one, two) > max(SLACK, HOLE * interval) and _attached(story, claim, one):
+            return f"{whose} have a hole of {two - one:.2f} s at {one:.2f} s"
+    return ""
+
+
+def _attached(story: Story, claim: Claim, at: float) -> bool:
+    """A disk that is not there is not sampled."""
+    if not claim.disk:
+        return True
+    here = story.attachment_at(claim.disk, at)
+    gone = story.detached_at(here) if here is not None else None
+    return here is not None and (gone is None or gone > at + SLACK)
+
+
+def _clock(story: Story, claim: Claim) -> str:
+    exchanges = [event for event in story.of(ClockMapped) if event.at is not None]
+    if not exchanges:
+        # Whoever makes up a history without clocks puts all of it on one; the DUT's own events never need a mapping.
+        return ""
+    contradiction = clocks_contradict(exchanges)
+    if contradiction:
+        return contradiction
+    best = min(event.error for event in exchanges)
+    if claim.limit is not None and best > claim.limit:
+        return f"the DUT's clock is known to {best:.2f} s only, and {claim.limit:g} s are judged"
+    return ""
+
+
+def clocks_contradict(exchanges: Iterable[ClockMapped]) -> str:
+    """Why two exchanges cannot both be true, as a clause; empty if all of them can."""
+    known = [(event.at or 0.0, event.controller, event.error) for event in exchanges]
+    near = [*pairwise(known), *combinations(known[:: max(1, len(known) // 20)], 2)]
+    for (at1, mine1, error1), (at2, mine2, error2) in near:
+        apart = abs((at2 - at1) - (mine2 - mine1))
+        if apart > error1 + error2 + DRIFT * abs(mine2 - mine1) + 0.001:
+            return f"the clocks of the DUT and the controller contradict each other by {apart:.2f} s at {at2:.2f} s"
+    return ""
+
+
+def _census(story: Story, _: Claim) -> str:
+    moments = {census.moment for census in story.of(Census)}
+    missing = [moment for moment in ("begin", "end") if moment not in moments]
+    return f"what the DUT holds was not counted at the {' and the '.join(missing)}" if missing else ""
+
+
+def _load(story: Story, claim: Claim) -> str:
+    for load in story.of(LoadBegun):
+        if claim.disk in ("", load.disk):
+            ended = story.load_end(load)
+            if ended is None or ended.at is None:
+                return f"how the load on {load.disk} ended was not recorded"
+    return ""
+
+
+def _agent(story: Story, claim: Claim) -> str:
+    lost = [event for event in story.of(AgentLost) if event.at is None or event.at <= claim.end]
+    return f"the agent was lost: {lost[0].why}" if lost else _heard(story, claim)
+
+
+def _elsewhere(_: Story, __: Claim) -> str:
+    """Ledgers and read-backs are checked by the oracle, sector by sector (``nothing_lost``)."""
+    return ""
+
+
+_WITNESSES: dict[Evidence, Callable[[Story, Claim], str]] = {
+    Evidence.SAMPLES: _samples,
+    Evidence.LOG: _log,
+    Evidence.UEVENTS: _agent,
+    Evidence.LEDGER: _elsewhere,
+    Evidence.READ_BACK: _elsewhere,
+    Evidence.CLOCK: _clock,
+    Evidence.CENSUS: _census,
+    Evidence.LOAD: _load,
+}
