@@ -171,7 +171,7 @@ def test_no_python(server: Sshd) -> None:
 
 
 def test_a_python_that_is_too_old(server: Sshd) -> None:
-    older = 'import sys; sys.version_info = (3, 6, 9, "final", 0); sys.version = "3.6.9 (old)"; exec(sys.argv[2])'
+    older = 'import sys; sys.version_info = (3, 6, 9, "final", 0); sys.version = "3.6.9 (old)"; exec(sys.argv[-1])'
     error = refused(server.dut(python=script(server.folder / "python36", f"exec python3 -c '{older}' \"$@\"")))
     assert "Python 3.6.9" in error.what
     assert "needs 3.9" in error.what

@@ -18,6 +18,9 @@ NO_PYTHON = 127
 """The exit status of a shell that does not find a program (POSIX, 2.8.2)."""
 TOO_OLD = 86
 """The exit status with which the bootstrap refuses a Python."""
+ISOLATED = "-I"
+"""Python imports nothing from the current directory, PYTHONPATH or the user's site-packages. The agent runs as root in
+a directory that others may be able to write to."""
 _DIGITS = 12
 
 _BOOTSTRAP = textwrap.dedent(
@@ -50,7 +53,8 @@ def boot_command(python: str, sudo: bool) -> list[str]:
     """The command that waits for the agent on standard input. Its words need no quoting in any shell but for the last,
     which has double quotes in it."""
     code = base64.b64encode(_BOOTSTRAP.encode()).decode()
-    return [*(["sudo", "-n"] if sudo else []), python, "-c", f'import base64;exec(base64.b64decode("{code}"))']
+    bootstrap = f'import base64;exec(base64.b64decode("{code}"))'
+    return [*(["sudo", "-n"] if sudo else []), python, ISOLATED, "-c", bootstrap]
 
 
 def boot_payload() -> bytes:

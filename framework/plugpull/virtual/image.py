@@ -48,7 +48,7 @@ while read -r module options; do
   insmod "/plugpull/modules/$module" $options || echo "plugpull: cannot load $module"
 done </plugpull/modules.order
 while [ ! -e /sys/class/virtio-ports ] || [ -z "$(ls /sys/class/virtio-ports)" ]; do sleep 0.05; done
-{before}/plugpull/python /plugpull/agent.zip --port {port}
+{before}/plugpull/python -I -B /plugpull/agent.zip --port {port}
 echo "plugpull: the agent ended with status $?"
 while :; do sleep 3600; done
 """

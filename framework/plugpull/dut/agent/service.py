@@ -156,20 +156,16 @@ class Service:
     def op_fio(self, job: str, argv: List[str], disk: Disk, directory: str = "") -> Dict[str, Any]:
         """Run fio on a disk proved to be ``disk``, or on a file in the filesystem mounted for ``directory``.
 
-        ``{file}`` in the arguments becomes what fio may open: the descriptor, never a name.
+        ``{file}`` in the arguments becomes what fio may open: the disk's descriptor, or a file below a descriptor of
+        the filesystem's root; never a name that can come to mean something else.
         """
         fio = shutil.which("fio")
         if fio is None:
             raise Refused("fio is not installed on the DUT")
-        if directory:
-            fds: tuple[int, ...] = ()
-            target = os.path.join(self.volumes.path_of(directory), "load")
-        else:
-            fd = open_scratch(disk)
-            fds = (fd,)
-            target = "/proc/self/fd/%d" % fd
+        fd = self.volumes.open(directory) if directory else open_scratch(disk)
+        target = "/proc/self/fd/%d" % fd + ("/load" if directory else "")
         arguments = [part.replace("{file}", target) for part in argv]
-        return {"pid": self.jobs.start(job, [fio, *arguments], fds), "at": now()}
+        return {"pid": self.jobs.start(job, [fio, *arguments], (fd,)), "at": now()}
 
     def op_program(self, digest: str, data: str = "") -> bool:
         """Keep a program in memory, to be run on a disk. Without ``data``: is it here?"""

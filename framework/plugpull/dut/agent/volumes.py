@@ -1,13 +1,20 @@
-"""Filesystems made and mounted for a scenario, always through a descriptor whose disk was proved to be scratch."""
+"""Filesystems made and mounted for a scenario, always through a descriptor whose disk was proved to be scratch.
+
+What is written into one goes through a descriptor of the mount's root, never through the name of its directory. When a
+disk disappears, somebody else may unmount it (systemd does, when the device of a mount unit goes away). The name then
+leads to an empty directory of the DUT's own system, and the descriptor still leads to the filesystem on the disk.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import tempfile
+import threading
 from contextlib import suppress
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, NamedTuple
 
 from .disks import Disk, Refused, open_scratch, read_attribute
 from .wire import now
@@ -15,12 +22,23 @@ from .wire import now
 _MNT_DETACH = 2  # include/linux/fs.h
 
 
+class Mounted(NamedTuple):
+    """A filesystem that this agent mounted."""
+
+    target: str
+    root: int
+    """A descriptor of its root directory; -1 while it is being unmounted."""
+    device: int
+    """st_dev of the root directory."""
+
+
 class Volumes:
     """What this agent has mounted, by the disk's name in the rig."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._mounted: Dict[str, str] = {}
+        self._mounted: Dict[str, Mounted] = {}
+        self._lock = threading.Lock()
 
     def mkfs(self, wanted: Disk, fstype: str, timeout: float) -> Dict[str, Any]:
         fd = open_scratch(wanted)
@@ -62,55 +80,115 @@ class Volumes:
         begun = now()
         try:
             failed = self._libc.mount(("/proc/self/fd/%d" % plain).encode(), target.encode(), fstype.encode(), 0, None)
-            error = ctypes.get_errno()
+            error = os.strerror(ctypes.get_errno())
+            number = os.fstat(plain).st_rdev
         finally:
             os.close(plain)
         if failed:
             os.rmdir(target)
-            return {"ok": False, "seconds": now() - begun, "detail": os.strerror(error)}
-        self._mounted[disk] = target
+            return {"ok": False, "seconds": now() - begun, "detail": error}
+        try:
+            mounted = open_root(target, number)
+        except Refused as refusal:
+            self._libc.umount2(target.encode(), _MNT_DETACH)
+            return {"ok": False, "seconds": now() - begun, "detail": str(refusal)}
+        with self._lock:
+            self._mounted[disk] = mounted
         return {"ok": True, "seconds": now() - begun, "detail": target}
 
     def umount(self, disk: str) -> Dict[str, Any]:
         """An ordinary umount. What holds it, if anything does, is named."""
-        target = self._mounted.get(disk)
-        if target is None:
-            return {"ok": False, "seconds": 0.0, "detail": "not mounted"}
-        begun = now()
+        with self._lock:
+            mounted = self._mounted.get(disk)
+            if mounted is None:
+                return {"ok": False, "seconds": 0.0, "detail": "not mounted"}
+            # A descriptor of its root would hold it like any other. The directory is opened again if it stays mounted.
+            self._close(disk, mounted)
+        begun, target = now(), mounted.target
         if self._libc.umount2(target.encode(), 0):
             error = os.strerror(ctypes.get_errno())
-            return {
-                "ok": False,
-                "seconds": now() - begun,
-                "detail": "%s; held by %s" % (error, holders(target) or "nobody visible"),
-            }
-        del self._mounted[disk]
+            with self._lock, suppress(Refused):
+                self._mounted[disk] = open_root(target, mounted.device)
+            held = ", ".join(holders(target)) or "nobody visible"
+            return {"ok": False, "seconds": now() - begun, "detail": "%s; held by %s" % (error, held)}
+        with self._lock:
+            del self._mounted[disk]
         os.rmdir(target)
         return {"ok": True, "seconds": now() - begun, "detail": ""}
 
-    def path_of(self, disk: str) -> str:
-        if disk not in self._mounted:
-            raise Refused("%s is not mounted by this run" % disk)
-        return self._mounted[disk]
+    def open(self, disk: str) -> int:
+        """A descriptor of the root of the filesystem that is mounted for ``disk``, for somebody who writes into it.
+
+        Raises Refused when it is not mounted by this run, or not any more.
+        """
+        with self._lock:
+            mounted = self._mounted.get(disk)
+            if mounted is None or mounted.root < 0:
+                raise Refused("%s is not mounted by this run" % disk)
+            os.close(open_root(mounted.target, mounted.device).root)
+            return os.dup(mounted.root)
 
     def release_all(self) -> None:
         """Lazily unmount what is left, on the way out."""
-        for disk, target in list(self._mounted.items()):
-            self._libc.umount2(target.encode(), _MNT_DETACH)
-            with suppress(OSError):  # one that could not be detached must not keep the others from it
-                os.rmdir(target)
-            del self._mounted[disk]
+        with self._lock:
+            for disk, mounted in list(self._mounted.items()):
+                self._close(disk, mounted)
+                self._libc.umount2(mounted.target.encode(), _MNT_DETACH)
+                with suppress(OSError):  # one that could not be detached must not keep the others from it
+                    os.rmdir(mounted.target)
+                del self._mounted[disk]
+
+    def _close(self, disk: str, mounted: Mounted) -> None:
+        if mounted.root >= 0:
+            os.close(mounted.root)
+        self._mounted[disk] = mounted._replace(root=-1)
+
+
+def open_root(target: str, device: int) -> Mounted:
+    """Open the directory ``target`` and prove on the descriptor that a filesystem on ``device`` is mounted there.
+
+    ``device`` is the number of the block device, or what st_dev of the filesystem was. Some filesystems (btrfs) have
+    numbers of their own that belong to no device, with major number 0: of those it is proved that one is mounted at
+    ``target`` and not at a directory above. Raises Refused.
+    """
+    try:
+        # O_PATH: a filesystem that was shut down by errors lets nobody open its directories in the ordinary way.
+        root = os.open(target, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise Refused("the filesystem at %s cannot be reached: %s" % (target, error.strerror)) from None
+    found = os.fstat(root).st_dev
+    anonymous = os.major(found) == 0 and (os.major(device) != 0 or found == device)
+    if found != device and not (anonymous and mount_point(root) == target):
+        os.close(root)
+        raise Refused("no filesystem of this run is mounted at %s any more" % target)
+    return Mounted(target, root, found)
+
+
+def mount_point(fd: int, proc: str = "/proc") -> str:
+    """Where the filesystem behind a descriptor is mounted (proc_pid_fdinfo(5), mnt_id; proc_pid_mountinfo(5)); empty if
+    it is not."""
+    told = (line.partition(":") for line in read_attribute(proc, "self/fdinfo/%d" % fd).splitlines())
+    number = {key: value.strip() for key, _, value in told}.get("mnt_id", "")
+    for line in read_attribute(proc, "self/mountinfo").splitlines():
+        words = line.split()
+        if len(words) > 4 and words[0] == number:
+            return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), words[4])
+    return ""
 
 
 def holders(target: str) -> List[str]:
     """Processes with something open below ``target``: what ``fuser -m`` would say."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            links = [os.readlink("/proc/%s/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%s/fd" % pid)]
-            links.append(os.readlink("/proc/%s/cwd" % pid))
-        except OSError:
-            continue
-        if any(link == target or link.startswith(target + "/") for link in links):
+        if any(link == target or link.startswith(target + "/") for link in _open_in("/proc/" + pid)):
             found.append("%s (pid %s)" % (read_attribute("/proc", pid, "comm"), pid))
     return found
+
+
+def _open_in(process: str) -> Iterator[str]:
+    """The files that a process has open, and its current directory."""
+    with suppress(OSError):
+        yield os.readlink(process + "/cwd")
+        for fd in os.listdir(process + "/fd"):
+            with suppress(OSError):  # closed meanwhile
+                yield os.readlink("%s/fd/%s" % (process, fd))
