@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
-from plugpull.commands import bisect, compare, discover, log, run, switch
+from plugpull.commands import bisect, check, compare, discover, log, run, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
 
@@ -27,13 +27,13 @@ examples:
 {EXIT_STATUS}"""
 
 
-# --- rig files and recorded runs -------------------------------------------------------------------------------
+# --- rig files -------------------------------------------------------------------------------
 
 
 def _add_rig(commands: Commands) -> None:
     parser = add_command(commands, "rig", help="look at rig files", description="Look at rig files.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    check = add_command(
+    checked = add_command(
         actions,
         "check",
         help="report every mistake in a rig file, or show what each cut would take away",
@@ -41,8 +41,8 @@ def _add_rig(commands: Commands) -> None:
         "there is none, the tree of the bench with each cut point's blast radius: the disks that its cut takes away.",
         epilog="exit status:\n  0  no mistake\n  2  mistakes",
     )
-    check.add_argument("file", metavar="FILE", type=Path, help="the rig file")
-    check.set_defaults(action=_rig_check)
+    checked.add_argument("file", metavar="FILE", type=Path, help="the rig file")
+    checked.set_defaults(action=_rig_check)
     discover.add(actions)
 
 
@@ -52,56 +52,6 @@ def _rig_check(arguments: argparse.Namespace) -> int:
     from plugpull.rig.check import rig_check
 
     return rig_check(arguments.file, Console())
-
-
-def _add_check(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "check",
-        help="judge a recorded run again, offline",
-        description="Judge a recorded run again with the checks of this version, from its history alone: offline, on "
-        "any machine, also while the run is still going on. Writes nothing.",
-        epilog=EXIT_STATUS,
-    )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run directory or a history.jsonl, such as runs/latest")
-    parser.add_argument("--json", action="store_true", help="print results.json instead of sentences")
-    parser.set_defaults(action=_check)
-
-
-def _check(arguments: argparse.Namespace) -> int:
-    from plugpull.outcome import judge_run
-    from plugpull.results_io import encode_results
-
-    results = judge_run(arguments.run)[1]
-    if arguments.json:
-        sys.stdout.write(encode_results(results).decode())
-    else:
-        for scenario in results.scenarios:
-            print(f"{scenario.verdict.value:8}{scenario.id}\n        {scenario.sentence}")
-        print(results.sentence)
-    return {"PASS": EXIT_PASS, "FAIL": EXIT_FAIL}.get(results.verdict.value, EXIT_UNKNOWN)
-
-
-def _add_report(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "report",
-        help="write a recorded run's report again",
-        description="Judge a recorded run again and write its results.json, junit.xml, kernel.log and report.html "
-        "anew. Prints the path of the report.",
-        epilog="exit status:\n  0  the report was written, whatever the verdict\n  2  there is no such run",
-    )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run directory, such as runs/latest")
-    parser.set_defaults(action=_report)
-
-
-def _report(arguments: argparse.Namespace) -> int:
-    from plugpull.outcome import write_outcome
-
-    if not arguments.run.is_dir():
-        raise UsageError(f"{arguments.run} is no run directory", mend="name a run directory, such as runs/latest")
-    print(write_outcome(arguments.run.resolve())[1])
-    return EXIT_PASS
 
 
 def _add_cache(commands: Commands) -> None:
@@ -174,8 +124,8 @@ def parser() -> argparse.ArgumentParser:
     for add in (
         run.add,
         _add_rig,
-        _add_check,
-        _add_report,
+        check.add,
+        check.add_report,
         compare.add,
         bisect.add,
         log.add,

@@ -135,6 +135,7 @@ def judge_history(history: History) -> Results:
         seed=begun.seed if begun else 0,
         scenarios=scenarios,
         complete=history.complete,
+        edited=history.edited,
         controller=begun.controller if begun else {},
     )
 
@@ -186,6 +187,7 @@ def _stopped(story: Story, sheet: _Sheet) -> None:
         sheet.unknowns.append("the history ends before the scenario did")
     if story.lost_lines:
         sheet.unknowns.append(f"{story.lost_lines} lines of the history are damaged")
+    sheet.unknowns += story.flaws
 
 
 TIMED = frozenset({"kept_pace", "ready_under_load", "discovered", "latency"})
@@ -306,6 +308,7 @@ def _run_unknowns(history: History) -> list[str]:
         unknowns.append("the beginning of the history is missing")
     if history.lost_lines:
         unknowns.append(f"{history.lost_lines} lines of the history are damaged")
+    unknowns += history.flaws
     unknowns += [event.summary for event in history.stray if isinstance(event, RigFault)]
     return unknowns
 

@@ -23,9 +23,11 @@ def history_path(run: Path) -> Path:
     return run / HISTORY_FILE if run.is_dir() else run
 
 
-def judge_run(run: Path) -> tuple[History, Results]:
-    """Read a run's history and judge it anew. Raises UsageError when there is none."""
-    history = read_history(history_path(run))
+def judge_run(run: Path, *, edited: bool = False) -> tuple[History, Results]:
+    """Read a run's history and judge it again. Raises UsageError when there is none.
+
+    ``edited``: the history was edited on purpose, so its lines are not compared with their numbers and digests."""
+    history = read_history(history_path(run), edited=edited)
     return history, judge_history(history)
 
 
@@ -47,9 +49,9 @@ def write_report(run: Path, history: History, results: Results) -> Path:
     return report
 
 
-def write_outcome(run: Path) -> tuple[Results, Path]:
-    """Judge a run and write everything that is made of its history."""
-    history, results = judge_run(run)
+def write_outcome(run: Path, *, edited: bool = False) -> tuple[Results, Path]:
+    """Judge a run and write everything that is derived from its history."""
+    history, results = judge_run(run, edited=edited)
     write_results(run, results)
     return results, write_report(run, history, results)
 

@@ -174,7 +174,9 @@ class DutInfo(Record, frozen=True, kw_only=True):
 
 
 class Results(Record, frozen=True, kw_only=True):
-    """All of ``results.json``. ``complete`` is false when the history ends before its run did (a crash, a SIGKILL)."""
+    """All of ``results.json``. ``complete`` is false when the history ends before its run did (a crash, a SIGKILL).
+
+    ``edited``: the history was judged as one that was edited on purpose, without comparing numbers and digests."""
 
     schema: int
     plugpull: str
@@ -187,4 +189,5 @@ class Results(Record, frozen=True, kw_only=True):
     seed: int
     scenarios: tuple[ScenarioResult, ...]
     complete: bool = True
+    edited: bool = False
     controller: dict[str, str] = {}

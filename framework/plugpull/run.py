@@ -215,6 +215,7 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
                 seed=seed,
                 argv=options.argv,
                 controller=_controller(),
+                numbered=True,
             )
         )
         open_bench = _prepare(rig, options, cache, journal, held, tell)

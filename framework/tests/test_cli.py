@@ -134,7 +134,7 @@ def test_a_command_line_that_cannot_be_understood(
         (["run", "--kernel", "."], " has no kernel: neither boot/vmlinuz-VERSION with lib/modules/VERSION nor a build"),
         (["check", "nothere"], "plugpull: cannot read the history nothere: No such file or directory\n"),
         (["check", "."], "plugpull: cannot read the history history.jsonl: No such file or directory\n"),
-        (["report", "nothere"], "plugpull: nothere is no run directory\n  to mend it: name a run directory"),
+        (["report", "nothere"], "plugpull: nothere is not a run directory\n  to mend it: name a run directory"),
         (["report", "."], "history.jsonl: No such file or directory\n"),
         (["cache", "clear", "--older-than", "old"], "plugpull: 'old' is not an age\n  to mend it: write it as 90m"),
     ],

@@ -4,8 +4,8 @@
 does is mapped onto it (see ``ClockMapped``); ``None`` means that no mapping existed yet. On a virtual bench every
 scenario starts from a snapshot, so ``at`` starts anew with each ``ScenarioBegun``.
 
-The JSON field ``type`` names the kind. Readers skip kinds and fields they do not know, so both may be added
-without a new version of the history.
+The JSON field ``type`` names the kind, ``n`` is the number of the line (``seals.py``). Readers skip kinds and fields
+they do not know, so both may be added without a new version of the history.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
 
 class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
-    """First event of every history. ``rig`` is the rig file's content as data, ``wall`` is UTC in ISO 8601."""
+    """First event of every history. ``rig`` is the rig file's content as data, ``wall`` is UTC in ISO 8601.
+
+    ``numbered``: the lines of this history carry numbers and seals; ``False`` in those of earlier versions."""
 
     version: int
     plugpull: str
@@ -37,6 +39,7 @@ class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
     seed: int
     argv: tuple[str, ...] = ()
     controller: dict[str, str] = {}
+    numbered: bool = False
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.end"):
@@ -455,6 +458,13 @@ class Judged(Event, frozen=True, kw_only=True, tag="judge"):
     checks: tuple[dict[str, Any], ...]
 
 
+class Seal(Event, frozen=True, kw_only=True, tag="seal"):
+    """The SHA-256 of all lines since the seal before, chained with that one's. Written by the recorder (``seals.py``);
+    part of the file, and of no scenario."""
+
+    digest: str
+
+
 AnyEvent = (
     RunBegun
     | RunEnded
@@ -495,4 +505,5 @@ AnyEvent = (
     | Residue
     | Census
     | Judged
+    | Seal
 )

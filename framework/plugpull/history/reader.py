@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import BinaryIO, get_args
 
 import msgspec
 
@@ -19,12 +22,16 @@ from plugpull.history.events import (
     RunEnded,
     ScenarioBegun,
     ScenarioEnded,
+    Seal,
 )
+from plugpull.history.seals import Audit, label_of
 from plugpull.history.story import Rate, Reading, Silence, Story
 
 __all__ = ["History", "Rate", "Reading", "Silence", "Story", "read_history"]
 
 HISTORY_FILE = "history.jsonl"
+LONGEST_LINE = 16 << 20
+"""Bytes of a line that are read at most; a longer one counts as damaged. The longest that are written have 100 kB."""
 
 _KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyEvent))
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
@@ -36,7 +43,8 @@ class History:
 
     ``lost_lines`` counts lines that are damaged, so that events are missing; ``skipped_lines`` those of a kind this
     version does not know, which is harmless; ``torn`` tells that the last line was cut off by a crash. ``stray`` are
-    events that belong to no scenario.
+    events that belong to no scenario. ``flaws`` are sentences on what is wrong with lines of no scenario: missing,
+    doubled, out of order, altered, after the end. ``edited``: numbers and digests were not compared.
     """
 
     begun: RunBegun | None = None
@@ -46,12 +54,19 @@ class History:
     lost_lines: int = 0
     skipped_lines: int = 0
     torn: bool = False
+    flaws: tuple[str, ...] = ()
+    edited: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether the run came to its end, and every scenario too."""
         whole = self.ended is not None and not self.torn
         return whole and all(story.ended is not None for story in self.stories)
+
+    @property
+    def flawed(self) -> bool:
+        """Whether lines of this history are missing, doubled, out of order or altered."""
+        return bool(self.flaws) or any(story.flaws for story in self.stories)
 
 
 @dataclass
@@ -66,12 +81,26 @@ class _Sorter:
     skipped_lines: int = 0
     opened: ScenarioBegun | None = None
     events: list[Event] = field(default_factory=list)
+    after: list[Event] = field(default_factory=list)
+    after_end: int = 0
+    unbegun: list[str] = field(default_factory=list)
     lost_in_story: int = 0
     ready: DutReady | None = None
     attached: dict[tuple[str, int], DiskAttached] = field(default_factory=dict)
     before: tuple[Event, ...] = ()
 
+    @property
+    def scope(self) -> int | None:
+        """The index of the scenario that is open."""
+        return None if self.opened is None else len(self.stories)
+
+    @property
+    def next_scope(self) -> int:
+        """The index of the scenario that would be opened now."""
+        return len(self.stories) + (self.opened is not None)
+
     def take(self, event: Event) -> None:
+        self.after_end += self.ended is not None
         if isinstance(event, RunBegun):
             self.begun = self.begun or event
             return
@@ -81,11 +110,18 @@ class _Sorter:
             return
         if isinstance(event, ScenarioBegun):
             self._close()
+            self._end_after()
             self.opened = event
             ready = () if self.ready is None else (self.ready,)
             self.before = (*ready, *self.attached.values())
         self._carry(event)
-        (self.stray if self.opened is None else self.events).append(event)
+        if self.opened is None:
+            self.stray.append(event)
+            self.after.append(event)
+            if isinstance(event, ScenarioEnded):
+                self.unbegun.append(event.id)
+        else:
+            self.events.append(event)
         if isinstance(event, ScenarioEnded):
             self._close()
 
@@ -93,17 +129,35 @@ class _Sorter:
         self.lost_lines += 1
         self.lost_in_story += self.opened is not None
 
-    def finish(self, torn: bool) -> History:
+    def finish(self, torn: bool, audit: Audit, edited: bool) -> History:
         self._close()
+        self._end_after()
+        audit.numbered = audit.numbered or bool(self.begun and self.begun.numbered)
+        cut_short: set[int | None] = {index for index, story in enumerate(self.stories) if story.ended is None}
+        if self.ended is None:
+            cut_short.add(None)
+        flaws = {} if edited else audit.finish(cut_short)
+        stories = [
+            replace(story, flaws=(*story.flaws, *flaws.get(index, ()))) for index, story in enumerate(self.stories)
+        ]
         return History(
             begun=self.begun,
             ended=self.ended,
-            stories=tuple(self.stories),
+            stories=tuple(stories),
             stray=tuple(self.stray),
             lost_lines=self.lost_lines,
             skipped_lines=self.skipped_lines,
             torn=torn,
+            flaws=(*flaws.get(None, ()), *self._disorder()),
+            edited=edited,
         )
+
+    def _disorder(self) -> Iterator[str]:
+        """What cannot be in a history that somebody wrote from beginning to end, numbered or not."""
+        if self.after_end:
+            yield f"the history goes on after the end of the run: {self.after_end} more events"
+        for name in dict.fromkeys(self.unbegun):
+            yield f"the beginning of a scenario is missing: {name}"
 
     def _carry(self, event: Event) -> None:
         """What a running DUT takes along into the next scenario; nothing, if it starts afresh."""
@@ -119,56 +173,96 @@ class _Sorter:
 
     def _close(self) -> None:
         if self.opened is not None:
-            rig: dict[str, Any] = self.begun.rig if self.begun else {}
-            self.stories.append(Story(self.opened, tuple(self.events), self.before, rig, self.lost_in_story))
+            self.stories.append(
+                Story(
+                    self.opened,
+                    tuple(self.events),
+                    self.before,
+                    rig=self.begun.rig if self.begun else {},
+                    lost_lines=self.lost_in_story,
+                    flaws=tuple(self._misnamed(self.opened)),
+                )
+            )
+            self.after.clear()
         self.opened, self.events, self.lost_in_story, self.before = None, [], 0, ()
 
+    def _misnamed(self, opened: ScenarioBegun) -> Iterator[str]:
+        last = self.events[-1]
+        if isinstance(last, ScenarioEnded) and last.id != opened.id:
+            yield f"the history has the end of another scenario here: {last.id}"
 
-def read_history(path: Path) -> History:
+    def _end_after(self) -> None:
+        """What came after a scenario's end is kept with it."""
+        if self.after and self.stories:
+            self.stories[-1] = replace(self.stories[-1], after=tuple(self.after))
+        self.after.clear()
+
+
+def read_history(path: Path, *, edited: bool = False) -> History:
     """Reads a history, given its file or its run directory.
 
     Accepts a torn last line (the writer was killed), events of unknown kinds (a newer version wrote them) and damaged
-    lines, which it counts. Raises ``UsageError`` when there is no such file or nothing in it is a history.
+    lines, which it counts. Compares the lines with their numbers and digests, unless the history was ``edited`` on
+    purpose. Raises ``UsageError`` when there is no such file, it is a link or a device, or nothing in it is a history.
     """
     file = path / HISTORY_FILE if path.is_dir() else path
     try:
-        content = file.read_bytes()
+        with _open(file) as stream:
+            history, empty = _parse(stream, edited)
     except OSError as error:
         raise UsageError(
             f"cannot read the history {file}: {error.strerror or error}",
             mend="name a run directory, such as runs/latest, or its history.jsonl",
         ) from error
-    history = _parse(content)
-    if content and not (history.begun or history.stories or history.stray or history.skipped_lines):
+    if not empty and not (history.begun or history.stories or history.stray or history.skipped_lines):
         raise UsageError(f"{file} is not a history", mend="name a run directory, such as runs/latest")
     return history
 
 
-def _parse(content: bytes) -> History:
-    sorter = _Sorter()
-    *lines, last = content.split(b"\n")
-    for line in lines:
-        if line:
-            _take_line(sorter, line)
-    torn = False
-    if last:  # no newline after it: whole only if it is whole JSON, which a piece of an object never is
-        event = _decode(last)
-        torn = event is None
-        if event is not None and event is not _SKIPPED:
-            sorter.take(event)
-    return sorter.finish(torn)
+def _open(file: Path) -> BinaryIO:
+    """Opens a regular file: a run directory from elsewhere may hold a link, a device or a FIFO by this name."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError("it is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _parse(stream: BinaryIO, edited: bool) -> tuple[History, bool]:
+    """The history, and whether nothing at all was in the file."""
+    sorter, audit = _Sorter(), Audit()
+    torn, raw = False, b""
+    while raw := stream.readline(LONGEST_LINE):
+        if raw.endswith(b"\n") or len(raw) == LONGEST_LINE:
+            _take_line(sorter, audit, raw, edited)
+        else:  # no newline after it: whole only if it is whole JSON, which a piece of an object never is
+            torn = _decode(raw) is None
+            if not torn:
+                _take_line(sorter, audit, raw + b"\n", edited)
+    return sorter.finish(torn, audit, edited), stream.tell() == 0
 
 
 _SKIPPED = Event()
 
 
-def _take_line(sorter: _Sorter, line: bytes) -> None:
-    event = _decode(line)
+def _take_line(sorter: _Sorter, audit: Audit, raw: bytes, edited: bool) -> None:
+    if raw == b"\n":
+        audit.blank(raw)
+        return
+    event = _decode(raw)
     if event is None:
+        audit.damaged(raw)
         sorter.lose()
-    elif event is _SKIPPED:
+        return
+    number, before = label_of(raw).n, sorter.scope
+    if isinstance(event, Seal):
+        audit.seal(raw, event, number, before)
+        return
+    inside = sorter.next_scope if isinstance(event, ScenarioBegun) else before
+    doubled = audit.line(raw, number, before, inside)
+    if event is _SKIPPED:
         sorter.skipped_lines += 1
-    else:
+    elif edited or not doubled:
         sorter.take(event)
 
 
@@ -176,10 +270,10 @@ def _decode(line: bytes) -> Event | None:
     """The event; ``_SKIPPED`` if it is of a kind unknown here; ``None`` if the line is damaged."""
     try:
         return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
         kind = msgspec.json.decode(line).get("type")
-    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, RecursionError):
         return None
     return _SKIPPED if isinstance(kind, str) and kind not in _KNOWN else None

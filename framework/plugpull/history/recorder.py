@@ -1,4 +1,4 @@
-"""Writing a history: one JSON object a line, appended as things happen."""
+"""Writing a history: one JSON object per line, numbered and sealed, appended as things happen."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,8 @@ from typing import Any
 import msgspec
 
 from plugpull.errors import RigError
-from plugpull.history.events import Event, RigFault, ScenarioBegun
+from plugpull.history.events import Event, RigFault, RunEnded, ScenarioBegun, ScenarioEnded, Seal
+from plugpull.history.seals import SEAL_EVERY, Chain, label_of, numbered
 
 Callback = Callable[[Event], None]
 Predicate = Callable[[Event], bool]
@@ -33,6 +35,9 @@ class Recorder:
     A write that fails (disk full) raises ``RigError`` in the thread that recorded, and again in whoever waits on the
     history or closes it, and is put on record itself as soon as writing works again.
 
+    Lines are numbered from 1. A seal follows the end of each scenario and of the run, and every ``SEAL_EVERY`` lines:
+    see ``seals.py``.
+
     In memory are only the events of the current scenario. Positions in the history are counted from its first event
     and stay valid: see ``mark``.
     """
@@ -48,8 +53,12 @@ class Recorder:
         self._callbacks: list[Callback] = []
         self._unwritten = 0
         self._failure: RigError | None = None
+        self._chain = Chain()
+        self._number = 0
         try:
-            self._fd: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._resume()
+            # Rig files can hold passwords, and the history holds the rig file.
+            self._fd: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _cannot("open", path, error) from error
 
@@ -66,9 +75,13 @@ class Recorder:
 
         Raises ``RigError`` when the event could not be written, and when the recorder was closed.
         """
-        line = self._encoder.encode(_rounded(msgspec.to_builtins(event))) + b"\n"
+        body = self._encoder.encode(_rounded(msgspec.to_builtins(event)))
         with self._recorded:
-            self._append(line)
+            if isinstance(event, ScenarioBegun):
+                self._seal()
+            self._append(body)
+            if isinstance(event, ScenarioEnded | RunEnded) or self._chain.lines >= SEAL_EVERY:
+                self._seal()
             if isinstance(event, ScenarioBegun):
                 self._forgotten += len(self._events)
                 self._events.clear()
@@ -139,37 +152,67 @@ class Recorder:
         with self._recorded:
             if self._fd is None:
                 return
+            self._seal()
             os.close(self._fd)
             self._fd = None
             failure = self._failure
         if failure is not None and not quietly:
             raise failure
 
-    def _append(self, line: bytes) -> None:
-        """Under the lock: one write, or the failure kept and raised."""
+    def _append(self, body: bytes) -> bytes:
+        """Under the lock: write one line and return it, or keep the failure and raise it."""
         if self._fd is None:
             raise RigError("an event was recorded after the history was closed", mend="end all threads before close()")
-        if self._unwritten:
-            line = self._confession() + line
         try:
-            written = os.write(self._fd, line)
+            if self._unwritten:
+                self._confess(self._fd)
+            return self._write(self._fd, body)
         except OSError as error:
-            self._fail(error)
-        else:
-            if written < len(line):
-                self._fail(OSError(f"only {written} of {len(line)} bytes were written"))
-            self._unwritten = 0
+            self._unwritten += 1
+            self._failure = _cannot("write", self.path, error)
+            self._recorded.notify_all()
+            raise self._failure from error
 
-    def _confession(self) -> bytes:
-        """Ends the line that may be torn and says that events are missing here."""
+    def _confess(self, fd: int) -> None:
+        """End the line that may be torn, and say that events are missing here."""
         fault = RigFault(summary=f"{self._unwritten} events could not be written to the history")
-        return b"\n" + self._encoder.encode(fault) + b"\n"
+        self._write(fd, self._encoder.encode(fault), before=b"\n")
+        self._unwritten = 0
 
-    def _fail(self, error: OSError) -> None:
-        self._unwritten += 1
-        self._failure = _cannot("write", self.path, error)
-        self._recorded.notify_all()
-        raise self._failure from error
+    def _write(self, fd: int, body: bytes, *, before: bytes = b"") -> bytes:
+        """Write one line in one ``write`` and return it. The digest covers whatever is in the file, half lines too."""
+        line = before + numbered(body, self._number + 1)
+        written = os.write(fd, line)
+        self._chain.add(line[:written])
+        if written < len(line):
+            raise OSError(f"only {written} of {len(line)} bytes were written")
+        self._number += 1
+        return line
+
+    def _seal(self) -> None:
+        """Seal the lines since the last seal, if there are any. A failure is kept for whoever waits or closes."""
+        if not self._chain.lines or self._unwritten:
+            return
+        digest = self._chain.digest
+        with suppress(RigError):
+            line = self._append(self._encoder.encode(Seal(digest=digest)))
+            self._chain.restart(digest, line)
+
+    def _resume(self) -> None:
+        """Go on after what is in the file already."""
+        if not self.path.is_file():
+            return
+        raw = b"\n"
+        with self.path.open("rb") as file:
+            for raw in file:
+                label = label_of(raw)
+                self._number = label.n or self._number
+                if label.digest:
+                    self._chain.restart(label.digest, raw)
+                else:
+                    self._chain.add(raw)
+        if not raw.endswith(b"\n"):
+            self._unwritten = 1  # the writer before was killed in the middle of a line
 
     def _call(self, callback: Callback, event: Event) -> None:
         try:

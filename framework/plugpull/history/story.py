@@ -72,8 +72,9 @@ class Story:
     """What happened in one scenario, in the order it was recorded.
 
     ``before`` holds the events of earlier scenarios that still hold when this one begins on the same running DUT
-    (disks attached, the DUT ready); ``rig`` the rig file as data; ``lost_lines`` counts lines that could not be read.
-    ``after`` holds what was recorded after this scenario ended and before the next one began.
+    (disks attached, the DUT ready), ``after`` what was recorded between its end and the next scenario; ``rig`` is the
+    rig file as data; ``lost_lines`` counts lines that could not be read. ``flaws`` are sentences on what is wrong with
+    its lines: missing, doubled, out of order, altered.
     """
 
     begun: ScenarioBegun
@@ -82,6 +83,7 @@ class Story:
     rig: dict[str, Any] = field(default_factory=dict)
     lost_lines: int = 0
     after: tuple[Event, ...] = ()
+    flaws: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

@@ -147,6 +147,7 @@ def _facts(results: Results, begun: RunBegun | None) -> list[tuple[str, str]]:
         ("Seed", str(results.seed)),
         ("Begun", results.started),
         ("Took", text.duration(results.seconds)),
+        ("History", "judged as edited: line numbers and digests were not compared" if results.edited else ""),
     ]
     controller = results.controller or (begun.controller if begun else {})
     facts += [(f"Controller, {key}", value) for key, value in controller.items()]

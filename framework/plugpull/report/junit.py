@@ -42,6 +42,7 @@ def _run_properties(results: Results) -> dict[str, str]:
         "sentence": results.sentence,
         "cuts": cuts_executed(cuts),
         "complete": str(results.complete).lower(),
+        "edited": str(results.edited).lower(),
         "rig": results.rig,
         "kernel": results.dut.kernel,
         "dut": results.dut.kind,

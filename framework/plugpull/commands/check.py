@@ -1,0 +1,89 @@
+"""``plugpull check`` and ``plugpull report``: a recorded run, judged again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plugpull.commands.base import EXIT_STATUS, add_command
+from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, UsageError
+
+if TYPE_CHECKING:
+    from plugpull.commands.base import Commands
+    from plugpull.history.reader import History
+    from plugpull.results import Results
+
+EDITED = "the history was judged as edited: line numbers and digests were not compared"
+
+
+def add(commands: Commands) -> None:
+    """Add the parser of ``check``."""
+    parser = add_command(
+        commands,
+        "check",
+        help="judge a recorded run again, offline",
+        description="Judge a recorded run again with the checks of this version, from its history alone: offline, on "
+        "any machine, also while the run is still going on. Writes nothing. A history in which lines are missing, "
+        "doubled, out of order or altered is UNKNOWN.",
+        epilog=EXIT_STATUS,
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run directory or a history.jsonl, such as runs/latest")
+    parser.add_argument("--json", action="store_true", help="print results.json instead of sentences")
+    _add_edited(parser)
+    parser.set_defaults(action=_check)
+
+
+def add_report(commands: Commands) -> None:
+    """Add the parser of ``report``."""
+    parser = add_command(
+        commands,
+        "report",
+        help="write a recorded run's report again",
+        description="Judge a recorded run again and write its results.json, junit.xml, kernel.log and report.html "
+        "again. Prints the path of the report.",
+        epilog="exit status:\n  0  the report was written, whatever the verdict\n  2  there is no such run",
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run directory, such as runs/latest")
+    _add_edited(parser)
+    parser.set_defaults(action=_report)
+
+
+def _add_edited(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--edited",
+        action="store_true",
+        help="the history was edited on purpose: do not compare line numbers and digests, and say so in the results",
+    )
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from plugpull.outcome import judge_run
+    from plugpull.results_io import encode_results
+
+    history, results = judge_run(arguments.run, edited=arguments.edited)
+    if arguments.json:
+        sys.stdout.write(encode_results(results).decode())
+    else:
+        _print(arguments.run, history, results)
+    return {"PASS": EXIT_PASS, "FAIL": EXIT_FAIL}.get(results.verdict.value, EXIT_UNKNOWN)
+
+
+def _print(run: Path, history: History, results: Results) -> None:
+    for scenario in results.scenarios:
+        print(f"{scenario.verdict.value:8}{scenario.id}\n        {scenario.sentence}")
+    print(results.sentence)
+    if history.edited:
+        print(f"note: {EDITED}")
+    elif history.flawed:
+        print(f"hint: if it was edited on purpose: plugpull check --edited {run}")
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from plugpull.outcome import write_outcome
+
+    if not arguments.run.is_dir():
+        raise UsageError(f"{arguments.run} is not a run directory", mend="name a run directory, such as runs/latest")
+    print(write_outcome(arguments.run.resolve(), edited=arguments.edited)[1])
+    return EXIT_PASS
