@@ -165,8 +165,11 @@ class Bench:
                 done = int(counters[disk])
                 read, written = (done, 0) if self.mode == "read" else (4096, done)
                 row[here[2]] = (here[3], read, written, 1, 1, 0, 0, 1)
-            if not any(begin < at < end for begin, end in self.starved):
-                made.append(ev.Sampled(at=at, disks=row))
+            if any(begin < at < end for begin, end in self.starved):
+                continue
+            made.append(ev.Sampled(at=at, disks=row))
+            if step % round(1 / STEP) == 0:
+                made.append(ev.ClockMapped(at=at, controller=at + 600.0, error=0.002))
         return made
 
     def scenario(self, *, end: bool = True) -> list[ev.Event]:

@@ -286,7 +286,7 @@ def test_a_place_that_cannot_be_compared() -> None:
 def test_a_check_survives_being_written_and_read() -> None:
     for check in (removed(VICTIM, 3), data_intact(), kernel_clean(), discovered(DISKS)):
         assert decode_check(encode_check(check)) == check
-    assert encode_check(removed(VICTIM)) == {"check": "removed", "disks": ["disk1"], "within": 5.0}
+    assert encode_check(removed(VICTIM)) == {"check": "removed", "disks": ["disk1"], "within": None, "besides": []}
     assert check_name(kernel_clean()) == "kernel_clean"
     with pytest.raises(ValueError, match="no check 'tastes_good'"):
         decode_check({"check": "tastes_good"})

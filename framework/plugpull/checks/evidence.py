@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from plugpull.history.cuts import Cut
-from plugpull.history.events import KernelMessage
+from plugpull.history.events import DiskDetached, KernelMessage, Uevent
 from plugpull.history.story import Story
 from plugpull.kernel.classify import classify
 
@@ -73,3 +73,69 @@ def seconds(value: float) -> str:
 
 def limit(value: float) -> str:
     return f"(limit {value:g} s)"
+
+
+def victims_of(story: Story, besides: Collection[str] = ()) -> tuple[str, ...]:
+    """Every disk that some cut of the story takes, apart from ``besides``."""
+    victims = (victim for cut in story.cut_records for victim in cut.armed.victims)
+    return tuple(dict.fromkeys(victim for victim in victims if victim not in besides))
+
+
+def miswired(story: Story) -> str:
+    """Why the outlets of the bench are not what the rig file says, as a sentence; empty if nothing shows that.
+
+    A victim that stayed while the switch said off, and another disk that left instead: somebody swapped two plugs. What
+    happened to either of them is then no finding.
+    """
+    for cut in story.cut_records:
+        if cut.off.commanded_at is None or cut.off.doubt:
+            continue
+        begin = cut.off.commanded_at - cut.error
+        until = min(cut.until, (cut.on.commanded_at or begin + LEFT_INSTEAD) + cut.error)
+        mates = {victim for one in story.cut_records for victim in one.armed.victims if _overlap(one, begin, until)}
+        stayed = [disk for disk in cut.armed.victims if _stayed(story, cut, disk, begin)]
+        if not stayed:
+            continue
+        for event in story.of(DiskDetached):
+            if event.disk and event.disk not in mates and event.at is not None and begin <= event.at <= until:
+                ports = ", ".join(cut.off.ports)
+                return (
+                    f"the outlets look swapped: {ports} said off for {cut.armed.point}, but {stayed[0]} stayed and "
+                    f"{event.disk} left at {event.at:.2f} s"
+                )
+    return ""
+
+
+LEFT_INSTEAD = 5.0
+"""Seconds after the edge of a cut for good within which another disk's departure is taken for its effect."""
+
+
+def _overlap(cut: Cut, begin: float, until: float) -> bool:
+    off, on = cut.off.commanded_at, cut.on.commanded_at
+    return off is not None and off - cut.error <= until and (on is None or on + cut.error >= begin)
+
+
+def _stayed(story: Story, cut: Cut, disk: str, begin: float) -> bool:
+    here = story.attachment_at(disk, begin)
+    return here is not None and cut.times(disk).removed_at is None and not left_without_record(story, cut, disk)
+
+
+def left_without_record(story: Story, cut: Cut, disk: str) -> str:
+    """Why it is not known whether a disk stayed although no ``DiskDetached`` of it is on record, as a sentence: other
+    evidence says that it left. Empty if none does."""
+    begin = (cut.off.commanded_at or 0.0) - cut.error
+    here = story.attachment_at(disk, begin)
+    if here is None:
+        return ""
+    for event in story.of(Uevent):
+        left = event.action == "remove" and event.subsystem == "block" and disk in event.disks
+        if left and event.devtype != "partition" and event.at is not None and begin <= event.at < cut.until:
+            return (
+                f"the record contradicts itself: the uevent of the removal of {here.kname} is there, the removal is not"
+            )
+    back = [one for one in story.attachments(disk) if one.at is not None and begin < one.at < cut.until]
+    if back:
+        return (
+            f"the record contradicts itself: {disk} was announced at {back[0].at or 0.0:.2f} s though it had not left"
+        )
+    return ""

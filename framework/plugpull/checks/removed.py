@@ -1,34 +1,61 @@
-"""Was a disk that was cut taken off the kernel's list, and how soon?"""
+"""Was a disk that was cut taken off the kernel's list, and how soon?
+
+The time is counted from when the switch acknowledged the edge, without the time in which the DUT was starved by its
+host (``starved.py``). It is known as well as the clocks are: within that error of the limit nothing is concluded.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
-from plugpull.checks.evidence import by_effect, cuts_of, ineffective, limit, not_executed, seconds
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.evidence import (
+    by_effect,
+    cuts_of,
+    ineffective,
+    left_without_record,
+    limit,
+    miswired,
+    not_executed,
+    seconds,
+    victims_of,
+)
+from plugpull.checks.limits import removed_within
+from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.reader import Story
 
+LONG_ENOUGH = 0.5
+"""Seconds that a cut has to last for its victim's removal after the restoring edge to be a finding."""
+
 
 class Removed(Check, frozen=True, tag="removed"):
-    """Every cut of each of ``disks`` must see it gone at most ``within`` seconds after the commanded edge.
+    """Every cut of each of ``disks`` must see it gone at most ``within`` seconds after the edge, and before the edge
+    that restores it. ``None`` stands for all victims of all cuts but ``besides``; for ``within``, for the limit of the
+    disk or of the kind of bench (``limits.py``).
 
     A disk that stays accuses the kernel only if the cut is known to have cut something.
     """
 
-    disks: tuple[str, ...]
-    within: float = 5.0
+    disks: tuple[str, ...] | None
+    within: float | None = None
+    besides: tuple[str, ...] = ()
 
     def judge(self, story: Story) -> Judgement:
+        disks = victims_of(story, self.besides) if self.disks is None else self.disks
         findings: list[Finding] = []
-        unknowns: list[str] = []
-        took: list[float] = []
+        unknowns: list[str] = ["removed was asked about no disk"] if self.disks == () else []
+        took: dict[float, float] = {}
         proof = ""
-        for disk in self.disks:
+        for disk in disks:
             cuts = cuts_of(story, disk)
             if not cuts:
                 unknowns.append(f"{disk} was never cut, so its removal cannot be judged")
             for cut in cuts:
-                verdict = self._one(story, cut, disk)
+                within = removed_within(story, disk, self.within)
+                verdict = _one(story, cut, disk, within)
                 if isinstance(verdict, Finding):
                     findings.append(verdict)
                 elif isinstance(verdict, str):
@@ -36,43 +63,86 @@ class Removed(Check, frozen=True, tag="removed"):
                 removed_at = cut.times(disk).removed_at
                 proof = proof or by_effect(cut)
                 if removed_at is not None and cut.off.commanded_at is not None:
-                    took.append(max(0.0, removed_at - cut.off.commanded_at))
-        worst = f"gone after {seconds(max(took))} {limit(self.within)}{proof and f'; {proof}'}" if took else ""
-        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+                    took[max(0.0, removed_at - cut.off.commanded_at)] = within
+        slowest = max(took, default=0.0)
+        worst = f"gone after {seconds(slowest)} {limit(took[slowest])}{proof and f'; {proof}'}" if took else ""
+        return Judgement(
+            findings=tuple(findings),
+            unknowns=tuple(dict.fromkeys(unknowns)),
+            worst="" if self.disks is None and unknowns else worst,
+            subject=", ".join(disks),
+        )
 
-    def _one(self, story: Story, cut: Cut, disk: str) -> Finding | str | None:
-        doubt = not_executed(cut)
-        if doubt or cut.off.commanded_at is None:
-            return doubt
-        begin, removed_at = cut.off.commanded_at, cut.times(disk).removed_at
-        if removed_at is not None:
-            if removed_at - begin <= self.within + cut.error:
-                return None
-            late = f"{disk} was removed {seconds(removed_at - begin)} after {cut.armed.point} was cut"
-            return self._finding(cut, disk, late, removed_at)
-        if story.attachment_at(disk, begin - cut.error) is None:
-            return f"{disk} was not there when {cut.armed.point} was cut"
-        deadline = begin + self.within
-        watched = min(deadline, cut.restored_at or deadline, cut.until)
-        if not story.covers(begin, watched):
-            return f"whether {disk} was removed is not known: {story.why_not_covered(begin, watched)}"
-        if by_effect(cut) and cut.kernel_saw_at is None:
-            stayed = f"{disk} stayed and the kernel saw nothing, so whether {cut.armed.point} was cut is not known"
-            return f"{stayed} ({by_effect(cut)})"
-        nothing_cut = ineffective(story, cut, disk, watched)
-        if nothing_cut:
-            return nothing_cut
-        if watched < deadline:
-            off = seconds(watched - begin)
-            return f"{cut.armed.point} was off for only {off}, too short to say that {disk} must be removed"
-        stayed = f"{disk} was still on the kernel's list {self.within:g} s after {cut.armed.point} was cut"
-        return self._finding(cut, disk, stayed, deadline)
-
-    def _finding(self, cut: Cut, disk: str, what: str, at: float) -> Finding:
-        evidence = (f"{', '.join(cut.off.ports)}: {by_effect(cut)}",) if by_effect(cut) else ()
-        return Finding(check="removed", subject=disk, summary=f"{what} {limit(self.within)}", at=at, evidence=evidence)
+    def claims(self, story: Story) -> Iterable[Claim]:
+        for disk in victims_of(story, self.besides) if self.disks is None else self.disks:
+            for cut in cuts_of(story, disk):
+                begin, removed_at = cut.off.commanded_at, cut.times(disk).removed_at
+                if begin is not None and removed_at is not None:
+                    within = removed_within(story, disk, self.within)
+                    what = f"{disk} was removed within {within:g} s"
+                    sources = (Evidence.UEVENTS, Evidence.CLOCK)
+                    yield Claim(what=what, evidence=sources, begin=begin, end=removed_at, disk=disk, limit=within)
 
 
-def removed(disks: Disks, within: float = 5.0) -> Removed:
-    """Each of ``disks`` must be gone ``within`` seconds of every cut that takes it."""
-    return Removed(disk_names(disks), within)
+def removed(disks: Disks | None, within: float | None = None) -> Removed:
+    """Each of ``disks``, or each victim of every cut, must be gone ``within`` seconds of every cut that takes it."""
+    return Removed(None if disks is None else disk_names(disks), within)
+
+
+def _one(story: Story, cut: Cut, disk: str, within: float) -> Finding | str | None:
+    """A finding, the sentence of an unknown, or nothing: it was removed in time."""
+    doubt = not_executed(cut)
+    if doubt or cut.off.commanded_at is None:
+        return doubt
+    begin, removed_at = cut.off.commanded_at, cut.times(disk).removed_at
+    if removed_at is not None:
+        return _in_time(story, cut, disk, removed_at, within)
+    if story.attachment_at(disk, begin - cut.error) is None:
+        return f"{disk} was not there when {cut.armed.point} was cut"
+    return _stayed(story, cut, disk, within)
+
+
+def _in_time(story: Story, cut: Cut, disk: str, removed_at: float, within: float) -> Finding | str | None:
+    begin = cut.off.acknowledged_at or cut.off.commanded_at or 0.0
+    took, restored = awake(story, min(begin, removed_at), removed_at), cut.restored_at
+    late = f"{disk} was removed {seconds(took)} after {cut.armed.point} was cut"
+    if took - cut.error > within:
+        return _finding(cut, disk, f"{late} {limit(within)}", removed_at)
+    if restored is not None and removed_at > restored + cut.error and cut.until > restored:
+        if awake(story, begin, restored) >= LONG_ENOUGH:
+            return _finding(cut, disk, f"{late}, and only after it was restored", removed_at)
+        return f"{late}, after it was restored: it was off for too short a time to judge that"
+    if took + cut.error > within:
+        return f"{late}, with clocks known to {seconds(cut.error)}: too close to the limit of {within:g} s"
+    return None
+
+
+def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Finding | str:
+    """Why a disk that is not on record as removed stayed on the kernel's list."""
+    begin = cut.off.acknowledged_at or cut.off.commanded_at or 0.0
+    deadline = begin + within
+    watched = min(deadline, cut.restored_at or deadline, cut.until)
+    if not story.covers(begin, watched):
+        return f"whether {disk} was removed is not known: {story.why_not_covered(begin, watched)}"
+    contradiction = left_without_record(story, cut, disk)
+    if contradiction:
+        return contradiction
+    if by_effect(cut) and cut.kernel_saw_at is None:
+        stayed = f"{disk} stayed and the kernel saw nothing, so whether {cut.armed.point} was cut is not known"
+        return f"{stayed} ({by_effect(cut)})"
+    wiring = miswired(story)
+    if wiring:
+        return wiring
+    nothing_cut = ineffective(story, cut, disk, watched)
+    if nothing_cut:
+        return nothing_cut
+    if awake(story, begin, watched) < within - cut.error:
+        off = seconds(awake(story, begin, watched))
+        return f"{cut.armed.point} was off for only {off}, too short to say that {disk} must be removed"
+    what = f"{disk} was still on the kernel's list {within:g} s after {cut.armed.point} was cut {limit(within)}"
+    return _finding(cut, disk, what, deadline)
+
+
+def _finding(cut: Cut, disk: str, what: str, at: float) -> Finding:
+    evidence = (f"{', '.join(cut.off.ports)}: {by_effect(cut)}",) if by_effect(cut) else ()
+    return Finding(check="removed", subject=disk, summary=what, at=at, evidence=evidence)

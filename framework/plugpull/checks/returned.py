@@ -1,63 +1,122 @@
-"""Did a disk that was cut come back as itself, and how soon?"""
+"""Did a disk that was cut come back as itself, and how soon?
+
+The time is counted from when the switch acknowledged that it is on, without the time in which the DUT was starved by
+its host (``starved.py``). It is known as well as the clocks are: within that error of the limit nothing is concluded.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
-from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.evidence import cuts_of, limit, miswired, not_executed, seconds, victims_of
+from plugpull.checks.limits import returned_within
+from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut, same_identity
-from plugpull.history.events import DiskAttached, DiskDetached, Judged
+from plugpull.history.events import (
+    Acted,
+    DiskAttached,
+    DiskDetached,
+    Judged,
+    LedgerBegun,
+    LedgerEnded,
+    LoadBegun,
+    Phase,
+)
 from plugpull.history.reader import Story
+
+EACH_MATE = 0.5
+"""Seconds more for each further disk that comes back with it: the worker of a hub (drivers/usb/core/hub.c, hub_event)
+brings up one after the other."""
+LET_GO = 1.0
+"""Seconds after a disk's last user ended within which the kernel may still hold its name."""
 
 
 class Returned(Check, frozen=True, tag="returned"):
     """After every cut, each of ``disks`` must be announced again at most ``within`` seconds after power was restored.
 
-    It must have its serial number and size, and with ``same_place`` hang where it hung, at a link no slower than
-    before. That it never came back accuses it only if the switch confirmed that it is on again and the DUT was heard
-    all the while.
+    It must have its serial number, size and driver, and with ``same_place`` hang where it hung, at a link no slower
+    than before. ``None`` stands for all victims of cuts that were restored but ``besides``; for ``within``, for the
+    limit of the disk or of the kind of bench (``limits.py``). That it never came back accuses it only if the switch
+    confirmed that it is on again and the DUT was heard all the while.
     """
 
-    disks: tuple[str, ...]
-    within: float = 15.0
+    disks: tuple[str, ...] | None
+    within: float | None = None
     same_place: bool = True
+    besides: tuple[str, ...] = ()
 
     def judge(self, story: Story) -> Judgement:
         findings: list[Finding] = []
-        unknowns: list[str] = []
-        took: list[float] = []
-        for disk in self.disks:
-            cuts = cuts_of(story, disk)
+        unknowns: list[str] = ["returned was asked about no disk"] if self.disks == () else []
+        took: dict[float, float] = {}
+        for disk, cuts in self._cuts(story):
             if not cuts:
                 unknowns.append(f"{disk} was never cut, so its return cannot be judged")
             for cut in cuts:
-                verdict = self._one(story, cut, disk)
-                if isinstance(verdict, str):
-                    unknowns.append(verdict)
-                else:
-                    findings.extend(verdict)
+                found, doubts = self._one(story, cut, disk)
+                findings.extend(found)
+                unknowns.extend(doubts)
                 returned_at = cut.times(disk).returned_at
                 if returned_at is not None and cut.restored_at is not None:
-                    took.append(max(0.0, returned_at - cut.restored_at))
-        worst = f"back after {seconds(max(took))} {limit(self.within)}" if took else ""
-        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+                    took[max(0.0, returned_at - cut.restored_at)] = self._limit(story, cut, disk)
+        slowest = max(took, default=0.0)
+        return Judgement(
+            findings=tuple(findings),
+            unknowns=tuple(dict.fromkeys(unknowns)),
+            worst=f"back after {seconds(slowest)} {limit(took[slowest])}" if took else "",
+            subject=", ".join(disk for disk, _ in self._cuts(story)),
+        )
 
-    def _one(self, story: Story, cut: Cut, disk: str) -> list[Finding] | str:
+    def claims(self, story: Story) -> Iterable[Claim]:
+        for disk, cuts in self._cuts(story):
+            for cut in cuts:
+                begin, returned_at = cut.on.commanded_at, cut.times(disk).returned_at
+                if begin is not None and returned_at is not None:
+                    within = self._limit(story, cut, disk)
+                    what = f"{disk} came back within {within:g} s"
+                    sources = (Evidence.UEVENTS, Evidence.CLOCK)
+                    yield Claim(what=what, evidence=sources, begin=begin, end=returned_at, disk=disk, limit=within)
+
+    def _cuts(self, story: Story) -> list[tuple[str, tuple[Cut, ...]]]:
+        """Each disk that is judged, and its cuts. What stands for every scenario leaves out cuts that nobody meant to
+        restore, or that were restored only on the way out."""
+        if self.disks is not None:
+            return [(disk, cuts_of(story, disk)) for disk in self.disks]
+        restored = {
+            disk: tuple(cut for cut in cuts_of(story, disk) if cut.on.commanded and not cut.armed.permanent)
+            for disk in victims_of(story, self.besides)
+        }
+        return [(disk, cuts) for disk, cuts in restored.items() if cuts]
+
+    def _limit(self, story: Story, cut: Cut, disk: str) -> float:
+        within = returned_within(story, disk, self.within, cut.armed.mechanism)
+        return within if self.within is not None else within + EACH_MATE * (len(_mates(story, cut)) - 1)
+
+    def _one(self, story: Story, cut: Cut, disk: str) -> tuple[list[Finding], list[str]]:
         doubt = not_executed(cut)
         if doubt or cut.off.commanded_at is None:
-            return doubt or f"{cut.armed.point} was cut at an unknown time"
+            return [], [doubt or f"{cut.armed.point} was cut at an unknown time"]
         was = story.attachment_at(disk, cut.off.commanded_at - cut.error)
         times = cut.times(disk)
         if was is None:
-            return f"{disk} was not there when {cut.armed.point} was cut"
+            return [], [f"{disk} was not there when {cut.armed.point} was cut"]
         if times.removed_at is None:
-            return f"{disk} was never seen gone, so it could not come back"
+            return [], [miswired(story) or f"{disk} was never seen gone, so it could not come back"]
         own_accord = self._by_itself(story, cut, was, times.removed_at)
         if own_accord:
-            return own_accord
-        if times.returned_at is not None:
-            return self._came_back(story, cut, was, times.returned_at)
-        return self._missing(story, cut, was, times.removed_at)
+            return [], [own_accord]
+        if times.returned_at is None:
+            missing = self._missing(story, cut, was, times.removed_at)
+            return ([], [missing]) if isinstance(missing, str) else (missing, [])
+        now = next(one for one in story.attachments(disk) if one.at == times.returned_at)
+        late = self._late(story, cut, now, times.returned_at)
+        findings = [late] if isinstance(late, Finding) else []
+        findings += self._changed(story, cut, was, now)
+        findings += _odd(story, cut, was, now, times.removed_at)
+        return findings, [late] if isinstance(late, str) else []
 
     def _by_itself(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> str:
         """Power that comes back unbidden is the switch's doing. A disk that was moved elsewhere is not meant."""
@@ -68,68 +127,152 @@ class Returned(Check, frozen=True, tag="returned"):
                 return f"{was.disk} came back at {event.at or 0:.2f} s though {cut.armed.point} was still off"
         return ""
 
-    def _came_back(self, story: Story, cut: Cut, was: DiskAttached, returned_at: float) -> list[Finding]:
-        findings = []
-        now = next(one for one in story.attachments(was.disk) if one.at == returned_at)
-        if cut.restored_at is not None and returned_at - cut.restored_at > self.within + cut.error:
-            late = seconds(returned_at - cut.restored_at)
-            findings.append(
-                self._finding(was.disk, f"{was.disk} came back only after {late} {limit(self.within)}", now)
-            )
+    def _late(self, story: Story, cut: Cut, now: DiskAttached, returned_at: float) -> Finding | str | None:
+        """A finding, the sentence of an unknown, or nothing: it came back in time."""
+        within = self._limit(story, cut, now.disk)
+        if cut.on.doubt or cut.on.acknowledged_at is None:
+            return f"how soon {now.disk} came back is not known: {cut.on.doubt or 'its switch did not acknowledge on'}"
+        took = awake(story, min(cut.on.acknowledged_at, returned_at), returned_at)
+        if took - cut.error > within:
+            late = f"{now.disk} came back only after {seconds(took)} {limit(within)}"
+            if cut.on.read_back is None:
+                return f"{late}, but its switch cannot tell since when it is on again"
+            return _finding(now.disk, late, now)
+        if took + cut.error > within:
+            clocks = f"with clocks known to {seconds(cut.error)}: too close to the limit of {within:g} s"
+            return f"{now.disk} came back after {seconds(took)}, {clocks}"
+        return None
+
+    def _changed(self, story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Finding]:
+        disk = was.disk
         if self.same_place and now.place != was.place:
-            findings.append(self._finding(was.disk, f"{was.disk} came back at {now.place} instead of {was.place}", now))
+            yield _finding(disk, f"{disk} came back at {now.place} instead of {was.place}", now)
         elif now.place == was.place and _slower(now, was):
-            findings.append(
-                self._finding(was.disk, f"{was.disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
-            )
+            yield _finding(disk, f"{disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
+        if was.driver and now.driver and now.driver != was.driver and now.place == was.place:
+            yield _finding(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
         gone_at = self._gone_again(story, cut, now)
         if gone_at is not None:
-            stayed = seconds(gone_at - returned_at)
-            findings.append(self._finding(was.disk, f"{was.disk} came back and was gone again {stayed} later", now))
-        return findings
+            stayed = seconds(gone_at - (now.at or 0.0))
+            yield _finding(disk, f"{disk} came back and was gone again {stayed} later", now)
 
     def _gone_again(self, story: Story, cut: Cut, now: DiskAttached) -> float | None:
-        """What leaves after the last judgement was asked for leaves because the bench is taken down."""
-        last = max((i for i, event in enumerate(story.events) if isinstance(event, Judged)), default=len(story.events))
-        detached = (event for event in story.events[:last] if isinstance(event, DiskDetached))
+        """What leaves once the scenario is being ended leaves because the bench is taken down."""
+        ends = [
+            position
+            for position, event in enumerate(story.events)
+            if isinstance(event, Judged) or (isinstance(event, Phase) and event.name == "heal")
+        ]
+        detached = (event for event in story.events[: max(ends, default=None)] if isinstance(event, DiskDetached))
         gone_at = story.detached_at(now)
         if gone_at is None or gone_at >= cut.until - cut.error:
             return None
         return gone_at if any(event.at == gone_at and event.kname == now.kname for event in detached) else None
 
     def _missing(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> list[Finding] | str:
-        stranger = self._stranger(story, cut, was, removed_at)
+        stranger = _stranger(story, cut, was, removed_at)
         if stranger is not None:
             return [stranger]
         if cut.on.doubt:
             return f"{was.disk} did not come back, but {cut.on.doubt}"
         if cut.on.read_back is None:
             return f"{was.disk} did not come back, but its switch cannot tell whether it is on again"
-        begin = cut.on.commanded_at or 0.0
-        deadline = begin + self.within
-        if cut.until < deadline:
-            return f"{was.disk} was cut again before its {self.within:g} s to come back were over"
-        if not story.covers(begin, deadline):
+        within = self._limit(story, cut, was.disk)
+        begin = cut.on.acknowledged_at or 0.0
+        deadline = begin + within
+        end = min(cut.until, story.heard_until or begin)
+        if not story.covers(begin, min(deadline, end)):
             return f"whether {was.disk} came back is not known: {story.why_not_covered(begin, deadline)}"
-        what = f"{was.disk} did not come back within {self.within:g} s of {cut.armed.point} being restored"
+        if awake(story, begin, end) < within:
+            if cut.until < deadline:
+                return f"{was.disk} was cut again before its {within:g} s to come back were over"
+            why = story.why_not_covered(begin, deadline) if end < deadline else "the DUT was starved by its host"
+            return f"whether {was.disk} came back is not known: {why}"
+        what = f"{was.disk} did not come back within {within:g} s of {cut.armed.point} being restored"
         return [Finding(check="returned", subject=was.disk, summary=what, at=deadline)]
 
-    def _stranger(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> Finding | None:
-        """The disk under another identity: what calls itself by its name, or hangs at its place, and is not it."""
-        for now in story.all_attachments:
-            if now.at is None or not removed_at <= now.at < cut.until or same_identity(now, was):
-                continue
-            if now.disk == was.disk or (now.place == was.place and was.place):
-                if now.serial != was.serial:
-                    what = f"came back with serial {now.serial or '(none)'} instead of {was.serial}"
-                else:
-                    what = f"came back with {now.size} bytes instead of {was.size}"
-                return self._finding(was.disk, f"{was.disk} {what}", now)
-        return None
 
-    def _finding(self, disk: str, summary: str, now: DiskAttached) -> Finding:
-        evidence = f"{now.kname}: serial {now.serial}, {now.size} bytes, at {now.place}, {now.speed or '?'} Mb/s"
-        return Finding(check="returned", subject=disk, summary=summary, at=now.at, evidence=(evidence,))
+def returned(disks: Disks | None, within: float | None = None, *, same_place: bool = True) -> Returned:
+    """Each of ``disks``, or each victim of every cut that was restored, must be back, as itself, ``within`` seconds of
+    its power or data being restored."""
+    return Returned(None if disks is None else disk_names(disks), within, same_place)
+
+
+def _mates(story: Story, cut: Cut) -> set[str]:
+    """The disks that come back with this cut."""
+    group = cut.armed.group
+    together = [one for one in story.cut_records if group and one.armed.group == group] or [cut]
+    return {victim for one in together for victim in one.armed.victims}
+
+
+def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> Finding | None:
+    """The disk under another identity: what calls itself by its name, or hangs at its place, and is not it."""
+    for now in story.all_attachments:
+        if now.at is None or not removed_at <= now.at < cut.until or same_identity(now, was):
+            continue
+        if now.disk == was.disk or (now.place == was.place and was.place):
+            return _finding(was.disk, _another(was, now), now)
+    return None
+
+
+def _another(was: DiskAttached, now: DiskAttached) -> str:
+    if now.serial != was.serial:
+        return f"{was.disk} came back with serial {now.serial or '(none)'} instead of {was.serial}"
+    return f"{was.disk} came back with {now.size} bytes instead of {was.size}"
+
+
+def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_at: float) -> Iterator[Finding]:
+    """What else was wrong about a return: announced as something else before, there twice, under another name."""
+    for other in story.all_attachments:
+        if other is now or other is was or other.at is None or not removed_at <= other.at < cut.until:
+            continue
+        if other.disk not in ("", was.disk) or (not other.disk and other.place != was.place):
+            continue
+        if not same_identity(other, was):
+            yield _finding(was.disk, f"{_another(was, other)} at first", other)
+        elif other.at >= (now.at or 0.0) and _together(story, now, other):
+            yield _finding(was.disk, f"{was.disk} is there twice, as {now.kname} and {other.kname}", other)
+    if _renamed(story, was, now):
+        yield _finding(was.disk, f"{was.disk} came back as {now.kname} although nothing held its name {was.kname}", now)
+
+
+def _together(story: Story, one: DiskAttached, two: DiskAttached) -> bool:
+    gone = story.detached_at(one)
+    return (one.kname, one.diskseq) != (two.kname, two.diskseq) and (gone is None or gone > (two.at or 0.0))
+
+
+def _renamed(story: Story, was: DiskAttached, now: DiskAttached) -> bool:
+    """sd takes the lowest index that is free (drivers/scsi/sd.c, sd_probe): a higher name than before, while the old
+    one was nobody else's and no user held the disk, is one that the kernel did not let go."""
+    at = now.at or 0.0
+    if (len(now.kname), now.kname) <= (len(was.kname), was.kname) or story.disk_at(was.kname, at) is not None:
+        return False
+    return not _held(story, was.disk, at)
+
+
+def _held(story: Story, disk: str, at: float) -> bool:
+    """Whether somebody may still have had the old disk open: a load, or a filesystem on it."""
+    for load in story.of(LoadBegun):
+        if load.disk == disk and load.at is not None and load.at <= at:
+            ended = story.load_end(load)
+            if ended is None or ended.at is None or ended.at > at - LET_GO:
+                return True
+    steps = [event for event in story.of(Acted) if event.disk == disk and event.at is not None and event.at <= at]
+    mounted = [event.action for event in steps if event.action in ("mount", "umount")]
+    return mounted[-1:] == ["mount"] or _stamped(story, disk, at)
+
+
+def _stamped(story: Story, disk: str, at: float) -> bool:
+    begins = [event.at for event in story.of(LedgerBegun) if event.disk == disk and (event.at or 0.0) <= at]
+    ends = [event.at for event in story.of(LedgerEnded) if event.disk == disk and (event.at or 0.0) <= at - LET_GO]
+    return len(begins) > len(ends)
+
+
+def _finding(disk: str, summary: str, now: DiskAttached) -> Finding:
+    evidence = f"{now.kname}: serial {now.serial}, {now.size} bytes, at {now.place}, {now.speed or '?'} Mb/s"
+    if now.driver:
+        evidence += f", {now.driver}"
+    return Finding(check="returned", subject=disk, summary=summary, at=now.at, evidence=(evidence,))
 
 
 def _slower(now: DiskAttached, was: DiskAttached) -> bool:
@@ -137,8 +280,3 @@ def _slower(now: DiskAttached, was: DiskAttached) -> bool:
         return float(now.speed) < float(was.speed)
     except ValueError:
         return False
-
-
-def returned(disks: Disks, within: float = 15.0, *, same_place: bool = True) -> Returned:
-    """Each of ``disks`` must be back, as itself, ``within`` seconds of its power or data being restored."""
-    return Returned(disk_names(disks), within, same_place)

@@ -6,20 +6,32 @@ scenario asks for itself is judged as asked, and not a second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from plugpull.checks.base import Check, check_name
 from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.kernel_clean import KernelClean
+from plugpull.checks.removed import Removed
+from plugpull.checks.returned import Returned
 
 STANDING: tuple[Check, ...] = (
     KernelClean(),
     CutsMade(),
 )
+"""Of these, one that the scenario asks for itself is judged as asked, and not a second time."""
 
 
-def standing_checks(asked: Iterable[dict[str, Any]]) -> tuple[Check, ...]:
-    """The standing checks, apart from those that the scenario ``asked`` for (checks as data, as in ``Judged``)."""
+def standing_checks(asked: Sequence[dict[str, Any]]) -> tuple[Check, ...]:
+    """What stands for a scenario that ``asked`` for these checks (as data, as in ``Judged``).
+
+    Victims are judged for every cut: those that the scenario names as it asks, and the others by the limits.
+    """
     names = {str(data.get("check")) for data in asked}
-    return tuple(check for check in STANDING if check_name(check) not in names)
+    checks = [check for check in STANDING if check_name(check) not in names]
+    for kind in (Removed, Returned):
+        named = [data.get("disks") for data in asked if data.get("check") == check_name(kind)]
+        if None not in named:
+            besides = tuple(str(disk) for disks in named if isinstance(disks, list | tuple) for disk in disks)
+            checks.append(kind(None, besides=besides))
+    return tuple(checks)
