@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from plugpull.history.cuts import Cut
-from plugpull.history.events import DiskDetached, KernelMessage, Uevent
+from plugpull.history.events import DiskDetached, KernelMessage, Sampled
 from plugpull.history.story import Story
 from plugpull.kernel.classify import classify
 
@@ -121,21 +121,18 @@ def _stayed(story: Story, cut: Cut, disk: str, begin: float) -> bool:
 
 
 def left_without_record(story: Story, cut: Cut, disk: str) -> str:
-    """Why it is not known whether a disk stayed although no ``DiskDetached`` of it is on record, as a sentence: other
-    evidence says that it left. Empty if none does."""
+    """Why it is not known whether a disk stayed although no ``DiskDetached`` of it is on record, as a sentence: the
+    samples, which list every disk that is there, say that it left. Empty if they do not."""
     begin = (cut.off.commanded_at or 0.0) - cut.error
     here = story.attachment_at(disk, begin)
     if here is None:
         return ""
-    for event in story.of(Uevent):
-        left = event.action == "remove" and event.subsystem == "block" and disk in event.disks
-        if left and event.devtype != "partition" and event.at is not None and begin <= event.at < cut.until:
-            return (
-                f"the record contradicts itself: the uevent of the removal of {here.kname} is there, the removal is not"
-            )
-    back = [one for one in story.attachments(disk) if one.at is not None and begin < one.at < cut.until]
-    if back:
+    until = min(cut.until, cut.on.commanded_at if cut.on.commanded_at is not None else float("inf"))
+    after = [event for event in story.of(Sampled) if event.at is not None and begin + 0.5 < event.at < until]
+    without = [event for event in after if event.disks.get(here.kname, (-1,))[0] != here.diskseq]
+    if after and without and without[-1] is after[-1]:
         return (
-            f"the record contradicts itself: {disk} was announced at {back[0].at or 0.0:.2f} s though it had not left"
+            f"the record contradicts itself: {disk} ({here.kname}) is not on record as removed, and not in the samples "
+            f"from {without[0].at or 0.0:.2f} s on"
         )
     return ""

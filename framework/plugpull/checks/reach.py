@@ -86,8 +86,7 @@ def _attached(story: Story, claim: Claim, at: float) -> bool:
 def _clock(story: Story, claim: Claim) -> str:
     exchanges = [event for event in story.of(ClockMapped) if event.at is not None]
     if not exchanges:
-        # Whoever makes up a history without clocks puts all of it on one; the DUT's own events never need a mapping.
-        return ""
+        return "the clocks of the DUT and the controller were never compared"
     contradiction = clocks_contradict(exchanges)
     if contradiction:
         return contradiction
@@ -110,7 +109,7 @@ def clocks_contradict(exchanges: Iterable[ClockMapped]) -> str:
 
 def _census(story: Story, _: Claim) -> str:
     moments = {census.moment for census in story.of(Census)}
-    missing = [moment for moment in ("begin", "end") if moment not in moments]
+    missing = [name for moment, name in (("begin", "beginning"), ("end", "end")) if moment not in moments]
     return f"what the DUT holds was not counted at the {' and the '.join(missing)}" if missing else ""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plugpull.checks.base import Check, check_name
+from plugpull.checks.coherent import Coherent
 from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.kernel_clean import KernelClean
 from plugpull.checks.removed import Removed
@@ -18,6 +19,7 @@ from plugpull.checks.returned import Returned
 STANDING: tuple[Check, ...] = (
     KernelClean(),
     CutsMade(),
+    Coherent(),
 )
 """Of these, one that the scenario asks for itself is judged as asked, and not a second time."""
 

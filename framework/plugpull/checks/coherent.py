@@ -1,0 +1,110 @@
+"""Do the witnesses of one scenario contradict each other?
+
+Which disks are there is told twice: by the kernel's announcements (``DiskAttached``, ``DiskDetached``) and by the
+agent's samples, which list every disk in ``/sys/block``. Where the two disagree for long, something of the record is
+missing, doubled or wrong, and nothing that rests on it can be relied on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.history.events import DiskAttached, DiskDetached, Sampled
+from plugpull.history.reader import Story
+
+APART = 1.0
+"""Seconds by which the two may differ: the sampler looks ten times a second, and a disk takes its time to go."""
+
+Key = tuple[str, int]
+"""Kernel name and diskseq."""
+
+
+class Coherent(Check, frozen=True, tag="coherent"):
+    """Each attachment begins once and ends once, and the samples list a disk exactly while it is attached."""
+
+    def judge(self, story: Story) -> Judgement:
+        unknowns = [*_pairs(story), *_samples(story)]
+        return Judgement(unknowns=tuple(f"the record contradicts itself: {what}" for what in dict.fromkeys(unknowns)))
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        """Nothing that a scenario says of its cuts holds if the agent was lost or the clocks contradict each other."""
+        times = [event.at for event in story.events if event.at is not None]
+        if story.cut_records and times:
+            what = "the record tells when things happened"
+            yield Claim(what=what, evidence=(Evidence.CLOCK, Evidence.UEVENTS), begin=min(times), end=_last(story))
+
+
+def coherent() -> Coherent:
+    """The witnesses of a scenario must not contradict each other."""
+    return Coherent()
+
+
+def _last(story: Story) -> float:
+    """Up to the last thing that was heard: what comes after that is asked for by each check itself."""
+    return story.heard_until or 0.0
+
+
+def _pairs(story: Story) -> Iterator[str]:
+    attached = Counter(_key(event) for event in story.all_attachments if event.diskseq)
+    yield from (f"{kname} (diskseq {seq}) was attached {n} times" for (kname, seq), n in attached.items() if n > 1)
+    detached = Counter(_key(event) for event in story.of(DiskDetached) if event.diskseq)
+    yield from (f"{kname} (diskseq {seq}) was removed {n} times" for (kname, seq), n in detached.items() if n > 1)
+    for key in detached:
+        if key not in attached and any(event.kname == key[0] for event in story.all_attachments):
+            yield f"{key[0]} (diskseq {key[1]}) was removed and had never been attached"
+    yield from _same_name(story)
+
+
+def _same_name(story: Story) -> Iterator[str]:
+    """A kernel name is given to one disk at a time."""
+    for later in story.of(DiskAttached):
+        for earlier in story.all_attachments:
+            if earlier is later or earlier.kname != later.kname or not _before(earlier, later):
+                continue
+            gone = story.detached_at(earlier)
+            if gone is None or gone > (later.at or 0.0) + APART:
+                holder = earlier.disk or "a disk"
+                yield f"{later.kname} was announced at {later.at or 0.0:.2f} s while {holder} had that name"
+
+
+def _before(one: DiskAttached, two: DiskAttached) -> bool:
+    return one.at is None or (two.at is not None and one.at < two.at)
+
+
+def _samples(story: Story) -> Iterator[str]:
+    stays = {_key(one): one for one in story.all_attachments if one.diskseq}
+    known = {kname for kname, _ in stays}
+    samples = [event for event in story.of(Sampled) if event.at is not None]
+    for key, stay in stays.items():
+        yield from _stay(story, stay, key, samples)
+    for event in samples:
+        for kname, counters in event.disks.items():
+            if kname in known and counters[0] and (kname, counters[0]) not in stays:
+                yield f"{kname} (diskseq {counters[0]}) was sampled and had never been attached"
+
+
+def _stay(story: Story, stay: DiskAttached, key: Key, samples: Sequence[Sampled]) -> Iterator[str]:
+    """Whether one attachment is in the samples from its beginning to its end, and not after it."""
+    gone = story.detached_at(stay)
+    name = f"{stay.disk or 'a disk'} ({key[0]})"
+    first = stay.at if stay.at is not None else float("-inf")
+    absent = [event.at or 0.0 for event in samples if not _lists(event, key)]
+    inside = [at for at in absent if first + APART < at and (gone is None or at < gone - APART)]
+    if len(inside) > 1 and inside[-1] - inside[0] > APART:
+        yield f"{name} was attached and is not in the samples from {inside[0]:.2f} s on"
+    if gone is not None:
+        late = [event.at or 0.0 for event in samples if (event.at or 0.0) > gone + APART and _lists(event, key)]
+        if len(late) > 1:
+            yield f"{name} was removed at {gone:.2f} s and was sampled until {late[-1]:.2f} s"
+
+
+def _lists(event: Sampled, key: Key) -> bool:
+    counters = event.disks.get(key[0])
+    return counters is not None and counters[0] == key[1]
+
+
+def _key(event: DiskAttached | DiskDetached) -> Key:
+    return event.kname, event.diskseq

@@ -1,0 +1,174 @@
+"""Records whose witnesses contradict each other, and whose evidence does not reach."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from stories import CUT, GONE, RESTORED, SETTLED, VICTIM, Bench, healthy
+
+from plugpull.checks import Check, Judgement
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.coherent import coherent
+from plugpull.checks.cuts_made import cuts_made
+from plugpull.checks.reach import unreached
+from plugpull.history import events as ev
+from plugpull.history.reader import Story
+from plugpull.judge import judge_story
+from plugpull.results import Verdict
+
+
+def claim(*evidence: Evidence, begin: float = SETTLED, end: float = RESTORED, **other: object) -> Claim:
+    return Claim(what="all is well", evidence=evidence, begin=begin, end=end, **other)  # type: ignore[arg-type]
+
+
+def test_a_healthy_record_agrees_with_itself() -> None:
+    assert healthy().judge(coherent()) == Judgement()
+    assert healthy().judge(cuts_made()).unknowns == ()
+    assert unreached(healthy().story(), [claim(*Evidence)]) == (
+        "it is not known whether all is well: what the DUT holds was not counted at the begin and the end",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "which", "said"),
+    [
+        (ev.DiskDetached, lambda event: event.at == GONE, "is not in the samples from"),
+        (ev.DiskAttached, lambda event: event.at > CUT, "was sampled and had never been attached"),
+    ],
+)
+def test_a_lost_announcement_is_noticed(kind: type[ev.Event], which: object, said: str) -> None:
+    bench = healthy()
+    story = bench.story()
+    events = tuple(event for event in story.events if not (isinstance(event, kind) and which(event)))  # type: ignore[operator]
+    judgement = coherent().judge(Story(story.begun, events, rig=story.rig))
+    assert any(said in what for what in judgement.unknowns), judgement
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [(ev.DiskDetached, "was removed 2 times"), (ev.DiskAttached, "was attached 2 times")]
+)
+def test_a_doubled_announcement_is_noticed(kind: type[ev.Event], said: str) -> None:
+    story = healthy().story()
+    events = tuple(
+        again for event in story.events for again in ((event, event) if isinstance(event, kind) else (event,))
+    )
+    judgement = coherent().judge(Story(story.begun, events, rig=story.rig))
+    assert any(said in what for what in judgement.unknowns), judgement
+
+
+def test_a_disk_that_is_sampled_after_its_removal() -> None:
+    bench = healthy()
+    story = bench.story()
+    ghost = tuple(
+        msgspec.structs.replace(event, disks=event.disks | {"sdb": (1, 0, 0, 0, 0, 0, 0, 0)})
+        if isinstance(event, ev.Sampled) and GONE < (event.at or 0.0) < RESTORED
+        else event
+        for event in story.events
+    )
+    judgement = coherent().judge(Story(story.begun, ghost, rig=story.rig))
+    assert any("was removed at 15.07 s and was sampled until" in what for what in judgement.unknowns), judgement
+
+
+# --- cuts that were not made ----------------------------------------------------------------------------------
+
+
+def test_a_cut_that_was_armed_and_never_made_is_unknown_whatever_was_asked() -> None:
+    bench = healthy(checks=())
+    bench.arm(20.0, cut=2)
+    assert bench.judge(cuts_made()).unknowns == ("disk1.cable was not cut: it was never switched off",)
+    assert judge_story(bench.story()).verdict is Verdict.UNKNOWN
+
+
+def test_a_restoring_edge_that_is_missing_or_in_doubt() -> None:
+    bench = healthy()
+    bench.drop(ev.Edge, lambda event: event.state == "off")
+    assert "may not have been restored: it was never switched on" in bench.judge(cuts_made()).unknowns[0]
+    bench.switch("on", RESTORED, agrees=False)
+    assert "read back otherwise" in bench.judge(cuts_made()).unknowns[0]
+
+
+def _edges(bench: Bench, **changes: object) -> Judgement:
+    bench.replace(ev.Edge, lambda event: event.state == "on", **changes)
+    return bench.judge(cuts_made())
+
+
+def test_edges_that_cannot_be_true() -> None:
+    assert "before it was cut" in _edges(healthy(), at=CUT - 1).unknowns[0]
+    assert "a cut that was never armed" in " ".join(_edges(healthy(), cut=7).unknowns)
+    bench = healthy()
+    bench.switch("off", CUT)
+    assert "is on record 2 times" in bench.judge(cuts_made()).unknowns[0]
+
+
+# --- evidence that does not reach -----------------------------------------------------------------------------
+
+
+def test_samples_have_to_reach_from_the_beginning_to_the_end() -> None:
+    story = healthy().story()
+    assert unreached(story, [claim(Evidence.SAMPLES), claim(Evidence.SAMPLES, disk="disk2")]) == ()
+    assert "the samples end at" in unreached(story, [claim(Evidence.SAMPLES, end=40.0)])[0]
+    assert "the samples begin at" in unreached(story, [claim(Evidence.SAMPLES, begin=5.0)])[0]
+    bench = healthy()
+    bench.drop(ev.DiskAttached, lambda event: event.disk != "disk2")
+    bench._attached.pop("disk2")
+    assert "disk2 was not sampled" in unreached(bench.story(), [claim(Evidence.SAMPLES, disk="disk2")])[0]
+
+
+def test_a_hole_in_the_samples_is_missing_evidence_unless_the_dut_was_starved() -> None:
+    bench = healthy()
+    bench.starved = ((16.0, 19.0),)
+    assert unreached(bench.story(), [claim(Evidence.SAMPLES, end=22.0)]) == ()
+    bench.add(ev.ClockMapped(at=17.5, controller=617.5, error=0.002))
+    assert "have a hole of" in unreached(bench.story(), [claim(Evidence.SAMPLES, end=22.0)])[0]
+
+
+def test_clocks_that_contradict_each_other() -> None:
+    bench = healthy()
+    bench.add(ev.ClockMapped(at=18.5, controller=620.5, error=0.002))
+    assert "contradict each other by" in unreached(bench.story(), [claim(Evidence.CLOCK)])[0]
+    story = bench.story()
+    without = tuple(event for event in story.events if not isinstance(event, ev.ClockMapped))
+    assert "were never compared" in unreached(Story(story.begun, without), [claim(Evidence.CLOCK)])[0]
+
+
+def test_a_clock_that_is_known_less_well_than_what_is_judged() -> None:
+    story = healthy().story()
+    blurred = tuple(
+        msgspec.structs.replace(event, error=3.0) if isinstance(event, ev.ClockMapped) else event
+        for event in story.events
+    )
+    assert "1 s are judged" in unreached(Story(story.begun, blurred), [claim(Evidence.CLOCK, limit=1.0)])[0]
+    assert unreached(Story(story.begun, blurred), [claim(Evidence.CLOCK, limit=5.0)]) == ()
+
+
+def test_an_agent_that_was_lost_and_came_back_saw_less_than_all() -> None:
+    bench = healthy()
+    bench.add(ev.AgentLost(at=18.0, why="the connection broke", last_heard=17.9))
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.UNKNOWN
+    assert any("the agent was lost: the connection broke" in why for why in result.unknowns)
+
+
+def test_lost_kernel_messages_and_loads_without_an_end() -> None:
+    bench = healthy()
+    bench.add(ev.LogLost(at=18.0, count=7))
+    assert "7 records of the kernel log were lost" in unreached(bench.story(), [claim(Evidence.LOG)])[0]
+    bench.drop(ev.LoadEnded)
+    assert "ended was not recorded" in unreached(bench.story(), [claim(Evidence.LOAD, disk=VICTIM)])[0]
+
+
+class Claiming(Check, frozen=True, tag="claiming_in_tests"):
+    """Finds nothing wrong, and claims more than any record holds."""
+
+    def judge(self, story: Story) -> Judgement:
+        return Judgement(worst="splendid")
+
+    def claims(self, story: Story) -> tuple[Claim, ...]:
+        return (claim(Evidence.SAMPLES, end=1000.0),)
+
+
+def test_what_a_check_claims_without_evidence_is_unknown_and_is_not_said() -> None:
+    result = judge_story(healthy(checks=(Claiming(),)).story())
+    assert result.verdict is Verdict.UNKNOWN
+    assert "it is not known whether all is well: the samples end at" in result.unknowns[0]
+    assert [check.worst for check in result.checks if check.check == "claiming_in_tests"] == [""]
