@@ -25,7 +25,7 @@ def test_a_healthy_record_agrees_with_itself() -> None:
     assert healthy().judge(coherent()) == Judgement()
     assert healthy().judge(cuts_made()).unknowns == ()
     assert unreached(healthy().story(), [claim(*Evidence)]) == (
-        "it is not known whether all is well: what the DUT holds was not counted at the begin and the end",
+        "it is not known whether all is well: what the DUT holds was not counted at the beginning and the end",
     )
 
 
