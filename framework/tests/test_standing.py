@@ -1,0 +1,171 @@
+"""What is judged for every scenario, whatever it asks for and however it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from stories import BACK, CUT, GONE, RESTORED, VICTIM, Bench, healthy
+
+from plugpull.checks import kernel_clean, removed, returned
+from plugpull.checks.base import check_name, encode_check
+from plugpull.checks.standing import STANDING, standing_checks
+from plugpull.history import events as ev
+from plugpull.judge import judge_story
+from plugpull.results import ScenarioResult, Verdict
+
+OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000010"
+STOP = ev.ScenarioError(at=18.0, fault="rig", summary="the agent did not answer 'fio'")
+INTERRUPT = ev.ScenarioError(at=18.0, fault="interrupt", summary="interrupted: SIGINT")
+
+
+def nothing_asked(bench: Bench) -> Bench:
+    bench.checks = ()
+    return bench
+
+
+def judged(bench: Bench) -> ScenarioResult:
+    return judge_story(nothing_asked(bench).story())
+
+
+@pytest.mark.parametrize("stop", [STOP, INTERRUPT])
+def test_a_finding_stands_beside_a_fault_of_the_bench(stop: ev.ScenarioError) -> None:
+    bench = healthy()
+    bench.add(stop, ev.KernelMessage(at=17.9, text=OOPS, level=1))
+    result = judged(bench)
+    assert result.verdict is Verdict.FAIL
+    assert OOPS in result.sentence
+    assert stop.summary in result.sentence
+    assert stop.summary in result.unknowns
+
+
+@pytest.mark.parametrize("stop", [STOP, INTERRUPT])
+def test_a_scenario_that_stopped_with_nothing_wrong_on_record_is_unknown(stop: ev.ScenarioError) -> None:
+    bench = healthy()
+    bench.add(stop)
+    assert judged(bench).verdict is Verdict.UNKNOWN
+
+
+def never_back() -> Bench:
+    bench = healthy(until=30.0)
+    bench.drop(ev.DiskAttached, lambda event: event.at != BACK)
+    del bench._attached[VICTIM][1:]
+    return bench
+
+
+def late() -> Bench:
+    bench = healthy()
+    bench.drop(ev.DiskDetached)
+    bench.drop(ev.Uevent)
+    bench._attached[VICTIM][0] = (*bench._attached[VICTIM][0][:1], CUT + 1.8, *bench._attached[VICTIM][0][2:])
+    bench.add(ev.DiskDetached(at=CUT + 1.8, disk=VICTIM, kname="sdb", diskseq=1))
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("bench", "said"),
+    [(never_back(), "did not come back within 5 s"), (late(), "was removed 1.79 s after disk1.cable was cut")],
+)
+def test_victims_are_judged_though_nobody_asked(bench: Bench, said: str) -> None:
+    bench.add(STOP)
+    result = judged(bench)
+    assert result.verdict is Verdict.FAIL
+    assert said in result.sentence
+
+
+def test_victims_that_the_scenario_names_are_judged_as_it_asks() -> None:
+    asked = [encode_check(removed(VICTIM, within=30.0)), encode_check(returned(VICTIM))]
+    by_name = {check_name(check): check for check in standing_checks(asked)}
+    assert by_name["removed"].besides == (VICTIM,)  # type: ignore[attr-defined]
+    assert by_name["returned"].besides == (VICTIM,)  # type: ignore[attr-defined]
+    assert "removed" not in {check_name(check) for check in standing_checks([encode_check(removed(None))])}
+
+
+def test_what_the_scenario_asks_for_itself_is_judged_once() -> None:
+    for check in STANDING:
+        assert check_name(check) not in {check_name(one) for one in standing_checks([encode_check(check)])}
+    result = judge_story(healthy(checks=(kernel_clean(),)).story())
+    assert [check.standing for check in result.checks if check.check == "kernel_clean"] == [False]
+
+
+def test_every_standing_check_is_content_with_a_healthy_scenario() -> None:
+    result = judge_story(healthy().story())
+    assert result.verdict is Verdict.PASS
+    assert {check.check for check in result.checks if check.standing} >= {
+        "cuts_made",
+        "coherent",
+        "removed",
+        "returned",
+    }
+
+
+# --- after the scenario, and between two of them ------------------------------------------------------------------
+
+
+def test_what_the_kernel_says_after_the_scenario_is_held_against_it() -> None:
+    story = healthy().story()
+    after = (ev.KernelMessage(at=27.0, text=OOPS, level=1),)
+    assert judge_story(replace(story, after=after)).verdict is Verdict.FAIL
+    died = (ev.DutDied(at=27.0, headline="Kernel panic - not syncing: Fatal exception"),)
+    assert "Fatal exception" in judge_story(replace(story, after=died)).sentence
+    harmless = (ev.KernelMessage(at=27.0, text="usb 1-1.1: new high-speed USB device number 9 using xhci_hcd"),)
+    assert judge_story(replace(story, after=harmless)).verdict is Verdict.PASS
+
+
+def dut(**changes: str) -> Bench:
+    bench = healthy()
+    known = {"kernel": "6.12.1", "kind": "ssh", "how": "found", "boot_id": "aaaa"} | changes
+    bench.drop(ev.DutReady)
+    bench.add(ev.DutReady(at=10.0, took=1.0, fio="fio-3.33", **known))
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "verdict", "said"),
+    [
+        (dut(), dut(), Verdict.PASS, ""),
+        (dut(), dut(boot_id="bbbb"), Verdict.FAIL, "the DUT restarted on its own"),
+        (dut(), dut(kernel="6.13.0", boot_id="bbbb"), Verdict.UNKNOWN, "runs kernel 6.13.0, and ran 6.12.1"),
+        (dut(kind="virtual"), dut(kind="virtual", boot_id="bbbb"), Verdict.UNKNOWN, "is of another boot"),
+    ],
+)
+def test_the_dut_is_still_the_same(before: Bench, now: Bench, verdict: Verdict, said: str) -> None:
+    result = judge_story(now.story(), before.story())
+    assert result.verdict is verdict
+    assert said in result.sentence
+
+
+def test_a_dut_that_died_and_was_started_again_is_not_accused_a_second_time() -> None:
+    died = dut()
+    died.add(ev.DutDied(at=20.0, headline="Kernel panic - not syncing: x"))
+    assert judge_story(dut(boot_id="bbbb").story(), died.story()).verdict is Verdict.PASS
+
+
+# --- what a failing bench explains --------------------------------------------------------------------------------
+
+
+def stalled() -> Bench:
+    bench = healthy()
+    bench.pace = lambda disk, at: 0.0 if disk == "disk2" and 18.0 < at < 21.0 else 20e6
+    return bench
+
+
+def test_a_fault_of_the_bench_explains_what_took_long_and_nothing_else() -> None:
+    assert judge_story(stalled().story()).verdict is Verdict.FAIL
+    bench = stalled()
+    bench.add(ev.RigFault(at=18.0, summary="the firmware of a disk was stopped for 3 s"))
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.UNKNOWN
+    assert any("disk2 stood still" in why for why in result.unknowns)
+    bench.add(ev.KernelMessage(at=19.0, text=OOPS, level=1))
+    assert judge_story(bench.story()).verdict is Verdict.FAIL
+
+
+def test_a_fault_that_names_a_disk_explains_what_that_disk_did() -> None:
+    bench = never_back()
+    bench.add(ev.RigFault(at=18.0, summary="the power supply of disk1 was switched off by hand"))
+    assert judge_story(bench.story()).verdict is Verdict.UNKNOWN
+    bench = never_back()
+    bench.add(ev.RigFault(at=18.0, summary="the power supply of disk12 was switched off by hand"))
+    assert judge_story(bench.story()).verdict is Verdict.FAIL
+    assert GONE < RESTORED
