@@ -114,9 +114,8 @@ def test_what_the_kernel_says_after_the_scenario_is_held_against_it() -> None:
 
 def dut(**changes: str) -> Bench:
     bench = healthy()
-    known = {"kernel": "6.12.1", "kind": "ssh", "how": "found", "boot_id": "aaaa"} | changes
-    bench.drop(ev.DutReady)
-    bench.add(ev.DutReady(at=10.0, took=1.0, fio="fio-3.33", **known))
+    known = {"kernel": "6.12.1", "kind": "ssh", "how": "found", "boot_id": "aaaa"}
+    bench.replace(ev.DutReady, **(known | changes))
     return bench
 
 
