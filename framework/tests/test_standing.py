@@ -115,7 +115,7 @@ def test_what_the_kernel_says_after_the_scenario_is_held_against_it() -> None:
 def dut(**changes: str) -> Bench:
     bench = healthy()
     known = {"kernel": "6.12.1", "kind": "ssh", "how": "found", "boot_id": "aaaa"}
-    bench.replace(ev.DutReady, **(known | changes))
+    bench.replace(ev.DutReady, lambda event: True, **(known | changes))
     return bench
 
 
