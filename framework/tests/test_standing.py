@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from stories import BACK, CUT, GONE, RESTORED, VICTIM, Bench, healthy
 
@@ -114,8 +115,10 @@ def test_what_the_kernel_says_after_the_scenario_is_held_against_it() -> None:
 
 def dut(**changes: str) -> Bench:
     bench = healthy()
-    known = {"kernel": "6.12.1", "kind": "ssh", "how": "found", "boot_id": "aaaa"}
-    bench.replace(ev.DutReady, lambda event: True, **(known | changes))
+    known = {"kernel": "6.12.1", "kind": "ssh", "how": "found", "boot_id": "aaaa"} | changes
+    (ready,) = (event for event in bench.events if isinstance(event, ev.DutReady))
+    bench.drop(ev.DutReady)
+    bench.add(msgspec.structs.replace(ready, **known))
     return bench
 
 
