@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
 from plugpull.dut.stage import Stage
+from plugpull.dut.testimony import properties_of, timers_set
 from plugpull.errors import RigError, UsageError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import Moved, Trigger
@@ -24,6 +25,8 @@ from plugpull.rig.topology import CutPoint, Topology
 
 GONE_WITHIN = 10.0
 """Seconds that a disk which was cut last gets to be gone from the DUT before what is there counts as left over."""
+BLOCKED_FOR = 8.0
+"""Seconds that a task which is blocked at the end of a scenario gets to run. Nothing waits where none is blocked."""
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
@@ -140,6 +143,7 @@ class ScenarioRig:
         self.breaker = Breaker(stage)
         self.judged = False
         self._begun: ev.Census | None = None
+        self._kind = ""
         topology = stage.topology
         self.disks = tuple(Part(disk.name, topology) for disk in stage.rig.disk if disk.scratch)
         """The disks that may be written, in the order of the rig file."""
@@ -232,10 +236,12 @@ class ScenarioRig:
         stage = self.stage
         ready = stage.bench.ready()
         stage.recorder.record(ready)
+        self._kind = ready.kind
         if not ready.fio:
             raise RigError(
                 "fio is not installed on the DUT", mend="install the fio package on the DUT; nothing was cut"
             )
+        self._shorten_timers()
         stage.bench.link.call("sample", interval=SAMPLE_INTERVAL)
         stage.phase("plug", "every disk gets its cable and its power")
         stage.bench.power_everything()
@@ -247,8 +253,41 @@ class ScenarioRig:
                 f"not found within {READY_WITHIN:g} s: {serials}",
                 mend="are they plugged in and powered, and are the serial numbers right?",
             )
+        self._record_state("begin")
         self._begun = self._count("begin")
         stage.recorder.record(self._begun)
+
+    def _shorten_timers(self) -> None:
+        """A guest is thrown away after the scenario; any other DUT gets its own timeouts back, whatever happens."""
+        serials = [disk.serial for disk in self.stage.rig.disk]
+        said = self.stage.bench.link.call("timers", serials=serials, guarded=self._kind != "virtual")
+        self.stage.recorder.record(timers_set(said, "begin"))
+
+    def _record_state(self, moment: str) -> None:
+        said = self.stage.bench.link.call("state")
+        self.stage.recorder.record(
+            ev.DutState(
+                at=said["at"],
+                moment=moment,
+                boot_id=said["boot_id"],
+                kernel=said["kernel"],
+                taint=said["taint"],
+                modules=said["modules"],
+                memory=said["memory"],
+                interrupts=said["interrupts"],
+                pressure=said["pressure"],
+            )
+        )
+
+    def _record_end(self) -> None:
+        """What is blocked, how the disks are driven, and the state of the kernel."""
+        stage = self.stage
+        stage.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
+        for said in stage.bench.link.call("properties"):
+            properties = properties_of(said, stage.bench.register, "end")
+            if properties is not None:
+                stage.recorder.record(properties)
+        self._record_state("end")
 
     def take_census(self) -> None:
         """Put on record what the DUT's kernel holds, once more with each cut: ``leak_slope`` tells whether it grows."""
@@ -282,7 +321,10 @@ class ScenarioRig:
             alive = self.stage.bench.link.call("jobs.alive", 10.0)
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
             self.stage.recorder.record(ev.Residue(at=self.stage.now(), processes=left))
+            self._record_end()
             self.stage.recorder.record(self._count_at_the_end())
+            if self._kind != "virtual":
+                self.stage.recorder.record(timers_set(self.stage.bench.link.call("timers.restore"), "restored"))
             self.stage.phase("")
         except RigError as error:
             with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it

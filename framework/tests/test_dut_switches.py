@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_agent_disks import Sysfs
+from sysfs_tree import Sysfs
 
 from plugpull.dut.agent.disks import system_disks
 from plugpull.dut.reach import reach_of

@@ -28,5 +28,6 @@ def hello(
         memory_bytes=said["memory"],
         accel=accel,
         modules=modules,
+        records=tuple(said.get("records", ())),
         log_clock_offset=offset,
     )

@@ -58,6 +58,15 @@ class Register:
         with self._lock:
             return next((event for event in self._attached.values() if event.disk == disk), None)
 
+    def name_of(self, kname: str, diskseq: int) -> str:
+        """The rig's disk that has this kernel name now or had it last; empty if there is none."""
+        with self._lock:
+            known = self._attached.get(kname)
+            if known is not None and known.diskseq == diskseq:
+                return known.disk
+            last = (e.disk for e in self._last.values() if (e.kname, e.diskseq) == (kname, diskseq))
+            return next(last, "")
+
     def below(self, devpath: str) -> tuple[str, ...]:
         """The rig's disks that hang, or hung when they were last seen, at or below a sysfs path (without ``/sys``)."""
         path = "/sys" + devpath
@@ -77,6 +86,53 @@ def _cpu(line: str) -> tuple[int, int]:
     """(busy, total) jiffies of the first line of ``/proc/stat`` (proc(5)); (0, 0) where it was not asked for."""
     fields = [int(word) for word in line.split()[1:9]]
     return (sum(fields) - fields[3] - fields[4], sum(fields)) if len(fields) == 8 else (0, 0)
+
+
+def timers_set(message: Message, moment: str) -> ev.TimersSet:
+    """The event for what the agent said of timers that it changed."""
+    changed = tuple((path, before, after) for path, before, after in message["changed"])
+    return ev.TimersSet(at=message["at"], moment=moment, changed=changed, failed=message["failed"])
+
+
+def properties_of(message: Message, register: Register, moment: str) -> ev.DiskProperties | None:
+    """The event for the properties of a disk; ``None`` for a disk that is not of the rig."""
+    disk = register.name_of(message["kname"], message["diskseq"])
+    if not disk:
+        return None
+    return ev.DiskProperties(
+        at=message["at"],
+        disk=disk,
+        kname=message["kname"],
+        diskseq=message["diskseq"],
+        moment=moment,
+        values=message["values"],
+    )
+
+
+def _task_blocked(message: Message) -> ev.TaskBlocked:
+    return ev.TaskBlocked(
+        at=message["at"],
+        pid=message["pid"],
+        name=message["name"],
+        kernel=message["kernel"],
+        seconds=message["seconds"],
+        since=message["since"],
+        before=message["before"],
+        ended=message["ended"],
+        wchan=message["wchan"],
+        stack=tuple(message["stack"]),
+    )
+
+
+def _activity(message: Message) -> ev.Activity:
+    return ev.Activity(
+        at=message["at"],
+        seconds=message["seconds"],
+        threads=message["threads"],
+        hard=message["hard"],
+        soft=message["soft"],
+        interrupts=message["interrupts"],
+    )
 
 
 def translate(message: Message, register: Register) -> ev.Event | None:
@@ -107,6 +163,14 @@ def translate(message: Message, register: Register) -> ev.Event | None:
         return register.attach(message["disk"], float(at or 0.0))
     if kind == "disk.remove":
         return register.detach(message["kname"], float(at or 0.0))
+    if kind == "task.blocked":
+        return _task_blocked(message)
+    if kind == "activity":
+        return _activity(message)
+    if kind == "disk.properties":
+        return properties_of(message, register, message["moment"])
+    if kind == "timers":
+        return timers_set(message, message["moment"])
     if kind == "kmsg.lost":
         return ev.LogLost(at=at, count=message["count"])
     if kind == "dropped":

@@ -120,6 +120,9 @@ class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
     memory_bytes: int = 0
     accel: str = ""
     modules: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    """What this agent records beyond what the first agents did (``RECORDS`` in ``dut/agent/service.py``): a history
+    that names it has to have it."""
     log_clock_offset: float = 0.0
     """Seconds to add to a kernel log stamp to get CLOCK_MONOTONIC; already applied to ``KernelMessage.at``."""
 
@@ -197,6 +200,77 @@ class KernelMessage(Event, frozen=True, kw_only=True, tag="kernel"):
     seq: int = -1
     source: str = "kmsg"
     facility: int = 0
+
+
+class TimersSet(Event, frozen=True, kw_only=True, tag="dut.timers"):
+    """Timeouts of the DUT's kernel were changed. ``moment`` is ``begin`` (shortened for the scenario), ``attached``
+    (those of a disk that was plugged in) or ``restored``. ``changed`` holds (file, value before, value after);
+    ``failed`` the reason per file that could not be written."""
+
+    moment: str
+    changed: tuple[tuple[str, str, str], ...] = ()
+    failed: dict[str, str] = {}
+
+
+class TaskBlocked(Event, frozen=True, kw_only=True, tag="task.blocked"):
+    """A task has been in uninterruptible sleep (state D) for ``seconds`` and was not on a CPU in that time.
+
+    ``since`` is when it was first seen so, DUT seconds. ``before``: it already was when the watch began. ``ended``: it
+    has run again, or is gone. A task is reported after 3 s and whenever the time has doubled. ``kernel`` tells kernel
+    threads, which go by ``name``, from processes, whose ``name`` is their command. ``stack`` is innermost first."""
+
+    pid: int
+    name: str
+    kernel: bool
+    seconds: float
+    since: float
+    before: bool = False
+    ended: bool = False
+    wchan: str = ""
+    stack: tuple[str, ...] = ()
+
+
+class Activity(Event, frozen=True, kw_only=True, tag="dut.activity"):
+    """What kernel threads and interrupts cost in the ``seconds`` that end at ``at``, each as a share of one CPU.
+
+    ``threads`` are the busiest kernel threads, ``NAME (PID)``; ``hard`` and ``soft`` the interrupts of all CPUs;
+    ``interrupts`` their number per second."""
+
+    seconds: float
+    threads: dict[str, float] = {}
+    hard: float = 0.0
+    soft: float = 0.0
+    interrupts: int = 0
+
+
+class DutState(Event, frozen=True, kw_only=True, tag="dut.state"):
+    """The kernel as a whole, at the ``begin`` or ``end`` of a scenario (``moment``).
+
+    ``taint`` as in Documentation/admin-guide/tainted-kernels.rst; ``modules`` are the reference counts of those that
+    drive storage and USB; ``memory`` bytes by line of /proc/meminfo; ``interrupts`` counts per line since the boot;
+    ``pressure`` microseconds of stall since the boot (Documentation/accounting/psi.rst)."""
+
+    moment: str
+    boot_id: str = ""
+    kernel: str = ""
+    taint: int = 0
+    modules: dict[str, int] = {}
+    memory: dict[str, int] = {}
+    interrupts: dict[str, int] = {}
+    pressure: dict[str, int] = {}
+
+
+class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):
+    """How the kernel drives a disk of the rig: ``moment`` is ``attached`` or ``end`` (of the scenario).
+
+    ``values`` are sysfs attributes as the kernel writes them (``PROPERTIES`` in ``checks/properties.py`` says which):
+    ``driver``, ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others."""
+
+    disk: str
+    kname: str
+    diskseq: int
+    moment: str
+    values: dict[str, str]
 
 
 class LogLost(Event, frozen=True, kw_only=True, tag="kernel.lost"):
@@ -482,6 +556,11 @@ AnyEvent = (
     | DiskDetached
     | Uevent
     | KernelMessage
+    | TimersSet
+    | TaskBlocked
+    | Activity
+    | DutState
+    | DiskProperties
     | LogLost
     | ConsoleLine
     | Sampled

@@ -16,12 +16,18 @@ from .devices import Devices, Failed
 from .disks import Disk, Refused, all_disks, open_scratch, system_disks
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
+from .properties import Attendant, described
 from .sampler import Sampler
+from .state import state
 from .streams import BOUND, Programs, Stream
+from .tasks import TaskWatch
+from .timers import Timers
 from .uevents import Uevents
 from .volumes import Volumes
 from .wire import Message, Outbox, now
 
+RECORDS = ("facility", "properties", "state", "tasks", "timers")
+"""What this agent records beyond what the first agents did: a history that names it has to have it."""
 ENDING_GRACE = 2.0
 """Seconds each signal gets when the controller is gone: nobody waits for the result any more."""
 
@@ -35,6 +41,9 @@ class Service:
         self.volumes = Volumes()
         self.devices = Devices()
         self.programs = Programs()
+        self.timers = Timers()
+        self.attendant = Attendant(self._tell, self.timers)
+        self.tasks: Optional[TaskWatch] = None
         self.log: Optional[KernelLog] = None
         self.sampler: Optional[Sampler] = None
         self.uevents: Optional[Uevents] = None
@@ -70,11 +79,13 @@ class Service:
         self.jobs.stop_all(ENDING_GRACE)
         self.volumes.release_all()
         self.devices.close_all()
+        self.timers.restore()
         self.outbox.drop_all()
 
     def _tell(self, message: Message) -> None:
         if message.get("ev") == "disk.add" and self.sampler is not None:
             self.sampler.add(message["disk"]["kname"])
+            self.attendant.attach(message["disk"])
         elif message.get("ev") == "disk.remove" and self.sampler is not None:
             self.sampler.remove(message["kname"])
         self.outbox.send(message)
@@ -116,6 +127,7 @@ class Service:
             "started": start_time(os.getpid()),
             "at": now(),
             "uevents": self.uevents.source if self.uevents else "",
+            "records": RECORDS,
         }
 
     def _fio_version(self) -> str:
@@ -144,9 +156,15 @@ class Service:
         self.sampler = Sampler(self._tell, self.outbox.send_line)
         for disk in all_disks():
             self.sampler.add(disk["kname"])
+            self.attendant.attach(disk)
         self.sampler.start(interval)
+        self.tasks = TaskWatch(self._tell)
+        self.tasks.start()
 
     def stop_sampling(self) -> None:
+        tasks, self.tasks = self.tasks, None
+        if tasks is not None:
+            tasks.stop()
         sampler, self.sampler = self.sampler, None
         if sampler is not None:
             sampler.stop()
@@ -201,6 +219,26 @@ class Service:
     def op_census(self) -> Dict[str, Any]:
         """What the kernel holds, to see later what is left over."""
         return {"at": now(), **census()}
+
+    def op_state(self) -> Dict[str, Any]:
+        """The state of the kernel as a whole, to compare the end of a scenario with its beginning."""
+        return {"at": now(), **state()}
+
+    def op_properties(self) -> List[Dict[str, Any]]:
+        """How each disk is driven, cached and powered now."""
+        return [described(disk["kname"], disk["diskseq"], "asked") for disk in all_disks()]
+
+    def op_timers(self, serials: List[str], guarded: bool) -> Dict[str, Any]:
+        """Shorten the kernel's timeouts, and those of the disks with these serial numbers whenever they come."""
+        return {"at": now(), **self.timers.shorten(serials, guarded)}
+
+    def op_timers_restore(self) -> Dict[str, Any]:
+        """Give every timeout the value back that it had."""
+        return {"at": now(), **self.timers.restore()}
+
+    def op_tasks_settle(self, limit: float) -> List[Dict[str, Any]]:
+        """Wait up to ``limit`` seconds until each task that is blocked has run: those that have not."""
+        return self.tasks.settle(limit) if self.tasks is not None else []
 
     def op_guard(self, disk: Disk) -> None:
         """Would this disk be accepted as scratch? Raises Refused when not."""

@@ -1,0 +1,93 @@
+"""What the kernel knows of a disk beyond its identity: how it is driven, cached and powered."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from typing import Any, Callable, Dict
+
+from .disks import SYS, Disk, _driver, _usb_device, read_attribute
+from .timers import Timers
+from .wire import now
+
+BLOCK = {
+    "size": "size",
+    "ro": "ro",
+    "write_cache": "queue/write_cache",
+    "fua": "queue/fua",
+    "logical_block_size": "queue/logical_block_size",
+    "physical_block_size": "queue/physical_block_size",
+    "max_sectors_kb": "queue/max_sectors_kb",
+    "max_hw_sectors_kb": "queue/max_hw_sectors_kb",
+    "nr_requests": "queue/nr_requests",
+    "rotational": "queue/rotational",
+    "scheduler": "queue/scheduler",
+    "discard_max_bytes": "queue/discard_max_bytes",
+    "queue_depth": "device/queue_depth",
+    "state": "device/state",
+    "timeout": "device/timeout",
+}
+"""Property -> file below /sys/block/NAME (Documentation/ABI/stable/sysfs-block)."""
+USB = {
+    "speed": "speed",
+    "rx_lanes": "rx_lanes",
+    "tx_lanes": "tx_lanes",
+    "usb_version": "version",
+    "power_control": "power/control",
+    "usb2_lpm": "power/usb2_hardware_lpm",
+    "usb3_lpm_u1": "power/usb3_hardware_lpm_u1",
+    "usb3_lpm_u2": "power/usb3_hardware_lpm_u2",
+}
+"""Property -> file in the directory of the USB device (Documentation/ABI/testing/sysfs-bus-usb)."""
+
+
+def properties(kname: str, root: str = SYS) -> Dict[str, str]:
+    """Those that there are, as the kernel writes them. ``size`` is in sectors of 512 bytes."""
+    base = os.path.join(root, "block", kname)
+    sysfs = os.path.realpath(base)
+    usb = _usb_device(sysfs)
+    found = {name: read_attribute(base, path) for name, path in BLOCK.items()}
+    if usb:
+        found.update((name, read_attribute(usb, path)) for name, path in USB.items())
+    found["driver"] = _driver(sysfs, usb)
+    return {name: value for name, value in found.items() if value}
+
+
+class Attendant:
+    """Looks at each disk that was announced, and shortens its timers, in a thread of its own: the one that announces
+    disks must not be held up."""
+
+    def __init__(self, tell: Callable[[Dict[str, Any]], None], timers: Timers) -> None:
+        self._tell = tell
+        self._timers = timers
+        self._queue: "queue.SimpleQueue[Disk]" = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="attendant", daemon=True).start()
+
+    def attach(self, disk: Disk) -> None:
+        self._queue.put(disk)
+
+    def _run(self) -> None:
+        while True:
+            disk = self._queue.get()
+            try:
+                self._attend(disk)
+            except Exception as error:
+                self._tell({"ev": "watcher.broken", "at": now(), "what": "disks that come", "why": repr(error)})
+
+    def _attend(self, disk: Disk) -> None:
+        self._tell(described(disk["kname"], disk["diskseq"], "attached"))
+        done = self._timers.attached(disk)
+        if done["changed"] or done["failed"]:
+            self._tell({"ev": "timers", "at": now(), "moment": "attached", **done})
+
+
+def described(kname: str, diskseq: int, moment: str) -> Dict[str, Any]:
+    return {
+        "ev": "disk.properties",
+        "at": now(),
+        "kname": kname,
+        "diskseq": diskseq,
+        "moment": moment,
+        "values": properties(kname),
+    }
