@@ -142,6 +142,9 @@ class DeskBench:
     def inquest(self) -> Autopsy:
         return Autopsy()
 
+    def cpu_seconds(self) -> float | None:
+        return None
+
     def seen_from_outside(self) -> Iterable[ev.SeenFromOutside]:
         return ()
 

@@ -11,6 +11,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.coherent import coherent
 from plugpull.checks.cuts_made import cuts_made
 from plugpull.checks.reach import unreached
+from plugpull.checks.starved import ran, starved
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judge import judge_story
@@ -172,3 +173,19 @@ def test_what_a_check_claims_without_evidence_is_unknown_and_is_not_said() -> No
     assert result.verdict is Verdict.UNKNOWN
     assert "it is not known whether all is well: the samples end at" in result.unknowns[0]
     assert [check.worst for check in result.checks if check.check == "claiming_in_tests"] == [""]
+
+
+@pytest.mark.parametrize(("used", "verdict"), [(0.1, False), (1.9, True)])
+def test_a_gap_in_which_the_guest_was_run_is_its_own_doing(used: float, verdict: bool) -> None:
+    bench = healthy()
+    bench.starved = ((16.0, 18.0),)
+    story = bench.story()
+    events = tuple(
+        msgspec.structs.replace(event, ran=5.0 if (event.at or 0.0) < 17.0 else 5.0 + used)
+        if isinstance(event, ev.ClockMapped)
+        else event
+        for event in story.events
+    )
+    (gap,) = starved(Story(story.begun, events))
+    assert ran(Story(story.begun, events), gap) is verdict
+    assert not ran(story, gap), "nothing on record says so"

@@ -64,3 +64,19 @@ def awake(story: Story, begin: float, end: float) -> float:
     A limit is certainly exceeded if this is more than the limit, and certainly kept if ``end - begin`` is not; what
     lies between is UNKNOWN."""
     return max(0.0, end - begin) - starved_within(story, begin, end)
+
+
+BUSY = 0.7
+"""CPU seconds per second from which on an emulated DUT was certainly run: at least one of its processors was busy."""
+
+
+def ran(story: Story, span: Span) -> bool:
+    """Whether the host is on record as having run the DUT at full speed around ``span``: what it did then, or did not
+    do, was its own doing. False where nothing tells."""
+    known = sorted((one.controller, one.at or 0.0, one.ran) for one in story.of(ClockMapped) if one.ran is not None)
+    before = [one for one in known if one[1] <= span.begin]
+    after = [one for one in known if one[1] >= span.end]
+    if not before or not after:
+        return False
+    (begin, _, used), (end, _, used_then) = before[-1], after[0]
+    return end > begin and used_then is not None and used is not None and (used_then - used) / (end - begin) >= BUSY

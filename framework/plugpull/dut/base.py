@@ -61,6 +61,10 @@ class Bench(Protocol):
         """What a look at the bystanders' media behind the DUT's back shows; nothing where that cannot be done."""
         ...
 
+    def cpu_seconds(self) -> float | None:
+        """The CPU time that an emulated DUT has had from its host so far, seconds; None for a real one."""
+        ...
+
     def close(self) -> None:
         """Leave nothing behind. Safe to call twice."""
         ...

@@ -299,6 +299,9 @@ class RealBench:
         self._boot_id = said["boot_id"]
         return self._died
 
+    def cpu_seconds(self) -> None:
+        """A real DUT has its processors to itself."""
+
     def seen_from_outside(self) -> Iterable[ev.SeenFromOutside]:
         return ()
 

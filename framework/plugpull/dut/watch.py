@@ -124,7 +124,9 @@ class Watch:
     def _map(self, bench: Bench) -> None:
         exchange = bench.link.map_clock(SILENCE)
         error = (exchange.received - exchange.sent) / 2
-        self._recorder.record(ev.ClockMapped(at=exchange.dut, controller=exchange.middle, error=error))
+        self._recorder.record(
+            ev.ClockMapped(at=exchange.dut, controller=exchange.middle, error=error, ran=bench.cpu_seconds())
+        )
         self._count_unreadable(bench)
 
     def _count_unreadable(self, bench: Bench) -> None:

@@ -130,10 +130,12 @@ class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
 class ClockMapped(Event, frozen=True, kw_only=True, tag="clock"):
     """One exchange with the agent.
 
-    Controller time ``controller`` was DUT time ``at``, give or take ``error`` seconds."""
+    Controller time ``controller`` was DUT time ``at``, give or take ``error`` seconds. ``ran`` is the CPU time, in
+    seconds, that an emulated DUT had had from its host by then (``None``: not emulated, or not recorded)."""
 
     controller: float
     error: float
+    ran: float | None = None
 
 
 class AgentLost(Event, frozen=True, kw_only=True, tag="agent.lost"):

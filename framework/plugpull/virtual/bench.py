@@ -27,7 +27,7 @@ from plugpull.rig.journal import Journal
 from plugpull.rig.model import Controller, Defect, Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch
-from plugpull.virtual import bystanders
+from plugpull.virtual import bystanders, process
 from plugpull.virtual.console import Console
 from plugpull.virtual.defects import Defects, Targets
 from plugpull.virtual.firmware import Firmware, model_of
@@ -274,6 +274,9 @@ class VirtualBench:
                 with suppress(RigError):  # one without power has nothing left to write out
                     firmware.write_out()
             yield bystanders.look(firmware.medium, disk.name, at)
+
+    def cpu_seconds(self) -> float | None:
+        return process.cpu_seconds(self._machine.process.pid)
 
     def inquest(self) -> Autopsy:
         return Autopsy()  # the autopsy saw the console and the process: there is no more to be learnt

@@ -37,6 +37,15 @@ def start(argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> su
             ) from None
 
 
+def cpu_seconds(pid: int) -> float | None:
+    """The CPU time that all threads of a process have used, seconds; None if it is gone (proc(5), /proc/PID/stat)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def end(process: subprocess.Popen[bytes], *, grace: float = 5.0) -> None:
     """SIGKILL to its process group, and reap it. These processes hold nothing that a gentle end would save."""
     if process.poll() is None:
