@@ -53,7 +53,17 @@ class _Sheet:
         verdict = verdict_of(judgement.findings, judgement.unknowns)
         worst = judgement.worst
         self.checks.append(
-            CheckResult(check=name, verdict=verdict, subject=judgement.subject, worst=worst, standing=standing)
+            CheckResult(
+                check=name,
+                verdict=verdict,
+                subject=judgement.subject,
+                worst=worst,
+                standing=standing,
+                measured=judgement.measured,
+                limit=judgement.limit,
+                unit=judgement.unit,
+                smallest=judgement.smallest,
+            )
         )
         self.findings.extend(judgement.findings)
         self.unknowns.extend(judgement.unknowns)

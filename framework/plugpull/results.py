@@ -62,13 +62,22 @@ class CutResult(Record, frozen=True, kw_only=True):
 
 
 class Survivor(Record, frozen=True, kw_only=True):
-    """How a disk outside the blast radius kept pace, from the independent samples (method: ``checks/pace.py``)."""
+    """How a disk outside the blast radius kept pace, from the independent samples (method: ``checks/pace.py``).
+
+    ``stall_s`` is the longest stall, ``stalls_s`` the sum of those that count. ``measured`` is its rate at the end in
+    the given ``unit``, ``limit`` what it had to be at least, and ``smallest`` the smallest loss, as a share, that the
+    spread of its baseline would have let the check see."""
 
     disk: str
     baseline_bps: float | None = None
     stall_s: float | None = None
+    stalls_s: float | None = None
     recovery_s: float | None = None
     final_ratio: float | None = None
+    measured: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    smallest: float | None = None
 
 
 class BadSectors(Record, frozen=True, kw_only=True):
@@ -136,13 +145,20 @@ class Integrity(Record, frozen=True, kw_only=True):
 
 class CheckResult(Record, frozen=True, kw_only=True):
     """What one check said. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)".
-    ``standing``: the scenario did not ask for it, it is judged for every scenario."""
+    ``standing``: the scenario did not ask for it, it is judged for every scenario.
+
+    Of a check that measures something, ``measured`` is the value nearest to its ``limit``, both in ``unit`` ("s",
+    "of the baseline", "x idle"); ``smallest`` is the smallest change, in the same unit, that it would have seen."""
 
     check: str
     verdict: Verdict
     subject: str = ""
     worst: str = ""
     standing: bool = False
+    measured: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    smallest: float | None = None
 
 
 class ScenarioResult(Record, frozen=True, kw_only=True):

@@ -20,7 +20,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     ``findings`` accuse the DUT, an enclosure or a disk. ``unknowns`` say, a sentence each, which evidence was missing;
     one is enough to keep the check from passing. ``worst`` is the worst case seen, for the table of the report; what
-    stands in brackets is left out of the scenario's sentence.
+    stands in brackets is left out of the scenario's sentence. ``measured``, ``limit``, ``unit`` and ``smallest`` are
+    the same as numbers, where the check measures something (see ``CheckResult``).
     """
 
     findings: tuple[Finding, ...] = ()
@@ -29,6 +30,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     subject: str = ""
     survivors: tuple[Survivor, ...] = ()
     integrity: Integrity | None = None
+    measured: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    smallest: float | None = None
 
 
 class Check(msgspec.Struct, frozen=True, tag_field="check", tag=lambda name: name.lower()):

@@ -4,38 +4,42 @@ Method. All of it rests on the independent samples of ``/sys/block/*/stat`` (``S
 itself: a fio that is stuck, or killed, has no numbers.
 
 - *Counter*: bytes read or bytes written, whichever the disk's load does; both if it does both.
-- *Sampling gaps*: an interval between two samples longer than 3 times the median interval means that the sampler, or
-  the whole DUT, was starved by its host. Such intervals are taken out of the time line, with the bytes moved in them;
-  all durations below are of the time that remains. If they exceed 20 % of the judged time the verdict is UNKNOWN. It
-  also is if a single gap could hide a stall longer than allowed: a disk that moved the fraction f of its baseline in a
-  gap of g seconds may have stood still for up to (1 - f) g seconds of it.
-- *Baseline*: mean rate from ``LoadSettled`` to the commanded off edge of the first cut made while the disk has a load;
-  at least 1 s of it is needed.
-- *Judged time*: from that edge until the load was told to end, or ended by itself, or the samples end.
-- *Stall*: the longest contiguous time in which the counter did not move, counted from sample to sample; it is thus
-  exact to two sampling intervals, and errs towards the shorter. Still intervals on both sides of a gap belong together
-  if the counter did not move in the gap either.
+- *Judged time*: from ``LoadSettled`` until the load was asked to end. Time in which the DUT was starved by its host
+  (``starved.py``) is taken out of the time line, with the bytes moved in it; all durations below are of the time that
+  remains. If it exceeds 20 % of the judged time the verdict is UNKNOWN. It also is if a single gap could hide a long
+  stall: a disk that moved the fraction f of its baseline in a gap of g seconds may have stood still for up to (1 - f) g
+  seconds of it.
+- *Baseline*: the mean rate from ``LoadSettled`` to the commanded off edge of the first cut, with its spread
+  (``baseline.py``). At least 1 s of it is needed. What is compared with it is below a limit only if it is by more than
+  that spread explains.
+- *Declared rate*: where the rig file has a rate for the disk, the baseline of fio's loads must be half of it.
+- *Stall*: a stretch in which the mean rate is below 5 % of the baseline, so that a trickle is one too. It is exact to
+  two sampling intervals. Judged are the longest and the sum of those longer than a disk at this rate may need for the
+  requests that it holds at once.
 - *Recovery*: for each commanded edge (off and on, of every cut), the time from the edge to the start of the first
   1 s window that is at pace, where the mean from that start up to the next edge (or the end) is at pace too. At pace is
   a mean rate of at least ``min_ratio`` x baseline. One noisy window later on does not spoil a recovery, and one lucky
   window does not make one. Edges less than 1 s apart count as one. The worst edge is reported.
 - *Final ratio*: mean rate from where pace was regained after the last edge to the end (over the last 2 s only, if
-  nothing was restored), divided by the baseline. Where pace was not regained: since the last restoring edge, and over
-  at least 2 s.
+  nothing was restored), divided by the baseline. The last 2 s are judged by themselves too: a slow decline shows there.
+- *CPU*: a load that uses up the DUT's CPUs before the first cut already is bound by them, not by its disk. Then a lower
+  rate accuses nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from statistics import median
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
+from plugpull.checks import limits
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
-from plugpull.checks.evidence import limit, seconds
-from plugpull.checks.track import Track, interpolate, track
+from plugpull.checks.baseline import LEAST, Baseline, baseline
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.evidence import limit, miswired, seconds
+from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, span, watched
+from plugpull.checks.track import Stall, Track
 from plugpull.errors import Finding
-from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase
-from plugpull.history.reader import Reading, Story
+from plugpull.history.reader import Story
 from plugpull.results import Survivor
 
 WINDOW = 1.0
@@ -43,250 +47,337 @@ WINDOW = 1.0
 FINAL = 2.0
 """Seconds of the final mean, at least."""
 MOST_STARVED = 0.2
-"""Share of the judged time that gaps may take."""
+"""Share of the judged time that the DUT may have been starved."""
+MOST_HIDDEN = 2.0
+"""Seconds of a stall that starvation of a virtual DUT may hide without making its verdict UNKNOWN."""
+TRICKLE = 0.05
+"""Share of the baseline below which a disk stands still."""
+SLOWEST = 0.5
+"""Share of its declared rate that a disk must reach before the first cut."""
+LEAST_POWER = 0.75
+"""The smallest loss, as a share, that a check with the default limit must be able to see."""
 
 
-class _Unjudgeable(Exception):
-    """The evidence for one survivor is missing; the message is the sentence that says so."""
+@dataclass(frozen=True)
+class _Limits:
+    max_stall: float
+    all_stalls: float
+    min_ratio: float
+    recover_within: float
+    given: bool
 
 
 class KeptPace(Check, frozen=True, tag="kept_pace"):
-    """No stall of a survivor longer than ``max_stall`` seconds, and after every edge at least ``min_ratio`` of its
-    baseline rate again within ``recover_within`` seconds. The module says how these are measured."""
+    """No stall of a survivor longer than ``max_stall`` seconds, no more than ``all_stalls`` of them together, and after
+    every edge at least ``min_ratio`` of its baseline rate again within ``recover_within`` seconds. The module says how
+    these are measured. ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
 
     disks: tuple[str, ...]
-    max_stall: float = 2.0
-    min_ratio: float = 0.7
-    recover_within: float = 5.0
+    max_stall: float | None = None
+    min_ratio: float | None = None
+    recover_within: float | None = None
+    all_stalls: float | None = None
 
     def judge(self, story: Story) -> Judgement:
-        findings: list[Finding] = []
-        unknowns: list[str] = []
-        survivors: list[Survivor] = []
-        for disk in self.disks:
-            try:
-                survivor = self._survivor(story, disk, findings, unknowns)
-            except _Unjudgeable as reason:
-                unknowns.append(str(reason))
-                survivor = Survivor(disk=disk)
-            survivors.append(survivor)
+        verdicts = [_Verdict(story, disk, self._limits(story, disk)) for disk in self.disks]
+        for verdict in verdicts:
+            verdict.reach()
+        findings = [finding for verdict in verdicts for finding in verdict.findings]
+        unknowns = [unknown for verdict in verdicts for unknown in verdict.unknowns]
+        wiring = miswired(story)
+        if wiring and findings:
+            unknowns, findings = [wiring, *unknowns], []
         if not self.disks:
             unknowns.append("kept_pace was asked about no disk")
-        stalls = [survivor.stall_s for survivor in survivors if survivor.stall_s is not None]
-        kept = (
-            f"{len(survivors)} survivor{'s' * (len(survivors) != 1)} kept pace" if not findings and not unknowns else ""
-        )
-        stall = f"longest stall {seconds(max(stalls))}, limit {self.max_stall:g} s" if stalls else ""
+        survivors = tuple(verdict.survivor for verdict in verdicts)
+        measured = [survivor for survivor in survivors if survivor.measured is not None]
+        lowest = min(measured, key=lambda survivor: survivor.measured or 0.0, default=Survivor(disk=""))
         return Judgement(
             findings=tuple(findings),
             unknowns=tuple(unknowns),
-            worst=f"{kept} ({stall})" if kept and stall else kept or stall,
+            worst=_worst(verdicts, passed=not findings and not unknowns),
             subject=", ".join(self.disks),
-            survivors=tuple(survivors),
+            survivors=survivors,
+            measured=lowest.measured,
+            limit=lowest.limit,
+            unit=lowest.unit,
+            smallest=lowest.smallest,
         )
 
-    def _survivor(self, story: Story, disk: str, findings: list[Finding], unknowns: list[str]) -> Survivor:
-        first_cut, load = _first_cut(story, disk)
-        readings = _attachment_readings(story, disk, first_cut)
-        interval = _interval(story, readings)
-        baseline = _baseline(story, load, readings, first_cut, interval)
-        end = self._end(story, load, readings, findings, unknowns)
-        line = _judged_line(load, readings, first_cut, end, interval)
-        self._doubts(line, disk, baseline, unknowns)
-        stall, began = line.stall()
-        if stall > self.max_stall:
-            what = f"{disk} stood still for {seconds(stall)} {limit(self.max_stall)}"
-            findings.append(self._finding(disk, what, began))
-        recovery, last_regained = self._recoveries(story, line, disk, baseline, findings, unknowns)
-        final = self._final_ratio(story, line, baseline, last_regained)
-        if final is not None and final < self.min_ratio and recovery is not None:
-            what = f"{disk} ended at {final:.0%} of its baseline (at least {self.min_ratio:.0%} wanted)"
-            findings.append(self._finding(disk, what, line.times[-1]))
-        return Survivor(
-            disk=disk,
-            baseline_bps=round(baseline, 1),
-            stall_s=round(stall, 6),
-            recovery_s=None if recovery is None else round(recovery, 6),
-            final_ratio=None if final is None else round(final, 4),
+    def claims(self, story: Story) -> Iterable[Claim]:
+        for disk in self.disks:
+            judged = span(story, disk)
+            if judged is not None:
+                what = f"{disk} kept its pace"
+                evidence = (Evidence.SAMPLES, Evidence.LOAD)
+                yield Claim(what=what, evidence=evidence, begin=judged[0], end=judged[1], disk=disk)
+
+    def _limits(self, story: Story, disk: str) -> _Limits:
+        stalls = self.all_stalls
+        return _Limits(
+            max_stall=limits.max_stall(story, disk, self.max_stall),
+            all_stalls=limits.all_stalls(story, disk, self.max_stall) if stalls is None else stalls,
+            min_ratio=limits.min_ratio(story, disk, self.min_ratio),
+            recover_within=limits.recover_within(story, disk, self.recover_within),
+            given=self.min_ratio is not None,
         )
 
-    def _end(
-        self,
-        story: Story,
-        load: LoadBegun,
-        readings: Sequence[Reading],
-        findings: list[Finding],
-        unknowns: list[str],
-    ) -> float:
-        """DUT time up to which ``load`` should have moved bytes."""
-        disk, last = load.disk, readings[-1].at
-        ended = story.load_end(load)
-        if story.evidence_until is not None and (ended is None or ended.at is None or story.evidence_until < ended.at):
-            unknowns.append(f"the pace of {disk} is known only until {story.evidence_until:.2f} s: the DUT fell silent")
-        gone_at = _gone_at(story, disk, readings)
-        if gone_at is not None and (ended is None or ended.at is None or gone_at <= ended.at):
-            findings.append(self._finding(disk, f"{disk} was removed though it is outside the blast radius", gone_at))
-            return min(last, gone_at)
-        if ended is None or ended.at is None:
-            return last
-        if ended.errno:
-            said = ended.message or f"errno {ended.errno}"
-            findings.append(self._finding(disk, f"the load on {disk} ended with an I/O error: {said}", ended.at))
-        elif not ended.asked and ended.exit_status:
-            unknowns.append(f"the load on {disk} ended by itself with exit status {ended.exit_status}")
-        asked_at = _asked_at(story, load, ended)
-        if asked_at is not None:
-            return min(last, asked_at)
-        # When it was told to end is not on record, so that a short quiet time before its end means nothing.
-        trailing = _last_movement(load, [reading for reading in readings if reading.at <= ended.at])
-        if not ended.errno and ended.at - trailing > self.max_stall:
-            quiet = seconds(ended.at - trailing)
-            unknowns.append(f"{disk} did not move for {quiet} before its load ended, told to at an unknown time")
-        return min(last, trailing)
 
-    def _doubts(self, line: Track, disk: str, baseline: float, unknowns: list[str]) -> None:
+def kept_pace(
+    disks: Disks,
+    max_stall: float | None = None,
+    min_ratio: float | None = None,
+    recover_within: float | None = None,
+    all_stalls: float | None = None,
+) -> KeptPace:
+    """Each of ``disks``, all under load and outside the blast radius, must keep its pace through every cut."""
+    return KeptPace(disk_names(disks), max_stall, min_ratio, recover_within, all_stalls)
+
+
+@dataclass
+class _Verdict:
+    """What is made of one survivor."""
+
+    story: Story
+    disk: str
+    limits: _Limits
+    findings: list[Finding] = field(default_factory=list)
+    unknowns: list[str] = field(default_factory=list)
+    survivor: Survivor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.survivor = Survivor(disk=self.disk)
+
+    def reach(self) -> None:
+        """Judge, and put down what was found."""
+        try:
+            self._judge(watched(self.story, self.disk))
+        except Unjudgeable as reason:
+            self.unknowns.append(str(reason))
+
+    def _judge(self, seen: Watched) -> None:
+        self.findings.extend(seen.findings)
+        self.unknowns.extend(seen.unknowns)
+        cut = seen.line.at(seen.cut)
+        base = baseline(seen.line, cut, seen.load.block)
+        if base is None:
+            raise Unjudgeable(_no_baseline(seen, cut))
+        self._doubts(seen.line, base)
+        longest, total = self._stalls(seen, base)
+        slow = _Slowness(self, seen, base, cut)
+        slow.judge()
+        self._declared(seen, base)
+        self.survivor = Survivor(
+            disk=self.disk,
+            baseline_bps=round(base.rate, 1),
+            stall_s=round(longest, 6),
+            stalls_s=round(total, 6),
+            recovery_s=None if slow.recovery is None else round(slow.recovery, 6),
+            final_ratio=None if slow.final is None else round(slow.final, 4),
+            measured=None if slow.final is None else round(slow.final, 4),
+            limit=self.limits.min_ratio,
+            unit="of the baseline",
+            smallest=round(slow.smallest, 4),
+        )
+
+    def accuse(self, summary: str, at: float) -> None:
+        self.findings.append(Finding(check="kept_pace", subject=self.disk, summary=summary, at=at))
+
+    def _doubts(self, line: Track, base: Baseline) -> None:
         starved, judged = sum(length for length, _ in line.gaps), line.times[-1] - line.times[0]
         if starved > MOST_STARVED * judged:
             share = f"{seconds(starved)} of {seconds(judged)}"
-            unknowns.append(f"the sampler was starved for {share}, so the pace of {disk} is not known")
+            self.unknowns.append(f"the sampler was starved for {share}, so the pace of {self.disk} is not known")
             return
+        virtual = limits.bench_kind(self.story) == "virtual"
+        most = max(self.limits.max_stall, MOST_HIDDEN) if virtual else self.limits.max_stall
         for length, moved in line.gaps:
-            if length - moved / baseline > self.max_stall:
-                unknowns.append(f"the sampler was starved for {seconds(length)}, which may hide a stall of {disk}")
+            if length - moved / base.rate > most:
+                what = f"the sampler was starved for {seconds(length)}, which may hide a stall of {self.disk}"
+                self.unknowns.append(what)
                 return
 
-    def _recoveries(
-        self, story: Story, line: Track, disk: str, baseline: float, findings: list[Finding], unknowns: list[str]
-    ) -> tuple[float | None, float | None]:
-        """The worst recovery, and where on the time line pace was regained after the last edge."""
-        edges = _edges(story, line)
+    def _stalls(self, seen: Watched, base: Baseline) -> tuple[float, float]:
+        """The longest stall and the sum of all, seconds."""
+        stalls = seen.line.stalls(TRICKLE * base.rate)
+        longest = max(stalls, key=lambda stall: stall.seconds, default=Stall(seen.settled, 0.0))
+        # All requests that the disk holds at once may be completed together, and then none for as long as they take.
+        pause = seen.load.block * seen.load.depth / base.rate + 2 * _interval(seen.line)
+        long = [stall for stall in stalls if stall.seconds > pause]
+        total = sum(stall.seconds for stall in long)
+        if longest.seconds > max(self.limits.max_stall, pause):
+            what = f"{self.disk} stood still for {seconds(longest.seconds)} {limit(self.limits.max_stall)}"
+            self.accuse(what, longest.began)
+        elif total > self.limits.all_stalls:
+            what = f"{self.disk} stood still for {seconds(total)} in {len(long)} stalls"
+            self.accuse(f"{what} {limit(self.limits.all_stalls)}", long[0].began)
+        return longest.seconds, total
+
+    def _declared(self, seen: Watched, base: Baseline) -> None:
+        declared = declared_rate(self.story, seen.load)
+        if declared is None or base.rate >= SLOWEST * declared:
+            return
+        what = f"{self.disk} transferred {rate_text(base.rate)} before the first cut"
+        what = f"{what}, {base.rate / declared:.0%} of the {rate_text(declared)} that the rig file declares"
+        busy = busy_cpu(self.story, seen.settled, seen.cut)
+        if busy is not None and busy >= BUSY:
+            self.unknowns.append(f"{what}, but the DUT's CPUs were {busy:.0%} busy")
+        else:
+            self.accuse(f"{what} (limit {SLOWEST:.0%})", seen.cut)
+
+
+@dataclass
+class _Slowness:
+    """Recovery and final rate of one survivor."""
+
+    verdict: _Verdict
+    seen: Watched
+    base: Baseline
+    cut: float
+    recovery: float | None = None
+    final: float | None = None
+    smallest: float = 1.0
+
+    def judge(self) -> None:
+        line, bounds = self.seen.line, self.verdict.limits
+        regained = self._recoveries()
+        self.final, length = self._final_ratio(regained)
+        self.smallest = min(1.0, 1.0 - self._wanted(length) + self.base.margin(length))
+        if self.final is not None and self.recovery is not None and self.final < self._wanted(length):
+            what = f"ended at {self.final:.0%} of its baseline"
+            self._accuse(f"{what} (at least {bounds.min_ratio:.0%} wanted)", line.times[-1])
+        elif self.recovery is not None:
+            self._last_seconds()
+        if not bounds.given and self.smallest > LEAST_POWER:
+            spread = f"the baseline of {self.verdict.disk} varies by {self.base.spread:.0%}"
+            self.verdict.unknowns.append(f"{spread}: a loss of less than {self.smallest:.0%} would not have been seen")
+
+    def _wanted(self, length: float) -> float:
+        """Share of the baseline that a mean over ``length`` seconds is certainly too low below. Chance gets no more
+        than half of the limit: a disk at a tenth of its rate is not taken for a noisy one."""
+        ratio = self.verdict.limits.min_ratio
+        return ratio - min(self.base.margin(length), ratio / 2) if self.base.stationary else ratio
+
+    def _accuse(self, what: str, at: float) -> None:
+        """A lower rate, unless the baseline or the DUT's CPUs may be the reason."""
+        what = f"{self.verdict.disk} {what}"
+        busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
+        if busy is not None and busy >= BUSY:
+            reason = f"but the DUT's CPUs were {busy:.0%} busy before the first cut already"
+            self.verdict.unknowns.append(f"{what}, {reason}")
+        elif not self.base.stationary and self._kept_the_lowest():
+            reason = (
+                f"but its baseline was not steady ({self.base.dropped} of its half seconds were slower than a third)"
+            )
+            self.verdict.unknowns.append(f"{what}, {reason}")
+        else:
+            self.verdict.accuse(what, at)
+
+    def _kept_the_lowest(self) -> bool:
+        line, ratio = self.seen.line, self.verdict.limits.min_ratio
+        return line.end > self.cut and line.rate(self.cut, line.end) >= ratio * self.base.lowest
+
+    def _recoveries(self) -> float | None:
+        """Where on the time line pace was regained after the last edge; sets the worst recovery."""
+        line, within, ratio = self.seen.line, self.verdict.limits.recover_within, self.verdict.limits.min_ratio
+        edges = _edges(self.verdict.story, line, self.cut)
         worst, regained = 0.0, None
         for i, edge in enumerate(edges):
-            regained = _regained(line, edge, edges[i + 1 :], self.min_ratio * baseline)
-            watched = line.end - edge
-            if regained is not None and regained - edge <= self.recover_within:
+            regained = self._regained(edge, edges[i + 1 :])
+            watched_for = line.end - edge
+            if regained is not None and regained - edge <= within:
                 worst = max(worst, regained - edge)
-            elif watched > self.recover_within:
-                back = f"get back to {self.min_ratio:.0%} of its {_rate(baseline)}"
+            elif watched_for > within + WINDOW:
+                back = f"get back to {ratio:.0%} of its {rate_text(self.base.rate)}"
                 if regained is None:
-                    what = f"{disk} did not {back} in the {seconds(watched)} after an edge"
+                    mean = line.rate(edge, line.end) / self.base.rate
+                    what = f"did not {back} in the {seconds(watched_for)} after an edge, {mean:.0%} of it on average"
                 else:
-                    what = f"{disk} took {seconds(regained - edge)} to {back} after an edge"
-                findings.append(self._finding(disk, f"{what} {limit(self.recover_within)}", line.time(edge)))
-                return (regained - edge if regained is not None else None), regained
+                    what = f"took {seconds(regained - edge)} to {back} after an edge"
+                self._accuse(f"{what} {limit(within)}", line.time(edge))
+                self.recovery = None if regained is None else regained - edge
+                return regained
             else:
-                unknowns.append(f"{disk} was watched for only {seconds(watched)} after an edge, too short to judge it")
-                return None, None
-        return worst, regained
+                short = f"was watched for only {seconds(watched_for)} after an edge, too short to judge it"
+                self.verdict.unknowns.append(f"{self.verdict.disk} {short}")
+                return None
+        self.recovery = worst
+        return regained
 
-    def _final_ratio(self, story: Story, line: Track, baseline: float, regained: float | None) -> float | None:
-        if line.end <= 0:
-            return None
-        begin = max(0.0, line.end - FINAL)
-        restored = [cut.restored_at for cut in story.cut_records if cut.restored_at is not None]
+    def _regained(self, edge: float, later: Sequence[float]) -> float | None:
+        """Start of the first window at pace after ``edge`` from which on the mean is at pace too."""
+        line, rate = self.seen.line, self.base.rate
+        for start in (edge, *(place for place in line.clock if place > edge)):
+            if start + WINDOW > line.end + 1e-9:
+                return None
+            stop = next((place for place in later if place >= start + WINDOW), line.end)
+            window, mean = line.rate(start, min(start + WINDOW, line.end)), line.rate(start, stop)
+            if window >= self._wanted(WINDOW) * rate and mean >= self._wanted(stop - start) * rate:
+                return start
+        return None
+
+    def _final_ratio(self, regained: float | None) -> tuple[float | None, float]:
+        """The final ratio, and over how many seconds it was measured."""
+        line = self.seen.line
+        if line.end <= self.cut:
+            return None, FINAL
+        begin = max(self.cut, line.end - FINAL)
+        restored = [cut.restored_at for cut in self.verdict.story.cut_records if cut.restored_at is not None]
         if regained is not None:
             begin = regained if restored else max(begin, regained)
         elif restored:
-            begin = min(begin, line.at(max(restored)))
-        return line.rate(begin, line.end) / baseline if line.end > begin else None
+            begin = min(begin, max(self.cut, line.at(max(restored))))
+        if line.end <= begin:
+            return None, FINAL
+        return line.rate(begin, line.end) / self.base.rate, line.end - begin
 
-    def _finding(self, disk: str, summary: str, at: float) -> Finding:
-        return Finding(check="kept_pace", subject=disk, summary=summary, at=at)
-
-
-def kept_pace(disks: Disks, max_stall: float = 2.0, min_ratio: float = 0.7, recover_within: float = 5.0) -> KeptPace:
-    """Each of ``disks``, all under load and outside the blast radius, must keep its pace through every cut."""
-    return KeptPace(disk_names(disks), max_stall, min_ratio, recover_within)
-
-
-def _first_cut(story: Story, disk: str) -> tuple[float, LoadBegun]:
-    """The first cut made while ``disk`` had a load, and that load. Cuts made before it was loaded say nothing of it."""
-    begins = [cut.off.commanded_at for cut in story.cut_records if cut.off.commanded_at is not None and cut.executed]
-    if not begins:
-        raise _Unjudgeable("no cut was made, so there is nothing that the survivors could have kept pace through")
-    for begin in sorted(begins):
-        load = story.load_at(disk, begin)
-        if load is not None:
-            return begin, load
-    raise _Unjudgeable(f"{disk} had no load when a cut was made, so its pace cannot be judged")
+    def _last_seconds(self) -> None:
+        line, bounds = self.seen.line, self.verdict.limits
+        edges = _edges(self.verdict.story, line, self.cut)
+        if not edges or line.end - edges[-1] < bounds.recover_within + FINAL:
+            return
+        ratio = line.rate(line.end - FINAL, line.end) / self.base.rate
+        if ratio < self._wanted(FINAL):
+            what = f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load"
+            self._accuse(f"{what} (at least {bounds.min_ratio:.0%} wanted)", line.time(line.end - FINAL))
 
 
-def _attachment_readings(story: Story, disk: str, at: float) -> tuple[Reading, ...]:
-    """The readings of the attachment that held at ``at``: a counter starts anew with each."""
-    attachment = story.attachment_at(disk, at)
-    if attachment is None:
-        raise _Unjudgeable(f"{disk} was not there when the first cut was made")
-    key = (attachment.kname, attachment.diskseq)
-    readings = tuple(reading for reading in story.readings(disk) if (reading.kname, reading.diskseq) == key)
-    if len(readings) < 2:
-        raise _Unjudgeable(f"there are no samples of {disk}")
-    return readings
+def _worst(verdicts: Sequence[_Verdict], *, passed: bool) -> str:
+    survivors = [verdict.survivor for verdict in verdicts if verdict.survivor.stall_s is not None]
+    if not survivors:
+        return ""
+    stalls = max(verdicts, key=lambda verdict: verdict.survivor.stall_s or 0.0)
+    parts = [f"longest stall {seconds(stalls.survivor.stall_s or 0.0)}, limit {stalls.limits.max_stall:g} s"]
+    ratios = [verdict for verdict in verdicts if verdict.survivor.final_ratio is not None]
+    if ratios:
+        lowest = min(ratios, key=lambda verdict: verdict.survivor.final_ratio or 0.0)
+        ratio = f"lowest rate {lowest.survivor.final_ratio:.0%} of the baseline, limit {lowest.limits.min_ratio:.0%}"
+        blindest = max(verdict.survivor.smallest or 0.0 for verdict in ratios)
+        parts.append(f"{ratio}, would have noticed a loss of {blindest:.0%} or more")
+    said = "; ".join(parts)
+    count = len(verdicts)
+    return f"{count} survivor{'s' * (count != 1)} kept pace ({said})" if passed else said
 
 
-def _interval(story: Story, readings: Sequence[Reading]) -> float:
-    times = story.sample_times if len(story.sample_times) > 1 else tuple(reading.at for reading in readings)
-    return median(two - one for one, two in pairwise(sorted(times)))
+def _no_baseline(seen: Watched, cut: float) -> str:
+    if cut < LEAST:
+        length = seconds(max(0.0, cut))
+        return f"the baseline of {seen.disk} was measured for only {length}; {LEAST:g} s are needed"
+    return f"{seen.disk} did not move a byte before the first cut, so it has no baseline"
 
 
-def _bytes(load: LoadBegun, reading: Reading) -> int:
-    reads, writes = "read" in load.mode or "rw" in load.mode, "write" in load.mode or "rw" in load.mode
-    return reading.read * reads + reading.written * writes
+def _interval(line: Track) -> float:
+    """The usual time between two samples."""
+    steps = sorted(two - one for one, two in zip(line.clock, line.clock[1:], strict=False) if two > one)
+    return steps[len(steps) // 2] if steps else 0.0
 
 
-def _baseline(story: Story, load: LoadBegun, readings: Sequence[Reading], first_cut: float, interval: float) -> float:
-    settled = [event.at for event in story.of(LoadSettled) if load.disk in event.disks and event.at is not None]
-    settled = [at for at in settled if (load.at or 0.0) <= at <= first_cut]
-    if not settled:
-        raise _Unjudgeable(f"the load on {load.disk} had not settled before the first cut, so it has no baseline")
-    samples = [(one.at, float(_bytes(load, one))) for one in readings if settled[0] <= one.at <= first_cut]
-    line = track(samples, interval) if len(samples) > 1 else None
-    if line is None or line.end < WINDOW:
-        length = seconds(line.end if line else 0.0)
-        raise _Unjudgeable(f"the baseline of {load.disk} was measured for only {length}; {WINDOW:g} s are needed")
-    rate = line.rate(0.0, line.end)
-    if rate <= 0:
-        raise _Unjudgeable(f"{load.disk} did not move a byte before the first cut, so it has no baseline")
-    return rate
-
-
-def _judged_line(load: LoadBegun, readings: Sequence[Reading], begin: float, end: float, interval: float) -> Track:
-    times, counter = [one.at for one in readings], [float(_bytes(load, one)) for one in readings]
-    samples = [(at, moved) for at, moved in zip(times, counter, strict=True) if begin < at <= end]
-    if not samples:
-        raise _Unjudgeable(f"there are no samples of {load.disk} under load after the first cut")
-    return track([(begin, interpolate(times, counter, begin)), *samples], interval)
-
-
-def _gone_at(story: Story, disk: str, readings: Sequence[Reading]) -> float | None:
-    attachment = story.attachment_at(disk, readings[0].at) or story.attachments(disk)[0]
-    gone_at = story.detached_at(attachment)
-    own_cuts = any(disk in cut.armed.victims for cut in story.cut_records)
-    return None if own_cuts else gone_at
-
-
-def _asked_at(story: Story, load: LoadBegun, ended: LoadEnded) -> float | None:
-    """When the load was told to end: as recorded with its end, or else the beginning of the phase that does it."""
-    if not ended.asked or ended.asked_at is not None:
-        return ended.asked_at
-    stops = [phase.at for phase in story.of(Phase) if phase.name == "stop" and phase.at is not None]
-    # The last one: phases before it ended other loads.
-    return max((at for at in stops if (load.at or 0.0) <= at <= (ended.at or 0.0)), default=None)
-
-
-def _last_movement(load: LoadBegun, readings: Sequence[Reading]) -> float:
-    last = readings[0].at
-    for one, two in pairwise(readings):
-        if _bytes(load, two) > _bytes(load, one):
-            last = two.at
-    return last
-
-
-def _edges(story: Story, line: Track) -> list[float]:
+def _edges(story: Story, line: Track, begin: float) -> list[float]:
     """Where on the time line an edge was commanded; those less than a window after another belong to it."""
     times = [edge.commanded_at for cut in story.cut_records if cut.executed for edge in (cut.off, cut.on)]
-    places = sorted(line.at(at) for at in times if at is not None and line.times[0] <= at <= line.times[-1])
+    inside = (line.at(at) for at in times if at is not None and line.times[0] <= at <= line.times[-1])
     edges: list[float] = []
-    for place in places:
+    for place in sorted(place for place in inside if place >= begin):
         if not edges or place - edges[-1] >= WINDOW:
             edges.append(place)
     # What begins too near the end for a window cannot be judged apart: it belongs to the edge before.
@@ -295,17 +386,6 @@ def _edges(story: Story, line: Track) -> list[float]:
     return edges
 
 
-def _regained(line: Track, edge: float, later: Sequence[float], wanted: float) -> float | None:
-    """Start of the first window at pace after ``edge`` from which on the mean is at pace too."""
-    starts = [edge, *(place for place in line.clock if place > edge)]
-    for start in starts:
-        if start + WINDOW > line.end + 1e-9:
-            return None
-        stop = next((place for place in later if place >= start + WINDOW), line.end)
-        if line.rate(start, min(start + WINDOW, line.end)) >= wanted and line.rate(start, stop) >= wanted:
-            return start
-    return None
-
-
-def _rate(bps: float) -> str:
+def rate_text(bps: float) -> str:
+    """A rate as people write it."""
     return f"{bps / 1e6:.1f} MB/s" if bps >= 1e5 else f"{bps:.0f} B/s"

@@ -1,22 +1,31 @@
-"""A disk's counter over time, rid of the gaps in its sampling."""
+"""A disk's counter over time, without the time in which the DUT was starved."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
-GAP = 3.0
-"""An interval this many times the median is a gap in the sampling."""
+from plugpull.checks.starved import Span
+
+EPSILON = 1e-9
+
+
+class Stall(NamedTuple):
+    """A disk stood still for ``seconds``, from DUT time ``began`` on."""
+
+    began: float
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Track:
-    """One disk's counter over a time line without sampling gaps.
+    """One disk's counter over a time line that leaves starved time out.
 
-    ``times`` are DUT times of the samples, ``clock`` the same on the time line without gaps, ``moved`` the bytes up to
-    there. ``gaps`` holds, for each sample, the (seconds, bytes) taken out just before it; (0, 0) where nothing was.
+    ``times`` are DUT times of the samples, ``clock`` the same on the time line, ``moved`` the bytes up to there.
+    ``gaps`` holds, for each sample, the (seconds, bytes) left out just before it; (0, 0) where nothing was.
     """
 
     times: tuple[float, ...]
@@ -29,7 +38,7 @@ class Track:
         return self.clock[-1]
 
     def at(self, time: float) -> float:
-        """Where DUT time ``time`` is on the time line; a time inside a gap is at the gap."""
+        """Where DUT time ``time`` is on the time line; starved time is all at one place."""
         return interpolate(self.times, self.clock, time)
 
     def time(self, place: float) -> float:
@@ -40,29 +49,66 @@ class Track:
         """Mean bytes per second between two places on the time line."""
         return (interpolate(self.clock, self.moved, end) - interpolate(self.clock, self.moved, begin)) / (end - begin)
 
-    def stall(self) -> tuple[float, float]:
-        """The longest contiguous time without movement, seconds, and the DUT time at which it began."""
-        longest, began = 0.0, self.times[0]
-        start = 0
-        for i in range(1, len(self.times)):
-            if self.moved[i] > self.moved[i - 1] or self.gaps[i][1] > 0:
-                start = i
-            elif self.clock[i] - self.clock[start] > longest:
-                longest, began = self.clock[i] - self.clock[start], self.times[start]
-        return longest, began
+    def windows(self, begin: float, end: float, length: float) -> tuple[float, ...]:
+        """Mean rates of the consecutive windows of ``length`` seconds from ``begin`` that end by ``end``."""
+        count = int((end - begin) / length + EPSILON)
+        return tuple(self.rate(begin + i * length, begin + (i + 1) * length) for i in range(count))
+
+    def stalls(self, trickle: float) -> tuple[Stall, ...]:
+        """The stretches in which less than ``trickle`` bytes per second moved, oldest first; none overlap.
+
+        A stretch begins and ends with an interval between samples that is that slow. Inside it a few bytes may move,
+        as long as the mean of the stretch stays below ``trickle``: a block every other second is a stall too.
+        """
+        last = len(self.clock) - 1
+        slow = [False] * (last + 2)
+        for i in range(1, last + 1):
+            slow[i] = self._slow(i, trickle)
+        # Bytes above what a trickle would have moved: a stretch from i to j is slow if surplus[j] <= surplus[i]. What
+        # moved in starved time ends a stretch too.
+        left_out = accumulate(max(0.0, moved - trickle * length) for length, moved in self.gaps)
+        surplus = [moved + out - trickle * at for at, moved, out in zip(self.clock, self.moved, left_out, strict=True)]
+        least = [float("inf")] * (last + 2)
+        for j in range(last, 0, -1):
+            least[j] = min(least[j + 1], surplus[j] if slow[j] else float("inf"))
+        found: list[Stall] = []
+        i = 0
+        while i < last:
+            if not slow[i + 1]:
+                i += 1
+                continue
+            # ``least`` never falls, so the last stretch end that belongs to this beginning can be searched for.
+            j = bisect_right(least, surplus[i] + EPSILON, lo=i + 1) - 1
+            seconds = self.clock[j] - self.clock[i]
+            if seconds > 0:
+                found.append(Stall(self.times[i], seconds))
+            i = max(j, i + 1)
+        return tuple(found)
+
+    def _slow(self, i: int, trickle: float) -> bool:
+        length, gap = self.clock[i] - self.clock[i - 1], self.gaps[i]
+        if length <= 0:
+            # Nothing but starved time: it belongs to the stall around it if nothing moved in it.
+            return gap[1] <= trickle * gap[0]
+        return self.moved[i] - self.moved[i - 1] < trickle * length
 
 
-def track(samples: Sequence[tuple[float, float]], interval: float) -> Track:
-    """The time line of ``samples`` (DUT time, bytes so far), at least one, given the median sampling ``interval``."""
+def track(samples: Sequence[tuple[float, float]], starved: Sequence[Span] = ()) -> Track:
+    """The time line of ``samples`` (DUT time, bytes so far), at least one, without the ``starved`` spans.
+
+    Of an interval between two samples that is starved in part the bytes are shared out by time."""
     times, clock, moved, gaps = [samples[0][0]], [0.0], [0.0], [(0.0, 0.0)]
     for (t1, b1), (t2, b2) in pairwise(samples):
         if t2 <= t1:
             continue
-        starved = t2 - t1 > GAP * interval
-        gaps.append((t2 - t1, b2 - b1) if starved else (0.0, 0.0))
+        out = sum(max(0.0, min(span.end, t2) - max(span.begin, t1)) for span in starved)
+        share = min(1.0, out / (t2 - t1))
+        if share > 1.0 - EPSILON:
+            share = 1.0
+        gaps.append((share * (t2 - t1), share * (b2 - b1)))
         times.append(t2)
-        clock.append(clock[-1] + (0.0 if starved else t2 - t1))
-        moved.append(moved[-1] + (0.0 if starved else b2 - b1))
+        clock.append(clock[-1] + (1.0 - share) * (t2 - t1))
+        moved.append(moved[-1] + (1.0 - share) * (b2 - b1))
     return Track(tuple(times), tuple(clock), tuple(moved), tuple(gaps))
 
 

@@ -1,0 +1,71 @@
+"""What a disk transferred before the first cut, how steady that was, and what can be claimed of it.
+
+The rate is the mean of half-second windows. A window of less than a third of the highest one is not part of it: a disk
+that stood still meanwhile, or had not got going yet, would otherwise be compared with less than it can do. The spread
+of the windows that remain says how far a later mean rate may be off by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, pstdev
+
+from plugpull.checks.track import Track
+
+WINDOW = 0.5
+"""Seconds of a window."""
+LEAST = 1.0
+"""Seconds that a baseline must have."""
+STEADY = 1 / 3
+"""Share of the highest window below which one does not count."""
+SIGMAS = 2.0
+"""Standard errors within which a difference is taken for chance: 95 % of cases."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """``rate`` in bytes per second; ``lowest`` the lowest window, one that does not count included; ``spread``
+    the standard deviation of a window as a share of the rate; ``block`` the bytes of one request."""
+
+    rate: float
+    lowest: float
+    seconds: float
+    spread: float
+    windows: int
+    dropped: int
+    block: int
+
+    @property
+    def stationary(self) -> bool:
+        """False when part of it is so slow that it is not known which part is the usual pace."""
+        return not self.dropped
+
+    def noise(self, seconds: float) -> float:
+        """Standard error of a mean rate over ``seconds``, as a share of the baseline rate."""
+        # A sample sees whole requests only: both ends of a window are known to one of them.
+        grain = self.block / (self.rate * seconds * sqrt(6)) if seconds > 0 else 1.0
+        return max(self.spread * sqrt(WINDOW / seconds), grain) if seconds > 0 else 1.0
+
+    def margin(self, seconds: float) -> float:
+        """How far the mean rate of ``seconds``, as a share of this baseline, may be off by chance."""
+        return SIGMAS * sqrt(self.noise(seconds) ** 2 + self.noise(self.windows * WINDOW) ** 2)
+
+
+def baseline(line: Track, end: float, block: int) -> Baseline | None:
+    """The baseline of a time line up to the place ``end``; ``None`` if that is too short or nothing moved."""
+    windows = line.windows(0.0, end, WINDOW) if end >= LEAST else ()
+    highest = max(windows, default=0.0)
+    if highest <= 0:
+        return None
+    kept = [rate for rate in windows if rate >= STEADY * highest]
+    rate = fmean(kept)
+    return Baseline(
+        rate=rate,
+        lowest=min(windows),
+        seconds=end,
+        spread=pstdev(kept) * sqrt(len(kept) / max(1, len(kept) - 1)) / rate,
+        windows=len(kept),
+        dropped=len(windows) - len(kept),
+        block=block,
+    )

@@ -1,0 +1,256 @@
+"""What is judged of one survivor: its load, its counters, and the time from when it had settled until it was to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from plugpull.checks.starved import awake, starved
+from plugpull.checks.track import Track, interpolate, track
+from plugpull.errors import Finding
+from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase, Sampled
+from plugpull.history.reader import Reading, Story
+
+STOP_WITHIN = 5.0
+"""Seconds that fio gets to end after it was asked: it ends when its requests in flight are completed (at most 1.3 s
+in 259 cases on virtual benches), and gets a second signal after this time."""
+BUSY = 0.9
+"""Share of the DUT's CPU time above which a load is bound by the CPUs, not by its disk."""
+
+
+class Unjudgeable(Exception):
+    """The evidence for one survivor is missing; the message is the sentence that says so."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One survivor under the load that it had when the first cut was made.
+
+    Times are DUT seconds: ``settled`` is when its load ran steadily, ``cut`` the first edge, ``end`` when its load was
+    to end. ``line`` is its counter from ``settled`` to ``end``.
+    """
+
+    disk: str
+    load: LoadBegun
+    settled: float
+    cut: float
+    end: float
+    line: Track
+    findings: tuple[Finding, ...] = ()
+    unknowns: tuple[str, ...] = ()
+
+
+def watched(story: Story, disk: str) -> Watched:
+    """What there is to judge of ``disk``. Raises ``Unjudgeable``."""
+    cut, load = _first_cut(story, disk)
+    settled = _settled(story, load, cut)
+    readings = _attachment_readings(story, disk, cut)
+    fate = _Fate(disk)
+    end = fate.end(story, load, readings)
+    times, counter = [one.at for one in readings], [float(moved_bytes(load, one)) for one in readings]
+    inside = [(at, moved) for at, moved in zip(times, counter, strict=True) if settled < at <= end]
+    if not inside or inside[-1][0] <= cut:
+        raise Unjudgeable(f"there are no samples of {disk} under load after the first cut")
+    line = track([(settled, interpolate(times, counter, settled)), *inside], starved(story))
+    return Watched(disk, load, settled, cut, end, line, tuple(fate.findings), tuple(fate.unknowns))
+
+
+def span(story: Story, disk: str) -> tuple[float, float] | None:
+    """DUT time that a judgement of ``disk`` rests on; ``None`` if it cannot be judged at all."""
+    try:
+        cut, load = _first_cut(story, disk)
+        settled = _settled(story, load, cut)
+    except Unjudgeable:
+        return None
+    ended = story.load_end(load)
+    asked = None if ended is None else asked_at(story, load, ended)
+    end = asked if asked is not None else None if ended is None else ended.at
+    return settled, max(cut, cut if end is None else end)
+
+
+def moved_bytes(load: LoadBegun, reading: Reading) -> int:
+    """The bytes that count: read or written, whichever the load does; both if it does both."""
+    reads, writes = "read" in load.mode or "rw" in load.mode, "write" in load.mode or "rw" in load.mode
+    return reading.read * reads + reading.written * writes
+
+
+def endless(load: LoadBegun) -> bool:
+    """Whether the load runs until it is asked to end. All of plugpull's do; fio's say so in their arguments."""
+    return not load.argv or any(argument.startswith(("--time_based", "--loops")) for argument in load.argv)
+
+
+def busy_cpu(story: Story, begin: float, end: float) -> float | None:
+    """Share of the DUT's CPU time that was used in [begin, end]; ``None`` if it was not sampled twice."""
+    seen = [(one.at, one.cpu) for one in story.of(Sampled) if one.at is not None and one.cpu[1]]
+    inside = [cpu for at, cpu in seen if begin - 1.0 <= at <= end + 1.0]
+    if len(inside) < 2 or inside[-1][1] <= inside[0][1]:
+        return None
+    return (inside[-1][0] - inside[0][0]) / (inside[-1][1] - inside[0][1])
+
+
+def declared_rate(story: Story, load: LoadBegun) -> float | None:
+    """Bytes per second that the rig file lets the disk transfer at least, if its load can use them; else ``None``.
+
+    Hubs and controllers with a rate share it among all disks below. Small blocks and flushes are slower than any disk,
+    so only fio's own loads are compared. On a real bus the disks under load share what it has.
+    """
+    if not load.argv or load.block * load.depth < 64 << 10:
+        return None
+    disks = {one.get("name"): one for one in story.rig.get("disk", ())}
+    own = disks.get(load.disk, {}).get("rate")
+    if not own:
+        return None
+    rate = float(own)
+    if (story.rig.get("dut") or {}).get("kind") != "virtual":
+        return rate / len({one.disk for one in story.of(LoadBegun)})
+    for thing, below in _above(story.rig, load.disk):
+        if thing.get("rate"):
+            rate = min(rate, float(thing["rate"]) / below)
+    return rate
+
+
+def _above(rig: dict[str, Any], disk: str) -> list[tuple[dict[str, Any], int]]:
+    """The hubs and the controller that ``disk`` hangs off, each with how many disks are below it."""
+    things = {one.get("name"): one for kind in ("hub", "controller") for one in rig.get(kind, ())}
+
+    def chain(at: object) -> list[str]:
+        names: list[str] = []
+        while isinstance(at, str) and len(names) <= len(things):
+            name = at.rpartition(".")[0]
+            names.append(name)
+            at = things.get(name, {}).get("at")
+        return names
+
+    chains = {one.get("name"): chain(one.get("at")) for one in rig.get("disk", ())}
+    return [
+        (things[name], sum(name in names for names in chains.values()))
+        for name in chains.get(disk, [])
+        if name in things
+    ]
+
+
+def asked_at(story: Story, load: LoadBegun, ended: LoadEnded) -> float | None:
+    """When the load was asked to end: as recorded with its end, or else the beginning of the phase that does it."""
+    if not ended.asked or ended.asked_at is not None:
+        return ended.asked_at
+    return _stop_phase(story, load, ended.at)
+
+
+def _stop_phase(story: Story, load: LoadBegun, before: float | None) -> float | None:
+    stops = [phase.at for phase in story.of(Phase) if phase.name == "stop" and phase.at is not None]
+    # The last one: phases before it ended other loads.
+    latest = float("inf") if before is None else before
+    return max((at for at in stops if (load.at or 0.0) <= at <= latest), default=None)
+
+
+@dataclass
+class _Fate:
+    """How the load of a survivor ended, and what that says of the disk."""
+
+    disk: str
+    findings: list[Finding] = field(default_factory=list)
+    unknowns: list[str] = field(default_factory=list)
+
+    def end(self, story: Story, load: LoadBegun, readings: Sequence[Reading]) -> float:
+        """DUT time up to which ``load`` should have moved bytes."""
+        last, ended = readings[-1].at, story.load_end(load)
+        if story.evidence_until is not None and (ended is None or ended.at is None or story.evidence_until < ended.at):
+            until = story.evidence_until
+            self.unknowns.append(f"the pace of {self.disk} is known only until {until:.2f} s: the DUT fell silent")
+        gone_at = _gone_at(story, self.disk, readings)
+        if gone_at is not None and (ended is None or ended.at is None or gone_at <= ended.at):
+            self._accuse(f"{self.disk} was removed though it is outside the blast radius", gone_at)
+            return min(last, gone_at)
+        if ended is None or ended.at is None:
+            # Without its end nobody knows when it was to stop: what follows the last byte says nothing.
+            self.unknowns.append(f"how the load on {self.disk} ended was not recorded")
+            stop = _stop_phase(story, load, None)
+            return min(last, _last_movement(load, readings), last if stop is None else stop)
+        if not ended.asked:
+            return min(last, self._by_itself(load, readings, ended, ended.at))
+        return min(last, self._asked(story, load, readings, ended, ended.at))
+
+    def _by_itself(self, load: LoadBegun, readings: Sequence[Reading], ended: LoadEnded, at: float) -> float:
+        if ended.errno:
+            said = ended.message or f"errno {ended.errno}"
+            self._accuse(f"the load on {self.disk} ended with an I/O error: {said}", at)
+        elif endless(load) or ended.exit_status:
+            status = "at an unknown status" if ended.exit_status is None else f"with exit status {ended.exit_status}"
+            self.unknowns.append(f"the load on {self.disk} ended by itself {status}, before it was asked to")
+        return min(at, _last_movement(load, [one for one in readings if one.at <= at]))
+
+    def _asked(self, story: Story, load: LoadBegun, readings: Sequence[Reading], ended: LoadEnded, at: float) -> float:
+        if ended.errno:
+            said = ended.message or f"errno {ended.errno}"
+            self._accuse(f"the load on {self.disk} ended with an I/O error: {said}", at)
+        asked = asked_at(story, load, ended)
+        if asked is not None:
+            took = awake(story, asked, at)
+            if ended.stuck or took > STOP_WITHIN:
+                what = f"its load could not be ended in {took:.2f} s" if ended.stuck else f"its load took {took:.2f} s"
+                self._accuse(f"{self.disk} held up its requests: {what} after it was asked to end", at)
+            return asked
+        # When it was asked to end is not on record, so that a short quiet time before its end means nothing.
+        trailing = _last_movement(load, [reading for reading in readings if reading.at <= at])
+        if not ended.errno and at - trailing > STOP_WITHIN / 2:
+            quiet = f"{at - trailing:.2f} s"
+            self.unknowns.append(
+                f"{self.disk} did not move for {quiet} before its load ended, asked at an unknown time"
+            )
+        return trailing
+
+    def _accuse(self, summary: str, at: float) -> None:
+        self.findings.append(Finding(check="kept_pace", subject=self.disk, summary=summary, at=at))
+
+
+def _first_cut(story: Story, disk: str) -> tuple[float, LoadBegun]:
+    """The first cut made while ``disk`` had a load, and that load. Cuts made before it was loaded say nothing of it."""
+    begins = [cut.off.commanded_at for cut in story.cut_records if cut.off.commanded_at is not None and cut.executed]
+    if not begins:
+        raise Unjudgeable("no cut was made, so there is nothing that the survivors could have kept pace through")
+    for begin in sorted(begins):
+        load = story.load_at(disk, begin)
+        if load is not None:
+            return begin, load
+    raise Unjudgeable(f"{disk} had no load when a cut was made, so its pace cannot be judged")
+
+
+def _settled(story: Story, load: LoadBegun, first_cut: float) -> float:
+    settled = [event.at for event in story.of(LoadSettled) if load.disk in event.disks and event.at is not None]
+    settled = [at for at in settled if (load.at or 0.0) <= at <= first_cut]
+    if not settled:
+        raise Unjudgeable(f"the load on {load.disk} had not settled before the first cut, so it has no baseline")
+    return settled[0]
+
+
+def _attachment_readings(story: Story, disk: str, at: float) -> tuple[Reading, ...]:
+    """The readings of the attachment that held at ``at``: a counter starts again with each."""
+    attachment = story.attachment_at(disk, at)
+    if attachment is None:
+        raise Unjudgeable(f"{disk} was not there when the first cut was made")
+    key = (attachment.kname, attachment.diskseq)
+    readings = tuple(reading for reading in story.readings(disk) if (reading.kname, reading.diskseq) == key)
+    if len(readings) < 2:
+        raise Unjudgeable(f"there are no samples of {disk}")
+    for one, two in pairwise(readings):
+        if two.read < one.read or two.written < one.written:
+            back = f"the counters of {disk} went back at {two.at:.2f} s"
+            raise Unjudgeable(f"{back} although no other disk was announced: a reset of it, or another disk's samples")
+    return readings
+
+
+def _gone_at(story: Story, disk: str, readings: Sequence[Reading]) -> float | None:
+    attachment = story.attachment_at(disk, readings[0].at) or story.attachments(disk)[0]
+    gone_at = story.detached_at(attachment)
+    own_cuts = any(disk in cut.armed.victims for cut in story.cut_records)
+    return None if own_cuts else gone_at
+
+
+def _last_movement(load: LoadBegun, readings: Sequence[Reading]) -> float:
+    last = readings[0].at if readings else 0.0
+    for one, two in pairwise(readings):
+        if moved_bytes(load, two) > moved_bytes(load, one):
+            last = two.at
+    return last
