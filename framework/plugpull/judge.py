@@ -299,7 +299,7 @@ def _sum(one: Integrity, two: Integrity) -> Integrity:
         for name in Integrity.__struct_fields__
         if isinstance(getattr(one, name), int)
     }
-    bound = loss_bound(counts["cuts_lost"], counts["cuts"]) if counts["cuts"] else None
+    bound = loss_bound(counts["trials_lost"], counts["trials"]) if counts["trials"] else None
     return Integrity(**counts, loss_bound=bound, disks=one.disks + two.disks)
 
 

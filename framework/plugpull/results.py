@@ -102,7 +102,7 @@ class DiskIntegrity(Record, frozen=True, kw_only=True):
     ``rounds`` is how often it was read back and judged, ``rounds_lost`` in how many something was wrong. ``unflushed``
     sectors were completed, never flushed, and are gone: that is legal; ``suspicious`` of them although the disk had
     kept its power, which is legal too, and not what one expects. ``ledger_bytes`` per write is what keeping the record
-    cost."""
+    cost. ``write_cache`` is what the kernel believed of the disk (``checks/belief.py``)."""
 
     disk: str
     rounds: int = 1
@@ -115,6 +115,7 @@ class DiskIntegrity(Record, frozen=True, kw_only=True):
     writes: int = 0
     flushes: int = 0
     ledger_bytes: int = 0
+    write_cache: str = ""
     first: BadSectors | None = None
     worst: BadSectors | None = None
 
@@ -123,8 +124,10 @@ class Integrity(Record, frozen=True, kw_only=True):
     """Sectors compared, and of these the bad ones by kind; for loads of stamped writes, disk by disk. What is gone
     though it was promised is in ``durable_lost``, the ``stale`` and ``zeroed`` ones among them.
 
-    ``cuts`` were followed by a read-back, ``cuts_lost`` of them lost or damaged something. ``loss_bound`` is the upper
-    end of the 95 % confidence interval of the probability that one cut does (Clopper and Pearson, 1934)."""
+    ``cuts`` were followed by a read-back, ``cuts_lost`` of them lost or damaged something. ``trials`` of them took the
+    power of a disk on which something beyond the fill was durable: only these could lose it. ``loss_bound`` is the
+    upper end of the 95 % confidence interval of the probability that a trial loses something, which ``trials_lost`` did
+    (Clopper and Pearson, 1934)."""
 
     sectors_checked: int = 0
     durable_lost: int = 0
@@ -139,6 +142,8 @@ class Integrity(Record, frozen=True, kw_only=True):
     unflushed: int = 0
     cuts: int = 0
     cuts_lost: int = 0
+    trials: int = 0
+    trials_lost: int = 0
     loss_bound: float | None = None
     disks: tuple[DiskIntegrity, ...] = ()
 

@@ -86,12 +86,12 @@ def found(*runs: Run) -> Found:
 # --- the same as bytes -----------------------------------------------------------------------------------------------
 
 
-def ledger_bytes(book: Ledger) -> bytes:
-    """The ledger as the writer sends it."""
+def ledger_bytes(book: Ledger, *, start: float = 0.0, logical: int = 0) -> bytes:
+    """The ledger as the writer sends it; ``start`` in DUT seconds."""
     steps: list[tuple[int, bytes]] = []
     for write in book.writes:
         low, micros = write.number & 0xFFFFFFFF, round(write.issued_at * 1e6)
-        flags = led.FUA if write.fua else 0
+        flags = (led.FUA if write.fua else 0) | (led.FILL if write.fill else 0)
         steps.append(
             (write.issued, led.ISSUED.pack(led.Kind.ISSUED, flags, 0, write.sectors, low, write.sector, micros))
         )
@@ -106,7 +106,9 @@ def ledger_bytes(book: Ledger) -> bytes:
             micros = round(flush.completed_at * 1e6)
             done = led.SHORT.pack(led.Kind.FLUSH_COMPLETED, 0, flush.error, flush.number, micros, 0)
             steps.append((flush.completed, done))
-    begun = led.BEGUN.pack(led.Kind.BEGUN, led.VERSION, 0, book.session, book.run, book.device, 0, 64, 1, 4)
+    ns = int(start * 1e9)
+    begun = led.BEGUN.pack(led.Kind.BEGUN, led.VERSION, 0, book.session, book.run, book.device, ns, 64, 1, 4)
+    begun = begun[: led.LOGICAL_AT] + led.LOGICAL.pack(logical) + begun[led.LOGICAL_AT + 4 :]
     totals = (
         len(book.writes),
         sum(write.completed is not None for write in book.writes),

@@ -4,6 +4,7 @@ from plugpull.checks.base import Check, Judgement, check_name, decode_check, enc
 from plugpull.checks.data_intact import DataIntact, data_intact
 from plugpull.checks.discovered import Discovered, discovered
 from plugpull.checks.ended_with_error import EndedWithError, ended_with_error
+from plugpull.checks.kept_while_powered import KeptWhilePowered, kept_while_powered
 from plugpull.checks.kernel_clean import KernelClean, kernel_clean
 from plugpull.checks.no_errors import NoErrors, no_errors
 from plugpull.checks.nothing_lost import NothingLost, nothing_lost
@@ -23,6 +24,7 @@ __all__ = [
     "EndedWithError",
     "Judgement",
     "KeptPace",
+    "KeptWhilePowered",
     "KernelClean",
     "LeakSlope",
     "NoErrors",
@@ -41,6 +43,7 @@ __all__ = [
     "encode_check",
     "ended_with_error",
     "kept_pace",
+    "kept_while_powered",
     "kernel_clean",
     "leak_slope",
     "no_errors",

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.belief import WriteCache
+from plugpull.checks.claims import Claim
+from plugpull.checks.opinions import Judged, claims_of, counted, judge_rounds
+from plugpull.checks.power import Power
+from plugpull.checks.stamps import Round
 from plugpull.errors import Finding
-from plugpull.history.events import (
-    KernelMessage,
-    LedgerBegun,
-    LedgerEnded,
-    LedgerPart,
-    ReadBackBegun,
-    ReadBackEnded,
-    ReadBackPart,
-)
+from plugpull.history.events import KernelMessage
 from plugpull.history.reader import Story
-from plugpull.integrity.decode import CUT_OFF, decode_found, decode_ledger
-from plugpull.integrity.oracle import Opinion, judge
-from plugpull.integrity.readback import Run
+from plugpull.integrity.oracle import Opinion
 from plugpull.integrity.statistics import loss_bound
 from plugpull.integrity.wrong import Damage, Wrong
 from plugpull.kernel.classify import classify
@@ -35,116 +27,39 @@ class NothingLost(Check, frozen=True, tag="nothing_lost"):
     """Every sector that was stamped holds what it may hold by the rules of ``integrity/oracle.py``.
 
     ``None`` means every disk that was stamped, apart from those that a permanent cut took away for good. Unflushed
-    writes that are gone are legal, and counted.
+    writes that are gone are legal, and counted; what a disk without power loss owes besides, ``kept_while_powered``
+    judges.
     """
 
     disks: tuple[str, ...] | None = None
 
     def judge(self, story: Story) -> Judgement:
-        rounds = rounds_of(story)
-        disks = tuple(dict.fromkeys(r.begun.disk for r in rounds)) if self.disks is None else self.disks
-        gone = _gone_for_good(story) if self.disks is None else set()
-        sheets = [_Sheet(disk) for disk in disks]
-        for sheet in sheets:
-            for one in rounds:
-                if one.begun.disk == sheet.disk and not (sheet.disk in gone and not one.read_back):
-                    sheet.enter(story, one)
-        unknowns = [sentence for sheet in sheets for sentence in sheet.unknowns]
-        unknowns += [f"{sheet.disk} was not stamped" for sheet in sheets if not sheet.rounds and sheet.disk not in gone]
-        if not disks:
+        record = judge_rounds(story, self.disks)
+        unknowns = list(record.unknowns)
+        if not record.disks and not unknowns:
             unknowns.append("nothing was stamped")
+        sheets = [_Sheet(disk) for disk in record.disks]
+        for sheet in sheets:
+            for one in record.rounds:
+                if one.round.disk == sheet.disk:
+                    sheet.enter(story, one)
         findings = tuple(finding for sheet in sheets for finding in sheet.findings)
-        integrity = _integrity(sheets, story)
+        integrity = integrity_of(sheets)
         return Judgement(
             findings=findings,
-            unknowns=tuple(unknowns),
-            worst="" if findings or unknowns else _worst(integrity),
-            subject=", ".join(disks),
+            unknowns=tuple(dict.fromkeys(unknowns)),
+            worst="" if findings or unknowns else _worst(sheets, integrity),
+            subject=", ".join(record.disks),
             integrity=integrity,
         )
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        return claims_of(judge_rounds(story, self.disks), "holds what it had promised to keep")
 
 
 def nothing_lost(disks: Disks | None = None) -> NothingLost:
     """Nothing that ``disks`` had promised to keep may be gone; by default, of every disk that was stamped."""
     return NothingLost(None if disks is None else disk_names(disks))
-
-
-# --- what is on record ------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Round:
-    """One session on one disk: written, cut or not, read back."""
-
-    begun: LedgerBegun
-    parts: list[tuple[int, bytes]] = field(default_factory=list)
-    ended: LedgerEnded | None = None
-    read: ReadBackBegun | None = None
-    read_parts: list[tuple[int, bytes]] = field(default_factory=list)
-    read_ended: ReadBackEnded | None = None
-    before: tuple[Run, ...] | None = None
-
-    @property
-    def read_back(self) -> bool:
-        return self.read is not None and not self.read.error
-
-    @property
-    def at(self) -> float | None:
-        return self.read.at if self.read is not None else self.begun.at
-
-    def opinion(self) -> Opinion:
-        """What the oracle makes of it. The runs it found become what was there before the next round."""
-        ledger, found = decode_ledger(self.parts), decode_found(self.read_parts)
-        named = (self.begun.session, self.begun.run, self.begun.device)
-        if (ledger.session, ledger.run, ledger.device) != named:
-            ledger.problems.append("the ledger is of another session than its name says")
-            ledger.session, ledger.run, ledger.device = named
-        if self.ended is not None and self.ended.received != sum(len(data) for _, data in self.parts):
-            ledger.problems.append("the ledger is shorter than what arrived")
-        if ledger.problems == [CUT_OFF]:
-            ledger.problems.append(f"at most {self.begun.bound} bytes of it are missing at its end")
-        logical = self.read.logical if self.read is not None else 512
-        opinion = judge(ledger, found, self.begun.extents, self.before, logical_block=logical)
-        self.found = tuple(found.runs)
-        return opinion
-
-    found: tuple[Run, ...] = ()
-
-
-def rounds_of(story: Story) -> list[Round]:
-    """The sessions of a story, in order, each with the read-back that followed it."""
-    rounds = {event.job: Round(event) for event in story.of(LedgerBegun)}
-    for part in story.of(LedgerPart):
-        if part.job in rounds:
-            rounds[part.job].parts.append((part.offset, _bytes(part.data)))
-    for end in story.of(LedgerEnded):
-        if end.job in rounds:
-            rounds[end.job].ended = end
-    reads: dict[str, Round] = {}
-    for read in story.of(ReadBackBegun):
-        of = [r for r in rounds.values() if (r.begun.disk, r.begun.session) == (read.disk, read.session)]
-        for one in of[-1:]:
-            one.read = read
-            reads[read.job] = one
-    for piece in story.of(ReadBackPart):
-        if piece.job in reads:
-            reads[piece.job].read_parts.append((piece.offset, _bytes(piece.data)))
-    for over in story.of(ReadBackEnded):
-        if over.job in reads:
-            reads[over.job].read_ended = over
-    return list(rounds.values())
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return b""  # a gap, and told as one
-
-
-def _gone_for_good(story: Story) -> set[str]:
-    cuts = [cut for cut in story.cut_records if cut.armed.permanent]
-    return {times.disk for cut in cuts for times in cut.disks if not times.returned_at}
 
 
 # --- one disk ---------------------------------------------------------------------------------------------------------
@@ -155,43 +70,26 @@ class _Sheet:
 
     def __init__(self, disk: str) -> None:
         self.disk = disk
-        self.rounds = 0
+        self.rounds: list[Judged] = []
         self.lost = 0
-        self.cuts = 0
-        self.cuts_lost = 0
         self.findings: list[Finding] = []
-        self.unknowns: list[str] = []
-        self.counts: dict[str, int] = {}
         self.total = Opinion()
+        self.counts: dict[str, int] = {}
         self.first: Wrong | None = None
         self.worst: Wrong | None = None
-        self.ledger_bytes = 0
         self.suspicious = 0
-        self._last: Round | None = None
 
-    def enter(self, story: Story, one: Round) -> None:
-        self.rounds += 1
-        if not one.begun.fill and self._last is not None and self._last.begun.run == one.begun.run:
-            one.before = self._last.found
-        self._last = one
-        if one.read is None or one.read.error:
-            why = one.read.error if one.read is not None else f"{self.disk} was not read back"
-            self.unknowns.append(f"what was written to {self.disk} could not be compared: {why}")
+    def enter(self, story: Story, one: Judged) -> None:
+        self.rounds.append(one)
+        opinion = one.opinion
+        if opinion is None:
             return
-        opinion = one.opinion()
-        mechanisms = _cut_by(story, one)
-        cut = bool(mechanisms)
-        if mechanisms == {"data"}:
+        if one.cuts and one.power is not Power.LOST:
             self.suspicious += opinion.unflushed
-        self.cuts += cut
-        self.cuts_lost += cut and bool(opinion.wrong)
         self.lost += bool(opinion.wrong)
         self._add(opinion)
-        self.ledger_bytes += sum(len(data) for _, data in one.parts)
         if opinion.wrong:
-            self.findings.append(_finding(story, one, opinion))
-        if not opinion.intact and not opinion.wrong:
-            self.unknowns += [f"{self.disk}: {problem}" for problem in opinion.problems or ["nothing was compared"]]
+            self.findings.append(loss(story, one, opinion, "nothing_lost", "has wrong sectors"))
 
     def _add(self, opinion: Opinion) -> None:
         total = self.total
@@ -208,7 +106,7 @@ class _Sheet:
         total = self.total
         return DiskIntegrity(
             disk=self.disk,
-            rounds=self.rounds,
+            rounds=len(self.rounds),
             rounds_lost=self.lost,
             sectors_checked=total.checked,
             sectors_unjudged=total.unjudged,
@@ -217,17 +115,11 @@ class _Sheet:
             suspicious=self.suspicious,
             writes=total.writes,
             flushes=total.flushes,
-            ledger_bytes=self.ledger_bytes,
+            ledger_bytes=sum(len(data) for one in self.rounds for _, data in one.round.parts),
+            write_cache="; ".join(dict.fromkeys(str(one.belief.write_cache) for one in self.rounds)),
             first=None if self.first is None else _bad(self.first),
             worst=None if self.worst is None else _bad(self.worst),
         )
-
-
-def _cut_by(story: Story, one: Round) -> set[str]:
-    """The mechanisms by which the disk was cut between the beginning of its session and the read-back."""
-    begin, end = one.begun.at or 0.0, one.at if one.at is not None else float("inf")
-    cuts = [cut for cut in story.cut_records if one.begun.disk in cut.armed.victims]
-    return {cut.armed.mechanism for cut in cuts if begin <= (cut.off.commanded_at or -1.0) <= end}
 
 
 def _bad(wrong: Wrong) -> BadSectors:
@@ -243,20 +135,18 @@ def _bad(wrong: Wrong) -> BadSectors:
     )
 
 
-def _finding(story: Story, one: Round, opinion: Opinion) -> Finding:
-    disk = one.begun.disk
-    told = ", ".join(f"{sectors} {kind}" for kind, sectors in opinion.counts.items())
-    first = opinion.first
-    assert first is not None
+def loss(story: Story, one: Judged, opinion: Opinion, check: str, what: str) -> Finding:
+    """The finding about a round whose disk holds what it may not hold."""
+    first = opinion.wrong[0]
     where = f"{first.kind.value} at sector {first.first}: expected {first.expected()}; found {first.found()}"
     evidence = [_line(wrong) for wrong in opinion.wrong[:SHOWN]]
     evidence += dict.fromkeys(said for wrong in opinion.wrong for said in wrong.evidence())
     return Finding(
-        check="nothing_lost",
-        subject=disk,
-        summary=f"{disk} has wrong sectors ({told}), the first {where}",
-        at=one.at,
-        evidence=(*evidence[: 2 * SHOWN], *_resets(story, one)),
+        check=check,
+        subject=one.round.disk,
+        summary=f"{one.round.disk} {what} ({counted(opinion)}), the first {where}",
+        at=one.round.at,
+        evidence=(*evidence[: 2 * SHOWN], one.promise_words(), *one.read_again(opinion), *_resets(story, one.round)),
     )
 
 
@@ -273,7 +163,7 @@ def _resets(story: Story, one: Round) -> Iterable[str]:
         event = classify(message.text)
         if event is None or event.kind not in ("usb.reset", "scsi.reset"):
             continue
-        attachment = story.attachment_at(one.begun.disk, message.at)
+        attachment = story.attachment_at(one.disk, message.at)
         if event.subject and attachment is not None and f"/{event.subject}/" in f"{attachment.sysfs}/":
             yield f"perhaps lost in a reset: {message.at:.3f} s {message.text}"
 
@@ -281,11 +171,17 @@ def _resets(story: Story, one: Round) -> Iterable[str]:
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-def _integrity(sheets: list[_Sheet], story: Story) -> Integrity:
+def integrity_of(sheets: Iterable[_Sheet]) -> Integrity:
+    """The numbers over all disks."""
+    sheets = list(sheets)
+
     def total(kind: Damage) -> int:
         return sum(sheet.counts.get(kind.value, 0) for sheet in sheets)
 
-    cuts, lost = sum(sheet.cuts for sheet in sheets), sum(sheet.cuts_lost for sheet in sheets)
+    rounds = [one for sheet in sheets for one in sheet.rounds if one.opinion is not None]
+    cut = [one for one in rounds if one.cuts]
+    trials = [one for one in cut if one.trial]
+    lost = sum(one.is_wrong for one in trials)
     return Integrity(
         sectors_checked=sum(sheet.total.checked for sheet in sheets),
         durable_lost=total(Damage.LOST) + total(Damage.STALE) + total(Damage.ZEROED),
@@ -298,16 +194,43 @@ def _integrity(sheets: list[_Sheet], story: Story) -> Integrity:
         unreadable=total(Damage.UNREADABLE),
         never_written=total(Damage.NEVER_WRITTEN),
         unflushed=sum(sheet.total.unflushed for sheet in sheets),
-        cuts=cuts,
-        cuts_lost=lost,
-        loss_bound=loss_bound(lost, cuts) if cuts else None,
+        cuts=len(cut),
+        cuts_lost=sum(one.is_wrong for one in cut),
+        trials=len(trials),
+        trials_lost=lost,
+        loss_bound=loss_bound(lost, len(trials)) if trials else None,
         disks=tuple(sheet.result() for sheet in sheets if sheet.rounds),
     )
 
 
-def _worst(integrity: Integrity) -> str:
-    legal = f"; {integrity.unflushed} unflushed sectors are gone, which is legal" if integrity.unflushed else ""
+def _worst(sheets: Iterable[_Sheet], integrity: Integrity) -> str:
+    """What was promised, what was found, and in how many cuts there was something to lose."""
+    rounds = [one for sheet in sheets for one in sheet.rounds]
+    counted = [f"{integrity.sectors_checked} sectors"]
+    if integrity.unflushed:
+        counted.append(f"{integrity.unflushed} sectors are gone that were not flushed, which is legal")
     suspicious = sum(disk.suspicious for disk in integrity.disks)
     if suspicious:
-        legal += f", {suspicious} of them though the disk had kept its power"
-    return f"nothing lost ({integrity.sectors_checked} sectors{legal})"
+        counted.append(f"{suspicious} of them though the disk had kept its power")
+    said = f"nothing lost {promises(rounds)}".rstrip()
+    losses = sum(one.power is Power.LOST for one in rounds)
+    if losses:
+        said += f", {integrity.trials} of {losses} power losses could have lost it"
+    return f"{said} ({'; '.join(counted)})"
+
+
+def promises(rounds: Iterable[Judged]) -> str:
+    """What kinds of promises were put to the test, such as "of what was flushed"."""
+    rounds = list(rounds)
+    kinds = {one.belief.write_cache for one in rounds}
+    words = []
+    if kinds - {WriteCache.THROUGH}:
+        fua = any(one.round.begun.fua for one in rounds)
+        words.append("that was flushed or written with FUA" if fua else "that was flushed")
+    if WriteCache.THROUGH in kinds:
+        through = dict.fromkeys(one.round.disk for one in rounds if one.belief.write_cache is WriteCache.THROUGH)
+        words.append(f"that was completed by {', '.join(through)}, said to be write-through")
+    assumed = dict.fromkeys(one.round.disk for one in rounds if one.belief.write_cache is WriteCache.ASSUMED_THROUGH)
+    if assumed:
+        words.append(f"though the kernel assumed {', '.join(assumed)} to be write-through and sent no flush")
+    return " and ".join(words)

@@ -12,6 +12,7 @@ from typing import Any
 from plugpull.checks.base import Check, check_name
 from plugpull.checks.coherent import Coherent
 from plugpull.checks.cuts_made import CutsMade
+from plugpull.checks.kept_while_powered import KeptWhilePowered
 from plugpull.checks.kernel_clean import KernelClean
 from plugpull.checks.removed import Removed
 from plugpull.checks.returned import Returned
@@ -20,6 +21,7 @@ STANDING: tuple[Check, ...] = (
     KernelClean(),
     CutsMade(),
     Coherent(),
+    KeptWhilePowered(),
 )
 """Of these, one that the scenario asks for itself is judged as asked, and not a second time."""
 

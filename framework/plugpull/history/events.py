@@ -407,6 +407,22 @@ class Verified(Event, frozen=True, kw_only=True, tag="verify"):
     method: str = ""
 
 
+class StampingPlanned(Event, frozen=True, kw_only=True, tag="stamp.round"):
+    """A round of stamped writing is about to begin: session ``session`` of ``run``, on these disks."""
+
+    run: int
+    session: int
+    disks: tuple[str, ...]
+
+
+class StampingOver(Event, frozen=True, kw_only=True, tag="stamp.over"):
+    """Stamped writing is over and was read back. ``sessions`` is the last session of each disk."""
+
+    run: int
+    disks: tuple[str, ...]
+    sessions: dict[str, int]
+
+
 class LedgerBegun(Event, frozen=True, kw_only=True, tag="ledger.begin"):
     """Stamped writing began on a disk (``integrity/``). ``run``, ``device`` and ``session`` are what its stamps say;
     ``extents`` the (first sector, sectors) that it covers; ``block`` sectors of a write, ``depth`` writes in flight;
@@ -452,7 +468,8 @@ class LedgerEnded(Event, frozen=True, kw_only=True, tag="ledger.end"):
 
 
 class ReadBackBegun(Event, frozen=True, kw_only=True, tag="readback.begin"):
-    """A disk is read back after session ``session``. ``job`` names the pieces; ``error`` says why it could not be."""
+    """A disk is read back after session ``session``. ``job`` names the pieces; ``error`` says why it could not be.
+    ``logical`` is the bytes of a logical block. ``again``: only what was found wrong is read, a second time."""
 
     disk: str
     job: str
@@ -460,6 +477,7 @@ class ReadBackBegun(Event, frozen=True, kw_only=True, tag="readback.begin"):
     extents: tuple[tuple[int, int], ...]
     logical: int = 512
     error: str = ""
+    again: bool = False
 
 
 class ReadBackPart(Event, frozen=True, kw_only=True, tag="readback.part"):
@@ -574,6 +592,8 @@ AnyEvent = (
     | LoadSettled
     | LoadEnded
     | Verified
+    | StampingPlanned
+    | StampingOver
     | LedgerBegun
     | LedgerPart
     | LedgerEnded

@@ -89,7 +89,7 @@ class _Ledger:
         elif kind == led.Kind.COMPLETED:
             self._completed(position, led.SHORT.unpack_from(data, at))
         elif kind == led.Kind.BEGUN:
-            self._begin(led.BEGUN.unpack_from(data, at))
+            self._begin(led.BEGUN.unpack_from(data, at), led.LOGICAL.unpack_from(data, at + led.LOGICAL_AT)[0])
         elif kind == led.Kind.ENDED:
             self._end(led.ENDED.unpack_from(data, at))
         else:
@@ -110,8 +110,9 @@ class _Ledger:
         self._last = micros
         return (self._base + micros) * _MICRO
 
-    def _begin(self, fields: tuple[int, ...]) -> None:
+    def _begin(self, fields: tuple[int, ...], logical: int) -> None:
         made = self._made
+        made.logical = logical
         _, version, _, made.session, made.run, made.device, made.begun_ns, made.sectors, made.block, made.depth = fields
         if version != led.VERSION:
             self._doubt(f"the ledger is of version {version}, which is not known here")
@@ -126,7 +127,8 @@ class _Ledger:
         if number in self._writes or not sectors:
             return
         full = self._made.session << 32 | number
-        write = Write(full, sector, sectors, position, self._time(micros), bool(flags & led.FUA))
+        fua, fill = bool(flags & led.FUA), bool(flags & led.FILL)
+        write = Write(full, sector, sectors, position, self._time(micros), fua, fill)
         self._writes[number] = write
         self._made.writes.append(write)
 
@@ -192,8 +194,11 @@ def decode_found(parts: Parts) -> Found:
             made.problems.append("there are records after the end of the read-back")
             break
         _, _, errno, sectors, first, number = rb.RUN.unpack_from(data, at)
+        if kind == rb.READING:
+            made.session, made.run, made.device = sectors, first, number
+            continue
         if kind == rb.Kind.READ:
-            made.complete = True
+            made.complete, made.logical = True, sectors
             if number != told:
                 made.problems.append(f"the read-back told of {number} sectors, of which {told} arrived")
             if errno:

@@ -7,7 +7,8 @@ modulo 2**32, ``number`` counts writes, or flushes, from 1):
 
     kind                 bytes  fields
     1  BEGUN             64     u8 kind, u8 version, u16 0, u32 session, u64 run, u64 device, u64 CLOCK_MONOTONIC in ns,
-                                u64 sectors covered, u32 sectors of a block, u32 depth, 16 bytes 0
+                                u64 sectors covered, u32 sectors of a block, u32 depth,
+                                u32 bytes of a logical block (0: not said), 12 bytes 0
     2  ISSUED            24     u8 kind, u8 flags (1: FUA, 2: fill), u16 0, u32 sectors, u32 number, u64 sector,
                                 u32 time
     3  COMPLETED         16     u8 kind, u8 0, u16 errno, u32 number, u32 time, u32 bytes written
@@ -50,6 +51,9 @@ class Reason(IntEnum):
 
 
 BEGUN = struct.Struct("<BBHIQQQQII16x")
+LOGICAL = struct.Struct("<I")
+LOGICAL_AT = 48
+"""Where BEGUN has the bytes of a logical block."""
 ISSUED = struct.Struct("<BBHIIQI")
 SHORT = struct.Struct("<BBHIII")
 ENDED = struct.Struct("<BBHIIIII8x")
@@ -76,6 +80,7 @@ class Write:
     issued: int
     issued_at: float
     fua: bool = False
+    fill: bool = False
     completed: int | None = None
     completed_at: float | None = None
     error: int = 0
@@ -112,6 +117,7 @@ class Ledger:
     sectors: int = 0
     block: int = 0
     depth: int = 0
+    logical: int = 0
     writes: list[Write] = field(default_factory=list)
     flushes: list[Flush] = field(default_factory=list)
     reason: Reason | None = None

@@ -11,6 +11,10 @@ or without an error) before the other was issued; two that were in flight togeth
 - A write that failed or never completed may be there or not, and so may one that no successful flush followed. A flush
   that failed or was not answered promises nothing.
 - A write of several sectors may be there in part; a mix of versions inside one logical block is always wrong.
+- Where completion itself is the promise (``completed``: the disk kept its power, or says that it writes through), a
+  write is durable once it completed without an error.
+- Where nobody knows what was there before and nothing was promised of it (``blank``), a sector of which nothing is
+  durable may hold anything, except what this run can only have put elsewhere.
 
 These are the promises of the block layer (Documentation/block/writeback_cache_control.rst) and of SBC-3's SYNCHRONIZE
 CACHE; that sectors tear, go astray or are lost in spite of them was found in shipping drives (Zheng et al., FAST'13).
@@ -26,7 +30,7 @@ from itertools import pairwise
 
 from plugpull.integrity.ledger import Flush, Ledger, Write
 from plugpull.integrity.readback import Found, Kind, Run
-from plugpull.integrity.wrong import Damage, Version, Wrong, describe_damage, merge
+from plugpull.integrity.wrong import Damage, Version, Wrong, content, describe_damage, merge, outside
 
 Extents = Sequence[tuple[int, int]]
 SECTOR = 512
@@ -39,7 +43,8 @@ class Opinion:
 
     ``wrong`` in rising order. ``checked`` sectors were compared, ``unjudged`` could not be. ``unflushed`` sectors do
     not hold what completed last on them, which nothing had promised to keep; ``beyond`` hold writes that the ledger
-    does not know because its end is missing. ``problems`` say why this opinion cannot be that all is well.
+    does not know because its end is missing. ``unclaimed`` were read and nothing had been promised of them.
+    ``promised`` writes beyond the fill are durable. ``problems`` say why this opinion cannot be that all is well.
     """
 
     wrong: list[Wrong] = field(default_factory=list)
@@ -47,6 +52,8 @@ class Opinion:
     unjudged: int = 0
     unflushed: int = 0
     beyond: int = 0
+    unclaimed: int = 0
+    promised: int = 0
     writes: int = 0
     flushes: int = 0
     problems: list[str] = field(default_factory=list)
@@ -75,30 +82,50 @@ class Opinion:
         return min(self.wrong, key=lambda wrong: (order.index(wrong.kind), -wrong.sectors), default=None)
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What was promised of a disk: the keywords of ``judge``."""
+
+    logical_block: int
+    completed: bool
+    blank: bool
+
+
 def judge(
-    ledger: Ledger, found: Found, extents: Extents, before: Iterable[Run] | None = None, *, logical_block: int = SECTOR
+    ledger: Ledger,
+    found: Found,
+    extents: Extents,
+    before: Iterable[Run] | None = None,
+    *,
+    logical_block: int = SECTOR,
+    completed: bool = False,
+    blank: bool = False,
 ) -> Opinion:
     """``before`` is what was read back before the session began (and made durable by the flush it begins with), None if
-    that is not known; ``extents`` are the (first sector, sectors) that were covered; ``logical_block`` is in bytes."""
-    return _Judge(ledger, found, extents, before, logical_block // SECTOR).opinion()
+    that is not known; ``extents`` are the (first sector, sectors) that were covered; ``logical_block`` is in bytes.
+    ``completed`` and ``blank``: see the module."""
+    terms = Terms(logical_block, completed, blank)
+    return _Judge(ledger, found, extents, before, terms).opinion()
 
 
 class _Judge:
     def __init__(
-        self, ledger: Ledger, found: Found, extents: Extents, before: Iterable[Run] | None, logical: int
+        self, ledger: Ledger, found: Found, extents: Extents, before: Iterable[Run] | None, terms: Terms
     ) -> None:
         self._ledger = ledger
         self._found = found
         self._extents = extents
         self._before = None if before is None else list(before)
-        self._logical = logical
+        self._terms = terms
+        self._logical = terms.logical_block // SECTOR
         self._by_number = {write.number: write for write in ledger.writes}
         self._last = ledger.session << 32 | len(ledger.writes)
         good = [flush for flush in ledger.flushes if flush.completed is not None and not flush.error]
         self._flushes = sorted(good, key=lambda flush: flush.submitted)
         self._submitted = [flush.submitted for flush in self._flushes]
         self._promised = {write.number for write in ledger.writes if self._is_durable(write)}
-        self._opinion = Opinion(writes=len(ledger.writes), flushes=len(good))
+        promised = sum(write.number in self._promised and not write.fill for write in ledger.writes)
+        self._opinion = Opinion(writes=len(ledger.writes), flushes=len(good), promised=promised)
         self._newest = 0
 
     # --- promises ---------------------------------------------------------------------------------------------------
@@ -113,7 +140,8 @@ class _Judge:
     def _is_durable(self, write: Write) -> bool:
         if write.completed is None or write.error:
             return False
-        return write.fua or bool(self._submitted and self._submitted[-1] > write.completed)
+        flushed = bool(self._submitted and self._submitted[-1] > write.completed)
+        return self._terms.completed or write.fua or flushed
 
     # --- pieces -----------------------------------------------------------------------------------------------------
 
@@ -127,9 +155,11 @@ class _Judge:
         for piece in self._pieces():
             self._judge(*piece)
         if self._logical > 1:
-            opinion.wrong += self._mixed_blocks()
+            torn = self._torn_blocks(opinion.wrong)
+            opinion.wrong = [*outside(opinion.wrong, torn), *torn]
         opinion.wrong = merge(opinion.wrong)
-        missing = sum(count for _, count in self._extents) - opinion.checked - opinion.unjudged
+        seen = opinion.checked + opinion.unjudged + opinion.unclaimed
+        missing = sum(count for _, count in self._extents) - seen
         if missing > 0:
             opinion.unjudged += missing
             opinion.problems.append(f"{missing} sectors were not read back")
@@ -175,6 +205,14 @@ class _Judge:
             verdict = _KINDS[run.kind]
             if run.kind is Kind.ELSEWHERE and (run.run, run.device) == (self._ledger.run, self._ledger.device):
                 verdict = Damage.MISDIRECTED
+        if verdict == UNKNOWN_BEFORE and self._terms.blank:
+            stray = self._stray(first, sectors, writes, run)
+            if stray is None:
+                self._opinion.unclaimed += sectors
+            else:
+                self._opinion.checked += sectors
+                self._opinion.wrong.append(stray)
+            return
         if isinstance(verdict, str) and not isinstance(verdict, Damage):
             self._opinion.unjudged += sectors
             self._note(verdict)
@@ -184,6 +222,16 @@ class _Judge:
             self._count_unflushed(run, sectors, writes, durable)
         else:
             self._opinion.wrong.append(self._wrong(verdict, first, sectors, writes, durable, run, before))
+
+    def _stray(self, first: int, sectors: int, writes: list[Write], run: Run) -> Wrong | None:
+        """What only this run can have put where nothing is known of what was there before: it is wrong in any case."""
+        if run.kind is Kind.ELSEWHERE and run.run == self._ledger.run:
+            kind = Damage.MISDIRECTED if run.device == self._ledger.device else Damage.FOREIGN
+            return self._wrong(kind, first, sectors, writes, [], run, None)
+        if run.kind is Kind.DAMAGED:
+            wrong = self._wrong(Damage.CORRUPT, first, sectors, writes, [], run, None)
+            return wrong if wrong.detail else None
+        return None
 
     def _note(self, why: str) -> None:
         if why not in self._opinion.problems:
@@ -262,26 +310,39 @@ class _Judge:
         after = flush.submitted if flush is not None else write.completed
         return newest is not None and after is not None and newest.issued > after
 
-    def _mixed_blocks(self) -> list[Wrong]:
+    def _torn_blocks(self, wrong: Sequence[Wrong]) -> list[Wrong]:
         """Logical blocks that hold more than one version: no write ever ends inside one."""
-        found = []
-        runs = self._found.runs
-        for one, two in pairwise(runs):
-            inside = one.end == two.first and two.first % self._logical
-            if inside and one.kind is Kind.STAMPED and two.kind is Kind.STAMPED and self._covered(two):
+        blocks: dict[int, list[Run]] = {}
+        for one, two in pairwise(self._found.runs):
+            if one.end == two.first and two.first % self._logical and self._covered(two):
                 block = two.first - two.first % self._logical
-                found.append(
-                    Wrong(
-                        Damage.TORN,
-                        block,
-                        self._logical,
-                        two,
-                        None,
-                        held=self._by_number.get(two.number),
-                        own=(self._ledger.run, self._ledger.device),
-                    )
-                )
-        return found
+                blocks.setdefault(block, [one]).append(two)
+        return [self._torn(block, runs, wrong) for block, runs in blocks.items() if self._is_mix(block, runs)]
+
+    def _is_mix(self, block: int, runs: Sequence[Run]) -> bool:
+        """Damaged, stray and unreadable sectors are wrong for themselves; a mix that was there before is not new."""
+        if len({(run.kind, run.number) for run in runs if run.kind in (Kind.STAMPED, Kind.ZEROED)}) < 2:
+            return False
+        ends = [(max(run.first, block), min(run.end, block + self._logical), run) for run in runs]
+        was = self._before or []
+        return not all(
+            any(old.first <= first and end <= old.end and self._same(run, old, first) for old in was)
+            for first, end, run in ends
+        )
+
+    def _torn(self, block: int, runs: Sequence[Run], wrong: Sequence[Wrong]) -> Wrong:
+        lost = [one for one in wrong if one.first < block + self._logical and block < one.first + one.sectors]
+        parts = [f"from sector {max(run.first, block)} on {content(run, max(run.first, block))}" for run in runs[1:]]
+        return Wrong(
+            Damage.TORN,
+            block,
+            self._logical,
+            runs[0],
+            None,
+            promised=lost[0].promised if lost else (),
+            own=(self._ledger.run, self._ledger.device),
+            detail=", ".join(parts),
+        )
 
 
 def _degree(replaced: int) -> Damage | None:

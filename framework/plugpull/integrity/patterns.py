@@ -18,11 +18,13 @@ FILL_SECONDS = 1.0
 @dataclass(frozen=True)
 class Stamped:
     """A load of stamped writes. ``span`` is bytes from the beginning of the disk (0: what it transfers in a second;
-    more than it has: all of it)."""
+    more than it has: all of it). Without ``fill`` what was there before is not written over first, and only what was
+    written is judged."""
 
     name: str
     writing: Writing = field(default_factory=Writing)
     span: int = 0
+    fill: bool = True
 
 
 flushed_writes = Stamped("random 4 KiB writes, a flush every 64", Writing(flush_writes=64))

@@ -4,6 +4,8 @@ The reader on the DUT compares every sector with its own stamp, and sends a reco
 same can be said (little-endian):
 
     kind             bytes  fields
+    15 READING       24     u8 kind, u8 0, u16 0, u32 session, u64 run, u64 device: the beginning,
+                            sent if a session was named
     16 STAMPED       24     u8 kind, u8 0, u16 0, u32 sectors, u64 first sector, u64 number of the write:
                             whole, of this run and device, each in its own place
     17 ZEROED        24     the same, number 0: nothing but zeros
@@ -12,8 +14,8 @@ same can be said (little-endian):
                             another place (rising with the sectors of the run), disk or run
     20 DAMAGED       536    the same (one sector), and its 512 bytes: neither whole nor zeros
     21 MORE DAMAGED  24     as ZEROED: damaged sectors whose bytes were not sent, after too many of them
-    22 READ          24     u8 kind, u8 0, u16 errno, u32 0, u64 sectors read, u64 sectors of which a run was told:
-                            the end
+    22 READ          24     u8 kind, u8 0, u16 errno, u32 bytes of a logical block (0: not said), u64 sectors read,
+                            u64 sectors of which a run was sent: the end
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+READING = 15
 
 
 class Kind(IntEnum):
@@ -35,7 +39,8 @@ class Kind(IntEnum):
 
 RUN = struct.Struct("<BBHIQQ")
 PLACE = struct.Struct("<QQQ")
-SIZES = {
+SIZES: dict[int, int] = {
+    READING: 24,
     Kind.STAMPED: 24,
     Kind.ZEROED: 24,
     Kind.UNREADABLE: 24,
@@ -68,8 +73,13 @@ class Run:
 
 @dataclass
 class Found:
-    """A disk read back. ``runs`` are in rising order and do not overlap. ``problems`` as in ``Ledger``."""
+    """A disk read back. ``runs`` are in rising order and do not overlap. ``problems`` as in ``Ledger``. ``session``,
+    ``run`` and ``device`` are those that the reader looked for, 0 if it did not say; ``logical`` is in bytes."""
 
     runs: list[Run] = field(default_factory=list)
     complete: bool = False
+    logical: int = 0
+    session: int = 0
+    run: int = 0
+    device: int = 0
     problems: list[str] = field(default_factory=list)

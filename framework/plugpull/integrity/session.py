@@ -16,6 +16,7 @@ from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.integrity import ledger
 from plugpull.integrity.build import writer_binary
+from plugpull.integrity.stamp import SECTOR
 from plugpull.load.fio_report import FioReport
 from plugpull.load.runner import Job
 
@@ -56,7 +57,7 @@ class Writing:
 @dataclass
 class Tally:
     """What a ledger says, counted as it passes by: no judgement, only what progress and reports need. ``failed`` is
-    the (first sector, sectors) of the first write that failed."""
+    the (first sector, sectors) of the first write that failed, ``logical`` the bytes of a logical block."""
 
     written: int = 0
     writes: int = 0
@@ -64,6 +65,7 @@ class Tally:
     failed: tuple[int, int] = (0, 0)
     reason: int | None = None
     filled: bool = False
+    logical: int = 0
     _rest: bytes = b""
     _flying: dict[int, tuple[int, int]] = field(default_factory=dict)
 
@@ -79,7 +81,9 @@ class Tally:
         self._rest = data[at:] if at < len(data) and ledger.SIZES.get(data[at]) else b""  # type: ignore[call-overload]
 
     def _count(self, kind: int, record: bytes) -> None:
-        if kind == ledger.Kind.ISSUED:
+        if kind == ledger.Kind.BEGUN:
+            (self.logical,) = ledger.LOGICAL.unpack_from(record, ledger.LOGICAL_AT)
+        elif kind == ledger.Kind.ISSUED:
             _, _, _, sectors, number, first, _ = ledger.ISSUED.unpack(record)
             self._flying[number] = (first, sectors)
         elif kind == ledger.Kind.COMPLETED:
@@ -105,6 +109,7 @@ class StreamJob(Job):
     acknowledged: int = 0
     session: int = 0
     tally: Tally = field(default_factory=Tally)
+    parts: list[tuple[int, bytes]] = field(default_factory=list)
 
 
 class StampRunner:
@@ -159,13 +164,32 @@ class StampRunner:
         )
         return job
 
-    def read(self, disk: str, extents: Extents, *, run: int, device: int, session: int) -> StreamJob:
-        """Begin to read a disk back after a session. Raises as ``write`` does."""
+    def read(
+        self,
+        disk: str,
+        extents: Extents,
+        *,
+        run: int,
+        device: int,
+        session: int,
+        logical: int = SECTOR,
+        again: bool = False,
+    ) -> StreamJob:
+        """Begin to read a disk back after a session; ``again``: some of it, for the second time. ``logical`` is the
+        bytes of its logical block, for the record. Raises as ``write`` does."""
         arguments = ["read", *_common(extents, run, device), "--block", str(READ_BLOCK), "--depth", str(READ_DEPTH)]
-        arguments += ["--raw", str(RAW)]
+        arguments += ["--raw", str(RAW), "--session", str(session)]
         job, _ = self._start(disk, arguments, extents, session, "readback")
         self._stage.recorder.record(
-            ev.ReadBackBegun(at=self._stage.now(), disk=disk, job=job.name, session=session, extents=extents)
+            ev.ReadBackBegun(
+                at=self._stage.now(),
+                disk=disk,
+                job=job.name,
+                session=session,
+                extents=extents,
+                logical=logical,
+                again=again,
+            )
         )
         return job
 
@@ -204,6 +228,7 @@ class StampRunner:
         self._stage.recorder.record(part(at=message["at"], disk=job.disk, job=job.name, offset=offset, data=text))
         data = base64.b64decode(text)
         job.received = offset + len(data)
+        job.parts.append((offset, data))
         if part is ev.LedgerPart:
             job.tally.take(data)
         if job.received - job.acknowledged >= ACKNOWLEDGE_EVERY:

@@ -93,14 +93,14 @@ class Wrong:
         if self.promised:
             return " or ".join(version.text() for version in self.promised)
         if self.before is not None:
-            return f"what was there before: {_content(self.before, self.before.first)}"
+            return f"what was there before: {content(self.before, self.before.first)}"
         return "one of the versions that were written"
 
     def found(self) -> str:
         """In words."""
         if self.held is not None:
             return Version(*self.own, self.held).text()
-        return _content(self.run, self.first) + (f": {self.detail}" if self.detail else "")
+        return content(self.run, self.first) + (f": {self.detail}" if self.detail else "")
 
     def expected_bytes(self) -> bytes:
         """Of the first sector; empty if it is not known."""
@@ -140,7 +140,8 @@ def _power(sectors: int) -> str:
     return ""
 
 
-def _content(run: Run, first: int) -> str:
+def content(run: Run, first: int) -> str:
+    """What a run holds at a sector, in words."""
     if run.kind is Kind.STAMPED:
         return name_of(run.number)
     if run.kind is Kind.ZEROED:
@@ -151,6 +152,25 @@ def _content(run: Run, first: int) -> str:
         origin = run.origin + first - run.first
         return f"{name_of(run.number)} of sector {origin}, run {run.run:016x}, device {run.device:016x}"
     return "damaged data"
+
+
+def outside(wrong: Iterable[Wrong], others: Sequence[Wrong]) -> list[Wrong]:
+    """What of ``wrong`` lies outside of ``others``."""
+    left = list(wrong)
+    for other in others:
+        left = [part for one in left for part in _apart(one, other.first, other.first + other.sectors)]
+    return left
+
+
+def _apart(wrong: Wrong, begin: int, end: int) -> Iterable[Wrong]:
+    last = wrong.first + wrong.sectors
+    if end <= wrong.first or last <= begin:
+        yield wrong
+        return
+    if wrong.first < begin:
+        yield replace(wrong, sectors=begin - wrong.first)
+    if end < last:
+        yield replace(wrong, first=end, sectors=last - end)
 
 
 def merge(wrong: Iterable[Wrong]) -> list[Wrong]:

@@ -7,10 +7,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -98,6 +100,15 @@ uint64_t now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint32_t logical_block(int fd)
+{
+	int bytes = SECTOR;
+
+	if (ioctl(fd, BLKSSZGET, &bytes) || bytes < SECTOR)
+		return SECTOR; /* a file, in tests */
+	return (uint32_t)bytes;
 }
 
 void *buffer_of(size_t size)

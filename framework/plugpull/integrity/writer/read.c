@@ -10,7 +10,7 @@
 #include "stamp.h"
 #include "writer.h"
 
-enum { STAMPED = 16, ZEROED, UNREADABLE, ELSEWHERE, DAMAGED, MORE_DAMAGED, READ };
+enum { READING = 15, STAMPED, ZEROED, UNREADABLE, ELSEWHERE, DAMAGED, MORE_DAMAGED, READ };
 
 #define GIVE_UP 4096 /* sectors that could not be read: the rest of such a disk would take days of timeouts */
 
@@ -223,12 +223,14 @@ int read_back(const struct options *o)
 {
 	static struct reader r;
 	struct run end = { .kind = READ };
-	int logical = SECTOR;
+	struct run begin = { .kind = READING, .sectors = o->session, .first = o->run, .number = o->device };
 
 	r.o = o;
-	if (ioctl(o->fd, BLKSSZGET, &logical) || logical < SECTOR)
-		logical = SECTOR; /* a file, in tests */
-	r.logical = (unsigned int)logical / SECTOR;
+	r.logical = logical_block(o->fd) / SECTOR;
+	/* What the kernel keeps of the disk is dropped; O_DIRECT passes it by, and a file in tests has none of its own. */
+	ioctl(o->fd, BLKFLSBUF, 0);
+	if (o->session)
+		out(&begin, SHORT_RUN);
 	if (aio_setup(MAX_DEPTH, &r.aio))
 		fail("io_setup", errno);
 	for (uint32_t i = 0; i < o->depth; i++)
@@ -251,6 +253,7 @@ int read_back(const struct options *o)
 	}
 	tell(&r);
 	end.error = (uint16_t)r.error;
+	end.sectors = r.logical * SECTOR;
 	end.first = r.read;
 	end.number = r.told;
 	out(&end, SHORT_RUN);

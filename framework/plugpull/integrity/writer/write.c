@@ -24,7 +24,8 @@ struct begun {
 	uint32_t session;
 	uint64_t run, device, begun_ns, sectors;
 	uint32_t block, depth;
-	uint8_t rest[16];
+	uint32_t logical;
+	uint8_t rest[12];
 };
 struct issued {
 	uint8_t kind, flags;
@@ -338,7 +339,8 @@ static void begin(struct session *s)
 	const struct options *o = s->o;
 	uint32_t largest = o->fill > o->block ? o->fill : o->block;
 	struct timespec t;
-	struct begun record = { BEGUN, 1, 0, o->session, o->run, o->device, 0, o->sectors, o->block, o->depth, { 0 } };
+	struct begun record = { BEGUN, 1, 0, o->session, o->run, o->device, 0, o->sectors, o->block, o->depth, logical_block(o->fd),
+				{ 0 } };
 	long error = aio_setup(MAX_DEPTH + 1, &s->aio);
 
 	if (error)

@@ -44,6 +44,8 @@ long aio_submit(aio_context_t context, long count, struct iocb **list);
 long aio_wait(aio_context_t context, long most, struct io_event *events, int milliseconds);
 
 uint64_t now_us(void);
+/* Bytes of a logical block of the disk. */
+uint32_t logical_block(int fd);
 void *buffer_of(size_t size);
 void fail(const char *what, int error) __attribute__((noreturn));
 

@@ -1,0 +1,70 @@
+"""What the kernel believed of a disk: its write cache, and its logical blocks. From the kernel's own messages.
+
+``sd`` prints both each time it attaches a disk (sd_read_capacity and sd_read_cache_type in drivers/scsi/sd.c)::
+
+    sd 0:0:0:0: [sdb] 65536 512-byte logical blocks: (33.6 MB/32.0 MiB)
+    sd 0:0:0:0: [sdb] Write cache: enabled, read cache: enabled, doesn't support DPO or FUA
+    sd 0:0:0:0: [sdb] Assuming drive cache: write through
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plugpull.history.events import KernelMessage
+from plugpull.history.story import Story
+
+_DISK = r"\[(?P<kname>sd[a-z]+)\] "
+_BLOCKS = re.compile(_DISK + r"\d+ (?P<size>\d+)-byte logical blocks")
+_ASSUMED = re.compile(_DISK + r"Assuming drive cache: write (?P<kind>through|back)")
+
+
+class WriteCache(StrEnum):
+    """``ASSUMED_THROUGH``: the disk said nothing of its cache, and the kernel took it for write-through. Flushes never
+    leave the kernel then, and the disk has promised nothing."""
+
+    BACK = "write-back"
+    THROUGH = "write-through"
+    ASSUMED_THROUGH = "assumed write-through"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """``fua``: the kernel sends FUA to the disk rather than a flush. ``logical_block`` is bytes, 0 if not on record."""
+
+    write_cache: WriteCache = WriteCache.UNKNOWN
+    fua: bool = False
+    logical_block: int = 0
+
+    @property
+    def flushes_are_sent(self) -> bool:
+        """Does a flush of an application reach the disk, as far as is known?"""
+        return self.write_cache not in (WriteCache.THROUGH, WriteCache.ASSUMED_THROUGH)
+
+
+def belief_at(story: Story, disk: str, at: float) -> Belief:
+    """What the kernel believed of ``disk`` at ``at`` (DUT seconds), by the last messages before."""
+    attachment = story.attachment_at(disk, at)
+    if attachment is None:
+        return Belief()
+    cache, fua, block = WriteCache.UNKNOWN, False, 0
+    for message in story.of(KernelMessage):
+        if message.at is None or message.at > at or f"[{attachment.kname}]" not in message.text:
+            continue
+        if "Attached SCSI" in message.text and message.at < _begin(attachment.at) - 1.0:
+            cache, fua, block = WriteCache.UNKNOWN, False, 0  # it was another attachment's, under the same name
+        if (said := _BLOCKS.search(message.text)) is not None:
+            block = int(said["size"])
+        elif (said := _ASSUMED.search(message.text)) is not None:
+            cache = WriteCache.ASSUMED_THROUGH if said["kind"] == "through" else WriteCache.BACK
+        elif "Write cache: " in message.text:
+            cache = WriteCache.BACK if "Write cache: enabled" in message.text else WriteCache.THROUGH
+            fua = "supports DPO and FUA" in message.text
+    return Belief(cache, fua, block)
+
+
+def _begin(at: float | None) -> float:
+    return float("-inf") if at is None else at

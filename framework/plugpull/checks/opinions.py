@@ -1,0 +1,209 @@
+"""The oracle's opinion of every round of stamped writing on record, and what may keep one from being formed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from plugpull.checks.belief import Belief, WriteCache, belief_at
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.power import Power, power_over
+from plugpull.checks.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
+from plugpull.history.cuts import Cut
+from plugpull.history.story import Story
+from plugpull.integrity.decode import CUT_OFF, decode_found, decode_ledger
+from plugpull.integrity.ledger import Ledger
+from plugpull.integrity.oracle import Opinion, judge
+from plugpull.integrity.readback import Found, Kind, Run
+from plugpull.integrity.wrong import Wrong, outside
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One round and what the oracle makes of it.
+
+    ``opinion`` is ``None`` when nothing can be concluded. ``owed`` are the sectors that lack a completed write of which
+    ``opinion`` holds nothing against the disk: nothing had flushed it, but the disk kept its power.
+    """
+
+    round: Round
+    power: Power
+    cuts: tuple[Cut, ...]
+    belief: Belief
+    opinion: Opinion | None = None
+    owed: tuple[Wrong, ...] = ()
+    unknowns: tuple[str, ...] = ()
+    again: tuple[Run, ...] = ()
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.opinion is not None and bool(self.opinion.wrong)
+
+    @property
+    def trial(self) -> bool:
+        """Could this round's cut have lost something that was promised? Its disk lost its power, and something beyond
+        the fill had been made durable."""
+        return self.power is Power.LOST and self.opinion is not None and self.opinion.promised > 0
+
+    def promise_words(self) -> str:
+        """What kind of promise the kernel took the disk's for."""
+        cache = self.belief.write_cache
+        if cache is WriteCache.UNKNOWN:
+            return "what the kernel believed of the disk's write cache is not on record"
+        sent = "flushes reach the disk" if self.belief.flushes_are_sent else "flushes never leave the kernel"
+        fua = ", FUA too" if self.belief.fua and self.belief.flushes_are_sent else ""
+        return f"the kernel believed the disk to be {cache}: {sent}{fua}"
+
+    def read_again(self, opinion: Opinion) -> Iterable[str]:
+        """Did a second reading of the wrong sectors find the same?"""
+        if not self.again:
+            return
+        same = other = 0
+        for wrong in opinion.wrong:
+            for run in self.again:
+                begin, end = max(run.first, wrong.first), min(run.end, wrong.first + wrong.sectors)
+                if begin < end:
+                    if _holds_the_same(run, wrong.run, begin):
+                        same += end - begin
+                    else:
+                        other += end - begin
+        if same:
+            yield f"read again, {same} of the wrong sectors hold the same: they were written wrong"
+        if other:
+            yield f"read again, {other} of the wrong sectors hold something else: they were read wrong"
+
+
+def _holds_the_same(one: Run, two: Run, first: int) -> bool:
+    if one.kind is not two.kind:
+        return False
+    if one.kind is Kind.ELSEWHERE:
+        places = [(run.run, run.device, run.number, run.origin + first - run.first) for run in (one, two)]
+        return places[0] == places[1]
+    return (one.number, one.raw) == (two.number, two.raw)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is on record of stamped writing on ``disks``."""
+
+    disks: tuple[str, ...]
+    rounds: tuple[Judged, ...]
+    unknowns: tuple[str, ...]
+
+
+def claims_of(record: Record, what: str) -> Iterable[Claim]:
+    """The spans of ledgers and read-backs that a judgement of these rounds rests on."""
+    for one in record.rounds:
+        ended = one.round.read.ended if one.round.read is not None else None
+        begin, end = one.round.begun.at, ended.at if ended is not None else one.round.at
+        if begin is not None and end is not None:
+            evidence = (Evidence.LEDGER, Evidence.READ_BACK)
+            yield Claim(what=f"{one.round.disk} {what}", evidence=evidence, begin=begin, end=end, disk=one.round.disk)
+
+
+def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> Record:
+    """Every round on ``disks`` (``None``: all that were stamped, apart from those that a permanent cut took for good),
+    judged. ``unknowns`` are sentences about what is missing."""
+    rounds = rounds_of(story)
+    missing = missing_rounds(story, rounds)
+    stamped = tuple(dict.fromkeys(one.disk for one in rounds))
+    wanted = stamped if disks is None else disks
+    gone = gone_for_good(story) if disks is None else set()
+    unknowns = [f"{disk} was not stamped" for disk in wanted if disk not in stamped and disk not in gone]
+    judged = []
+    last: dict[tuple[int, str], tuple[int, tuple[Run, ...] | None]] = {}
+    for one in rounds:
+        key = (one.begun.run, one.disk)
+        number, found = last.get(key, (0, None))
+        if not one.begun.fill and number + 1 == one.begun.session and number:
+            one.before = found
+        opinion, runs = _judge_round(story, one)
+        last[key] = (one.begun.session, runs)
+        if one.disk in wanted and not (one.disk in gone and not one.read_back):
+            judged.append(opinion)
+            unknowns += opinion.unknowns
+    return Record(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])))
+
+
+def gone_for_good(story: Story) -> set[str]:
+    """Disks that a permanent cut took away and that did not come back."""
+    cuts = [cut for cut in story.cut_records if cut.armed.permanent]
+    return {times.disk for cut in cuts for times in cut.disks if not times.returned_at}
+
+
+def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | None]:
+    """The opinion of a round, and what was found on its disk."""
+    ledger = decode_ledger(one.parts)
+    origin = ledger.begun_ns / 1e9 if ledger.begun_ns else one.begun.at or 0.0
+    power, cuts = power_over(story, one.disk, origin, float("inf") if one.at is None else one.at)
+    judged = Judged(one, power, cuts, belief_at(story, one.disk, origin))
+    read = one.read
+    if read is None or read.begun.error:
+        why = read.begun.error if read is not None else f"{one.disk} was not read back"
+        return replace(judged, unknowns=(f"what was written to {one.disk} could not be compared: {why}",)), None
+    found = decode_found(read.parts)
+    doubts = [*one.doubts, *misfits(story, one, ledger), *_strange(one, found)]
+    if doubts:
+        sentences = [f"{one.disk}: session {one.begun.session} proves nothing: {doubt}" for doubt in doubts]
+        return replace(judged, unknowns=tuple(sentences)), None
+    _note_problems(one, ledger, found, read)
+    block = _logical_block(story, one, ledger, found, judged.belief)
+    again = tuple(run for reading in one.again for run in decode_found(reading.parts).runs)
+    through = judged.belief.write_cache is WriteCache.THROUGH
+    opinion = _ask(one, ledger, found, block, completed=through)
+    owed: tuple[Wrong, ...] = ()
+    if power is Power.KEPT and not through:
+        strict = _ask(one, ledger, found, block, completed=True)
+        owed = tuple(outside(strict.wrong, opinion.wrong))
+        if strict.checked > opinion.checked and not opinion.wrong:
+            # What no flush had promised is compared all the same on a disk that kept its power.
+            opinion.checked, opinion.unclaimed = strict.checked, strict.unclaimed
+    return replace(judged, opinion=opinion, owed=owed, unknowns=tuple(_unknowns(one, opinion)), again=again), tuple(
+        found.runs
+    )
+
+
+def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:
+    blank = one.begun.session == 1 and not one.begun.fill
+    return judge(ledger, found, one.begun.extents, one.before, logical_block=block, completed=completed, blank=blank)
+
+
+def _unknowns(one: Round, opinion: Opinion) -> Iterable[str]:
+    # A finding stands whatever is missing; what is missing is said all the same where the disk has none.
+    if not opinion.wrong and not opinion.intact:
+        for problem in opinion.problems or ["nothing was compared"]:
+            yield f"{one.disk}: {problem}"
+
+
+def _strange(one: Round, found: Found) -> Iterable[str]:
+    """Why what was read cannot be this round's."""
+    own = (one.begun.session, one.begun.run, one.begun.device)
+    if found.device and (found.session, found.run, found.device) != own:
+        yield "the reader looked for stamps of another session, disk or run"
+    newest = max((run.number >> 32 for run in found.runs if run.kind is Kind.STAMPED), default=0)
+    if newest > one.begun.session:
+        yield f"what was read back holds stamps of session {newest}, which came later"
+
+
+def _note_problems(one: Round, ledger: Ledger, found: Found, read: ReadBack) -> None:
+    if one.ended is not None and one.ended.received != (had := sum(len(data) for _, data in one.parts)):
+        ledger.problems.append(f"{one.ended.received} bytes of the ledger arrived, {had} are on record")
+    if CUT_OFF in ledger.problems:
+        ledger.problems.append(f"at most {one.begun.bound} bytes of it are missing at its end")
+    ledger.problems += one.problems
+    found.problems += read.problems
+
+
+def _logical_block(story: Story, one: Round, ledger: Ledger, found: Found, belief: Belief) -> int:
+    """Bytes. The largest of those on record: a mix inside of it is wrong."""
+    tables = story.rig.get("disk", [])
+    own = [table for table in tables if isinstance(table, dict) and table.get("name") == one.disk]
+    declared = own[0].get("logical_block", 0) if own else 0
+    read = one.read.begun.logical if one.read is not None else 0
+    said = [read, ledger.logical, found.logical, belief.logical_block, declared if isinstance(declared, int) else 0]
+    return max(512, *(size - size % 512 for size in said))
+
+
+def counted(opinion: Opinion) -> str:
+    """Such as "3 durable lost, 8 torn": sectors by kind of damage."""
+    return ", ".join(f"{sectors} {kind}" for kind, sectors in opinion.counts.items())

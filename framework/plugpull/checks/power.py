@@ -1,0 +1,81 @@
+"""Did a disk keep its power while something was cut?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from plugpull.history.cuts import Cut
+from plugpull.history.story import Story
+
+CUTS_VBUS = frozenset({"vbus", "data+vbus", "mains"})
+
+
+class Power(StrEnum):
+    """What became of a disk's supply. ``UNSURE``: the rig file does not say enough to hold anything against the
+    disk."""
+
+    KEPT = "kept"
+    LOST = "lost"
+    UNSURE = "unsure"
+
+
+def power_in(story: Story, cut: Cut, disk: str) -> Power:
+    """What one cut did to a disk's power, by the rig file.
+
+    A cut of the data lines leaves a disk with a supply of its own as it was. Of a disk that VBUS feeds this cannot be
+    said: its port may lose VBUS together with the link.
+    """
+    if disk not in cut.armed.victims:
+        return Power.KEPT
+    tables = _tables(story)
+    own = tables.get(disk)
+    fed_by_bus = own is None or own.get("self_powered", True) is False
+    for point in _at_one_outlet(tables, cut.armed.point):
+        if point == f"{disk}.power":
+            return Power.LOST
+    if cut.armed.mechanism in CUTS_VBUS:
+        if own is None:
+            return Power.UNSURE
+        return Power.LOST if fed_by_bus else Power.KEPT
+    return Power.KEPT if cut.armed.mechanism == "data" and not fed_by_bus else Power.UNSURE
+
+
+def power_over(story: Story, disk: str, begin: float, end: float) -> tuple[Power, tuple[Cut, ...]]:
+    """What became of a disk's power in [begin, end], and the cuts that hit it then. Times are DUT seconds."""
+    cuts = tuple(
+        cut
+        for cut in story.cut_records
+        if disk in cut.armed.victims and begin <= (cut.off.commanded_at or begin) + cut.error and _began(cut) <= end
+    )
+    found = {power_in(story, cut, disk) if cut.executed else Power.UNSURE for cut in cuts}
+    for worst in (Power.LOST, Power.UNSURE):
+        if worst in found:
+            return worst, cuts
+    return Power.KEPT, cuts
+
+
+def _began(cut: Cut) -> float:
+    at = cut.off.commanded_at
+    return float("-inf") if at is None else at - cut.error
+
+
+def _tables(story: Story) -> Mapping[str, Mapping[str, Any]]:
+    """The tables of the rig file that have a name and can be cut, by name."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for kind in ("hub", "disk"):
+        tables = story.rig.get(kind, [])
+        found.update((str(table.get("name")), table) for table in tables if isinstance(table, Mapping))
+    return found
+
+
+def _at_one_outlet(tables: Mapping[str, Mapping[str, Any]], point: str) -> Iterable[str]:
+    """This cut point and those that are switched by the same outlet."""
+    name, _, kind = point.rpartition(".")
+    outlet = tables.get(name, {}).get(kind)
+    yield point
+    for other, table in tables.items():
+        for key in ("cable", "power"):
+            if outlet and table.get(key) == outlet and f"{other}.{key}" != point:
+                yield f"{other}.{key}"
