@@ -16,9 +16,11 @@ from plugpull.checks.evidence import (
     ineffective,
     left_without_record,
     limit,
+    mates_of,
     miswired,
     not_executed,
     seconds,
+    switched_at,
     victims_of,
 )
 from plugpull.checks.limits import removed_within
@@ -27,6 +29,8 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.reader import Story
 
+EACH_MATE = 0.25
+"""Seconds more for each further disk that goes with it: they are taken off the list one after the other."""
 LONG_ENOUGH = 0.5
 """Seconds that a cut has to last for its victim's removal after the restoring edge to be a finding."""
 
@@ -54,7 +58,7 @@ class Removed(Check, frozen=True, tag="removed"):
             if not cuts:
                 unknowns.append(f"{disk} was never cut, so its removal cannot be judged")
             for cut in cuts:
-                within = removed_within(story, disk, self.within)
+                within = self._limit(story, cut, disk)
                 verdict = _one(story, cut, disk, within)
                 if isinstance(verdict, Finding):
                     findings.append(verdict)
@@ -73,12 +77,16 @@ class Removed(Check, frozen=True, tag="removed"):
             subject=", ".join(disks),
         )
 
+    def _limit(self, story: Story, cut: Cut, disk: str) -> float:
+        within = removed_within(story, disk, self.within)
+        return within if self.within is not None else within + EACH_MATE * (len(mates_of(story, cut)) - 1)
+
     def claims(self, story: Story) -> Iterable[Claim]:
         for disk in victims_of(story, self.besides) if self.disks is None else self.disks:
             for cut in cuts_of(story, disk):
                 begin, removed_at = cut.off.commanded_at, cut.times(disk).removed_at
                 if begin is not None and removed_at is not None:
-                    within = removed_within(story, disk, self.within)
+                    within = self._limit(story, cut, disk)
                     what = f"{disk} was removed within {within:g} s"
                     sources = (Evidence.UEVENTS, Evidence.CLOCK)
                     yield Claim(what=what, evidence=sources, begin=begin, end=removed_at, disk=disk, limit=within)
@@ -103,7 +111,7 @@ def _one(story: Story, cut: Cut, disk: str, within: float) -> Finding | str | No
 
 
 def _in_time(story: Story, cut: Cut, disk: str, removed_at: float, within: float) -> Finding | str | None:
-    begin = cut.off.acknowledged_at or cut.off.commanded_at or 0.0
+    begin = switched_at(story, cut.off) or cut.off.commanded_at or 0.0
     took, restored = awake(story, min(begin, removed_at), removed_at), cut.restored_at
     late = f"{disk} was removed {seconds(took)} after {cut.armed.point} was cut"
     if took - cut.error > within:
@@ -119,7 +127,7 @@ def _in_time(story: Story, cut: Cut, disk: str, removed_at: float, within: float
 
 def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Finding | str:
     """Why a disk that is not on record as removed stayed on the kernel's list."""
-    begin = cut.off.acknowledged_at or cut.off.commanded_at or 0.0
+    begin = switched_at(story, cut.off) or cut.off.commanded_at or 0.0
     deadline = begin + within
     watched = min(deadline, cut.restored_at or deadline, cut.until)
     if not story.covers(begin, watched):

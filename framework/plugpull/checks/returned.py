@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.evidence import cuts_of, limit, miswired, not_executed, seconds, victims_of
+from plugpull.checks.evidence import cuts_of, limit, mates_of, miswired, not_executed, seconds, switched_at, victims_of
 from plugpull.checks.limits import returned_within
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
@@ -28,8 +28,7 @@ from plugpull.history.events import (
 from plugpull.history.reader import Story
 
 EACH_MATE = 0.5
-"""Seconds more for each further disk that comes back with it: the worker of a hub (drivers/usb/core/hub.c, hub_event)
-brings up one after the other."""
+"""Seconds more for each further disk that comes back with it: they are brought up one after the other."""
 LET_GO = 1.0
 """Seconds after a disk's last user ended within which the kernel may still hold its name."""
 
@@ -93,7 +92,7 @@ class Returned(Check, frozen=True, tag="returned"):
 
     def _limit(self, story: Story, cut: Cut, disk: str) -> float:
         within = returned_within(story, disk, self.within, cut.armed.mechanism)
-        return within if self.within is not None else within + EACH_MATE * (len(_mates(story, cut)) - 1)
+        return within if self.within is not None else within + EACH_MATE * (len(mates_of(story, cut)) - 1)
 
     def _one(self, story: Story, cut: Cut, disk: str) -> tuple[list[Finding], list[str]]:
         doubt = not_executed(cut)
@@ -130,9 +129,10 @@ class Returned(Check, frozen=True, tag="returned"):
     def _late(self, story: Story, cut: Cut, now: DiskAttached, returned_at: float) -> Finding | str | None:
         """A finding, the sentence of an unknown, or nothing: it came back in time."""
         within = self._limit(story, cut, now.disk)
-        if cut.on.doubt or cut.on.acknowledged_at is None:
+        begin = switched_at(story, cut.on)
+        if cut.on.doubt or begin is None:
             return f"how soon {now.disk} came back is not known: {cut.on.doubt or 'its switch did not acknowledge on'}"
-        took = awake(story, min(cut.on.acknowledged_at, returned_at), returned_at)
+        took = awake(story, min(begin, returned_at), returned_at)
         if took - cut.error > within:
             late = f"{now.disk} came back only after {seconds(took)} {limit(within)}"
             if cut.on.read_back is None:
@@ -178,7 +178,7 @@ class Returned(Check, frozen=True, tag="returned"):
         if cut.on.read_back is None:
             return f"{was.disk} did not come back, but its switch cannot tell whether it is on again"
         within = self._limit(story, cut, was.disk)
-        begin = cut.on.acknowledged_at or 0.0
+        begin = switched_at(story, cut.on) or 0.0
         deadline = begin + within
         end = min(cut.until, story.heard_until or begin)
         if not story.covers(begin, min(deadline, end)):
@@ -196,13 +196,6 @@ def returned(disks: Disks | None, within: float | None = None, *, same_place: bo
     """Each of ``disks``, or each victim of every cut that was restored, must be back, as itself, ``within`` seconds of
     its power or data being restored."""
     return Returned(None if disks is None else disk_names(disks), within, same_place)
-
-
-def _mates(story: Story, cut: Cut) -> set[str]:
-    """The disks that come back with this cut."""
-    group = cut.armed.group
-    together = [one for one in story.cut_records if group and one.armed.group == group] or [cut]
-    return {victim for one in together for victim in one.armed.victims}
 
 
 def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> Finding | None:
