@@ -41,6 +41,10 @@ class UsageError(PlugpullError):
     """The person asked for something that cannot be done. Nothing was started."""
 
 
+class NotServed(UsageError):
+    """This rig lacks what a scenario needs, such as a hub whose cable can be cut. The scenario is skipped."""
+
+
 class RigError(PlugpullError):
     """The bench did not do what it was told, or evidence was lost. Never a PASS, never a FAIL."""
 

@@ -25,6 +25,7 @@ from plugpull.history.cuts import Cut
 from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.integrity.statistics import loss_bound
+from plugpull.plan import plan_unknowns, skip_reason, skipped_outside
 from plugpull.results import (
     RESULTS_VERSION,
     CheckResult,
@@ -32,6 +33,7 @@ from plugpull.results import (
     Integrity,
     Results,
     ScenarioResult,
+    Skipped,
     Survivor,
     Verdict,
 )
@@ -121,10 +123,9 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
 
 def judge_history(history: History) -> Results:
     """Judges a whole run. It passes only if it came to its end, nothing of it is missing and every scenario passed."""
-    before = (None, *history.stories)
-    scenarios = tuple(judge_story(story, earlier) for story, earlier in zip(history.stories, before, strict=False))
+    scenarios, skipped = _sort_out(history)
     begun = history.begun
-    unknowns = _run_unknowns(history)
+    unknowns = _run_unknowns(history, scenarios)
     verdicts = [scenario.verdict for scenario in scenarios]
     if Verdict.FAIL in verdicts:
         verdict = Verdict.FAIL
@@ -139,13 +140,15 @@ def judge_history(history: History) -> Results:
         rig=begun.rig_name if begun else "",
         dut=ready,
         verdict=verdict,
-        sentence=_run_sentence(history, scenarios, verdict, unknowns),
+        sentence=_run_sentence(history, scenarios, verdict, unknowns, len(skipped)),
         started=begun.wall if begun else "",
         seconds=_run_seconds(history, scenarios),
         seed=begun.seed if begun else 0,
         scenarios=scenarios,
         complete=history.complete,
         edited=history.edited,
+        skipped=skipped,
+        unknowns=tuple(unknowns),
         controller=begun.controller if begun else {},
     )
 
@@ -306,9 +309,21 @@ def _sum(one: Integrity, two: Integrity) -> Integrity:
 # --- the run -----------------------------------------------------------------------------------------------
 
 
-def _run_unknowns(history: History) -> list[str]:
+def _sort_out(history: History) -> tuple[tuple[ScenarioResult, ...], tuple[Skipped, ...]]:
+    """The scenarios that were run, and those that were skipped. One in which something was found was run."""
+    scenarios, skipped = [], []
+    for story, earlier in zip(history.stories, (None, *history.stories), strict=False):
+        result, reason = judge_story(story, earlier), skip_reason(story)
+        if reason and not result.findings:
+            skipped.append(Skipped(id=story.id, reason=reason))
+        else:
+            scenarios.append(result)
+    return tuple(scenarios), (*skipped, *skipped_outside(history))
+
+
+def _run_unknowns(history: History, scenarios: tuple[ScenarioResult, ...]) -> list[str]:
     unknowns = []
-    if not history.stories:
+    if not scenarios:
         unknowns.append("no scenario was run")
     if history.ended is None or history.torn:
         unknowns.append("the history ends before the run did")
@@ -319,15 +334,17 @@ def _run_unknowns(history: History) -> list[str]:
     if history.lost_lines:
         unknowns.append(f"{history.lost_lines} lines of the history are damaged")
     unknowns += history.flaws
+    unknowns += plan_unknowns(history)
     unknowns += [event.summary for event in history.stray if isinstance(event, RigFault)]
     return unknowns
 
 
 def _run_sentence(
-    history: History, scenarios: tuple[ScenarioResult, ...], verdict: Verdict, unknowns: list[str]
+    history: History, scenarios: tuple[ScenarioResult, ...], verdict: Verdict, unknowns: list[str], skipped: int
 ) -> str:
     cuts = [cut for story in history.stories for cut in story.cut_records]
     executed = f"{sum(cut.executed for cut in cuts)} of {len(cuts)} cuts executed"
+    executed += f", {skipped} skipped" if skipped else ""
     count = len(scenarios)
     if verdict is Verdict.PASS:
         took = seconds(_run_seconds(history, scenarios))

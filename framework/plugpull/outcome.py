@@ -9,6 +9,7 @@ from plugpull.errors import RigError
 from plugpull.history.events import KernelMessage
 from plugpull.history.reader import History, read_history
 from plugpull.judge import judge_history
+from plugpull.plan import judged_stories
 from plugpull.report.html import events_of, render_html
 from plugpull.report.junit import render_junit
 from plugpull.results import Results
@@ -35,9 +36,8 @@ def write_report(run: Path, history: History, results: Results) -> Path:
     """Write ``report.html`` and ``junit.xml``; the path of the report. Raises RigError when that cannot be done."""
     report = run / REPORT_FILE
     try:
-        report.write_text(
-            render_html(results, events_of(history), begun=history.begun), encoding="utf-8", errors="replace"
-        )
+        events = events_of(judged_stories(history, results))
+        report.write_text(render_html(results, events, begun=history.begun), encoding="utf-8", errors="replace")
         (run / "junit.xml").write_text(render_junit(results), encoding="utf-8", errors="replace")
         (run / "kernel.log").write_text("".join(_kernel_log(history)), encoding="utf-8", errors="replace")
         (run / "console.log").write_bytes(b"".join(_consoles(run)))

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 SESSION: pytest.StashKey[PlugpullSession] = pytest.StashKey()
 STDOUT: pytest.StashKey[TextIO] = pytest.StashKey()
+ITEMS: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
+"""Everything that was collected and not deselected."""
+SKIPPED: pytest.StashKey[list[tuple[pytest.Item, str]]] = pytest.StashKey()
+"""Scenarios that were skipped before the run began, with the reason."""
 VERDICT = "plugpull_verdict"
 
 
@@ -77,6 +81,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[ITEMS] = list(session.items)
+
+
 def _session(config: pytest.Config) -> PlugpullSession:
     """The run, begun when the first scenario needs it."""
     if SESSION not in config.stash:
@@ -107,10 +115,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return (yield)
     try:
         result = yield
-    except (Exception, KeyboardInterrupt) as error:
-        if isinstance(error, pytest.skip.Exception):
-            raise
-        session.failed(error)
+    except (Exception, KeyboardInterrupt, pytest.skip.Exception, pytest.fail.Exception) as error:
+        session.raised(error)
         if isinstance(error, KeyboardInterrupt):
             raise
         result = None
@@ -119,12 +125,23 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     session = item.config.stash.get(SESSION, None)
+    if session is not None and call.excinfo is not None:
+        session.erred(item, call.when, call.excinfo.value)
+    report = yield
     if session is not None:
         session.annotate(item, report)
+    elif report.skipped and report.when == "setup":
+        item.config.stash.setdefault(SKIPPED, []).append((item, _reason(report)))
     return report
+
+
+def _reason(report: pytest.TestReport) -> str:
+    where = report.longrepr
+    return str(where[2]).removeprefix("Skipped: ") if isinstance(where, tuple) else str(where or "")
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

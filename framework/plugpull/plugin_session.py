@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, RigError, UsageError
-from plugpull.plugin import STDOUT, VERDICT, argv_of, stock_rig
+from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, NotServed, RigError, UsageError
+from plugpull.plugin import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
 from plugpull.report.live import View, view_for
 from plugpull.results import Results, ScenarioResult, Verdict
 from plugpull.run import OpenScenario, Options, Run, begin_run
 from plugpull.scenario import ScenarioRig
 
 RESULT: pytest.StashKey[ScenarioResult] = pytest.StashKey()
+NOT_SERVED: pytest.StashKey[str] = pytest.StashKey()
+"""Why a fixture of the scenario found that this rig cannot serve it."""
 
 
 class PlugpullSession:
@@ -30,6 +32,7 @@ class PlugpullSession:
         self._open: OpenScenario | None = None
         self._outcome: tuple[Results, Path] | None = None
         self._refused = ""
+        self._others_failed = False
         self._console = _console(config)
         self._view: View = view_for(self._console)
         try:
@@ -41,6 +44,8 @@ class PlugpullSession:
             why = f"interrupted while the bench was made ready: {interrupt or 'Ctrl-C'}"
             pytest.exit(why, returncode=EXIT_UNKNOWN)
         self._run.recorder.subscribe(self._view)
+        for item, reason in config.stash.get(SKIPPED, []):
+            self._skipped_outside(item, reason)
 
     @property
     def directory(self) -> Path:
@@ -62,6 +67,7 @@ class PlugpullSession:
             modules=tuple(Path(name) for name in option("--plugpull-module")),
             accel=option("--plugpull-accel"),
             argv=argv_of(self._config),
+            planned=tuple(scenario_id(item) for item in self._config.stash[ITEMS] if is_scenario(item)),
         )
 
     def _tell(self, text: str) -> None:
@@ -75,7 +81,7 @@ class PlugpullSession:
         story = (getattr(getattr(item, "function", None), "__doc__", "") or item.name).strip()
         self._view.start()
         try:
-            with self._run.scenario(item.nodeid, story, str(marker.args[0]) if marker else "") as opened:
+            with self._run.scenario(scenario_id(item), story, str(marker.args[0]) if marker else "") as opened:
                 self._open = opened
                 try:
                     rig = opened.open()
@@ -94,29 +100,65 @@ class PlugpullSession:
             self._open = None
             self._view.stop()
 
-    def failed(self, error: BaseException) -> None:
-        if self._open is not None:
+    def raised(self, error: BaseException) -> None:
+        """The scenario that is open stopped with an exception: put on record why, or why it was skipped."""
+        if self._open is None:
+            return
+        if isinstance(error, pytest.skip.Exception):
+            self._open.skipped(error.msg or "no reason given")
+        elif isinstance(error, NotServed) and not self._open.cut:
+            self._open.skipped(error.what)
+        elif isinstance(error, pytest.fail.Exception):
+            self._open.failed(AssertionError(error.msg))
+        else:
             self._open.failed(error)
+
+    def erred(self, item: pytest.Item, when: str, error: BaseException) -> None:
+        """A phase of a test ended with an exception. Those of a scenario's body and of opening it are on record."""
+        if not is_scenario(item):
+            return
+        if self._open is not None and self._open.result is None:
+            self.raised(error)
+            if isinstance(error, NotServed):
+                item.stash[NOT_SERVED] = error.what
+        elif self._open is None and when == "setup" and isinstance(error, pytest.skip.Exception):
+            self._skipped_outside(item, error.msg or "")
+        elif when == "teardown" or (when == "setup" and item.stash.get(RESULT, None) is None):
+            self._run.fault(f"{when} of {scenario_id(item)}: {type(error).__name__}: {error}")
+
+    def _skipped_outside(self, item: pytest.Item, reason: str) -> None:
+        if is_scenario(item):
+            self._run.skipped(scenario_id(item), reason)
 
     def _close(self, item: pytest.Item) -> ScenarioResult:
         assert self._open is not None
         result = self._open.close()
-        item.stash[RESULT] = result
-        self._view.verdict(result.id, result.verdict, result.sentence)
+        if not self._open.skip_reason:
+            item.stash[RESULT] = result
+            self._view.verdict(result.id, result.verdict, result.sentence)
         return result
 
     def conclude(self, item: pytest.Item) -> None:
         """The scenario's body is over: heal, judge, and make the verdict pytest's."""
+        assert self._open is not None
         result = self._close(item)
+        if self._open.skip_reason:
+            pytest.skip(self._open.skip_reason)
         if result.verdict is not Verdict.PASS:
             pytest.fail(_text(result), pytrace=False)
 
     def annotate(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Make a scenario's verdict part of pytest's report, and note the failures of other tests."""
         result = item.stash.get(RESULT, None)
         if result is not None and report.when in ("call", "setup") and not (report.when == "setup" and report.passed):
             setattr(report, VERDICT, result.verdict.value)
             report.when = "call"
             report.user_properties.append(("plugpull_run", str(self._run.directory)))
+        elif report.failed and NOT_SERVED in item.stash:
+            report.outcome = "skipped"
+            report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {item.stash[NOT_SERVED]}")
+        elif report.failed and not is_scenario(item):
+            self._others_failed = True
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """pytest's hook: the session is cut short, also between two scenarios or while one is put away. What was not
@@ -134,6 +176,8 @@ class PlugpullSession:
             return EXIT_USAGE
         if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
             return status
+        if results.verdict is Verdict.PASS and self._others_failed:
+            return status
         return {Verdict.PASS: EXIT_PASS, Verdict.FAIL: EXIT_FAIL}.get(results.verdict, EXIT_UNKNOWN)
 
     def summarize(self, terminal: Any) -> None:
@@ -146,8 +190,32 @@ class PlugpullSession:
             if scenario.verdict is not Verdict.PASS:
                 for line in _text(scenario).splitlines():
                     terminal.write_line(f"        {line}")
+        for skipped in results.skipped:
+            terminal.write_line(f"{'skipped':8}{skipped.id}")
+            terminal.write_line(f"        {skipped.reason}")
         terminal.write_line(results.sentence)
+        for reason in results.unknowns:
+            if reason not in results.sentence:
+                terminal.write_line(f"unknown: {reason}")
         terminal.write_line(f"report: {report}")
+
+
+def is_scenario(item: pytest.Item) -> bool:
+    """Does this test ask for the ``rig`` fixture of plugpull, directly or through other fixtures?"""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(definition.func.__module__ == "plugpull.plugin" for definition in known.get("rig", ()))
+
+
+def scenario_id(item: pytest.Item) -> str:
+    """pytest's node id, with the file's path where pytest does not give it: outside of its root directory it leaves
+    folders out, so that two files of one name would share their ids."""
+    config = item.config
+    if item.path.is_relative_to(config.rootpath):
+        return item.nodeid
+    name = item.nodeid.partition("::")[2]
+    here = config.invocation_params.dir
+    path = item.path.relative_to(here) if item.path.is_relative_to(here) else item.path
+    return f"{path}::{name}"
 
 
 def _console(config: pytest.Config) -> Console:

@@ -184,6 +184,13 @@ class ScenarioResult(Record, frozen=True, kw_only=True):
     split: dict[str, float] = {}
 
 
+class Skipped(Record, frozen=True, kw_only=True):
+    """A scenario that was not run: this rig cannot serve it, or its author said so. It has no verdict."""
+
+    id: str
+    reason: str
+
+
 class DutInfo(Record, frozen=True, kw_only=True):
     kernel: str = ""
     kind: str = ""
@@ -197,7 +204,8 @@ class DutInfo(Record, frozen=True, kw_only=True):
 class Results(Record, frozen=True, kw_only=True):
     """All of ``results.json``. ``complete`` is false when the history ends before its run did (a crash, a SIGKILL).
 
-    ``edited``: the history was judged as one that was edited on purpose, without comparing numbers and digests."""
+    ``edited``: the history was judged as one that was edited on purpose, without comparing numbers and digests.
+    ``unknowns``: what keeps the run itself from passing, whatever its scenarios came to."""
 
     schema: int
     plugpull: str
@@ -211,4 +219,6 @@ class Results(Record, frozen=True, kw_only=True):
     scenarios: tuple[ScenarioResult, ...]
     complete: bool = True
     edited: bool = False
+    skipped: tuple[Skipped, ...] = ()
+    unknowns: tuple[str, ...] = ()
     controller: dict[str, str] = {}

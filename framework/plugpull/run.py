@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from plugpull.history.recorder import Recorder
 from plugpull.interrupts import signals_held, signals_raise
 from plugpull.judge import judge_story
 from plugpull.outcome import HISTORY_FILE, write_outcome
+from plugpull.plan import skip_reason
 from plugpull.results import Results, ScenarioResult
 from plugpull.rig.journal import Journal, sweep
 from plugpull.rig.lease import Lease
@@ -37,7 +39,8 @@ from plugpull.scenario import ScenarioRig
 
 @dataclass(frozen=True)
 class Options:
-    """What a person can ask of a run. ``kernel`` and ``modules`` are for virtual rigs."""
+    """What a person can ask of a run. ``kernel`` and ``modules`` are for virtual rigs. ``planned`` are the ids of the
+    scenarios that are to be run; ``None`` if that is not known."""
 
     rig: Path
     out: Path | None = None
@@ -46,6 +49,7 @@ class Options:
     modules: tuple[Path, ...] = ()
     accel: str = "auto"
     argv: tuple[str, ...] = ()
+    planned: tuple[str, ...] | None = None
 
 
 OpenBench = Callable[[Recorder, Path, Watch, str], Bench]
@@ -65,6 +69,7 @@ class Run:
     _held: ExitStack
     results: list[ScenarioResult] = field(default_factory=list)
     interrupted: str = ""
+    _folders: set[str] = field(default_factory=set)
 
     @contextmanager
     def scenario(self, name: str, story: str = "", row: str = "") -> Iterator[OpenScenario]:
@@ -76,6 +81,25 @@ class Run:
         finally:
             with signals_held():
                 self.results.append(opened.close())
+
+    def skipped(self, name: str, reason: str) -> None:
+        """Put on record that a scenario was skipped before anything of it was begun."""
+        with suppress(RigError):  # the recorder keeps its failure and raises it when it is closed
+            self.recorder.record(ev.ScenarioSkipped(id=name, reason=reason))
+
+    def fault(self, summary: str) -> None:
+        """Put on record what went wrong outside of any scenario."""
+        with suppress(RigError):
+            self.recorder.record(ev.RigFault(summary=summary))
+
+    def artefacts(self, name: str) -> Path:
+        """Make the folder of a scenario's raw artefacts: one of its own, within the run's directory."""
+        wanted = _file_name(name)
+        folder = next(one for one in _numbered(wanted) if one not in self._folders)
+        self._folders.add(folder)
+        path = self.directory / "scenarios" / folder
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     def finish(self) -> tuple[Results, Path]:
         """Close the history, judge it, write the reports. Returns the results and the report's path.
@@ -104,14 +128,14 @@ class OpenScenario:
         self._split: dict[str, float] = {}
         self.rig: ScenarioRig | None = None
         self.result: ScenarioResult | None = None
+        self.skip_reason = ""
         self._opening = ev.ScenarioBegun(id=name, wall=_wall(), seed=run.seed, story=story, row=row)
         run.recorder.record(self._opening)
 
     def open(self) -> ScenarioRig:
         """Bring the bench up. Raises RigError, already put on record."""
         run = self._run
-        artefacts = run.directory / "scenarios" / _file_name(self._name)
-        artefacts.mkdir(parents=True, exist_ok=True)
+        artefacts = run.artefacts(self._name)
         self._bench = run.open_bench(run.recorder, artefacts, self._watch, self._name)
         self._watch.begin(self._bench)
         self._split["wake"] = time.monotonic() - self._begun
@@ -140,6 +164,17 @@ class OpenScenario:
             mend = getattr(error, "mend", "")
             self._run.recorder.record(ev.ScenarioError(at=at, fault=fault, summary=summary, mend=mend, traceback=trace))
 
+    @property
+    def cut(self) -> bool:
+        """Whether it has cut anything, so that there is something to judge."""
+        return any(isinstance(event, ev.CutArmed) for event in self._run.recorder.since(self._mark))
+
+    def skipped(self, reason: str) -> None:
+        """Put on record that the scenario was skipped."""
+        with suppress(RigError):
+            at = self.rig.stage.now() if self.rig is not None else None
+            self._run.recorder.record(ev.ScenarioSkipped(at=at, id=self._name, reason=reason))
+
     def close(self) -> ScenarioResult:
         """Heal, end the bench, judge. However often it is called, and however the scenario ended."""
         if self.result is not None:
@@ -160,7 +195,10 @@ class OpenScenario:
                     at=ended_at, id=self._name, wall=_wall(), seconds=time.monotonic() - self._begun, split=self._split
                 )
             )
-        self.result = judge_story(self._story())
+        story = self._story()
+        self.result = judge_story(story)
+        if not self.result.findings:
+            self.skip_reason = skip_reason(story)
         return self.result
 
     def _story(self) -> Story:
@@ -216,6 +254,7 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
                 argv=options.argv,
                 controller=_controller(),
                 numbered=True,
+                planned=options.planned,
             )
         )
         open_bench = _prepare(rig, options, cache, journal, held, tell)
@@ -289,8 +328,18 @@ def _controller() -> dict[str, str]:
 
 
 def _file_name(scenario: str) -> str:
-    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in scenario.rsplit("/", 1)[-1])
-    return kept.replace(".py--", "-").strip("-")[:120]
+    """A folder name for a scenario: its file and function, nothing that could lead out of the folder above."""
+    path, _, name = scenario.partition("::")
+    words = f"{path.rsplit('/', 1)[-1].removesuffix('.py')}-{name}" if name else path
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in words)
+    return kept.strip("-.")[:120] or "scenario"
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """This name, and then the same with numbers."""
+    yield name
+    for number in count(2):
+        yield f"{name}-{number}"
 
 
 def _wall() -> str:

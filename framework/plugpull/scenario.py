@@ -11,7 +11,7 @@ from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
 from plugpull.dut.stage import Stage
 from plugpull.dut.testimony import properties_of, timers_set
-from plugpull.errors import RigError, UsageError
+from plugpull.errors import NotServed, RigError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import Moved, Trigger
 from plugpull.history import events as ev
@@ -44,7 +44,7 @@ class Part:
     def _point(self, kind: str) -> CutPoint:
         point = self._topology.cut_points().get(f"{self.name}.{kind}")
         if point is None:
-            raise UsageError(
+            raise NotServed(
                 f"{self.name} has no {kind} that can be cut",
                 mend=f'give it a line {kind} = "SWITCH.PORT" in the rig file',
             )
@@ -52,12 +52,12 @@ class Part:
 
     @property
     def cable(self) -> CutPoint:
-        """Its cable as a cut point. Raises UsageError when the rig file gives it none."""
+        """Its cable as a cut point. Raises NotServed when the rig file gives it none."""
         return self._point("cable")
 
     @property
     def power(self) -> CutPoint:
-        """Its power as a cut point. Raises UsageError when the rig file gives it none."""
+        """Its power as a cut point. Raises NotServed when the rig file gives it none."""
         return self._point("power")
 
     def has(self, kind: str) -> bool:
@@ -158,7 +158,7 @@ class ScenarioRig:
         cut."""
         candidates = [disk for disk in self.disks if disk.has(kind)]
         if not candidates:
-            raise UsageError(f"no scratch disk of this rig has a {kind} that can be cut")
+            raise NotServed(f"no scratch disk of this rig has a {kind} that can be cut")
         victim = self.stage.random.choice(candidates)
         return victim, self.survivors_of(victim.cable if kind == "cable" else victim.power)
 
@@ -166,9 +166,7 @@ class ScenarioRig:
         """A hub whose cable can be cut and that has disks below it: (hub, victims, survivors)."""
         candidates = [hub for hub in self.hubs if hub.has("cable") and hub.cable.victims]
         if not candidates:
-            raise UsageError(
-                "this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file"
-            )
+            raise NotServed("this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file")
         hub = self.stage.random.choice(candidates)
         victims = tuple(disk for disk in self.disks if disk.name in hub.cable.victims)
         return hub, victims, self.survivors_of(hub.cable)
@@ -188,6 +186,8 @@ class ScenarioRig:
             if not set(point.victims) <= taken:
                 chosen.append(point)
                 taken |= set(point.victims)
+        if not chosen:
+            raise NotServed("no cable of this rig can be cut", mend="give a disk or a hub a cable in the rig file")
         return tuple(chosen)
 
     # --- doing ------------------------------------------------------------------------------------------------------

@@ -344,7 +344,7 @@ def test_without_read_back_the_evidence_says_so() -> None:
 
 def page_of(bench: Bench) -> str:
     history = History(stories=(bench.story(),))
-    return render_html(judge_history(history), events_of(history))
+    return render_html(judge_history(history), events_of(history.stories))
 
 
 def test_the_report_gives_the_skew_with_the_times() -> None:

@@ -11,7 +11,6 @@ import report_stories as made
 
 from plugpull.errors import Finding
 from plugpull.history import events as ev
-from plugpull.history.reader import History
 from plugpull.history.story import Story
 from plugpull.report.html import events_of, render_html
 from plugpull.results import CheckResult, Verdict
@@ -221,7 +220,7 @@ def test_a_story_of_the_reader_is_taken_with_what_held_before_it() -> None:
     held = tuple(made.attached(disk, 1.0) for disk in made.DISKS)
     rest = tuple(event for event in events[1:] if not isinstance(event, ev.DiskAttached))
     story = Story(begun, (begun, *rest), before=held)
-    page = Page(render_html(made.results_of(made.passing()), events_of(History(stories=(story,)))))
+    page = Page(render_html(made.results_of(made.passing()), events_of([story])))
     assert len(page.all("path", "write")) == 3 + 1, "three lanes and the key"
 
 

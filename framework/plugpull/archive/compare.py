@@ -14,6 +14,7 @@ from plugpull.history.story import Story
 from plugpull.kernel.error_story import story_of_history
 from plugpull.kernel.scope import Level
 from plugpull.outcome import judge_run
+from plugpull.plan import judged_stories
 from plugpull.results import CutResult, DiskTimes, Record, Results, ScenarioResult
 
 COMPARE_VERSION = 1
@@ -88,7 +89,8 @@ class _Read:
         """By id, and the how manyeth of that id it is."""
         seen: Counter[str] = Counter()
         found = {}
-        for result, story in zip(self.results.scenarios, self.history.stories, strict=True):
+        stories = judged_stories(self.history, self.results)
+        for result, story in zip(self.results.scenarios, stories, strict=True):
             found[result.id, seen[result.id]] = (result, story)
             seen[result.id] += 1
         return found

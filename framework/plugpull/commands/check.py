@@ -73,7 +73,12 @@ def _check(arguments: argparse.Namespace) -> int:
 def _print(run: Path, history: History, results: Results) -> None:
     for scenario in results.scenarios:
         print(f"{scenario.verdict.value:8}{scenario.id}\n        {scenario.sentence}")
+    for skipped in results.skipped:
+        print(f"{'skipped':8}{skipped.id}\n        {skipped.reason}")
     print(results.sentence)
+    for reason in results.unknowns:
+        if reason not in results.sentence:
+            print(f"unknown: {reason}")
     if history.edited:
         print(f"note: {EDITED}")
     elif history.flawed:

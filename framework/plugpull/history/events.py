@@ -29,7 +29,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
     """First event of every history. ``rig`` is the rig file's content as data, ``wall`` is UTC in ISO 8601.
 
-    ``numbered``: the lines of this history carry numbers and seals; ``False`` in those of earlier versions."""
+    ``numbered``: the lines of this history carry numbers and seals; ``False`` in those of earlier versions.
+    ``planned``: the ids of the scenarios that are to be run, in this order; ``None`` in those of earlier versions."""
 
     version: int
     plugpull: str
@@ -40,6 +41,7 @@ class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
     argv: tuple[str, ...] = ()
     controller: dict[str, str] = {}
     numbered: bool = False
+    planned: tuple[str, ...] | None = None
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.end"):
@@ -552,6 +554,14 @@ class Judged(Event, frozen=True, kw_only=True, tag="judge"):
     checks: tuple[dict[str, Any], ...]
 
 
+class ScenarioSkipped(Event, frozen=True, kw_only=True, tag="scenario.skipped"):
+    """A scenario was not run because this rig cannot serve it, or because its author said so. It stands within the
+    scenario, or in none if the scenario was not even begun."""
+
+    id: str
+    reason: str
+
+
 class Seal(Event, frozen=True, kw_only=True, tag="seal"):
     """The SHA-256 of all lines since the seal before, chained with that one's. Written by the recorder (``seals.py``);
     part of the file, and of no scenario."""
@@ -606,5 +616,6 @@ AnyEvent = (
     | Residue
     | Census
     | Judged
+    | ScenarioSkipped
     | Seal
 )

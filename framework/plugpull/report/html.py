@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -18,7 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from plugpull.history.events import Event, RunBegun
-from plugpull.history.reader import History
+from plugpull.history.reader import Story
 from plugpull.report import hexdump, text
 from plugpull.report.sections import EARLIER_SHAPES, section, worst_case
 from plugpull.results import Results, ScenarioResult, Verdict
@@ -63,9 +63,9 @@ def render_html(
     )
 
 
-def events_of(history: History) -> list[tuple[Event, ...]]:
-    """The events of each scenario of a history, after the earlier ones that still hold, for ``render_html``."""
-    return [(*story.before, *story.events) for story in history.stories]
+def events_of(stories: Iterable[Story]) -> list[tuple[Event, ...]]:
+    """The events of each of these scenarios, after the earlier ones that still hold, for ``render_html``."""
+    return [(*story.before, *story.events) for story in stories]
 
 
 def _paired(
@@ -128,7 +128,8 @@ def _tally(results: Results) -> str:
     verdicts = [scenario.verdict for scenario in results.scenarios]
     noun = "scenario" if len(verdicts) == 1 else "scenarios"
     parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict if verdict in verdicts]
-    return f"{len(verdicts)} {noun}" + (f": {', '.join(parts)}" if parts else "")
+    skipped = f", {len(results.skipped)} skipped" if results.skipped else ""
+    return f"{len(verdicts)} {noun}" + (f": {', '.join(parts)}" if parts else "") + skipped
 
 
 def _facts(results: Results, begun: RunBegun | None) -> list[tuple[str, str]]:
@@ -147,7 +148,6 @@ def _facts(results: Results, begun: RunBegun | None) -> list[tuple[str, str]]:
         ("Seed", str(results.seed)),
         ("Begun", results.started),
         ("Took", text.duration(results.seconds)),
-        ("History", "judged as edited: line numbers and digests were not compared" if results.edited else ""),
     ]
     controller = results.controller or (begun.controller if begun else {})
     facts += [(f"Controller, {key}", value) for key, value in controller.items()]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from plugpull.errors import Finding
 from plugpull.report.text import clean, cuts_executed, stamp
-from plugpull.results import Results, ScenarioResult, Verdict
+from plugpull.results import Results, ScenarioResult, Skipped, Verdict
 
 
 def render_junit(results: Results) -> str:
@@ -20,6 +20,8 @@ def render_junit(results: Results) -> str:
     _properties(suite, _run_properties(results))
     for scenario in results.scenarios:
         _case(suite, scenario)
+    for skipped in results.skipped:
+        _skipped(suite, skipped)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
@@ -27,10 +29,10 @@ def render_junit(results: Results) -> str:
 def _counts(results: Results) -> dict[str, str]:
     verdicts = [scenario.verdict for scenario in results.scenarios]
     return {
-        "tests": str(len(verdicts)),
+        "tests": str(len(verdicts) + len(results.skipped)),
         "failures": str(verdicts.count(Verdict.FAIL)),
         "errors": str(verdicts.count(Verdict.UNKNOWN)),
-        "skipped": "0",
+        "skipped": str(len(results.skipped)),
         "time": f"{results.seconds:.3f}",
     }
 
@@ -43,6 +45,7 @@ def _run_properties(results: Results) -> dict[str, str]:
         "cuts": cuts_executed(cuts),
         "complete": str(results.complete).lower(),
         "edited": str(results.edited).lower(),
+        "unknowns": "; ".join(results.unknowns),
         "rig": results.rig,
         "kernel": results.dut.kernel,
         "dut": results.dut.kind,
@@ -60,16 +63,7 @@ def _properties(parent: ET.Element, values: dict[str, str]) -> None:
 
 
 def _case(suite: ET.Element, scenario: ScenarioResult) -> None:
-    path, separator, name = clean(scenario.id).partition("::")
-    case = ET.SubElement(
-        suite,
-        "testcase",
-        {
-            "classname": path.removesuffix(".py").replace("/", ".") if separator else "plugpull",
-            "name": name or path,
-            "time": f"{scenario.seconds:.3f}",
-        },
-    )
+    case = ET.SubElement(suite, "testcase", _name(scenario.id) | {"time": f"{scenario.seconds:.3f}"})
     properties = {"verdict": str(scenario.verdict), "cuts": cuts_executed(scenario.cuts), "seed": str(scenario.seed)}
     if scenario.row:
         properties["row"] = scenario.row
@@ -83,6 +77,19 @@ def _case(suite: ET.Element, scenario: ScenarioResult) -> None:
     if scenario.checks:
         lines = [f"{c.verdict:8}{c.check}{f' {c.subject}' if c.subject else ''}: {c.worst}" for c in scenario.checks]
         ET.SubElement(case, "system-out").text = clean("\n".join(lines))
+
+
+def _name(scenario_id: str) -> dict[str, str]:
+    path, separator, name = clean(scenario_id).partition("::")
+    return {
+        "classname": path.removesuffix(".py").replace("/", ".") if separator else "plugpull",
+        "name": name or path,
+    }
+
+
+def _skipped(suite: ET.Element, skipped: Skipped) -> None:
+    case = ET.SubElement(suite, "testcase", _name(skipped.id) | {"time": "0.000"})
+    ET.SubElement(case, "skipped", {"message": clean(skipped.reason)})
 
 
 def _outcome(case: ET.Element, tag: str, kind: str, message: str, lines: list[str]) -> None:

@@ -58,6 +58,8 @@ def _scenario(event: ev.Event) -> Told:
             return Tone.PLAIN, f"scenario {event.id} begins" + (f" (row {event.row})" if event.row else "")
         case ev.ScenarioEnded():
             return Tone.PLAIN, f"scenario {event.id} ended after {duration(event.seconds)}"
+        case ev.ScenarioSkipped():
+            return Tone.PLAIN, f"scenario {event.id} skipped: {event.reason}"
         case ev.Phase():
             return Tone.PLAIN, f"phase {event.name}" + (f": {event.text}" if event.text else "")
         case ev.Note():

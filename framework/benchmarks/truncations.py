@@ -1,0 +1,155 @@
+"""Which lines of recorded runs can be missing without the verdict saying so?
+
+Each scenario of each run is judged alone, as a run of its own, and again
+
+- cut off after every line: none of these may be PASS;
+- with any one line removed, numbers and digests compared: none of these may be PASS;
+- with any one line removed, judged as edited (``plugpull check --edited``): PASS is right only if the line carried
+  nothing that was claimed. The table lists these by kind of event, with an example.
+
+Only scenarios that pass as they are recorded are used. ``--every 20`` takes every twentieth line of a kind and scenario
+only: a whole run takes an hour or more. Exit status 1 if a cut or a numbered history with a hole passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plugpull.history.events import Seal
+from plugpull.history.reader import HISTORY_FILE, read_history
+from plugpull.history.seals import Chain, label_of, numbered
+from plugpull.judge import judge_history
+from plugpull.results import Verdict
+
+
+@dataclass
+class Tally:
+    """What came of one kind of removal, by kind of event."""
+
+    tried: Counter[str] = field(default_factory=Counter)
+    passed: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def enter(self, kind: str, verdict: Verdict, line: bytes) -> None:
+        self.tried[kind] += 1
+        self.failed[kind] += verdict is Verdict.FAIL
+        if verdict is Verdict.PASS:
+            self.passed[kind] += 1
+            self.examples.setdefault(kind, line.decode(errors="replace")[:150])
+
+
+def kind_of(line: bytes) -> str:
+    """The kind of event, and what tells events of this kind apart that are claimed by different checks."""
+    data = json.loads(line)
+    detail = {
+        "edge": ("state", "phase"),
+        "uevent": ("subsystem", "action"),
+        "census": ("moment",),
+        "phase": ("name",),
+        "action": ("action",),
+    }.get(data["type"], ())
+    return " ".join([str(data["type"]), *(str(data.get(name, "")) for name in detail)])
+
+
+def sealed(lines: list[bytes]) -> list[bytes]:
+    """These lines as the recorder would have written them: numbered from 1, with one seal at the end."""
+    chain, made = Chain(), []
+    for number, line in enumerate(lines, 1):
+        bare = {key: value for key, value in json.loads(line).items() if key != "n"}
+        if bare["type"] == "run.begin":
+            bare["numbered"] = True
+        made.append(numbered(json.dumps(bare, separators=(",", ":")).encode(), number))
+        chain.add(made[-1])
+    seal = json.dumps({"type": Seal.__struct_config__.tag, "digest": chain.digest}).encode()
+    return [*made, numbered(seal, len(made) + 1)]
+
+
+def scenarios(run: Path) -> Iterator[list[bytes]]:
+    """The lines of each scenario of a run, between a beginning and an end of the run that name only this one."""
+    file = run / HISTORY_FILE if run.is_dir() else run
+    lines = [line for line in file.read_bytes().splitlines() if label_of(line).type != "seal"]
+    begin, end = json.loads(lines[0]), lines[-1]
+    opened: list[bytes] = []
+    for line in lines[1:-1]:
+        kind = label_of(line).type
+        if kind == "scenario.begin":
+            opened = []
+            if begin.get("planned") is not None:
+                begin["planned"] = [json.loads(line)["id"]]
+        opened.append(line)
+        if kind == "scenario.end":
+            yield sealed([json.dumps(begin).encode(), *opened, end])
+
+
+def verdict(file: Path, lines: list[bytes], *, edited: bool) -> Verdict:
+    file.write_bytes(b"".join(lines))
+    return judge_history(read_history(file, edited=edited)).verdict
+
+
+def passes_unjudged(file: Path, lines: list[bytes]) -> bool:
+    """Whether nothing about the lines themselves keeps this history from passing: quicker than judging it."""
+    file.write_bytes(b"".join(lines))
+    history = read_history(file)
+    return history.complete and not history.flawed and not history.lost_lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="of each kind, only every N-th line")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only scenarios with this in their id")
+    options = parser.parse_args()
+    edited, holes, cuts, tried = Tally(), Tally(), 0, 0
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / HISTORY_FILE
+        for run in options.run:
+            for lines in scenarios(run):
+                name = json.loads(lines[1])["id"]
+                if options.only not in name:
+                    continue
+                if verdict(file, lines, edited=False) is not Verdict.PASS:
+                    print(f"left out, not PASS as recorded: {name}", file=sys.stderr)
+                    continue
+                tried += 1
+                print(f"{name}: {len(lines)} lines", file=sys.stderr, flush=True)
+                cuts += sum(passes_unjudged(file, lines[:length]) for length in range(1, len(lines), options.every))
+                remove_each(file, lines, options.every, holes, edited)
+    report(tried, cuts, holes, edited)
+    return 1 if cuts or holes.passed else 0
+
+
+def remove_each(file: Path, lines: list[bytes], every: int, holes: Tally, edited: Tally) -> None:
+    seen: Counter[str] = Counter()
+    for place, line in enumerate(lines):
+        kind = kind_of(line)
+        seen[kind] += 1
+        if (seen[kind] - 1) % every:
+            continue
+        rest = [*lines[:place], *lines[place + 1 :]]
+        holes.enter(kind, Verdict.PASS if passes_unjudged(file, rest) else Verdict.UNKNOWN, line)
+        if label_of(line).type != "seal":
+            edited.enter(kind, verdict(file, rest, edited=True), line)
+
+
+def report(tried: int, cuts: int, holes: Tally, edited: Tally) -> None:
+    print(f"{tried} scenarios")
+    print(f"cut off: {cuts} passed")
+    print(f"one line removed, numbers compared: {sum(holes.passed.values())} of {sum(holes.tried.values())} passed")
+    print(f"one line removed, judged as edited: {sum(edited.passed.values())} of {sum(edited.tried.values())} passed")
+    print("\n| kind | removed | PASS | FAIL | UNKNOWN | a line whose removal passes |\n|---|---:|---:|---:|---:|---|")
+    for kind in sorted(edited.tried):
+        tried_, passed, failed = edited.tried[kind], edited.passed[kind], edited.failed[kind]
+        example = edited.examples.get(kind, "").replace("|", "\\|")
+        print(f"| {kind} | {tried_} | {passed} | {failed} | {tried_ - passed - failed} | `{example}` |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

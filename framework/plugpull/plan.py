@@ -1,0 +1,61 @@
+"""What a run was to run, and what became of it: scenarios that were skipped, that are missing, that are there twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from plugpull.history.events import AgentLost, CutArmed, Judged, RigFault, ScenarioError, ScenarioSkipped
+from plugpull.history.reader import History, Story
+from plugpull.results import Results, Skipped
+
+NAMED = 5
+"""Scenarios that are named in one sentence at most."""
+NOT_A_SKIP = (CutArmed, Judged, ScenarioError, RigFault, AgentLost)
+"""A scenario in whose record one of these is has done something, or something went wrong: it is judged."""
+
+
+def skip_reason(story: Story) -> str:
+    """Why this scenario was skipped before it did anything; empty if it was not."""
+    skips = story.of(ScenarioSkipped)
+    done = any(isinstance(event, NOT_A_SKIP) for event in story.events)
+    if not skips or done or story.ended is None or story.flaws or story.lost_lines:
+        return ""
+    return skips[0].reason or "no reason given"
+
+
+def skipped_outside(history: History) -> tuple[Skipped, ...]:
+    """Scenarios that were skipped before anything of them was begun, as by a mark."""
+    skips = [event for event in history.stray if isinstance(event, ScenarioSkipped)]
+    return tuple(Skipped(id=skip.id, reason=skip.reason or "no reason given") for skip in skips)
+
+
+def judged_stories(history: History, results: Results) -> tuple[Story, ...]:
+    """The scenarios of ``results.scenarios``, in their order."""
+    skipped = {skip.id for skip in results.skipped}
+    return tuple(story for story in history.stories if not (story.id in skipped and skip_reason(story)))
+
+
+def plan_unknowns(history: History) -> list[str]:
+    """Sentences on scenarios that were planned and are not in the history, and on those that are there twice.
+
+    Histories of earlier versions do not say what was planned."""
+    planned = history.begun.planned if history.begun is not None else None
+    if planned is None:
+        return []
+    seen = Counter(story.id for story in history.stories)
+    seen.update({skip.id: 1 for skip in skipped_outside(history) if skip.id not in seen})
+    missing = [name for name in dict.fromkeys(planned) if name not in seen]
+    doubled = [name for name, count in seen.items() if count > max(1, Counter(planned)[name])]
+    unknowns = []
+    if missing:
+        unknowns.append(f"{len(missing)} of {len(planned)} planned scenarios were not run: {named(missing)}")
+    if doubled:
+        unknowns.append(f"scenarios are in the history more than once: {named(doubled)}")
+    return unknowns
+
+
+def named(names: Sequence[str]) -> str:
+    """These names, the first few of them if they are many."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
