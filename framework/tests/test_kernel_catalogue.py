@@ -80,8 +80,9 @@ def test_every_kind_there_is() -> None:
     scsi = "scsi.error scsi.reset scsi.offline block.error"
     fs = "fs.error fs.readonly fs.recovery md.failure md.recovery"
     fatal = "fatal.oops fatal.bug fatal.panic fatal.hung-task fatal.lockup"
+    machine = "warn.irq warn.iommu warn.memory warn.hardware warn.kobject cpu.hog hw.corrected"
     rest = "warn.warning warn.lockdep warn.sanitizer log.lost"
-    assert {entry.kind for entry in ENTRIES} == set(" ".join((usb, storage, scsi, fs, fatal, rest)).split())
+    assert {entry.kind for entry in ENTRIES} == set(" ".join((usb, storage, scsi, fs, fatal, machine, rest)).split())
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugpull.kernel.classify import classify
+from plugpull.kernel.messages_machine import MACHINE
 
 CORPORA = Path(__file__).resolve().parents[3] / "shared" / "corpora"
 pytestmark = pytest.mark.skipif(not CORPORA.is_dir(), reason="the logs are not at hand")
@@ -53,8 +54,10 @@ def test_labelled_lines() -> None:
     ]
     found = [(line["kind"], event.kind if (event := classify(line["text"])) else None, line["text"]) for line in lines]
     wrong = [each for each in found if each[0] is not None and each[0] != each[1]]
-    false = [each for each in found if each[0] is None and each[1] is not None]
+    # The labels are about storage and know no kind for a broken machine: DMA faults, objects registered twice.
+    machine = {entry.kind for entry in MACHINE}
+    false = [each for each in found if each[0] is None and each[1] is not None and each[1] not in machine]
     labelled = sum(kind is not None for kind, _, _ in found)
     assert labelled > 1000
-    assert len(wrong) <= 0.02 * labelled, wrong
-    assert len(false) <= 0.005 * (len(found) - labelled), false
+    assert len(wrong) <= 2, wrong
+    assert false == []

@@ -39,7 +39,7 @@ FS: tuple[Entry, ...] = (
         "fs.error",
         E,
         r"^XFS \((?!.*Reset corrupted AGFL).*(?:I/O [Ee]rror|[Ss]hutting down|Corruption|corrupt|[Ff]ailed|failing async write|xfs_do_force_shutdown"
-        r"|Internal error|log mount|[Uu]nmount and run)|^XFS: (?:Internal error|.*[Ff]ailed)"
+        r"|Internal error|log mount|[Uu]nmount (?:and run|the filesystem))|^XFS: (?:Internal error|.*[Ff]ailed)"
         r"|^[Ff]ilesystem \S+: xfs_log_force: error",
         "fs/xfs/xfs_fsops.c, fs/xfs/xfs_buf.c",
         "XFS (sdb1): log I/O error -5",

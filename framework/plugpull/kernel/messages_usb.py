@@ -36,6 +36,14 @@ USB: tuple[Entry, ...] = (
         "xhci_hcd 0000:04:00.4: Timeout while waiting for setup device command",
     ),
     Entry(
+        "hcd.error",
+        E,
+        r"^(?:usb|hub|xhci_hcd|usb-storage|uas) \S+: .*(?:[Oo]ut of memory|[Nn]ot enough (?:bandwidth|memory|host controller"
+        r" resources)|[Nn]o memory for)|^usb usb\d+: root hub lost power or was reset",
+        "drivers/usb/core/hub.c, drivers/usb/host/xhci.c",
+        "usb 1-1.2: Not enough host controller resources for new device state.",
+    ),
+    Entry(
         "usb.disconnect",
         N,
         r"USB disconnect, (?:device number|address|device) \d+",
@@ -64,7 +72,8 @@ USB: tuple[Entry, ...] = (
         r"|unable to enumerate|unable to read config index|can't (?:read configurations|set config)|string descriptor 0 read error"
         r"|Cannot enable(?: port \d+)?\. *Maybe the USB cable is bad|connect-debounce failed|attempt power cycle"
         r"|cannot (?:reset|disable|warm reset|enable)(?: port)?(?: \d+)?(?: \(err =|\.)|failed to (?:read|get) device descriptor"
-        r"|can't be configured|rejected \d+ configuration|no configurations?$|config \d+ descriptor\??$",
+        r"|can't be configured|rejected \d+ configuration|no configurations?$|config \d+ descriptor\??$"
+        r"|^hub \S+: config failed, ",
         "drivers/usb/core/hub.c, drivers/usb/core/config.c",
         "usb 1-2: device descriptor read/64, error -71",
     ),
