@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from plugpull.checks import Check, Judgement, data_intact, encode_check, kept_pace, kernel_clean, removed, returned
+from plugpull.checks.reach import unreached
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 
@@ -189,6 +190,11 @@ class Bench:
 
     def judge(self, check: Check) -> Judgement:
         return check.judge(self.story())
+
+    def unreached(self, check: Check) -> tuple[str, ...]:
+        """What the check claims without the evidence for it."""
+        story = self.story()
+        return unreached(story, check.claims(story))
 
 
 def healthy(

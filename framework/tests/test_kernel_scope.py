@@ -178,7 +178,7 @@ def test_a_warning_that_is_in_no_catalogue_and_names_a_survivor() -> None:
     made.add(warn(text, 16.0, 4), warn("the flux capacitor is out of phase", 16.0, 4), warn(text, 16.1, 5))
     (finding,) = made.judge(no_errors(SURVIVORS)).findings
     assert finding.evidence == (text,)
-    assert "in no catalogue" in finding.summary
+    assert "uncatalogued warning" in finding.summary
     assert story_of_history(made.story()).unclassified == (text,)
 
 

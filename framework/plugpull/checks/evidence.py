@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from plugpull.checks.limits import bench_kind
 from plugpull.history.cuts import Cut, Switching
-from plugpull.history.events import DiskDetached, KernelMessage, Sampled
+from plugpull.history.events import DiskDetached, Judged, KernelMessage, Sampled
 from plugpull.history.story import Story
 from plugpull.kernel.classify import classify
 
@@ -84,7 +85,7 @@ def _complained(story: Story, cut: Cut, disk: str, until: float) -> bool:
 
 def _messages(story: Story, begin: float, end: float) -> Iterator[KernelMessage]:
     for message in story.of(KernelMessage):
-        if message.at is not None and begin <= message.at <= end:
+        if message.facility == 0 and message.at is not None and begin <= message.at <= end:
             yield message
 
 
@@ -95,6 +96,20 @@ def seconds(value: float) -> str:
 
 def limit(value: float) -> str:
     return f"(limit {value:g} s)"
+
+
+def judged_span(story: Story) -> tuple[float, float]:
+    """(begin, end) of what a scenario is judged for, DUT seconds: from its first event to its last judgement, or to its
+    end if there is none. The last seconds are left out: the agent may just not have had anything to say in them."""
+    times = [event.at for event in story.events if event.at is not None]
+    begin = min(times, default=0.0)
+    judged = [event.at for event in story.of(Judged) if event.at is not None]
+    end = max(judged) if judged else max(times, default=0.0)
+    return begin, max(begin, end - QUIET)
+
+
+QUIET = 3.0
+"""Seconds that may pass without a word from the agent: it exchanges clocks once a second (``dut/watch.py``)."""
 
 
 def victims_of(story: Story, besides: Collection[str] = ()) -> tuple[str, ...]:
@@ -109,6 +124,27 @@ def miswired(story: Story) -> str:
     A victim that stayed while the switch said off, and another disk that left instead: somebody swapped two plugs. What
     happened to either of them is then no finding.
     """
+    swap = next(swapped(story), None)
+    if swap is None:
+        return ""
+    ports = ", ".join(swap.cut.off.ports)
+    return (
+        f"the outlets look swapped: {ports} said off for {swap.cut.armed.point}, but {swap.stayed} stayed and "
+        f"{swap.left} left at {swap.at:.2f} s"
+    )
+
+
+class Swap(NamedTuple):
+    """``left`` went at ``at``, DUT seconds, when ``stayed`` was to be cut."""
+
+    cut: Cut
+    stayed: str
+    left: str
+    at: float
+
+
+def swapped(story: Story) -> Iterator[Swap]:
+    """Every disk that left instead of a victim that stayed."""
     for cut in story.cut_records:
         if cut.off.commanded_at is None or cut.off.doubt:
             continue
@@ -120,12 +156,7 @@ def miswired(story: Story) -> str:
             continue
         for event in story.of(DiskDetached):
             if event.disk and event.disk not in mates and event.at is not None and begin <= event.at <= until:
-                ports = ", ".join(cut.off.ports)
-                return (
-                    f"the outlets look swapped: {ports} said off for {cut.armed.point}, but {stayed[0]} stayed and "
-                    f"{event.disk} left at {event.at:.2f} s"
-                )
-    return ""
+                yield Swap(cut, stayed[0], event.disk, event.at)
 
 
 LEFT_INSTEAD = 5.0

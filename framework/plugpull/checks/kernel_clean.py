@@ -1,42 +1,64 @@
-"""Did the DUT's kernel stay healthy: no panic, oops, BUG, hung task, lockup, stall or WARNING?"""
+"""Did the DUT's kernel stay healthy: no panic, oops, BUG, hung task, lockup, stall or WARNING, and nothing else that no
+healthy kernel prints?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.complaints import explained_by_cuts, from_the_kernel
+from plugpull.checks.evidence import judged_span
+from plugpull.checks.kernel_reports import KernelReport, by_the_host, kernel_reports, within_a_report
 from plugpull.errors import Finding
-from plugpull.history.events import (
-    ConsoleLine,
-    DiskAttached,
-    DiskDetached,
-    DutDied,
-    DutReady,
-    KernelMessage,
-    LogLost,
-)
+from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
 from plugpull.history.reader import Story
 from plugpull.kernel.classify import classify
-from plugpull.kernel.fold import LONGEST, fold
-from plugpull.kernel.headline import panic_headline
+from plugpull.kernel.expected import NEVER, Expected
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import Level, Scope
+from plugpull.kernel.subjects import names_in
+from plugpull.kernel.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
 
-ONE_REPORT = 5.0
-"""Seconds between two fatal lines up to which they are taken for one report."""
 SHOWN = 12
-"""Lines of a report given as evidence at most."""
+"""Kernel lines given as evidence at most."""
+
+_PCI = re.compile(r"\b[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d\b")
 
 
 class KernelClean(Check, frozen=True, tag="kernel_clean"):
-    """Nothing fatal and no warning in the kernel log, and the DUT lived."""
+    """Nothing fatal and no warning in the kernel log, no dead controller, nothing critical that is in no catalogue; and
+    the DUT lived. What processes wrote to /dev/kmsg is not the kernel's."""
 
     def judge(self, story: Story) -> Judgement:
         died = story.of(DutDied)
         findings = list(death(story))
-        findings += [report.finding() for report in _reports(story) if not (died and report.is_of(died[0]))]
+        unknowns: list[str] = []
+        reports = kernel_reports(story)
+        for report in reports:
+            if died and report.is_of(died[0]):
+                continue
+            finding = report.finding()
+            excuse = by_the_host(story, report.at, finding.summary, report.event.kind)
+            if excuse:
+                unknowns.append(excuse)
+            else:
+                findings.append(finding)
+        for found in _confessions(story, reports):
+            if isinstance(found, Finding):
+                findings.append(found)
+            else:
+                unknowns.append(found)
         findings.sort(key=lambda finding: float("inf") if finding.at is None else finding.at)
-        unknowns = _missing(story)
+        unknowns += _missing(story)
         worst = "" if findings or unknowns else "kernel log clean"
+        unknowns = list(dict.fromkeys(unknowns))
         return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject="kernel")
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        begin, end = judged_span(story)
+        yield Claim(what="the kernel stayed healthy", evidence=(Evidence.LOG,), begin=begin, end=end)
 
 
 def kernel_clean() -> KernelClean:
@@ -63,66 +85,97 @@ def _of_death(headline: str) -> str:
     return headline if headline.startswith("the DUT ") else f"the DUT's kernel died: {headline or 'it said nothing'}"
 
 
-@dataclass
-class _Report:
-    """Fatal lines that belong together. A console line carries no time of its own."""
-
-    at: float | None
-    lines: list[str] = field(default_factory=list)
-    last: float | None = None
-
-    def is_of(self, died: DutDied) -> bool:
-        """Whether these are the DUT's last words."""
-        if died.at is None or self.last is None or set(self.lines) & set(died.evidence):
-            return True
-        return abs(died.at - self.last) <= ONE_REPORT
-
-    def finding(self) -> Finding:
-        headline = panic_headline(self.lines) or self.lines[0]
-        folded = fold(self.lines)
-        frames = folded[0].frames if folded else ()
-        # Registers and module lists fill a screen; what matters comes first.
-        told = [line for report in folded for line in report.lines]
-        evidence = tuple(told[:SHOWN] or self.lines[:SHOWN]) + ((f"in {' < '.join(frames)}",) if frames else ())
-        return Finding(check="kernel_clean", subject="kernel", summary=headline, at=self.at, evidence=evidence)
+# --- single lines ----------------------------------------------------------------------------------------------------
 
 
-def _reports(story: Story) -> list[_Report]:
-    reports: list[_Report] = []
-    for event in story.events:
-        if not isinstance(event, KernelMessage | ConsoleLine):
-            continue
-        if event.at is not None and story.begun.at is not None and event.at < story.begun.at:
-            continue  # an older scenario's
-        known = classify(event.text)
-        if known is not None and known.alarming:
-            last = reports[-1].last if reports else None
-            if not reports or (event.at is not None and last is not None and event.at - last > ONE_REPORT):
-                reports.append(_Report(event.at))
-            reports[-1].last = last if event.at is None and len(reports[-1].lines) else event.at
-            reports[-1].lines.append(event.text)
-        elif reports and len(reports[-1].lines) < LONGEST and _follows(event, reports[-1]):
-            reports[-1].lines.append(event.text)
-    return reports
+def _confessions(story: Story, reports: list[KernelReport]) -> Iterator[Finding | str]:
+    """What single lines say against the kernel or the machine: a finding, or the sentence of a doubt. Lines that differ
+    in their numbers alone are one."""
+    expected, scope = explained_by_cuts(story)
+    kinds: dict[str, list[KernelMessage]] = {}
+    doubts: dict[str, str] = {}
+    for message in from_the_kernel(story):
+        body = split_prefix(message.text)[1].strip()
+        event = classify(message.text)
+        if event is not None:
+            said = _known_line(story, event.kind, body, message)
+        else:
+            said = "" if within_a_report(message, reports) else _unknown_line(message, body, expected, scope)
+        alike = re.sub(r"\d+", "0", body)
+        if said == HELD:
+            kinds.setdefault(alike, []).append(message)
+        elif said:
+            doubts.setdefault(alike, said)
+    yield from (_finding(messages) for messages in kinds.values())
+    yield from doubts.values()
 
 
-def _follows(event: KernelMessage | ConsoleLine, report: _Report) -> bool:
-    """The registers and the call trace come within the second."""
-    return event.at is None or report.last is None or event.at - report.last < 1.0
+HELD = "held"
+"""A line that is a finding."""
+
+
+def _known_line(story: Story, kind: str, body: str, message: KernelMessage) -> str:
+    if kind in NEVER:
+        return HELD
+    if kind == "hw.corrected":
+        return HELD if _is_virtual(story) or _rigs_path(story, body) else ""
+    if kind == "cpu.hog" and storage_work(body):
+        return by_the_host(story, message.at, body, kind) or HELD
+    return ""
+
+
+def _unknown_line(message: KernelMessage, body: str, expected: Expected, scope: Scope) -> str:
+    """A message that is in no catalogue: critical ones accuse, errors of the storage path are a doubt. One that names a
+    disk is held against that disk (``no_errors``, ``undisturbed``)."""
+    at = message.at
+    if at is None or message.level > ERROR or not body or harmless(body):
+        return ""
+    if power_fails(body):
+        return f"the DUT's power supply failed: {body}"
+    about = scope.about(message.text, at)
+    if about.disks and expected.message(about, "", at):
+        return ""
+    if message.level <= CRITICAL:
+        return HELD
+    if about.level is Level.DISK or not about_storage(body):
+        return ""
+    if not about.disks and (any(names_in(body)) or expected.any_at(at)):
+        return ""  # of a device that is none of the rig's; or while something was cut, which may be why
+    return f"the kernel logged an error that is in no catalogue: {body}"
+
+
+def _finding(messages: list[KernelMessage]) -> Finding:
+    first = messages[0]
+    more = f" (and {len(messages) - 1} more like it)" if len(messages) > 1 else ""
+    known = classify(first.text)
+    words = "" if known is not None else "the kernel logged something critical that is in no catalogue: "
+    return Finding(
+        check="kernel_clean",
+        subject="kernel",
+        summary=f"{words}{split_prefix(first.text)[1].strip()}{more}",
+        at=first.at,
+        evidence=tuple(message.text for message in messages[:SHOWN]),
+    )
+
+
+def _is_virtual(story: Story) -> bool:
+    """Emulated hardware has no bits that flip."""
+    return any(ready.kind == "virtual" for ready in story.of(DutReady))
+
+
+def _rigs_path(story: Story, body: str) -> bool:
+    """Whether a message names a controller of the rig or a bridge above it."""
+    named = set(_PCI.findall(body))
+    return any(named & set(_PCI.findall(attached.sysfs)) for attached in story.all_attachments if attached.disk)
+
+
+# --- evidence --------------------------------------------------------------------------------------------------------
 
 
 def _missing(story: Story) -> list[str]:
-    missing = []
-    if story.heard_until is None:
-        missing.append("the agent was never heard, so the kernel log is not known")
-    if story.evidence_until is not None:
-        missing.append(f"the kernel log is known only until {story.evidence_until:.2f} s: the DUT fell silent")
-    lost = sum(event.count for event in story.of(LogLost))
-    if lost:
-        missing.append(f"{lost} records of the kernel log were lost")
     if not story.of(KernelMessage) and _moved(story):
-        missing.append("disks came or went and not a line of the kernel log was recorded")
-    return missing
+        return ["disks came or went and not a line of the kernel log was recorded"]
+    return []
 
 
 def _moved(story: Story) -> bool:

@@ -12,8 +12,9 @@ from itertools import combinations, pairwise
 from statistics import median
 
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.log_record import log_doubts
 from plugpull.checks.starved import awake
-from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun, LogLost
+from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun
 from plugpull.history.reader import Story
 
 SLACK = 1.0
@@ -42,8 +43,8 @@ def _heard(story: Story, claim: Claim) -> str:
 
 
 def _log(story: Story, claim: Claim) -> str:
-    lost = sum(event.count for event in story.of(LogLost))
-    return f"{lost} records of the kernel log were lost" if lost else _heard(story, claim)
+    doubts = log_doubts(story)
+    return doubts[0] if doubts else _heard(story, claim)
 
 
 def _samples(story: Story, claim: Claim) -> str:

@@ -216,7 +216,7 @@ def _kernel_saw_at(story: Story, armed: CutArmed, commanded_at: float, begin: fl
             continue
         if isinstance(event, Uevent) and event.action == "remove" and set(event.disks) & set(armed.victims):
             signs.append(event.at)
-        elif isinstance(event, KernelMessage):
+        elif isinstance(event, KernelMessage) and event.facility == 0:
             # A hub's own disconnect is one too: the hub is part of its disks' paths.
             gone = _DISCONNECT.search(event.text)
             if gone and (not sysfs or gone.group(1) in sysfs.split("/")):

@@ -16,10 +16,11 @@ from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
 from plugpull.kernel.classify import KernelEvent, classify
 from plugpull.kernel.entry import Severity
+from plugpull.kernel.expected import Expected, usual
 from plugpull.kernel.fold import fold
 from plugpull.kernel.log import LogEvent
 from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import WARNING, Level, Scope, expected_of, place_of, usual
+from plugpull.kernel.scope import WARNING, Level, Scope, place_of
 from plugpull.kernel.whois import Whois
 
 MOST = 200_000
@@ -158,8 +159,10 @@ def _merged(one: Device | None, two: Device) -> Device:
 def story_of_history(story: Story) -> ErrorStory:
     """The story of one scenario, by disks of the rig. What a cut explains is marked as expected."""
     begun = story.begun.at
-    messages = [one for one in story.of(KernelMessage) if one.at is not None and (begun is None or one.at >= begun)]
+    kernels = [one for one in story.of(KernelMessage) if one.at is not None and one.facility == 0]
+    messages = [one for one in kernels if begun is None or (one.at or 0.0) >= begun]
     scope = Scope(story)
+    cuts = Expected(story, scope)
     devices: dict[str, Device] = {}
     happenings = []
     unclassified = []
@@ -176,7 +179,7 @@ def story_of_history(story: Story) -> ErrorStory:
         if about.level in {Level.HUB, Level.CONTROLLER} and about.disks:
             keys = (about.name,)
             devices.setdefault(about.name, Device(about.name, f"{about.level} {about.name}", about.level))
-        expected = any(expected_of(story, disk, message.at) for disk in about.disks)
+        expected = cuts.message(about, event.kind, message.at)
         body = split_prefix(message.text)[1].strip()
         attached = story.attachment_at(about.disks[0], message.at) if about.disks else None
         driver = attached.driver if attached else ""

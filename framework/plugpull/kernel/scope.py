@@ -25,17 +25,9 @@ COMING = 10.0
 before it looks (delay_use), and reads of a sluggish disk's first sectors take their time."""
 GOING = 10.0
 """Seconds after it was taken off the list within which the kernel still speaks of it: writes that are given up."""
-BACK_AGAIN = 5.0
-"""Seconds after a cut disk's return in which the kernel still says what belongs to the cut."""
-COMING_UP = 10.0
-"""Seconds before a disk is announced, and ..."""
-UP = 3.0
-"""... after it, in which what every disk causes when it comes up is nothing special."""
-
 WARNING = 4
 """KERN_WARNING (include/linux/kern_levels.h): unclassified messages of this level and worse, smaller numbers, count."""
 
-_USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed")
 _USB_PART = re.compile(r"^(\d+-\d+(?:\.\d+)*)$")
 _ROOT_PART = re.compile(r"^usb\d+$")
 _PCI_PART = re.compile(r"^[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d$")
@@ -49,16 +41,6 @@ class Level(StrEnum):
     CONTROLLER = "controller"
     ARRAY = "array"
     NOTHING = ""
-
-
-@dataclass(frozen=True)
-class About:
-    """What a message is about: ``name`` as the kernel wrote it, and the disks of the rig that it means by that. A hub
-    and a controller mean all disks behind them, an array all members that are known."""
-
-    level: Level = Level.NOTHING
-    name: str = ""
-    disks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,33 +70,8 @@ def place_of(sysfs: str) -> Place:
     )
 
 
-def expected_of(story: Story, disk: str, at: float) -> bool:
-    """Whether errors of this disk are to be expected at ``at``, DUT seconds: from its cut, within the error of the
-    clocks' mapping, until a little after its return; for ever if it did not come back."""
-    for cut in story.cut_records:
-        if disk not in cut.armed.victims or cut.off.commanded_at is None or at < cut.off.commanded_at - cut.off.error:
-            continue
-        returned_at = cut.times(disk).returned_at
-        if returned_at is None or at <= returned_at + BACK_AGAIN:
-            return True
-    return False
-
-
-def usual(body: str) -> bool:
-    """Whether a message is one of those that disks cause when they come up: a reset that the SCSI layer is told of, and
-    a link slower than the disk could (which is judged elsewhere)."""
-    return bool(_USUAL.search(body))
-
-
-def comes_up(story: Story, disk: str, at: float) -> bool:
-    """Whether the disk was just being announced at ``at``, DUT seconds."""
-    return any(
-        attached.at is None or attached.at - COMING_UP <= at <= attached.at + UP for attached in story.attachments(disk)
-    )
-
-
 @dataclass(frozen=True)
-class _Stay:
+class Stay:
     """One attachment, from ``begin`` to ``end``, DUT seconds."""
 
     disk: str
@@ -124,12 +81,26 @@ class _Stay:
     end: float
 
 
+@dataclass(frozen=True)
+class About:
+    """What a message is about: ``name`` as the kernel wrote it, and the attachments of the rig's disks that it means by
+    that. A hub and a controller mean all disks behind them, an array all members that are known."""
+
+    level: Level = Level.NOTHING
+    name: str = ""
+    stays: tuple[Stay, ...] = ()
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(stay.disk for stay in self.stays if stay.disk))
+
+
 class Scope:
     """Asks a story. Names that were never a disk's of the rig mean nothing to it."""
 
     def __init__(self, story: Story) -> None:
         self._story = story
-        self._stays = [_stay(story, attached) for attached in story.all_attachments]
+        self.stays = tuple(_stay(story, attached) for attached in story.all_attachments)
 
     def about(self, text: str, at: float) -> About:
         """The nearest to a disk that the message names counts: "sd 2:0:0:0: [sdb]" is about sdb."""
@@ -148,32 +119,32 @@ class Scope:
         if names.arrays:
             yield About(Level.ARRAY, names.arrays[0], self._members(names.arrays, at))
         for controller in names.controllers:
-            behind = [stay for stay in self._stays if stay.place.controller == controller]
+            behind = [stay for stay in self.stays if stay.place.controller == controller]
             yield About(Level.CONTROLLER, controller, _around(behind, at))
 
-    def _named(self, key: str, names: Iterable[str], at: float) -> tuple[str, ...]:
+    def _named(self, key: str, names: Iterable[str], at: float) -> tuple[Stay, ...]:
         wanted = set(names)
-        stays = [stay for stay in self._stays if (stay.kname if key == "kname" else getattr(stay.place, key)) in wanted]
-        groups: defaultdict[str, list[_Stay]] = defaultdict(list)
+        stays = [stay for stay in self.stays if (stay.kname if key == "kname" else getattr(stay.place, key)) in wanted]
+        groups: defaultdict[str, list[Stay]] = defaultdict(list)
         for stay in stays:
             # Several names in one message may be several disks; several stays under one name are one of them at a time,
             # apart from the units of one bridge (one host, several LUNs).
             name = stay.kname if key == "kname" else stay.place.address
             groups[name].append(stay)
         found = (_at(group, at) for group in groups.values())
-        return _disks(stay for stay in found if stay is not None)
+        return tuple(stay for stay in found if stay is not None)
 
     def _on_usb(self, path: str, at: float) -> About:
-        own = [stay for stay in self._stays if stay.place.usb == path]
+        own = [stay for stay in self.stays if stay.place.usb == path]
         if own:
-            by_disk: defaultdict[str, list[_Stay]] = defaultdict(list)
+            by_disk: defaultdict[str, list[Stay]] = defaultdict(list)
             for stay in own:
                 by_disk[stay.disk].append(stay)
             # A port stays a port: what is said of it is about what was in it last, however long ago that was.
             nearest = [_at(stays, at, float("inf"), float("inf")) for stays in by_disk.values()]
             here = [stay for stay in nearest if stay is not None]
-            return About(Level.DISK, path, _around(here, at) or _disks(here))
-        return About(Level.HUB, path, _around([stay for stay in self._stays if path in stay.place.hubs], at))
+            return About(Level.DISK, path, _around(here, at) or tuple(here))
+        return About(Level.HUB, path, _around([stay for stay in self.stays if path in stay.place.hubs], at))
 
     # --- arrays -----------------------------------------------------------------------------------------------
 
@@ -188,8 +159,8 @@ class Scope:
                     said[array] += [(message.at, block) for block in names.blocks]
         return said
 
-    def _members(self, arrays: Iterable[str], at: float) -> tuple[str, ...]:
-        found: list[str] = []
+    def _members(self, arrays: Iterable[str], at: float) -> tuple[Stay, ...]:
+        found: list[Stay] = []
         for array in arrays:
             said = sorted(self._spoken.get(array, ()))
             for when, block in said[: bisect_right(said, (at, "\uffff"))]:
@@ -197,13 +168,13 @@ class Scope:
         return tuple(dict.fromkeys(found))
 
 
-def _stay(story: Story, attached: DiskAttached) -> _Stay:
+def _stay(story: Story, attached: DiskAttached) -> Stay:
     gone = story.detached_at(attached)
     begin = float("-inf") if attached.at is None else attached.at
-    return _Stay(attached.disk, attached.kname, place_of(attached.sysfs), begin, float("inf") if gone is None else gone)
+    return Stay(attached.disk, attached.kname, place_of(attached.sysfs), begin, float("inf") if gone is None else gone)
 
 
-def _at(stays: Iterable[_Stay], at: float, coming: float = COMING, going: float = GOING) -> _Stay | None:
+def _at(stays: Iterable[Stay], at: float, coming: float = COMING, going: float = GOING) -> Stay | None:
     """Whose name it was: of the one that had it, else of the one that has just gone, else of the one that is coming."""
     stays = list(stays)
     live = [stay for stay in stays if stay.begin <= at < stay.end]
@@ -215,10 +186,6 @@ def _at(stays: Iterable[_Stay], at: float, coming: float = COMING, going: float 
     return min((stay for stay in stays if at < stay.begin <= at + coming), key=lambda stay: stay.begin, default=None)
 
 
-def _around(stays: Iterable[_Stay], at: float) -> tuple[str, ...]:
-    """The disks that were there at the time, were coming or had just gone."""
-    return _disks(stay for stay in stays if stay.begin - COMING <= at < stay.end + GOING)
-
-
-def _disks(stays: Iterable[_Stay]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stay.disk for stay in stays if stay.disk))
+def _around(stays: Iterable[Stay], at: float) -> tuple[Stay, ...]:
+    """Those that were there at the time, were coming or had just gone."""
+    return tuple(stay for stay in stays if stay.begin - COMING <= at < stay.end + GOING)

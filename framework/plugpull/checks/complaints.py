@@ -1,0 +1,125 @@
+"""What the kernel log holds against the disks of the rig, and what of it no cut explains."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from plugpull.checks.evidence import swapped
+from plugpull.errors import Finding
+from plugpull.history.events import KernelMessage, LoadBegun, LoadEnded
+from plugpull.history.story import Story
+from plugpull.kernel.classify import classify
+from plugpull.kernel.expected import Expected, usual
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import WARNING, About, Level, Scope
+from plugpull.kernel.uncatalogued import harmless
+
+ERRORS = frozenset(
+    {
+        "block.error",
+        "fs.error",
+        "fs.readonly",
+        "hcd.died",
+        "hcd.error",
+        "md.failure",
+        "scsi.error",
+        "scsi.offline",
+        "scsi.reset",
+        "storage.cache-error",
+        "uas.error",
+        "usb.disconnect",
+        "usb.enumeration-error",
+        "usb.link-error",
+        "usb.overcurrent",
+        "usb.reset",
+    }
+)
+"""Kinds of messages that are never about a disk that nobody touched."""
+SHOWN = 5
+"""Kernel lines given as evidence at most."""
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """A kernel message that no cut explains. ``known`` says whether it is in the catalogue."""
+
+    message: KernelMessage
+    about: About
+    known: bool
+
+
+def from_the_kernel(story: Story) -> Iterator[KernelMessage]:
+    """The kernel's own messages of this scenario: not what processes write to /dev/kmsg, which is evidence of nothing,
+    and not what was logged before the scenario began, which is an earlier one's."""
+    for message in story.of(KernelMessage):
+        mine = message.at is None or story.begun.at is None or message.at >= story.begun.at
+        if message.facility == 0 and mine:
+            yield message
+
+
+def explained_by_cuts(story: Story) -> tuple[Expected, Scope]:
+    """What the cuts of a story explain. A disk that left because two outlets are swapped is nobody's fault but the
+    bench's."""
+    scope = Scope(story)
+    return Expected(story, scope, tuple((swap.left, swap.cut) for swap in swapped(story))), scope
+
+
+def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Complaint]:
+    """Every message that accuses disks of the rig, or a hub or controller of theirs, and that no cut explains."""
+    for message in from_the_kernel(story):
+        at = message.at
+        event = classify(message.text)
+        if at is None or (event is None and message.level > WARNING) or (event and event.kind not in ERRORS):
+            continue
+        about = scope.about(message.text, at)
+        # What is not known to be an error has to name the disk itself: hubs and controllers speak of much.
+        if not about.disks or (event is None and about.level is not Level.DISK):
+            continue
+        body = split_prefix(message.text)[1].strip()
+        if expected.message(about, event.kind if event else "", at) or (event is None and harmless(body)):
+            continue
+        if (event is None or usual(body)) and all(expected.coming_up(stay, at) for stay in about.stays):
+            continue
+        yield Complaint(message, about, event is not None)
+
+
+def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
+    """The complaints about each disk; one about a hub or a controller is about every disk behind it."""
+    found: defaultdict[str, list[Complaint]] = defaultdict(list)
+    for complaint in complaints:
+        for disk in complaint.about.disks:
+            found[disk].append(complaint)
+    return found
+
+
+def findings_about(check: str, disk: str, complaints: list[Complaint]) -> list[Finding]:
+    """One finding for what is known to be an error, one for what is in no catalogue."""
+    found = []
+    for known in (True, False):
+        lines = [one for one in complaints if one.known is known]
+        if lines:
+            found.append(_finding(check, disk, lines))
+    return found
+
+
+def _finding(check: str, disk: str, lines: list[Complaint]) -> Finding:
+    first = lines[0]
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    what = "reported an error on" if first.known else "logged an uncatalogued warning about"
+    where = "" if first.about.level is Level.DISK else f" ({first.about.level} {first.about.name})"
+    return Finding(
+        check=check,
+        subject=disk,
+        summary=f"the kernel {what} {disk}{where}: {first.message.text}{more}",
+        at=first.message.at,
+        evidence=tuple(line.message.text for line in lines[:SHOWN]),
+    )
+
+
+def load_error(check: str, load: LoadBegun, ended: LoadEnded) -> Finding:
+    """The finding that a load met an I/O error."""
+    said = ended.message or f"errno {ended.errno}"
+    what = f"the load on {load.disk} met an I/O error: {said}"
+    return Finding(check=check, subject=load.disk, summary=what, at=ended.at)

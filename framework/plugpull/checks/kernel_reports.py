@@ -1,0 +1,139 @@
+"""The kernel's own reports that something is wrong with it, each put together from the lines that belong to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from plugpull.checks.complaints import from_the_kernel
+from plugpull.checks.starved import awake, starved_within
+from plugpull.errors import Finding
+from plugpull.history.events import ConsoleLine, DutDied, DutReady, KernelMessage, Sampled
+from plugpull.history.story import Story
+from plugpull.kernel.classify import KernelEvent, classify
+from plugpull.kernel.entry import Severity
+from plugpull.kernel.fold import LONGEST, fold
+from plugpull.kernel.headline import panic_headline
+from plugpull.kernel.prefix import split_prefix
+
+ONE_REPORT = 5.0
+"""Seconds between two fatal lines up to which they are taken for one report."""
+SHOWN = 12
+"""Lines of a report given as evidence at most."""
+STALLED = 20.0
+"""Seconds that a lockup took that does not say so: twice the default of kernel.watchdog_thresh."""
+RAN = 0.5
+"""Share of the time that the DUT's CPUs must have counted for them to have run: those of a guest that its host does not
+run count nothing, those that spin in the kernel count all of it."""
+
+_SECONDS = re.compile(r"stuck for (\d+)s|for more than (\d+) seconds")
+_WAITS = frozenset({"fatal.lockup", "fatal.hung-task", "cpu.hog"})
+_CGROUP = re.compile(r"CONSTRAINT_MEMCG|^Memory cgroup out of memory")
+
+
+@dataclass
+class KernelReport:
+    """Lines that belong together; ``at`` is when the first was logged, ``last`` when the last alarming one was. A
+    console line carries no time of its own."""
+
+    at: float | None
+    event: KernelEvent
+    lines: list[str] = field(default_factory=list)
+    last: float | None = None
+
+    def is_of(self, died: DutDied) -> bool:
+        """Whether these are the DUT's last words."""
+        if died.at is None or self.last is None or set(self.lines) & set(died.evidence):
+            return True
+        return abs(died.at - self.last) <= ONE_REPORT
+
+    def finding(self) -> Finding:
+        headline = panic_headline(self.lines) or split_prefix(self.lines[0])[1].strip()
+        folded = fold(self.lines)
+        frames = folded[0].frames if folded else ()
+        # Registers and module lists fill a screen; what matters comes first.
+        said = [line for report in folded for line in report.lines]
+        evidence = tuple(said[:SHOWN] or self.lines[:SHOWN]) + ((f"in {' < '.join(frames)}",) if frames else ())
+        return Finding(check="kernel_clean", subject="kernel", summary=headline, at=self.at, evidence=evidence)
+
+    @property
+    def of_a_container(self) -> bool:
+        """Whether it only says that a container reached the limit of memory that somebody set for it."""
+        fatal = any((event := classify(line)) is not None and event.severity is Severity.FATAL for line in self.lines)
+        return not fatal and any(_CGROUP.search(split_prefix(line)[1]) for line in self.lines)
+
+
+def kernel_reports(story: Story) -> list[KernelReport]:
+    """The reports of a story, in order."""
+    reports: list[KernelReport] = []
+    for event in _lines(story):
+        known = classify(event.text)
+        if known is not None and known.alarming:
+            last = reports[-1].last if reports else None
+            if not reports or (event.at is not None and last is not None and event.at - last > ONE_REPORT):
+                reports.append(KernelReport(event.at, known))
+            reports[-1].last = last if event.at is None and reports[-1].lines else event.at
+            reports[-1].lines.append(event.text)
+        elif reports and len(reports[-1].lines) < LONGEST and _follows(event, reports[-1]):
+            reports[-1].lines.append(event.text)
+    return [report for report in reports if not report.of_a_container]
+
+
+def within_a_report(message: KernelMessage, reports: list[KernelReport]) -> bool:
+    """Whether a message is one of the lines that follow an alarming one: registers, locks, memory."""
+    return any(report.at is not None and message.at is not None and _inside(message.at, report) for report in reports)
+
+
+def _inside(at: float, report: KernelReport) -> bool:
+    return (report.at or 0.0) <= at <= (report.last or report.at or 0.0) + 1.0
+
+
+def _lines(story: Story) -> Iterator[KernelMessage | ConsoleLine]:
+    mine = {id(message) for message in from_the_kernel(story)}
+    for event in story.events:
+        if isinstance(event, KernelMessage):
+            if id(event) in mine:
+                yield event
+        elif isinstance(event, ConsoleLine) and (not event.at or event.at >= (story.begun.at or 0.0)):
+            yield event
+
+
+def _follows(event: KernelMessage | ConsoleLine, report: KernelReport) -> bool:
+    """The registers and the call trace come within the second."""
+    return event.at is None or report.last is None or event.at - report.last < 1.0
+
+
+# --- a DUT that its host did not run ---------------------------------------------------------------------------------
+
+
+def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
+    """Why a lockup or a stall is not the DUT's doing, as a sentence; empty if it is.
+
+    A guest that its host does not run for a while reports, when it runs again, that its CPUs were stuck. Its own count
+    of CPU time shows the difference.
+    """
+    if at is None or kind not in _WAITS:
+        return ""
+    found = _SECONDS.search(body)
+    took = float(found.group(1) or found.group(2)) if found else STALLED
+    lost = starved_within(story, at - took, at + ONE_REPORT)
+    if lost <= 0 or awake(story, at - took, at) > took / 2 or _cpus_ran(story, at - took, at + ONE_REPORT):
+        return ""
+    return f"not held against the DUT, which its host did not run for {lost:.2f} s then: {body}"
+
+
+def _cpus_ran(story: Story, begin: float, end: float) -> bool:
+    """Whether the DUT's CPUs counted time in the longest gap between two samples of their counters."""
+    counted = [(one.at, one.cpu[1]) for one in story.of(Sampled) if one.at is not None and one.cpu != (0, 0)]
+    cpus = next((ready.cpus for ready in story.of(DutReady) if ready.cpus), 1)
+    around = [(one, two) for one, two in pairwise(counted) if one[0] < end and two[0] > begin]
+    if not around:
+        return False
+    (at1, jiffies1), (at2, jiffies2) = max(around, key=lambda pair: pair[1][0] - pair[0][0])
+    return (jiffies2 - jiffies1) / HZ >= RAN * (at2 - at1) * cpus
+
+
+HZ = 100
+"""Jiffies a second in /proc/stat: USER_HZ, on all architectures that have USB (include/asm-generic/param.h)."""

@@ -1,0 +1,112 @@
+"""Is the record of the kernel log whole? A log that ends silently, or has a hole, looks like that of a healthy kernel.
+
+Three witnesses: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one; the
+agent, which reports records that were overwritten before it could read them; and the uevents, since the kernel logs
+each disk that comes and each USB device that goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from plugpull.history.events import DiskAttached, DiskDetached, DutReady, KernelMessage, LogLost
+from plugpull.history.story import NOT_THE_AGENT, Story
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import place_of
+from plugpull.kernel.subjects import names_in
+
+BEFORE = 10.0
+"""Seconds before a disk is announced in which its messages are looked for: the kernel logs it while it is probed."""
+AFTER = 3.0
+"""Seconds after an uevent in which the message may still come: the two are stamped by different clocks."""
+
+LISTED = 30.0
+"""Seconds before a DUT is ready in which its agent lists the disks that are there already."""
+
+_GONE = re.compile(r"^usb (\d+-[\d.]+): USB disconnect")
+
+
+def log_doubts(story: Story) -> tuple[str, ...]:
+    """Why the kernel log of a story is not whole, a clause each."""
+    return tuple(doubt for doubt in (_lost(story), _missing_numbers(story), *_silent(story)) if doubt)
+
+
+def _lost(story: Story) -> str:
+    lost = sum(event.count for event in story.of(LogLost))
+    return f"{lost} records of the kernel log were lost" if lost else ""
+
+
+def _missing_numbers(story: Story) -> str:
+    """Sequence numbers that are not in the record, apart from those that the agent reported as lost."""
+    last = first_hole = -1
+    missing = 0
+    seen: set[int] = set()
+    twice = 0
+    for event in story.events:
+        if isinstance(event, DutReady):
+            last, seen = -1, set()  # another boot, or the snapshot: the numbers begin somewhere else
+        elif isinstance(event, LogLost):
+            missing -= event.count
+        if not isinstance(event, KernelMessage) or event.seq < 0 or event.source in NOT_THE_AGENT:
+            continue
+        twice += event.seq in seen
+        missing -= event.seq < last and event.seq not in seen  # it came late
+        seen.add(event.seq)
+        if 0 <= last < event.seq - 1:
+            missing += event.seq - 1 - last
+            first_hole = first_hole if first_hole >= 0 else last + 1
+        last = max(last, event.seq)
+    if missing > 0:
+        return f"{missing} records of the kernel log are missing, the first is number {first_hole}"
+    return f"{twice} records of the kernel log are in the record twice" if twice else ""
+
+
+def _silent(story: Story) -> Iterator[str]:
+    """Disks that came or went without a word in the log. A log without a single line is judged elsewhere."""
+    lines = [event for event in story.of(KernelMessage) if event.at is not None and event.facility == 0]
+    if not lines:
+        return
+    readies = [event.at for event in story.of(DutReady) if event.at is not None]
+    for attached in story.of(DiskAttached):
+        if not attached.disk or attached.at is None:
+            continue
+        if any(at - LISTED <= attached.at <= at for at in readies):
+            continue  # it was there before the agent, which listed it
+        left = [one.at for one in story.of(DiskDetached) if one.disk == attached.disk and one.at is not None]
+        last = max((at for at in left if at < attached.at), default=0.0)
+        if not _announced(attached, last, lines):
+            yield f"{attached.disk} was attached at {attached.at:.2f} s and the kernel log does not say so"
+            return
+    for cut in story.cut_records:
+        if cut.armed.mechanism == "logical" or cut.off.commanded_at is None:
+            continue
+        for disk in cut.armed.victims:
+            was = story.attachment_at(disk, cut.off.commanded_at - cut.error)
+            gone = cut.times(disk).removed_at
+            if was is None or gone is None or _disconnected(was, cut.off.commanded_at - cut.error, gone, lines):
+                continue
+            yield f"{disk} was removed at {gone:.2f} s and the kernel log does not say that it was disconnected"
+            return
+
+
+def _announced(attached: DiskAttached, gone: float, lines: list[KernelMessage]) -> bool:
+    at, place = attached.at or 0.0, place_of(attached.sysfs)
+    for line in lines:
+        if max(gone, at - BEFORE) <= (line.at or 0.0) <= at + AFTER:
+            names = names_in(split_prefix(line.text)[1].strip())
+            if attached.kname in names.blocks or place.address in names.addresses or place.usb in names.usb:
+                return True
+    return False
+
+
+def _disconnected(was: DiskAttached, begin: float, gone: float, lines: list[KernelMessage]) -> bool:
+    place = place_of(was.sysfs)
+    if not place.usb:
+        return True  # not on USB: other buses have other words for it, or none
+    for line in lines:
+        if begin - 0.5 <= (line.at or 0.0) <= gone + AFTER:
+            found = _GONE.match(split_prefix(line.text)[1].strip())
+            if found and found.group(1) in (place.usb, *place.hubs):
+                return True
+    return False

@@ -1,0 +1,217 @@
+"""What a cut explains: which messages and removals belong to it, and which accuse somebody.
+
+A disk is excused from its own cut until it is back, and the attachment that was cut for good: what is given up later is
+still its. The hub and the controller on its way are excused from failing requests meanwhile, not from a reset. Nobody
+else is excused, and nobody is excused from dying. What a disk causes when it comes up is usual until it is up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from plugpull.history.cuts import Cut
+from plugpull.history.events import KernelMessage
+from plugpull.history.story import Story
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import About, Level, Scope, Stay
+
+MARGIN = 0.05
+"""Seconds by which the stamps of the kernel log may be earlier than the edge that caused them: they are mapped too."""
+COMING_UP = 10.0
+"""Seconds before a disk is announced, and ..."""
+UP = 3.0
+"""... after it, in which its "Attached" is looked for. Of 396 attachments all had it 0 to 0.13 s before the uevent."""
+SETTLING = 1.0
+"""Seconds after "Attached" in which udev's first reads still belong to coming up, unless something is cut meanwhile."""
+SETTLED = 1.0
+"""Seconds after a cut disk's return in which what it shares with others, its hub and controller, is still excused."""
+CALM = 10.0
+"""Seconds after a cut for good in which its hub and controller are excused."""
+REVIVAL = 30.0
+"""Seconds after power was restored in which the hub and controller of a disk that stays away are excused."""
+
+_USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed")
+_ATTACHED = re.compile(r"^sd \S+: \[(\w+)\] Attached SCSI ")
+_NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
+"""What a hub does not suffer from the loss of a disk behind it."""
+NEVER = frozenset({"hcd.died"})
+"""What no cut explains."""
+
+
+def usual(body: str) -> bool:
+    """Whether a message is one of those that disks cause when they come up: a reset that the SCSI layer is told of, and
+    a link slower than the disk could (which is judged elsewhere)."""
+    return bool(_USUAL.search(body))
+
+
+@dataclass(frozen=True)
+class Window:
+    """The time in which a cut explains what happens to one victim, DUT seconds, and to what it shares with others
+    (``shared_end``)."""
+
+    cut: Cut
+    disk: str
+    begin: float
+    end: float
+    shared_end: float
+
+    def covers(self, at: float) -> bool:
+        return self.begin <= at <= self.end
+
+    def shares(self, at: float) -> bool:
+        return self.begin <= at <= self.shared_end
+
+
+class Expected:
+    """Asks a story's cuts. ``miswired`` are disks that went although another one was to: (disk, cut) pairs, for which
+    the cut counts as theirs too."""
+
+    def __init__(self, story: Story, scope: Scope | None = None, miswired: Iterable[tuple[str, Cut]] = ()) -> None:
+        self._story = story
+        self._scope = scope or Scope(story)
+        self.windows = tuple(_windows(story, miswired))
+
+    def message(self, about: About, kind: str, at: float) -> bool:
+        """Whether a message about these is explained by a cut. ``kind`` is empty for one that is in no catalogue."""
+        if kind in NEVER:
+            return False
+        if about.level in (Level.DISK, Level.ARRAY):
+            return any(self.of_stay(stay, at) for stay in about.stays)
+        if about.level is Level.HUB and kind in _NOT_SHARED:
+            return self.in_blast(about.name, at)
+        return any(window.shares(at) and window.disk in about.disks for window in self.windows)
+
+    def of_stay(self, stay: Stay, at: float) -> bool:
+        """Whether this attachment of a disk is excused at ``at``."""
+        return any(
+            window.disk == stay.disk
+            and (window.covers(at) or (stay.begin < window.begin <= at and stay.end < math.inf))
+            for window in self.windows
+        )
+
+    def of_disk(self, disk: str, at: float) -> bool:
+        """Whether ``disk`` is cut at ``at``, or was and is not back."""
+        return any(window.disk == disk and window.covers(at) for window in self.windows)
+
+    def any_at(self, at: float) -> bool:
+        """Whether anything is cut at ``at``."""
+        return any(window.shares(at) for window in self.windows)
+
+    def in_blast(self, path: str, at: float) -> bool:
+        """Whether the USB device ``path`` (``1-2.3``) hangs at or below something that is cut at ``at``."""
+        for window in self.windows:
+            if window.begin <= at <= max(window.shared_end, window.end):
+                for root in self._roots(window):
+                    if _at_or_below(path, root):
+                        return True
+        return False
+
+    # --- coming up -----------------------------------------------------------------------------------------------
+
+    def coming_up(self, stay: Stay, at: float) -> bool:
+        """Whether this attachment of a disk is coming up at ``at``: from before it is announced until it is up."""
+        return stay.begin - COMING_UP <= at <= self._up(stay)
+
+    def _up(self, stay: Stay) -> float:
+        lines = self._attached_lines.get(stay.kname, [])
+        near = [at for at in lines if stay.begin - COMING_UP <= at <= stay.begin + UP]
+        if stay.begin == -math.inf:
+            return stay.begin
+        up = min(near, key=lambda at: abs(at - stay.begin), default=stay.begin)
+        cut_meanwhile = any(up < window.begin <= up + SETTLING for window in self.windows)
+        return up if cut_meanwhile else up + SETTLING
+
+    @cached_property
+    def _attached_lines(self) -> dict[str, list[float]]:
+        found: defaultdict[str, list[float]] = defaultdict(list)
+        for message in self._story.of(KernelMessage):
+            line = _ATTACHED.match(split_prefix(message.text)[1].strip())
+            if line and message.at is not None:
+                found[line.group(1)].append(message.at)
+        return found
+
+    # --- what is cut ---------------------------------------------------------------------------------------------
+
+    def _roots(self, window: Window) -> Iterator[str]:
+        """USB paths of what the window's cut takes away: the victim, or hubs above it."""
+        stay = self._stay_before(window)
+        if stay is None:
+            return
+        depth = _depth_cut(self._story.rig, window.cut.armed.point, window.disk)
+        hubs = stay.place.hubs
+        yield hubs[depth] if depth is not None and depth < len(hubs) else stay.place.usb
+
+    def _stay_before(self, window: Window) -> Stay | None:
+        stays = [stay for stay in self._scope.stays if stay.disk == window.disk and stay.begin <= window.begin]
+        return max(stays, key=lambda stay: stay.begin, default=None)
+
+
+def _windows(story: Story, miswired: Iterable[tuple[str, Cut]]) -> Iterator[Window]:
+    pairs = [(disk, cut) for cut in story.cut_records for disk in cut.armed.victims]
+    for disk, cut in (*pairs, *miswired):
+        if cut.off.commanded_at is None:
+            continue
+        begin = cut.off.commanded_at - cut.off.error - MARGIN
+        returned = _returned_at(story, disk, cut)
+        if returned is not None:
+            yield Window(cut, disk, begin, returned, returned + SETTLED)
+        elif cut.on.commanded_at is not None:
+            yield Window(cut, disk, begin, math.inf, cut.on.commanded_at + REVIVAL)
+        else:
+            calm = (cut.off.acknowledged_at or begin) + CALM
+            yield Window(cut, disk, begin, math.inf, calm if cut.armed.permanent else math.inf)
+
+
+def _returned_at(story: Story, disk: str, cut: Cut) -> float | None:
+    """When the disk was announced again after this cut. One that stayed was never away: it is back with the power."""
+    times = cut.times(disk)
+    if times.returned_at is not None:
+        return times.returned_at
+    if disk in cut.armed.victims and times.removed_at is None:
+        on = cut.on.acknowledged_at or cut.on.commanded_at
+        return None if on is None else on + SETTLED
+    removed = times.removed_at or cut.off.commanded_at or 0.0
+    again = [one.at for one in story.attachments(disk) if one.at is not None and one.at > removed]
+    return min(again, default=None)
+
+
+# --- the rig's tree ------------------------------------------------------------------------------------------------
+
+
+def _depth_cut(rig: dict[str, Any], point: str, disk: str) -> int | None:
+    """Which of the hubs above ``disk`` goes when ``point`` is cut, the one nearest to the controller: 1 for a hub in a
+    controller's port, 0 for everything; ``None`` if the disk alone goes. What is fed by the same outlet goes too."""
+    device, _, kind = point.rpartition(".")
+    if device == "dut":
+        return 0
+    hubs = {str(hub.get("name")): hub for hub in _tables(rig, "hub")}
+    disks = {str(each.get("name")): each for each in _tables(rig, "disk")}
+    outlet = {**hubs, **disks}.get(device, {}).get(kind)
+    chain: list[str] = []
+    holder = str(disks.get(disk, {}).get("at", "")).rpartition(".")[0]
+    while holder in hubs and holder not in chain:
+        chain.insert(0, holder)
+        holder = str(hubs[holder].get("at", "")).rpartition(".")[0]
+    cut = (depth for depth, hub in enumerate(chain, 1) if hub == device or (outlet and hubs[hub].get(kind) == outlet))
+    return next(cut, None)
+
+
+def _tables(rig: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    found = rig.get(key)
+    return [table for table in found if isinstance(table, dict)] if isinstance(found, list) else []
+
+
+def _at_or_below(path: str, root: str) -> bool:
+    """Whether a USB path is ``root`` or hangs below it. The two halves of a USB 3 hub have one chain of ports."""
+    if not root:
+        return False
+    if root.startswith("usb"):
+        return path == root or path.startswith(f"{root.removeprefix('usb')}-")
+    mine, theirs = path.partition("-")[2], root.partition("-")[2]
+    return bool(mine) and (mine == theirs or mine.startswith(f"{theirs}."))

@@ -1,0 +1,53 @@
+"""Messages that are in no catalogue: which of them a healthy kernel may print all the same."""
+
+from __future__ import annotations
+
+import re
+
+CRITICAL = 2
+"""KERN_CRIT (include/linux/kern_levels.h). A message of this level or worse, a smaller number, that nobody knows is
+held against the kernel."""
+ERROR = 3
+"""KERN_ERR. A message of this level that nobody knows is a doubt where it is about storage."""
+
+_HARMLESS = re.compile(
+    r"^reboot: |^Restarting system|^System halted|^Power down"  # kernel/reboot.c; restarts are judged elsewhere
+    r"|^watchdog: watchdog\d+: watchdog did not stop"  # drivers/watchdog/watchdog_dev.c: its process was ended
+    r"|^(?:mce: )?CPU\d+: .*(?:temperature|power limit)"  # arch/x86/kernel/cpu/mce/therm_throt.c
+    r"|^(?:ACPI|PNP|pnp|EDID|i8042|tpm\w*|nouveau|amdgpu|snd\w*)\b"
+    r"|\[Firmware (?:Bug|Warn|Info)\]"
+    r"|^(?:ses|scsi|sd) \S+: (?:Wrong diagnostic page|Failed to (?:get diagnostic page|bind enclosure))"  # ses.c
+    r"|^CPU: \d+ (?:UID: \d+ )?PID: \d+ |^Hardware name: |^Call [Tt]race|^handlers:$|^\[<[\da-f]+>\]"
+    r"|^\S+: \d+ callbacks suppressed"
+)
+_POWER = re.compile(r"[Uu]nder-?voltage detected")
+_STORAGE = re.compile(
+    r"^(?:usb|usbcore|hub|usb-storage|uas|xhci\w*|[eou]hci\w*|dwc[23]|scsi\w*|sd|sr|sg|ses|st|block|blk\w*|bdi|bio"
+    r"|genhd|Buffer I/O|buffer|end_request|EXT[234]-fs|JBD2?|XFS|BTRFS|F2FS-fs|FAT-fs|exFAT-fs|ntfs3?|VFS|md\d*"
+    r"|md/\S+|raid\d*|async_tx|device-mapper|dm-\d+|dmraid|loop\d*|writeback|iomap|sd[a-z]{1,3}\d*)(?=[ :/(\[-])"
+)
+_WORK = re.compile(
+    r"^workqueue: (?:usb\w*|hub_\w+|[xeou]hci\w*|uas\w*|scsi\w*|sd_\w+|sg_\w+|blk\w*|kblockd\w*|wb_\w+|disk_\w+"
+    r"|bdi_\w+|jbd2\w*|ext4\w*|xfs\w*|xlog\w*|btrfs\w*|md_\w+|raid\w*|dm_\w+|bio_\w+|flush_\w*|writeback\w*"
+    r"|storvsc\w*|async_run_entry_fn|loop_\w+|iomap_\w+) hogged CPU"
+)
+
+
+def harmless(body: str) -> bool:
+    """Whether healthy kernels print this at a level at which others are held against them."""
+    return bool(_HARMLESS.search(body))
+
+
+def power_fails(body: str) -> bool:
+    """Whether the DUT's supply voltage broke down: what goes wrong then may be its power supply's fault."""
+    return bool(_POWER.search(body))
+
+
+def about_storage(body: str) -> bool:
+    """Whether a message comes from the USB, SCSI, block, filesystem or RAID code, by the words it begins with."""
+    return bool(_STORAGE.match(body))
+
+
+def storage_work(body: str) -> bool:
+    """Whether a work item that "hogged CPU" is of the storage path. Graphics drivers do that on healthy machines."""
+    return bool(_WORK.match(body))

@@ -1,0 +1,278 @@
+"""What the kernel says against itself and its machine is judged in every scenario; what healthy ones print is not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from stories import BACK, CUT, GONE, RESTORED, VICTIM, Bench, healthy
+
+from plugpull.checks import kernel_clean, no_errors, removed
+from plugpull.history import events as ev
+from plugpull.judge import judge_story
+from plugpull.results import Verdict
+
+
+def said(text: str, at: float = 13.5, level: int = 4, facility: int = 0) -> Bench:
+    bench = healthy()
+    bench.add(ev.KernelMessage(at=at, text=text, level=level, facility=facility))
+    return bench
+
+
+def outcome(bench: Bench) -> tuple[list[str], list[str]]:
+    judgement = bench.judge(kernel_clean())
+    return [finding.summary for finding in judgement.findings], [*judgement.unknowns, *bench.unreached(kernel_clean())]
+
+
+CONFESSIONS = [
+    'irq 16: nobody cared (try booting with the "irqpoll" option)',
+    "Disabling IRQ #16",
+    "DMAR: DRHD: handling fault status reg 2",
+    "DMAR: [DMA Write NO_PASID] Request device [00:14.0] fault addr 0xffffe000 [fault reason 0x05] PTE Write access",
+    "dmar: DMAR:[DMA Read] Request device [00:14.0] fault addr ffffe000",
+    "xhci_hcd 0000:02:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x000f address=0xff00 flags=0x0000]",
+    "AMD-Vi: Event logged [IO_PAGE_FAULT device=0a:00.0 domain=0x001d address=0x637c000 flags=0x0000]",
+    "arm-smmu 15000000.iommu: Unhandled context fault: fsr=0x402, iova=0xd6550, fsynr=0x10, cbfrsynra=0x0, cb=6",
+    "usb-storage: page allocation failure: order:4, mode:0x40cc0(GFP_KERNEL|__GFP_COMP), nodemask=(null)",
+    "kswapd1: page allocation failure. order:2, mode:0x4020",
+    "fio invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, oom_score_adj=0",
+    "Out of memory: Killed process 812 (fio) total-vm:412kB, anon-rss:300kB, file-rss:0kB, shmem-rss:0kB, UID:0",
+    "xhci_hcd 0000:00:05.0: swiotlb buffer is full (sz: 65536 bytes), total 32768 (slots), used 128 (slots)",
+    "workqueue: hub_event hogged CPU for >10000us 4 times, consider switching to WQ_UNBOUND",
+    "debugfs: Directory 'sdb' with parent 'block' already present!",
+    "ref_tracker: eth%d@ffff888104a52000 has 1/1 users at",
+    "kobject: 'host3' (00000000a1b2c3d4): does not have a release() function, it is broken and must be fixed.",
+    "kobject: kobject_add_internal failed for sdb with -EEXIST, don't try to register things with the same name",
+    "kobject_add_internal failed for 1-1 (error: -2 parent: usb1)",
+    "sysfs: cannot create duplicate filename '/devices/virtual/bdi/8:16'",
+    "Uhhuh. NMI received for unknown reason 3d on CPU 0.",
+    "mce: [Hardware Error]: Machine check events logged",
+    "pcieport 0000:00:1c.0: AER: Uncorrected (Non-Fatal) error received: 0000:02:00.0",
+    "pcieport 0000:00:1c.0: AER: Multiple Uncorrectable (Non-Fatal) error message received from 0000:73:00.1",
+    "pcieport 0000:00:1c.5: AER: Corrected error received: 0000:00:1c.5",
+    "list_del corruption. prev->next should be ffff888104a52000, but was dead000000000100",
+    "unregister_netdevice: waiting for lo to become free. Usage count = 2",
+    "xhci_hcd 0000:00:05.0: xHCI host controller not responding, assume dead",
+    "xhci_hcd 0000:00:05.0: HC died; cleaning up",
+]
+
+
+@pytest.mark.parametrize("text", CONFESSIONS)
+@pytest.mark.parametrize("at", [13.5, CUT + 0.2, BACK + 2])
+def test_what_no_healthy_kernel_prints_is_a_finding_whenever_it_comes(text: str, at: float) -> None:
+    found, doubts = outcome(said(text, at))
+    assert (found, doubts) == ([text], [])
+
+
+def test_it_is_judged_though_nobody_asked() -> None:
+    bench = said(CONFESSIONS[0])
+    bench.checks = (removed(VICTIM),)
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.FAIL
+    assert [finding.check for finding in result.findings] == ["kernel_clean"]
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        (
+            "ACPI BIOS Error (bug): Could not resolve symbol [\\_SB.PCI0.XHC], AE_NOT_FOUND (20220331/dswload2-162)",
+            3,
+        ),
+        ("DMAR: IOMMU enabled", 6),
+        ("AMD-Vi: Interrupt remapping enabled", 6),
+        ("mce: CPU supports 9 MCE banks", 6),
+        ("pcieport 0000:00:1c.0: AER: enabled with IRQ 122", 6),
+        ("EDAC MC: Ver: 3.0.0", 6),
+        ("perf: interrupt took too long (2507 > 2500), lowering kernel.perf_event_max_sample_rate to 79750", 6),
+        ("INFO: NMI handler (perf_event_nmi_handler) took too long to run: 1.234 msecs", 6),
+        ("hrtimer: interrupt took 12345678 ns", 4),
+        ("workqueue: drm_fb_helper_damage_work hogged CPU for >10000us 4 times, consider switching to WQ_UNBOUND", 4),
+        ("debugfs: File 'Capture' in directory 'dapm' already present!", 3),
+        ("scsi_io_completion_action: 4 callbacks suppressed", 4),
+        ("scsi 2:0:0:0: Wrong diagnostic page; asked for 1 got 8", 3),
+        ("mce: CPU0: Core temperature is above threshold, cpu clock is throttled (total events = 1)", 2),
+        ("watchdog: watchdog0: watchdog did not stop!", 2),
+        ("reboot: Restarting system", 0),
+        ("uvcvideo 3-4:1.1: Non-zero status (-71) in video completion handler.", 3),
+        ("usb 3-4: some error that nobody knows", 3),
+        ("sd 9:0:0:0: [sdx] some error that nobody knows", 3),
+        ("i915 0000:00:02.0: some error that nobody knows", 3),
+    ],
+)
+def test_what_healthy_kernels_print(text: str, level: int) -> None:
+    assert outcome(said(text, level=level)) == ([], [])
+
+
+def test_a_corrected_bit_on_a_real_machine_accuses_the_way_to_the_rig_alone() -> None:
+    def on_metal(text: str) -> list[str]:
+        bench = said(text)
+        (ready,) = (one for one in bench.events if isinstance(one, ev.DutReady))
+        bench.drop(ev.DutReady)
+        bench.add(msgspec.structs.replace(ready, kind="ssh"))
+        return outcome(bench)[0]
+
+    elsewhere = "pcieport 0000:00:1c.5: AER: Corrected error received: 0000:07:00.0"
+    assert on_metal(elsewhere) == []
+    ours = "xhci_hcd 0000:00:05.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"
+    assert on_metal(ours) == [ours]
+
+
+def test_a_container_at_its_own_limit_of_memory_is_not_the_kernels_fault() -> None:
+    bench = said("stress invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0")
+    bench.add(
+        ev.KernelMessage(at=13.51, text="oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,oom_memcg=/x"),
+        ev.KernelMessage(at=13.52, text="Memory cgroup out of memory: Killed process 7 (stress)", level=3),
+    )
+    assert outcome(bench) == ([], [])
+
+
+# --- in no catalogue -----------------------------------------------------------------------------------------------
+
+
+def test_something_critical_that_nobody_knows_is_a_finding() -> None:
+    bench = said("the flux capacitor exploded in bay 1", level=2)
+    bench.add(ev.KernelMessage(at=14.0, text="the flux capacitor exploded in bay 2", level=2))
+    found, doubts = outcome(bench)
+    words = "the kernel logged something critical that is in no catalogue"
+    assert found == [f"{words}: the flux capacitor exploded in bay 1 (and 1 more like it)"]
+    assert doubts == []
+
+
+def test_of_a_victim_that_is_cut_it_is_expected() -> None:
+    text = "GREATFS (sdb): lost the flux capacitor"
+    assert outcome(said(text, CUT + 0.3, 1)) == ([], [])
+    assert outcome(said(text, CUT - 0.3, 1))[0] != []
+    assert outcome(said(text, BACK + 1, 1))[0] != []
+
+
+@pytest.mark.parametrize("text", ["usbcore: the flux capacitor is out of phase", "md: the flux capacitor", "blk: flux"])
+def test_an_error_of_the_storage_path_that_nobody_knows_is_a_doubt(text: str) -> None:
+    assert outcome(said(text, level=3)) == ([], [f"the kernel logged an error that is in no catalogue: {text}"])
+    assert outcome(said(text, level=4)) == ([], [])
+    assert outcome(said(text, CUT + 0.3, 3)) == ([], []), "the cut may be why"
+
+
+def test_the_lines_of_a_report_are_no_criticals_of_their_own() -> None:
+    bench = said("BUG: kernel NULL pointer dereference, address: 0000000000000010", 13.5, 1)
+    bench.add(ev.KernelMessage(at=13.501, text="some line that only this oops has", level=0))
+    found, _ = outcome(bench)
+    assert found == ["BUG: kernel NULL pointer dereference, address: 0000000000000010"]
+
+
+def test_a_dut_whose_supply_breaks_down_is_the_benchs() -> None:
+    found, doubts = outcome(said("hwmon hwmon1: Undervoltage detected!", level=2))
+    assert found == []
+    assert "power supply failed" in doubts[0]
+
+
+# --- what processes write --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["Kernel panic - not syncing: just kidding", *CONFESSIONS[:3], "made up, critical"])
+def test_what_a_process_writes_to_the_log_is_not_the_kernels(text: str) -> None:
+    bench = said(text, level=2, facility=1)
+    assert outcome(bench) == ([], [])
+    bench.add(ev.KernelMessage(at=13.6, text="I/O error, dev sdc, sector 8 op 0x1:(WRITE)", level=3, facility=3))
+    assert bench.judge(no_errors("disk2")).findings == ()
+
+
+def test_what_a_process_writes_shows_no_removal() -> None:
+    bench = healthy()
+    bench.drop(ev.Uevent)
+    bench.replace(ev.KernelMessage, lambda event: "disconnect" in event.text, facility=1)
+    (cut,) = bench.story().cut_records
+    assert cut.kernel_saw_at is None
+
+
+# --- a DUT that its host did not run ---------------------------------------------------------------------------------
+
+
+LOCKUP = "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:1:33]"
+
+
+def starved_bench(*, jiffies_in_the_gap: int) -> Bench:
+    """Nothing is heard of the DUT from 16 s to 23 s; the CPUs' counters say whether they ran."""
+    bench = said("watchdog: BUG: soft lockup - CPU#1 stuck for 7s! [kworker/1:1:33]", 22.9, 0)
+    bench.starved = ((16.0, 23.0),)
+    bench.replace(ev.DutReady, cpus=2)
+    bench.add(
+        ev.Sampled(at=15.99, disks={}, cpu=(100, 10_000)),
+        ev.Sampled(at=23.01, disks={}, cpu=(100, 10_000 + jiffies_in_the_gap)),
+    )
+    return bench
+
+
+def test_a_lockup_of_a_dut_that_its_host_did_not_run_is_a_doubt() -> None:
+    found, doubts = outcome(starved_bench(jiffies_in_the_gap=40))
+    assert found == []
+    assert "its host did not run" in doubts[0]
+
+
+def test_a_lockup_in_which_the_cpus_counted_time_is_the_duts() -> None:
+    found, _ = outcome(starved_bench(jiffies_in_the_gap=1390))
+    assert "soft lockup" in found[0]
+    assert outcome(said(LOCKUP, 22.0))[0] == [LOCKUP]
+
+
+# --- is the log whole? -----------------------------------------------------------------------------------------------
+
+
+def numbered(bench: Bench) -> list[ev.KernelMessage]:
+    """Numbers the kernel's messages as /dev/kmsg does."""
+    messages = sorted((one for one in bench.events if isinstance(one, ev.KernelMessage)), key=lambda one: one.at or 0.0)
+    fixed = [msgspec.structs.replace(one, seq=400 + number) for number, one in enumerate(messages)]
+    bench.drop(ev.KernelMessage)
+    bench.add(*fixed)
+    return fixed
+
+
+def test_a_hole_in_the_sequence_numbers() -> None:
+    bench = healthy()
+    lines = numbered(bench)
+    assert bench.unreached(kernel_clean()) == ()
+    bench.events.remove(lines[2])
+    doubt = "1 records of the kernel log are missing, the first is number 402"
+    assert bench.unreached(kernel_clean())[0].endswith(doubt)
+    assert bench.unreached(no_errors("disk2"))[0].endswith(doubt)
+    bench.add(ev.LogLost(at=lines[2].at, count=1))
+    assert bench.unreached(kernel_clean())[0].endswith("1 records of the kernel log were lost"), "not counted twice"
+
+
+def test_the_numbers_begin_somewhere_else_after_a_restart() -> None:
+    bench = healthy()
+    numbered(bench)
+    bench.replace(ev.KernelMessage, lambda one: one.at > 16.0, seq=7)
+    ready = next(one for one in bench.events if isinstance(one, ev.DutReady))
+    bench.add(msgspec.structs.replace(ready, at=16.0))
+    assert bench.unreached(kernel_clean()) == ()
+
+
+def test_a_record_that_is_there_twice() -> None:
+    bench = healthy()
+    lines = numbered(bench)
+    bench.add(lines[2])
+    assert bench.unreached(kernel_clean())[0].endswith("1 records of the kernel log are in the record twice")
+
+
+def test_a_log_that_ends_silently_before_the_cut() -> None:
+    bench = healthy()
+    bench.drop(ev.KernelMessage, lambda event: event.at < CUT - 1)
+    doubts = bench.unreached(kernel_clean())
+    assert "disk1 was attached at 18.21 s and the kernel log does not say so" in doubts[0]
+    bench.drop(ev.DiskAttached, lambda event: event.at < CUT)
+    doubts = bench.unreached(kernel_clean())
+    assert f"disk1 was removed at {GONE:.2f} s and the kernel log does not say that it was disconnected" in doubts[0]
+
+
+def test_a_logical_removal_disconnects_nothing() -> None:
+    bench = healthy()
+    bench.drop(ev.KernelMessage, lambda event: "disconnect" not in event.text)
+    bench.replace(ev.CutArmed, mechanism="logical")
+    assert bench.unreached(kernel_clean()) == ()
+
+
+def test_the_disconnect_of_a_hub_is_that_of_its_disks() -> None:
+    bench = healthy()
+    bench.replace(ev.KernelMessage, lambda e: "disconnect" in e.text, text="usb 1-1: USB disconnect, device number 2")
+    assert bench.unreached(kernel_clean()) == ()
+    assert RESTORED > CUT
