@@ -1,19 +1,23 @@
 """Pure judgements of a history, one subject a file. Scenarios import the helpers from here."""
 
 from plugpull.checks.base import Check, Judgement, check_name, decode_check, encode_check
+from plugpull.checks.blocked import NothingBlocked, nothing_blocked
 from plugpull.checks.data_intact import DataIntact, data_intact
 from plugpull.checks.discovered import Discovered, discovered
 from plugpull.checks.ended_with_error import EndedWithError, ended_with_error
 from plugpull.checks.kept_while_powered import KeptWhilePowered, kept_while_powered
 from plugpull.checks.kernel_clean import KernelClean, kernel_clean
+from plugpull.checks.kernel_state import StateKept, state_kept
 from plugpull.checks.no_errors import NoErrors, no_errors
 from plugpull.checks.nothing_lost import NothingLost, nothing_lost
 from plugpull.checks.nothing_stuck import NothingStuck, nothing_stuck
 from plugpull.checks.pace import KeptPace, kept_pace
+from plugpull.checks.properties import SameProperties, same_properties
 from plugpull.checks.ready_under_load import ReadyUnderLoad, ready_under_load
 from plugpull.checks.removed import Removed, removed
 from plugpull.checks.residue import LeakSlope, NothingLeft, leak_slope, nothing_left
 from plugpull.checks.returned import Returned, returned
+from plugpull.checks.spinning import NothingSpins, nothing_spins
 from plugpull.checks.unmountable import Unmountable, unmountable
 from plugpull.checks.untouched import Untouched, untouched
 
@@ -28,12 +32,16 @@ __all__ = [
     "KernelClean",
     "LeakSlope",
     "NoErrors",
+    "NothingBlocked",
     "NothingLeft",
     "NothingLost",
+    "NothingSpins",
     "NothingStuck",
     "ReadyUnderLoad",
     "Removed",
     "Returned",
+    "SameProperties",
+    "StateKept",
     "Unmountable",
     "Untouched",
     "check_name",
@@ -47,12 +55,16 @@ __all__ = [
     "kernel_clean",
     "leak_slope",
     "no_errors",
+    "nothing_blocked",
     "nothing_left",
     "nothing_lost",
+    "nothing_spins",
     "nothing_stuck",
     "ready_under_load",
     "removed",
     "returned",
+    "same_properties",
+    "state_kept",
     "unmountable",
     "untouched",
 ]

@@ -10,18 +10,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from plugpull.checks.base import Check, check_name
+from plugpull.checks.blocked import NothingBlocked
 from plugpull.checks.coherent import Coherent
 from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.kept_while_powered import KeptWhilePowered
 from plugpull.checks.kernel_clean import KernelClean
+from plugpull.checks.kernel_state import StateKept
+from plugpull.checks.properties import SameProperties
 from plugpull.checks.removed import Removed
 from plugpull.checks.returned import Returned
+from plugpull.checks.spinning import NothingSpins
 
 STANDING: tuple[Check, ...] = (
     KernelClean(),
     CutsMade(),
     Coherent(),
     KeptWhilePowered(),
+    NothingBlocked(),
+    NothingSpins(),
+    SameProperties(),
+    StateKept(),
 )
 """Of these, one that the scenario asks for itself is judged as asked, and not a second time."""
 

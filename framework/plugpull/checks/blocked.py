@@ -1,0 +1,113 @@
+"""Did every task of the DUT run? One in uninterruptible sleep that nothing wakes holds what it holds for good."""
+
+from __future__ import annotations
+
+import re
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.evidence import limit, seconds
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.starved import awake
+from plugpull.checks.watched import recorded, tasks_not_watched
+from plugpull.errors import Finding
+from plugpull.history.events import TaskBlocked
+from plugpull.history.story import Story
+
+WAITS_FOR_IO = 40.0
+"""Seconds that a task of a real DUT may wait for I/O. A disk whose bridge outlives it answers nothing: a command is
+given up after 15 s (``dut/agent/timers.py``), and the error handler needs as long again."""
+_FRAME = re.compile(r"(?:\[<[0-9a-f]*>\] )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[([\w-]+)\])?")
+_WAITING = re.compile(
+    r"^_*(?:schedule\w*|io_schedule\w*|wait_for_common\w*|wait_for_completion\w*|bit_wait\w*|out_of_line_wait\w*"
+    r"|mutex_lock\w*|down(?:_\w+)?|rwsem_\w+|msleep|usleep\w*|wait_on_bit\w*|switch_to\w*|preempt_schedule\w*)"
+    r"(?:\.\w+)*$"
+)
+_IO = re.compile(
+    r"io_schedule|^bit_wait_io|blk_|bio_|^submit_|_page_bit|folio_wait|wait_on_(?:page|buffer)|rq_qos|dio_|iomap"
+    r"|^scsi_execute|balance_dirty"
+)
+
+
+class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
+    """No kernel thread and no process is in uninterruptible sleep for longer than ``limit`` seconds without having
+    run. What was so before the scenario began is not held against it."""
+
+    limit: float = 8.0
+
+    def judge(self, story: Story) -> Judgement:
+        longest: dict[tuple[int, float], TaskBlocked] = {}
+        for event in story.of(TaskBlocked):
+            known = longest.get((event.pid, event.since))
+            # The last report says whether it ran again; its stack is in those before.
+            if not event.before and (known is None or event.seconds >= known.seconds):
+                stack = event.stack or (known.stack if known else ())
+                longest[event.pid, event.since] = _with_stack(event, stack)
+        findings, unknowns, worst = [], [], 0.0
+        for event in longest.values():
+            allowed = self._allowed(story, event)
+            ran = awake(story, event.since, event.at or event.since)
+            worst = max(worst, event.seconds)
+            if min(event.seconds, ran) >= allowed:
+                findings.append(self._finding(event, allowed))
+            elif event.seconds >= allowed:
+                unknowns.append(f"{_who(event)} did not run for {seconds(event.seconds)}, but nor did the whole DUT")
+        hole = tasks_not_watched(story)
+        if hole:
+            unknowns.append(hole)
+        known_at_all = recorded(story, "tasks") and not findings and not unknowns
+        told = f"longest {seconds(worst)} {limit(self.limit)}" if worst else f"limit {self.limit:g} s"
+        return Judgement(
+            findings=tuple(findings),
+            unknowns=tuple(unknowns),
+            worst=f"no task blocked ({told})" if known_at_all else "",
+            subject="DUT",
+        )
+
+    def _allowed(self, story: Story, event: TaskBlocked) -> float:
+        """Seconds that this task may be blocked."""
+        waits = any(_IO.search(frame) for frame in (*event.stack, event.wchan))
+        return WAITS_FOR_IO if waits and bench_kind(story) not in ("virtual", "") else self.limit
+
+    def _finding(self, event: TaskBlocked, allowed: float) -> Finding:
+        where = _where(event)
+        verb = "was" if event.ended else "is"
+        what = f"{_who(event)} {verb} blocked for {seconds(event.seconds)}{f' in {where}' if where else ''}"
+        return Finding(
+            check="nothing_blocked",
+            subject=event.name,
+            summary=f"{what} {limit(allowed)}",
+            at=event.since,
+            evidence=(f"since {event.since:.2f} s", *event.stack),
+        )
+
+
+def nothing_blocked(limit: float = 8.0) -> NothingBlocked:
+    """No task may be blocked for longer than ``limit`` seconds."""
+    return NothingBlocked(limit)
+
+
+def _with_stack(event: TaskBlocked, stack: tuple[str, ...]) -> TaskBlocked:
+    return TaskBlocked(
+        at=event.at,
+        pid=event.pid,
+        name=event.name,
+        kernel=event.kernel,
+        seconds=event.seconds,
+        since=event.since,
+        ended=event.ended,
+        wchan=event.wchan,
+        stack=stack,
+    )
+
+
+def _who(event: TaskBlocked) -> str:
+    return f"{'kernel thread' if event.kernel else 'process'} {event.name} ({event.pid})"
+
+
+def _where(event: TaskBlocked) -> str:
+    """The innermost function that says more than that it waits: ``usb_stor_disconnect [usb_storage]``."""
+    for line in event.stack:
+        frame = _FRAME.search(line)
+        if frame and not _WAITING.match(frame.group(1)):
+            return f"{frame.group(1)} [{frame.group(2)}]" if frame.group(2) else frame.group(1)
+    return event.wchan if event.wchan != "0" else ""

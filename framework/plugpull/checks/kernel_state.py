@@ -1,0 +1,122 @@
+"""Is the kernel at the end what it was at the beginning: same boot, no new taint, no module held, no memory gone?"""
+
+from __future__ import annotations
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.watched import recorded
+from plugpull.errors import Finding
+from plugpull.history.events import AgentLost, DutDied, DutState, Residue
+from plugpull.history.story import Story
+
+TAINT = {
+    0: "P, a proprietary module",
+    1: "F, a module was force-loaded",
+    2: "S, a CPU out of specification",
+    3: "R, a module was force-unloaded",
+    4: "M, a machine check",
+    5: "B, a bad page",
+    6: "U, set by a user",
+    7: "D, the kernel died (oops or BUG)",
+    8: "A, ACPI table overridden",
+    9: "W, the kernel warned",
+    10: "C, a staging driver",
+    11: "I, a firmware workaround",
+    12: "O, a module from outside the tree",
+    13: "E, an unsigned module",
+    14: "L, a soft lockup",
+    15: "K, live-patched",
+    16: "X, auxiliary",
+    17: "T, built with randomized structures",
+    18: "N, an in-kernel test",
+}
+"""Bit -> letter and meaning (Documentation/admin-guide/tainted-kernels.rst)."""
+BY_LOADING = {0, 8, 10, 12, 13, 15, 16, 18}
+"""Bits that loading a module or a table sets. On a real DUT somebody else may do that."""
+HELD = ("usb_storage", "uas", "xhci_hcd", "xhci_pci", "ehci_hcd", "ehci_pci", "sd_mod", "scsi_mod", "usbcore")
+"""Modules whose reference counts an emulated DUT has to have back."""
+GROWN = 32 << 20
+"""Bytes by which the kernel's own memory may grow over a scenario. Healthy emulated DUTs: below 4 MiB."""
+
+
+class StateKept(Check, frozen=True, tag="state_kept"):
+    """The kernel is the same boot, has no new taint, holds no driver more often than before, and its own memory has
+    not grown by more than ``grown`` bytes."""
+
+    grown: int = GROWN
+
+    def judge(self, story: Story) -> Judgement:
+        states = {state.moment: state for state in story.of(DutState)}
+        begin, end = states.get("begin"), states.get("end")
+        if begin is None or end is None:
+            return Judgement(unknowns=self._missing(story, begin, end))
+        findings = [*_boot(begin, end), *_taint(story, begin, end)]
+        if bench_kind(story) == "virtual":  # nobody else uses the drivers and the memory of an emulated DUT
+            findings += [*_held(begin, end), *self._memory(begin, end)]
+        worst = "" if findings else "the kernel as before"
+        return Judgement(findings=tuple(findings), worst=worst, subject="kernel")
+
+    def _missing(self, story: Story, begin: DutState | None, end: DutState | None) -> tuple[str, ...]:
+        """That the DUT fell silent, or that the scenario stopped before it began, is said elsewhere."""
+        due = recorded(story, "state") and story.of(Residue) and not story.of(AgentLost) and not story.of(DutDied)
+        if not due:
+            return ()
+        moment = "beginning" if begin is None else "end"
+        return (f"the state of the kernel at the {moment} is not on record",)
+
+    def _memory(self, begin: DutState, end: DutState) -> list[Finding]:
+        grown = {name: size - begin.memory.get(name, 0) for name, size in end.memory.items() if name in begin.memory}
+        total = sum(grown.values())
+        if total <= self.grown:
+            return []
+        most = sorted(grown, key=lambda name: -grown[name])
+        what = f"the kernel holds {total >> 20} MiB more than at the beginning (limit {self.grown >> 20} MiB)"
+        return [_finding("memory", what, end, tuple(f"{name}: {grown[name]:+d} bytes" for name in most))]
+
+
+def state_kept(grown: int = GROWN) -> StateKept:
+    """The kernel must be at the end what it was at the beginning."""
+    return StateKept(grown)
+
+
+def taint_names(bits: int) -> tuple[str, ...]:
+    """What the bits of a taint mean."""
+    return tuple(TAINT.get(bit, f"bit {bit}") for bit in range(bits.bit_length()) if bits >> bit & 1)
+
+
+def _finding(subject: str, what: str, end: DutState, evidence: tuple[str, ...] = ()) -> Finding:
+    return Finding(check="state_kept", subject=subject, summary=what, at=end.at, evidence=evidence)
+
+
+def _boot(begin: DutState, end: DutState) -> list[Finding]:
+    findings = []
+    if begin.boot_id and end.boot_id and begin.boot_id != end.boot_id:
+        evidence = (f"boot id {begin.boot_id} at the beginning", f"boot id {end.boot_id} at the end")
+        findings.append(_finding("kernel", "the DUT restarted during the scenario", end, evidence))
+    if begin.kernel and end.kernel and begin.kernel != end.kernel:
+        what = f"the DUT runs kernel {end.kernel} at the end, and ran {begin.kernel} at the beginning"
+        findings.append(_finding("kernel", what, end))
+    return findings
+
+
+def _taint(story: Story, begin: DutState, end: DutState) -> list[Finding]:
+    new = end.taint & ~begin.taint
+    if bench_kind(story) not in ("virtual", ""):
+        new &= ~sum(1 << bit for bit in BY_LOADING)
+    if not new or begin.boot_id != end.boot_id:
+        return []
+    what = f"the kernel was tainted during the scenario: {'; '.join(taint_names(new))}"
+    return [_finding("kernel", what, end, (f"tainted {begin.taint} before, {end.taint} after",))]
+
+
+def _held(begin: DutState, end: DutState) -> list[Finding]:
+    return [
+        _finding(
+            name,
+            f"module {name} is held {end.modules[name] - begin.modules[name]} times more than at the beginning",
+            end,
+            (f"{begin.modules[name]} references before, {end.modules[name]} after",),
+        )
+        for name in HELD
+        if name in begin.modules and end.modules.get(name, 0) > begin.modules[name]
+    ]

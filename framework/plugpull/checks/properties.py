@@ -1,0 +1,206 @@
+"""Is a disk driven as before after it came back, and at the end: same driver, depth, cache and sizes, writable?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.watched import recorded
+from plugpull.errors import Finding
+from plugpull.history.events import (
+    Acted,
+    AgentLost,
+    DiskAttached,
+    DiskProperties,
+    LedgerBegun,
+    LedgerEnded,
+    LoadBegun,
+    ProcessStuck,
+    ReadBackBegun,
+    ReadBackEnded,
+    Residue,
+)
+from plugpull.history.story import Story
+
+AFTER_RETURN = {
+    "driver": "is driven by {now} instead of {was}",
+    "ro": "is {now} instead of {was}",
+    "write_cache": "has its write cache as {now} instead of {was}",
+    "fua": "has FUA {now} instead of {was}",
+    "size": "has {now} instead of {was}",
+    "logical_block_size": "has logical blocks of {now} instead of {was} bytes",
+    "physical_block_size": "has physical blocks of {now} instead of {was} bytes",
+    "max_sectors_kb": "takes requests of {now} KiB instead of {was} KiB",
+    "max_hw_sectors_kb": "takes requests of {now} KiB at most instead of {was} KiB",
+    "queue_depth": "takes {now} commands at once instead of {was}",
+    "rotational": "counts as {now} instead of {was}",
+    "discard_max_bytes": "discards {now} bytes at once instead of {was}",
+    "rx_lanes": "receives on {now} lanes instead of {was}",
+    "tx_lanes": "sends on {now} lanes instead of {was}",
+    "usb_version": "speaks USB {now} instead of {was}",
+}
+"""What must be the same after a return, and how a difference is said. Power management is left out: on a real DUT udev
+sets it at any time after the disk was announced."""
+AT_THE_END = ("driver", "ro", "write_cache", "size", "logical_block_size", "physical_block_size", "state")
+"""What nothing but a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
+STATE = "is in state {now} instead of {was}"
+HELD_ON = 1.0
+"""Seconds before a return within which a user of the disk must have ended to have let go of its name."""
+
+
+class SameProperties(Check, frozen=True, tag="same_properties"):
+    """Every disk of the rig has, whenever it comes back and at the end, the properties it was first seen with, and the
+    kernel's name for it that nothing else holds."""
+
+    def judge(self, story: Story) -> Judgement:
+        findings = [*self._returns(story), *self._ends(story), *_renamed(story)]
+        unknowns = self._missing(story)
+        seen = len({event.disk for event in story.of(DiskProperties)})
+        worst = f"{seen} disks driven as before" if seen and not findings and not unknowns else ""
+        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst)
+
+    def _returns(self, story: Story) -> Iterator[Finding]:
+        for disk in _disks(story):
+            attached = [event for event in _of(story, disk) if event.moment == "attached"]
+            for was, now in pairwise(attached):
+                yield from self._differences(disk, was, now, AFTER_RETURN, "after its return")
+
+    def _ends(self, story: Story) -> Iterator[Finding]:
+        for disk in _disks(story):
+            last: DiskProperties | None = None
+            for event in _of(story, disk):
+                if event.moment != "end":
+                    last = event
+                elif last is not None and (last.kname, last.diskseq) == (event.kname, event.diskseq):
+                    yield from self._differences(disk, last, event, AT_THE_END, "at the end, though it never went")
+
+    def _differences(
+        self, disk: str, was: DiskProperties, now: DiskProperties, names: Iterable[str], when: str
+    ) -> Iterator[Finding]:
+        for name in names:
+            before, after = was.values.get(name), now.values.get(name)
+            if before is None or after is None or before == after or _better(name, before, after):
+                continue
+            how = AFTER_RETURN.get(name, STATE).format(now=_worded(name, after), was=_worded(name, before))
+            evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
+            what = f"{disk} {how} {when}"
+            yield Finding(check="same_properties", subject=disk, summary=what, at=now.at, evidence=evidence)
+
+    def _missing(self, story: Story) -> list[str]:
+        """An agent that was to record properties has to have done so for each attachment, and at the end."""
+        if not recorded(story, "properties") or story.of(AgentLost):
+            return []
+        known = {(event.kname, event.diskseq, event.moment) for event in story.of(DiskProperties)}
+        missing = []
+        for attached in story.of(DiskAttached):
+            key = (attached.kname, attached.diskseq)
+            if attached.disk and (*key, "attached") not in known and _stayed(story, attached):
+                missing.append(f"how {attached.disk} was driven at {attached.at or 0:.2f} s is not on record")
+            elif (
+                attached.disk
+                and story.of(Residue)
+                and story.detached_at(attached) is None
+                and (*key, "end") not in known
+            ):
+                missing.append(f"how {attached.disk} was driven at the end is not on record")
+        return missing
+
+
+def same_properties() -> SameProperties:
+    """Every disk must be driven as before after each return and at the end."""
+    return SameProperties()
+
+
+def _disks(story: Story) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(event.disk for event in story.of(DiskProperties)))
+
+
+def _of(story: Story, disk: str) -> list[DiskProperties]:
+    return [event for event in story.of(DiskProperties) if event.disk == disk]
+
+
+def _stayed(story: Story, attached: DiskAttached) -> bool:
+    """Was it there for long enough to be looked at?"""
+    gone = story.detached_at(attached)
+    end = story.sample_times[-1] if story.sample_times else attached.at or 0.0
+    return (end if gone is None else gone) - (attached.at or 0.0) > 2.0
+
+
+def _better(name: str, before: str, after: str) -> bool:
+    """More commands at once, or more lanes, accuse nobody."""
+    counted = name in ("queue_depth", "rx_lanes", "tx_lanes") and before.isdigit() and after.isdigit()
+    return counted and int(after) > int(before)
+
+
+def _worded(name: str, value: str) -> str:
+    if name == "size" and value.isdigit():
+        return f"{int(value) * 512} bytes"
+    if name == "ro":
+        return {"0": "writable", "1": "read-only"}.get(value, value)
+    if name == "rotational":
+        return {"0": "non-rotating", "1": "rotating"}.get(value, value)
+    return value
+
+
+# --- kernel names -----------------------------------------------------------------------------------------------------
+
+
+def _renamed(story: Story) -> Iterator[Finding]:
+    """Disks that came back under a later name though the old one was free: the kernel gives out the first free one, so
+    something still holds it. Only for emulated DUTs: on others any program may have the old disk open."""
+    if bench_kind(story) != "virtual":
+        return
+    for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
+        for was, now in pairwise(story.attachments(disk)):
+            gone = story.detached_at(was)
+            if gone is None or now.at is None or not _later(was.kname, now.kname):
+                continue
+            if not _taken(story, was, gone) and not _in_use(story, disk, gone, now.at):
+                yield Finding(
+                    check="same_properties",
+                    subject=disk,
+                    summary=f"{disk} came back as {now.kname} though nothing held {was.kname} any more",
+                    at=now.at,
+                    evidence=(f"{was.kname} was taken off the kernel's list at {gone:.2f} s",),
+                )
+
+
+def _later(was: str, now: str) -> bool:
+    return (len(was), was) < (len(now), now)
+
+
+def _taken(story: Story, was: DiskAttached, gone: float) -> bool:
+    """Did another disk get the name? It may have had it well before it was announced."""
+    return any(
+        one.kname == was.kname and one.disk != was.disk and (one.at or 0.0) >= gone for one in story.all_attachments
+    )
+
+
+def _in_use(story: Story, disk: str, gone: float, back: float) -> bool:
+    """Did something of ours still have the disk open shortly before it came back?"""
+    if any(event.disk == disk for event in story.of(ProcessStuck)):
+        return True
+    for load in story.of(LoadBegun):
+        end = story.load_end(load)
+        if load.disk == disk and (load.at or 0.0) < back and _late(end.at if end else None, gone, back):
+            return True
+    uses: list[LedgerBegun | ReadBackBegun] = [*story.of(LedgerBegun), *story.of(ReadBackBegun)]
+    for begun in uses:
+        ends = [event.at for event in _ends_of(story, begun)]
+        if begun.disk == disk and (begun.at or 0.0) < back and _late(ends[0] if ends else None, gone, back):
+            return True
+    mounted = [event for event in story.of(Acted) if event.disk == disk and event.ok and (event.at or 0.0) < back]
+    mounts = [event for event in mounted if event.action in ("mount", "umount")]
+    return bool(mounts) and (mounts[-1].action == "mount" or _late(mounts[-1].at, gone, back))
+
+
+def _ends_of(story: Story, begun: LedgerBegun | ReadBackBegun) -> list[LedgerEnded | ReadBackEnded]:
+    if isinstance(begun, LedgerBegun):
+        return [event for event in story.of(LedgerEnded) if (event.disk, event.job) == (begun.disk, begun.job)]
+    return [event for event in story.of(ReadBackEnded) if (event.disk, event.job) == (begun.disk, begun.job)]
+
+
+def _late(ended_at: float | None, gone: float, back: float) -> bool:
+    return ended_at is None or (ended_at > gone and ended_at > back - HELD_ON)

@@ -1,0 +1,105 @@
+"""Does the DUT come to rest? A worker that spins and a storm of interrupts cost a CPU and print nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.evidence import seconds
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.starved import awake
+from plugpull.checks.watched import recorded, tasks_not_watched
+from plugpull.errors import Finding
+from plugpull.history.events import Activity, DutState
+from plugpull.history.story import Story
+
+_BUSY_BY_NATURE = re.compile(
+    r"^(?:kswapd|kcompactd|khugepaged|ksmd|md\d|z_|txg_|zio|kvm|vhost|nfsd|dmcrypt|kcryptd)|kcryptd"
+)
+"""Kernel threads of a real DUT that other work than the bench's keeps busy."""
+_PID = re.compile(r" \((\d+)\)$")
+INTERRUPTS = "interrupts"
+
+
+class NothingSpins(Check, frozen=True, tag="nothing_spins"):
+    """Neither a kernel thread nor the handling of interrupts takes more than ``share`` of one CPU for more than
+    ``limit`` seconds without a pause. On healthy emulated DUTs under load none took more than 0.14 of one for 2 s."""
+
+    share: float = 0.8
+    limit: float = 5.0
+
+    def judge(self, story: Story) -> Judgement:
+        findings = []
+        for name, run in self._runs(story).items():
+            findings.append(self._finding(story, name, run))
+        hole = tasks_not_watched(story)
+        top = max((share for event in story.of(Activity) for share in _shares(story, event).values()), default=0.0)
+        well = recorded(story, "tasks") and not findings and not hole
+        return Judgement(
+            findings=tuple(findings),
+            unknowns=(hole,) if hole else (),
+            worst=f"no kernel thread spins (at most {top:.0%} of a CPU, limit {self.share:.0%})" if well else "",
+            subject="DUT",
+        )
+
+    def _runs(self, story: Story) -> dict[str, list[Activity]]:
+        """The longest run of looks in which each was busy, for those that were for too long."""
+        running: defaultdict[str, list[Activity]] = defaultdict(list)
+        found: dict[str, list[Activity]] = {}
+        for event in story.of(Activity):
+            busy = {_key(name) for name, share in _shares(story, event).items() if share >= self.share}
+            for key in [key for key in running if key not in busy]:
+                del running[key]
+            for key in busy:
+                running[key].append(event)
+                if _length(story, running[key]) > self.limit:
+                    found[key] = list(running[key])
+        return found
+
+    def _finding(self, story: Story, key: str, run: list[Activity]) -> Finding:
+        shares = [share for event in run for name, share in _shares(story, event).items() if _key(name) == key]
+        name = next(name for name in _shares(story, run[-1]) if _key(name) == key)
+        who = "interrupts take" if key == INTERRUPTS else f"kernel thread {name} takes"
+        much = f"{sum(shares) / len(shares):.0%} of a CPU"
+        lasted = seconds(_length(story, run))
+        evidence = [f"{event.at or 0:.2f} s: {event.interrupts} interrupts a second" for event in run]
+        return Finding(
+            check="nothing_spins",
+            subject=name,
+            summary=f"{who} {much} for {lasted} (limit {self.share:.0%} for {self.limit:g} s)",
+            at=(run[0].at or 0.0) - run[0].seconds,
+            evidence=(*evidence[:6], *_lines(story)),
+        )
+
+
+def nothing_spins(share: float = 0.8, limit: float = 5.0) -> NothingSpins:
+    """No kernel thread may take more than ``share`` of one CPU for more than ``limit`` seconds."""
+    return NothingSpins(share, limit)
+
+
+def _shares(story: Story, event: Activity) -> dict[str, float]:
+    real = bench_kind(story) not in ("virtual", "")
+    shares = {name: share for name, share in event.threads.items() if not (real and _BUSY_BY_NATURE.search(name))}
+    return {**shares, INTERRUPTS: event.hard + event.soft}
+
+
+def _key(name: str) -> str:
+    """A worker is renamed with what it works at; its number stays."""
+    found = _PID.search(name)
+    return found.group(1) if found else name
+
+
+def _length(story: Story, run: Iterable[Activity]) -> float:
+    return sum(awake(story, (event.at or 0.0) - event.seconds, event.at or 0.0) for event in run)
+
+
+def _lines(story: Story) -> tuple[str, ...]:
+    """The busiest lines of /proc/interrupts over the scenario."""
+    states = {state.moment: state for state in story.of(DutState)}
+    if not {"begin", "end"} <= set(states):
+        return ()
+    begin, end = states["begin"].interrupts, states["end"].interrupts
+    grown = sorted(((count - begin.get(name, 0), name) for name, count in end.items()), reverse=True)
+    return tuple(f"{count} x interrupt {name}" for count, name in grown[:4])
