@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from guests import Guest, guest
+from media import MD_MAGIC, MEMBERS, partitioned, put
 
 from plugpull.dut.link import Refused
 from plugpull.errors import UsageError
@@ -52,16 +54,29 @@ scratch = {scratch}
 )
 
 Identity = dict[str, object]
-MD_MAGIC = struct.pack("<I", 0xA92B4EFC)
+PART = 1 << 20
 SIGNATURES = [
-    # Where each is looked for by the kernel or its tools: drivers/md/md.c (super_1_load, calc_dev_sboffset),
-    # lib/label/label.c of LVM2, include/linux/swap.h. The disk is a whole number of 64 KiB.
-    pytest.param(512, b"LABELONE", "an LVM physical volume", id="LVM label"),
-    pytest.param(4086, b"SWAPSPACE2", "swap space", id="swap"),
-    pytest.param(0, MD_MAGIC, "a member of an md array", id="md 1.1"),
-    pytest.param(4096, MD_MAGIC, "a member of an md array", id="md 1.2"),
-    pytest.param(SIZE - 8192, MD_MAGIC, "a member of an md array", id="md 1.0"),
-    pytest.param(SIZE - 65536, MD_MAGIC, "a member of an md array", id="md 0.90"),
+    # Magic numbers alone, where the kernel or its tools look for them: drivers/md/md.c (super_1_load,
+    # calc_dev_sboffset), lib/label/label.c of LVM2, include/linux/swap.h. The disk is a whole number of 64 KiB.
+    pytest.param([(512, b"LABELONE")], "an LVM physical volume", id="LVM label"),
+    pytest.param([(4086, b"SWAPSPACE2")], "swap space", id="swap"),
+    pytest.param([(0, MD_MAGIC)], "a member of an md array", id="md 1.1"),
+    pytest.param([(4096, MD_MAGIC)], "a member of an md array", id="md 1.2"),
+    pytest.param([(SIZE - 8192, MD_MAGIC)], "a member of an md array", id="md 1.0"),
+    pytest.param([(SIZE - 65536, MD_MAGIC)], "a member of an md array", id="md 0.90"),
+    *(
+        pytest.param(made(SIZE), re.escape(words), id=f"whole {name}")
+        for name, (words, _, made) in MEMBERS.items()
+        if name in ("LUKS2", "bcache", "Intel RAID", "ZFS", "btrfs of two")
+    ),
+    *(
+        pytest.param(
+            [(0, partitioned(PART, SIZE // 2)), *((PART + at, what) for at, what in MEMBERS[name][2](SIZE // 2))],
+            f"a disk with a partition that is {re.escape(MEMBERS[name][0])}",
+            id=f"{name} in a partition",
+        )
+        for name in ("LVM", "md 1.2", "swap", "LUKS1")
+    ),
 ]
 
 
@@ -80,18 +95,14 @@ def digest(medium: Path) -> str:
 
 
 @contextmanager
-def patched(medium: Path, offset: int, content: bytes) -> Iterator[None]:
-    """``content`` on the medium for a while, put there behind the guest's back."""
-    with medium.open("r+b") as file:
-        file.seek(offset)
-        before = file.read(len(content))
-        file.seek(offset)
-        file.write(content)
-        file.flush()
-        try:
-            yield
-        finally:
-            file.seek(offset)
+def patched(medium: Path, parts: list[tuple[int, bytes]]) -> Iterator[None]:
+    """These bytes at these offsets of the medium for a while, put there behind the guest's back."""
+    before = medium.read_bytes()
+    try:
+        put(medium, *parts, size=len(before))
+        yield
+    finally:
+        with medium.open("r+b") as file:
             file.write(before)
 
 
@@ -197,19 +208,21 @@ def test_an_unmount_that_fails_names_who_holds_the_filesystem(dut: Guest) -> Non
     assert unmounted["ok"], unmounted
 
 
-@pytest.mark.parametrize(("offset", "content", "what"), SIGNATURES)
+@pytest.mark.parametrize(("parts", "what"), SIGNATURES)
 def test_a_member_that_the_run_did_not_make_is_refused_by_name(
-    dut: Guest, offset: int, content: bytes, what: str
+    dut: Guest, parts: list[tuple[int, bytes]], what: str
 ) -> None:
     identity = dut.stage.identity("disk1")
-    with patched(dut.medium("disk1"), offset, content):
+    with patched(dut.medium("disk1"), parts):
         before = digest(dut.medium("disk1"))
         with pytest.raises(Refused, match=what) as refusal:
             dut.call("guard", disk=identity)
         with pytest.raises(Refused, match=what):
             write_once(dut, identity, "attack-member")
         assert digest(dut.medium("disk1")) == before
+        dut.call("guard", disk=changed(identity, erase_members=True))
     assert str(identity["kname"]) in refusal.value.what
+    assert "erase_members = true" in refusal.value.mend
     dut.call("guard", disk=identity)
 
 

@@ -199,6 +199,11 @@ TWO_TABLES: list[tuple[str, Edits, list[str]]] = [
         (('"mains.1"', '^"cables.3"'),),
         ['the switch "cables" interrupts data, which cannot cut a power lead'],
     ),
+    (
+        "members of what is not scratch",
+        (('"64 MiB"', '"64 MiB"\nerase_members = ^true'),),
+        ['"erase_members" says nothing of a disk that may not be erased: it needs scratch = true'],
+    ),
     ("odd size", (('"64 MiB"', "^1000"),), ["a disk's size is a multiple of 512 bytes, and 1000 is not"]),
 ]
 

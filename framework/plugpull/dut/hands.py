@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from plugpull.dut.agent.disks import all_disks, system_disks
+from plugpull.dut.agent.disks import all_disks
+from plugpull.dut.agent.system import system_disks, used_disks
 from plugpull.dut.dut_host import DutHost
 from plugpull.dut.hello import ANSWER
 from plugpull.dut.journaled import Journaled
@@ -82,9 +83,9 @@ class Hands:
                 refuse_own_control(self._rig, name, self._host(declared.via), self.switch(name).identity.place)
         if self._link is not None:
             disks, system = self._link.call("disks", ANSWER), self._link.call("system_disks", ANSWER)
-            refuse_system_disks(self._rig, disks, system)
+            refuse_system_disks(self._rig, disks, system, self._link.call("used_disks", ANSWER))
         elif self._rig.dut.kind == "local":
-            refuse_system_disks(self._rig, all_disks(), system_disks())
+            refuse_system_disks(self._rig, all_disks(), system_disks(), used_disks())
 
     def power(self, name: str, ports: Sequence[str]) -> tuple[Acknowledged, ...]:
         """Turn ports on whatever has become of the switch: one that fails is opened anew, and so is the connection to

@@ -104,10 +104,10 @@ class AgentLink:
             raise AgentLost(self.lost or "the agent's stream ended")
         if answer.get("ok"):
             return answer.get("r")
-        why = str(answer.get("why", "no reason given"))
+        why, mend = str(answer.get("why", "no reason given")), str(answer.get("mend", ""))
         if answer.get("refused"):
-            raise Refused(why)
-        raise RigError(f"the agent could not do {op!r}: {why}", mend=str(answer.get("mend", "")))
+            raise Refused(why, mend=mend)
+        raise RigError(f"the agent could not do {op!r}: {why}", mend=mend)
 
     def post(self, op: str, /, **arguments: Any) -> None:
         """Ask without waiting for the answer: for the thread that would have to read it."""

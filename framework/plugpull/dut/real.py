@@ -182,7 +182,8 @@ class RealBench:
             )
         self.link.call("expect", ANSWER, every=FORGOTTEN)
         disks = self.link.call("disks", ANSWER)
-        refuse_system_disks(setting.rig, disks, self.link.call("system_disks", ANSWER))
+        system, used = self.link.call("system_disks", ANSWER), self.link.call("used_disks", ANSWER)
+        refuse_system_disks(setting.rig, disks, system, used)
         for disk in disks:
             watch.hear({"ev": "disk.add", "at": said["at"], "disk": disk})
 

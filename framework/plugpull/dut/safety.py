@@ -21,9 +21,16 @@ _USB_MAJOR = 189
 """Documentation/admin-guide/devices.txt; 128 minor numbers for each bus (drivers/usb/core/usb.c)."""
 
 
-def refuse_system_disks(rig: Rig, disks: Iterable[Mapping[str, Any]], system: Collection[str]) -> None:
-    """``disks`` are what the agent lists, ``system`` the kernel names of those the DUT's system lives on. Raises
-    UsageError for a rig that could write to one of them, or take it away."""
+def refuse_system_disks(
+    rig: Rig, disks: Iterable[Mapping[str, Any]], system: Collection[str], used: Mapping[str, str] | None = None
+) -> None:
+    """``disks`` are what the agent lists, ``system`` the kernel names of those the DUT's system lives on, ``used``
+    those that anything is mounted from, and where.
+
+    Raises UsageError for a rig that could write to one of the first or take it away, or could take away one of the
+    others: what is mounted is somebody's, unless the rig file declares it as scratch.
+    """
+    disks = list(disks)
     lived_on = [disk for disk in disks if disk["kname"] in system]
     for declared in rig.disk:
         if any(found["serial"] == declared.serial for found in lived_on):
@@ -31,6 +38,8 @@ def refuse_system_disks(rig: Rig, disks: Iterable[Mapping[str, Any]], system: Co
                 f"{declared.name} (serial {declared.serial}) is a disk that the DUT's own system runs from",
                 mend="take it out of the rig file",
             )
+    scratch = {declared.serial for declared in rig.disk if declared.scratch}
+    mounted = [disk for disk in disks if disk["kname"] in (used or {}) and disk["serial"] not in scratch]
     topology = Topology(rig)
     for point in topology.cut_points().values():
         for found in lived_on:
@@ -38,6 +47,14 @@ def refuse_system_disks(rig: Rig, disks: Iterable[Mapping[str, Any]], system: Co
                 raise UsageError(
                     f"cutting {point.name} would take {found['kname']} away, which the DUT's own system runs from",
                     mend="plug the system's disk in elsewhere",
+                )
+        for found in mounted:
+            if is_below(rig, topology, point, str(found["place"])):
+                kname = found["kname"]
+                raise UsageError(
+                    f"cutting {point.name} would take {kname} away, which is mounted at {(used or {})[kname]}",
+                    mend=f"unmount it, plug it in elsewhere, or declare it with scratch = true "
+                    f"(serial {found['serial']}) if it may be erased",
                 )
 
 

@@ -92,6 +92,7 @@ class Stage:
             "serial": disk.serial,
             "place": self.bench.register.places.get(name, attached.place),
             "size": disk.size,
+            "erase_members": disk.erase_members,
         }
 
     def wait_attached(self, names: tuple[str, ...], timeout: float) -> tuple[str, ...]:

@@ -97,11 +97,19 @@ def stall_limits(draft: Draft) -> Iterator[Mistake]:
             yield draft.mistake(disk, "limits", what)
 
 
+def members_are_scratch(draft: Draft) -> Iterator[Mistake]:
+    for disk in draft.of("disk"):
+        if disk.get("erase_members") is True and disk.get("scratch") is False:
+            what = '"erase_members" says nothing of a disk that may not be erased: it needs scratch = true'
+            yield draft.mistake(disk, "erase_members", what)
+
+
 RULES: tuple[Callable[[Draft], Iterator[Mistake]], ...] = (
     unique_names,
     unique_serials,
     has_disks,
     whole_sectors,
+    members_are_scratch,
     sockets,
     hub_chains,
     known_drivers,

@@ -159,6 +159,9 @@ class Disk(Table):
     protocol: Literal["usb-storage", "uas"] = "usb-storage"
     scratch: bool = False
     """May be erased. Nothing is ever written to a disk without it."""
+    erase_members: bool = False
+    """May be erased even if it is a part of an array, a volume group or a pool, an encrypted volume, or swap space, as
+    long as it is not in use."""
     cable: Outlet | None = None
     power: Outlet | None = None
     self_powered: bool = True

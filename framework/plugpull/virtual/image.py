@@ -23,6 +23,8 @@ from plugpull.virtual.kernel_modules import module_name
 
 PROGRAMS = ("fio", "mke2fs", "e2fsck")
 BUSYBOX_APPLETS = ("sh", "mount", "insmod", "mkdir", "cat", "ln", "dmesg", "ls", "ps", "poweroff", "umount", "sleep")
+LIBRARIES = ("libudev.so.1", "libblkid.so.1")
+"""What the agent loads with ctypes: uevents, and the signatures on a disk."""
 SYSTEM_PYTHON = "/usr/bin/python3"
 _PORT = "plugpull.agent"
 
@@ -165,9 +167,10 @@ def _add_python(tree: Tree) -> None:
     tree.link("/plugpull/python", SYSTEM_PYTHON)
 
 
-def _add_udev_library(tree: Tree) -> None:
+def _add_library(tree: Tree, name: str) -> None:
+    """A shared library that nothing in the guest is linked against: the agent loads it by this name if it is there."""
     listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"libudev\.so\.1 \([^)]*x86-64[^)]*\) => (\S+)", listing)
+    found = re.search(rf"^\s*{re.escape(name)} \([^)]*x86-64[^)]*\) => (\S+)", listing, re.MULTILINE)
     if found is not None:
         tree.program(found.group(1))
 
@@ -188,7 +191,8 @@ def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()
     if os.path.exists("/etc/mke2fs.conf"):
         tree.copy("/etc/mke2fs.conf")
     _add_python(tree)
-    _add_udev_library(tree)
+    for library in LIBRARIES:
+        _add_library(tree, library)
     tree.file("/etc/passwd", b"root:x:0:0:root:/:/bin/sh\n")
     tree.file("/etc/group", b"root:x:0:\n")
     tree.file("/plugpull/agent.zip", agent_zip())

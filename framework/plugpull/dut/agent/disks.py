@@ -8,7 +8,9 @@ import os
 import re
 import stat
 import struct
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional
+
+from .signatures import Unreadable, loop_over, member_of, partitions_of
 
 SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
@@ -20,7 +22,11 @@ Disk = Dict[str, Any]
 
 
 class Refused(Exception):
-    """The scratch guard said no. The message says why, for a person."""
+    """The scratch guard said no. The message says why, for a person; ``mend`` how to go on."""
+
+    def __init__(self, why: str, mend: str = "") -> None:
+        super().__init__(why)
+        self.mend = mend
 
 
 def read_attribute(*parts: str) -> str:
@@ -122,23 +128,6 @@ def _size_of(fd: int) -> int:
     return int(struct.unpack("Q", buffer)[0])
 
 
-def _foreign_member(fd: int, size: int) -> str:
-    """What the disk belongs to that this run did not make, empty if nothing. Only what an erase would hurt beyond
-    the disk itself: a member of an array or a volume group, and swap."""
-    head = os.pread(fd, 8192, 0)
-    if any(head[sector * 512 : sector * 512 + 8] == b"LABELONE" for sector in range(4)):
-        return "an LVM physical volume"  # lib/label/label.c of LVM2
-    if head[4086:4096] in (b"SWAPSPACE2", b"SWAP-SPACE"):
-        return "swap space"
-    magic = struct.pack("<I", 0xA92B4EFC)  # drivers/md/md.c, MD_SB_MAGIC
-    if magic in (head[0:4], head[4096:4100]):
-        return "a member of an md array"
-    for offset in ((size & ~0xFFFF) - 0x10000, ((size >> 9) - 16 & ~7) << 9):
-        if offset > 0 and os.pread(fd, 4, offset) == magic:
-            return "a member of an md array"
-    return ""
-
-
 def _check_asked(wanted: Disk) -> str:
     """The kernel name to look under. Raises Refused before anything is opened: opening alone has effects on some
     devices (a watchdog, a tape), and an identity that leaves something open would fit disks that are not meant."""
@@ -157,7 +146,7 @@ def _check_asked(wanted: Disk) -> str:
     return kname
 
 
-def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = False) -> int:
+def open_scratch(wanted: Disk) -> int:
     """Open the one disk that is ``wanted`` (``serial``, ``place``, ``size``, ``diskseq`` or 0) and prove it on the
     descriptor.
 
@@ -165,14 +154,15 @@ def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = F
     node whose serial, place and size must be the declared ones, before and after opening. While the descriptor is open
     the kernel cannot give the name to another disk (sd frees its index with the last reference), so whoever
     uses ``/proc/self/fd/N`` cannot be handed another one. O_EXCL is refused by the kernel while anything is mounted
-    from, swapping on, or assembled over the disk or one of its partitions.
+    from, swapping on, or assembled over the disk or one of its partitions. A loop device over it is looked for, and
+    what it is a part of without being in use: see ``signatures.py``. With ``erase_members`` the rig file says that it
+    may be.
 
     Raises Refused.
     """
     kname = _check_asked(wanted)
-    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0)
     try:
-        fd = os.open("/dev/" + kname, flags)
+        fd = os.open("/dev/" + kname, os.O_RDWR | os.O_CLOEXEC | os.O_EXCL)
     except OSError as error:
         if error.errno == errno.EBUSY:
             raise Refused(
@@ -183,74 +173,41 @@ def open_scratch(wanted: Disk, exclusive: bool = True, members_allowed: bool = F
         opened = os.fstat(fd)
         if not stat.S_ISBLK(opened.st_mode):
             raise Refused("%s is no disk" % kname)
-        number = opened.st_rdev
-        node = os.path.realpath("%s/dev/block/%d:%d" % (SYS, os.major(number), os.minor(number)))
+        number = "%d:%d" % (os.major(opened.st_rdev), os.minor(opened.st_rdev))
+        node = os.path.realpath("%s/dev/block/%s" % (SYS, number))
         found = describe(os.path.basename(node))
         if found is None:
             raise Refused("%s went away while it was being opened" % kname)
-        for key in ("serial", "place", "size", "diskseq"):
-            if wanted.get(key) and found[key] != wanted[key]:
-                raise Refused(
-                    "%s is not the disk it was: %s is %r, expected %r" % (kname, key, found[key], wanted[key])
-                )
+        _compare(kname, found, wanted)
         if _size_of(fd) != found["size"]:
             raise Refused("%s reports two sizes: %d and %d bytes" % (kname, _size_of(fd), found["size"]))
-        member = "" if members_allowed else _foreign_member(fd, found["size"])
-        if member:
-            raise Refused("%s is %s that this run did not make" % (kname, member))
+        _refuse_used(kname, fd, found["size"], node, number, bool(wanted.get("erase_members")))
     except BaseException:
         os.close(fd)
         raise
     return fd
 
 
-_SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home")
+def _compare(kname: str, found: Disk, wanted: Disk) -> None:
+    for key in ("serial", "place", "size", "diskseq"):
+        if wanted.get(key) and found[key] != wanted[key]:
+            raise Refused("%s is not the disk it was: %s is %r, expected %r" % (kname, key, found[key], wanted[key]))
 
 
-def system_disks(root: str = SYS, proc: str = "/proc") -> List[str]:
-    """Kernel names of the disks below what is mounted as the system's own directories and below swap, through
-    partitions, device-mapper and md (sysfs ``slaves``)."""
-    numbers = set()
-    for line in read_attribute(proc, "self", "mountinfo").splitlines():
-        fields = line.split()
-        if len(fields) > 4 and fields[4] in _SYSTEM_MOUNTS:
-            numbers.add(fields[2])
-            source = fields[fields.index("-") + 2] if "-" in fields else ""
-            # btrfs gives its mounts numbers of their own.
-            numbers.add(_number_of(source))
-    for line in read_attribute(proc, "swaps").splitlines()[1:]:
-        numbers.add(_number_of(line.split()[0]))
-    found = set()
-    for number in numbers - {""}:
-        found |= _whole_disks(os.path.realpath(os.path.join(root, "dev", "block", number)))
-    return sorted(found)
-
-
-def _number_of(path: str) -> str:
-    """The number of a block device, or of the one a file lies on."""
+def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, erase_members: bool) -> None:
+    """Refuse a disk that is used without being claimed, or that is a part of something larger."""
+    partitions = partitions_of(node)
+    loop = loop_over({number, *partitions})
+    if loop:
+        raise Refused("%s is in use: %s lies on it" % (kname, loop), mend="losetup --detach /dev/%s" % loop)
+    if erase_members:
+        return
     try:
-        status = os.stat(path)
-    except OSError:
-        return ""
-    if stat.S_ISREG(status.st_mode):  # a file of swap
-        number = status.st_dev
-    elif stat.S_ISBLK(status.st_mode):
-        number = status.st_rdev
-    else:
-        return ""
-    return "%d:%d" % (os.major(number), os.minor(number))
-
-
-def _whole_disks(node: str) -> Set[str]:
-    if not os.path.isdir(node):
-        return set()
-    if os.path.exists(os.path.join(node, "partition")):
-        node = os.path.dirname(node)
-    slaves = os.path.join(node, "slaves")
-    below = os.listdir(slaves) if os.path.isdir(slaves) else []
-    if not below:
-        return {os.path.basename(node)}
-    found: Set[str] = set()
-    for slave in below:
-        found |= _whole_disks(os.path.realpath(os.path.join(slaves, slave)))
-    return found
+        member = member_of(fd, size, list(partitions.values()))
+    except Unreadable as why:
+        raise Refused("what %s is a part of cannot be found out: %s" % (kname, why)) from None
+    if member:
+        raise Refused(
+            "%s is %s that this run did not make" % (kname, member),
+            mend="if it may be erased: erase_members = true in its [[disk]] table, or `wipefs --all` on it by hand",
+        )

@@ -13,13 +13,14 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import AGENT_VERSION
 from .census import census
 from .devices import Devices, Failed
-from .disks import Disk, Refused, all_disks, open_scratch, system_disks
+from .disks import Disk, Refused, all_disks, open_scratch
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
 from .properties import Attendant, described
 from .sampler import Sampler
 from .state import state
 from .streams import BOUND, Programs, Stream
+from .system import system_disks, used_disks
 from .tasks import TaskWatch
 from .timers import Timers
 from .uevents import Uevents
@@ -99,7 +100,7 @@ class Service:
                 raise Refused("this agent knows no operation %r" % message.get("op"))
             answer = {"id": message.get("id"), "ok": True, "r": operation(**message.get("args", {}))}
         except Refused as refusal:
-            answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal)}
+            answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal), "mend": refusal.mend}
         except Failed as failure:
             answer = {"id": message.get("id"), "ok": False, "why": str(failure), "mend": failure.mend}
         except Exception as error:
@@ -263,6 +264,10 @@ class Service:
     def op_system_disks(self) -> List[str]:
         """Kernel names of the disks that the running system lives on: nothing may ever cut those."""
         return system_disks()
+
+    def op_used_disks(self) -> Dict[str, str]:
+        """Kernel names of all disks that anything is mounted from, and where."""
+        return used_disks()
 
     def op_retire(self, pid: int, started: str) -> bool:
         """End an earlier agent whose connection broke and that may not know it yet: it holds devices and disks that

@@ -1,0 +1,197 @@
+"""What a disk is a part of: real signatures in files, whole and in partitions, and what our own loads leave behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from media import MEMBERS, SIZE, bcachefs, btrfs, partitioned, put
+from sysfs_tree import Sysfs
+from writers import Writer
+
+from plugpull.dut.agent import signatures
+from plugpull.dut.agent.signatures import Libblkid, Region, Unreadable, loop_over, member_of, partitions_of
+from plugpull.load.patterns import fill_arguments, sequential_write
+
+START = 1 << 20
+
+
+def said(path: Path, partitions: list[Region] | None = None) -> str:
+    fd = os.open(path, os.O_RDWR)
+    try:
+        return member_of(fd, path.stat().st_size, partitions or [])
+    finally:
+        os.close(fd)
+
+
+@pytest.fixture
+def medium(tmp_path: Path) -> Path:
+    return put(tmp_path / "medium")
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_member_is_named(medium: Path, name: str) -> None:
+    words, _, made = MEMBERS[name]
+    put(medium, *made(SIZE))
+    assert said(medium) == words
+
+
+@pytest.mark.skipif(shutil.which("blkid", path=f"{os.environ['PATH']}:/sbin") is None, reason="blkid is not installed")
+@pytest.mark.parametrize("name", [name for name, (_, kind, _) in MEMBERS.items() if kind])
+def test_what_is_tried_here_is_what_the_program_takes_for_one(medium: Path, name: str) -> None:
+    size = 64 << 20  # the least that ZFS takes
+    put(medium, *MEMBERS[name][2](size), size=size)
+    blkid = shutil.which("blkid", path=f"{os.environ['PATH']}:/sbin")
+    line = [str(blkid), "-p", "-o", "value", "-s", "TYPE", str(medium)]
+    assert subprocess.run(line, capture_output=True, text=True, check=False).stdout.strip() == MEMBERS[name][1]
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("table", [True, False], ids=["a table on the disk", "only the kernel's word"])
+def test_a_member_inside_a_partition_is_named(medium: Path, name: str, table: bool) -> None:
+    words, _, made = MEMBERS[name]
+    # Short of the disk's end, or what is at the end of one would be at the end of the other.
+    size = SIZE - 2 * START - (1 << 16)
+    put(medium, *((START + offset, content) for offset, content in made(size)))
+    assert said(medium) == ""
+    if table:
+        put(medium, (0, partitioned(START, size)))
+        assert said(medium) == f"a disk with a partition that is {words}"
+    else:
+        assert said(medium, [Region(START, size)]) == f"a disk with a partition that is {words}"
+
+
+def test_more_than_one_signature_does_not_hide_either(medium: Path) -> None:
+    put(medium, *MEMBERS["LUKS2"][2](SIZE), *MEMBERS["Intel RAID"][2](SIZE))
+    assert said(medium) in {MEMBERS["LUKS2"][0], MEMBERS["Intel RAID"][0]}
+
+
+@pytest.mark.parametrize(
+    ("offset", "content", "what"),
+    [
+        (512, b"LABELONE", "an LVM physical volume"),
+        (4086, b"SWAPSPACE2", "swap space"),
+        (4096, b"\xfc\x4e\x2b\xa9", "a member of an md array"),
+    ],
+)
+def test_a_damaged_signature_counts_all_the_same(medium: Path, offset: int, content: bytes, what: str) -> None:
+    put(medium, (offset, content))
+    assert said(medium) == what
+
+
+# --- what may be erased -----------------------------------------------------------------------------------------------
+
+
+def test_an_empty_disk_is_a_part_of_nothing(medium: Path) -> None:
+    assert said(medium) == ""
+
+
+@pytest.mark.parametrize("content", [(0x10000, btrfs(1)), (4096, bcachefs(1))], ids=["btrfs", "bcachefs"])
+def test_a_filesystem_on_one_disk_is_only_that(medium: Path, content: tuple[int, bytes]) -> None:
+    put(medium, content)
+    assert said(medium) == ""
+
+
+def make_ext4(path: Path) -> None:
+    mkfs = shutil.which("mke2fs", path=f"{os.environ['PATH']}:/sbin:/usr/sbin")
+    assert mkfs is not None
+    subprocess.run([mkfs, "-q", "-F", "-t", "ext4", str(path)], check=True)
+
+
+def test_our_own_filesystem_of_a_former_night_is_no_obstacle(medium: Path) -> None:
+    make_ext4(medium)
+    assert said(medium) == ""
+    put(medium, (0, partitioned(START, SIZE - START)))
+    assert said(medium) == ""
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_what_fio_leaves_behind_is_no_obstacle(medium: Path) -> None:
+    make_ext4(medium)
+    arguments = [part.replace("{file}", str(medium)) for part in fill_arguments(sequential_write, SIZE)]
+    done = subprocess.run(["fio", *("--direct=0" if a == "--direct=1" else a for a in arguments)], check=False)
+    assert done.returncode == 0
+    assert said(medium) == ""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_stamped_writes_leave_behind_is_no_obstacle(medium: Path, tmp_path: Path, seed: int) -> None:
+    make_ext4(medium)
+    writer = Writer(tmp_path)
+    end = SIZE // 512 if seed % 2 else SIZE // 2048
+    line = ["--run", f"{seed + 1:x}", "--device", "1", "--session", "1", "--seed", str(seed), "--extents", f"0:{end}"]
+    line += ["--block", "64", "--depth", "4", "--fill", str(end), "--blocks", "10"]
+    status, _, err = writer.run(medium, "write", *line)
+    assert (status, err) == (0, ""), err
+    assert said(medium) == ""
+
+
+def test_random_data_is_no_obstacle(medium: Path) -> None:
+    generator = random.Random(7)
+    for _ in range(40):
+        medium.write_bytes(generator.randbytes(2 << 20))
+        assert said(medium) == ""
+
+
+# --- what cannot be known ---------------------------------------------------------------------------------------------
+
+
+def test_without_the_library_nothing_is_known(medium: Path) -> None:
+    with pytest.raises(Unreadable, match=r"libblkid-of-nobody\.so is not installed on the DUT"):
+        Libblkid("libblkid-of-nobody.so")
+
+
+def test_a_disk_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    short = put(tmp_path / "short", size=8192)
+    fd = os.open(short, os.O_RDWR)
+    try:
+        with pytest.raises(Unreadable):
+            member_of(fd, SIZE, [])  # the medium ends long before the size that the kernel told
+    finally:
+        os.close(fd)
+
+
+def test_a_partition_that_leaves_the_disk_is_looked_at_as_far_as_it_goes(medium: Path) -> None:
+    put(medium, (0, partitioned(START, 4 * SIZE)), (START + 512, dict(MEMBERS["LVM"][2](SIZE))[512]))
+    assert said(medium) == "a disk with a partition that is an LVM physical volume"
+    assert said(medium, [Region(2 * SIZE, SIZE)]) == "a disk with a partition that is an LVM physical volume"
+
+
+def test_the_library_s_own_list_is_gone_by() -> None:
+    known = dict(Libblkid().known())
+    assert {"linux_raid_member", "LVM2_member", "crypto_LUKS", "swap", "bcache", "ext4"} <= set(known)
+    left_out = {name for name, usage in known.items() if not signatures._is_part(name, usage)}
+    assert {"ext4", "vfat", "ntfs", "xfs", "btrfs"} <= left_out
+    assert not any(name.endswith("_member") for name in left_out - {"zfs_member"})
+
+
+# --- who uses it ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Sysfs:
+    return Sysfs(tmp_path)
+
+
+def test_the_kernel_s_partitions(sysfs: Sysfs) -> None:
+    base = sysfs.usb_disk("sda", "pci0000:00/0000:00:05.0/usb1/1-1", "uas", "S")
+    sysfs.write(base / "sda1", partition="1", dev="8:17", start="2048", size="100")
+    sysfs.write(base / "queue", size="1")
+    assert partitions_of(str(base)) == {"8:17": Region(1 << 20, 51200)}
+
+
+def test_a_loop_device_over_a_disk_is_found(sysfs: Sysfs, tmp_path: Path) -> None:
+    file = tmp_path / "image"
+    file.touch()
+    on = os.stat(file).st_dev
+    number = f"{os.major(on)}:{os.minor(on)}"
+    sysfs.write(sysfs.root / "block" / "loop0" / "loop", backing_file=str(file))
+    sysfs.write(sysfs.root / "block" / "loop1")
+    assert loop_over({number}, str(sysfs.root), str(tmp_path)) == "loop0"
+    assert loop_over({"8:0"}, str(sysfs.root), str(tmp_path)) == ""
+    (sysfs.root / "block" / "loop0" / "loop" / "backing_file").write_text(f"{file} (deleted)\n")
+    assert loop_over({number}, str(sysfs.root), str(tmp_path)) == "loop0"
