@@ -20,6 +20,7 @@ from plugpull.checks.reach import unreached
 from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import bystanders_of, trespasses
+from plugpull.coverage import coverage_of
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
@@ -149,6 +150,7 @@ def judge_history(history: History) -> Results:
         edited=history.edited,
         skipped=skipped,
         unknowns=tuple(unknowns),
+        coverage=coverage_of(history),
         controller=begun.controller if begun else {},
     )
 

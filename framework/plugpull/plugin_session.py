@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from plugpull.coverage import sentences
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, NotServed, RigError, UsageError
 from plugpull.plugin import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
 from plugpull.report.live import View, view_for
@@ -197,6 +198,8 @@ class PlugpullSession:
         for reason in results.unknowns:
             if reason not in results.sentence:
                 terminal.write_line(f"unknown: {reason}")
+        for line in sentences(results.coverage):
+            terminal.write_line(line)
         terminal.write_line(f"report: {report}")
 
 

@@ -184,6 +184,29 @@ class ScenarioResult(Record, frozen=True, kw_only=True):
     split: dict[str, float] = {}
 
 
+class CoveredCell(Record, frozen=True, kw_only=True):
+    """How many ``cuts`` by this ``mechanism`` a disk of this ``driver`` met under this ``load``."""
+
+    driver: str
+    mechanism: str
+    load: str
+    cuts: int
+
+
+class Coverage(Record, frozen=True, kw_only=True):
+    """What of the rig was cut (``coverage.py``): executed cuts by name, 0 for what was not cut. Of ``points`` and
+    ``mechanisms`` the cuts are counted; of ``disks``, ``drivers``, ``controllers`` and ``loads`` the victims of cuts.
+    ``cells`` are all combinations that this rig can be cut in."""
+
+    points: dict[str, int] = {}
+    mechanisms: dict[str, int] = {}
+    disks: dict[str, int] = {}
+    drivers: dict[str, int] = {}
+    controllers: dict[str, int] = {}
+    loads: dict[str, int] = {}
+    cells: tuple[CoveredCell, ...] = ()
+
+
 class Skipped(Record, frozen=True, kw_only=True):
     """A scenario that was not run: this rig cannot serve it, or its author said so. It has no verdict."""
 
@@ -221,4 +244,5 @@ class Results(Record, frozen=True, kw_only=True):
     edited: bool = False
     skipped: tuple[Skipped, ...] = ()
     unknowns: tuple[str, ...] = ()
+    coverage: Coverage = Coverage()
     controller: dict[str, str] = {}

@@ -71,11 +71,14 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _print(run: Path, history: History, results: Results) -> None:
+    from plugpull.coverage import sentences
+
     for scenario in results.scenarios:
         print(f"{scenario.verdict.value:8}{scenario.id}\n        {scenario.sentence}")
     for skipped in results.skipped:
         print(f"{'skipped':8}{skipped.id}\n        {skipped.reason}")
-    print(results.sentence)
+    for line in sentences(results.coverage):
+        print(line)
     for reason in results.unknowns:
         if reason not in results.sentence:
             print(f"unknown: {reason}")
@@ -83,6 +86,7 @@ def _print(run: Path, history: History, results: Results) -> None:
         print(f"note: {EDITED}")
     elif history.flawed:
         print(f"hint: if it was edited on purpose: plugpull check --edited {run}")
+    print(results.sentence)
 
 
 def _report(arguments: argparse.Namespace) -> int:

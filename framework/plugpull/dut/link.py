@@ -157,7 +157,10 @@ class AgentLink:
             self.unreadable += 1
             return
         if "id" not in message:
-            self._tell(message)
+            try:
+                self._tell(message)
+            except Exception:  # whatever the DUT says: the thread that reads must go on
+                self.unreadable += 1
             return
         with self._lock:
             pending = self._pending.pop(message["id"], None)

@@ -108,7 +108,7 @@ class Sight:
                 case "kmsg":
                     self._kernel.append((now, message["text"]))
                 case "link.lost":
-                    self._dead = message["why"]
+                    self._dead = str(message.get("why") or "no reason given")
                 case "watcher.broken":
                     self._broken(message["what"], message["why"])
                 case "kmsg.lost" | "dropped":

@@ -99,7 +99,7 @@ class Watch:
                 if ended is not None:
                     ended(message)
             elif message.get("ev") == "link.lost":
-                self._mourn(message["why"], bench)
+                self._mourn(str(message.get("why") or "no reason given"), bench)
             else:
                 event = translate(message, bench.register)
                 if event is not None:

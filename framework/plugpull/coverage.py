@@ -1,0 +1,160 @@
+"""Coverage of a run: what of its rig was cut, how, under which driver and load, and what was not.
+
+Pure: from the history alone. Only cuts that were executed count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+import msgspec
+
+from plugpull.errors import UsageError
+from plugpull.history.cuts import Cut
+from plugpull.history.events import DiskAttached, LedgerBegun, LedgerEnded
+from plugpull.history.reader import History, Story
+from plugpull.results import Coverage, CoveredCell
+from plugpull.rig.model import Rig
+from plugpull.rig.topology import CutPoint, Topology
+
+LOADS = ("idle", "reading", "writing", "stamped writing")
+NAMED = 6
+"""Things that are named in one line at most."""
+
+
+class _Seen(NamedTuple):
+    """One victim of one executed cut."""
+
+    point: str
+    mechanism: str
+    disk: str
+    driver: str
+    controller: str
+    load: str
+
+
+class _Bench(NamedTuple):
+    """What the rig file declares of what can be cut."""
+
+    points: dict[str, CutPoint]
+    controllers: dict[str, str]
+    """By disk."""
+
+
+def coverage_of(history: History) -> Coverage:
+    """What the cuts of this run covered. Of a rig that cannot be read, only what was cut is known."""
+    bench = _bench(history)
+    drivers = _drivers(history.stories)
+    cuts = [(story, cut) for story in history.stories for cut in story.cut_records if cut.executed]
+    seen = [victim for story, cut in cuts for victim in _victims(story, cut, bench, drivers)]
+    mechanisms = [str(point.mechanism) for point in bench.points.values()]
+    reachable = {disk for point in bench.points.values() for disk in point.victims}
+    return Coverage(
+        points=_count(bench.points, (cut.armed.point for _, cut in cuts)),
+        mechanisms=_count(mechanisms, (cut.armed.mechanism for _, cut in cuts)),
+        disks=_count(_in_order(bench, reachable), (one.disk for one in seen)),
+        drivers=_count(sorted({drivers.get(disk, "") for disk in reachable} - {""}), (one.driver for one in seen)),
+        controllers=_count(
+            dict.fromkeys(bench.controllers[disk] for disk in _in_order(bench, reachable)),
+            (one.controller for one in seen),
+        ),
+        loads=_count(LOADS, (one.load for one in seen)),
+        cells=_cells(bench, drivers, seen),
+    )
+
+
+def sentences(coverage: Coverage) -> list[str]:
+    """A few lines on what was cut and what was not, for the end of a run; none if nothing could be cut."""
+    if not coverage.points:
+        return []
+    cut = sum(map(bool, coverage.points.values()))
+    lines = [f"coverage: {cut} of {len(coverage.points)} cut points were cut{_never(coverage.points)}"]
+    for noun, counts in (("driver", coverage.drivers), ("mechanism", coverage.mechanisms)):
+        lines += [f"coverage: {noun} {name} was never cut" for name, count in counts.items() if not count]
+    bare = [cell for cell in coverage.cells if not cell.cuts]
+    if bare and cut:
+        named = "; ".join(f"{cell.driver}, {cell.mechanism}, {cell.load}" for cell in bare[:NAMED])
+        more = f"; and {len(bare) - NAMED} more" if len(bare) > NAMED else ""
+        lines.append(f"coverage: {len(bare)} of {len(coverage.cells)} combinations not cut: {named}{more}")
+    return lines
+
+
+def _never(counts: dict[str, int]) -> str:
+    names = [name for name, count in counts.items() if not count]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"; not {', '.join(names[:NAMED])}{more}" if names else ""
+
+
+def _bench(history: History) -> _Bench:
+    try:
+        rig = Rig.model_validate_json(msgspec.json.encode(history.begun.rig if history.begun else {}))
+        topology = Topology(rig)
+        points = {name: point for name, point in topology.cut_points().items() if point.victims}
+        controllers = {disk.name: topology.path_of(disk.name).controller for disk in rig.disk}
+    except (ValueError, UsageError):  # pydantic's ValueError: a rig of a version that had other keys
+        return _Bench({}, {})
+    return _Bench(points, controllers)
+
+
+def _drivers(stories: Iterable[Story]) -> dict[str, str]:
+    """The driver that each disk had when it was first attached."""
+    found: dict[str, str] = {}
+    for story in stories:
+        for attached in story.of(DiskAttached):
+            if attached.disk and attached.driver:
+                found.setdefault(attached.disk, attached.driver)
+    return found
+
+
+def _victims(story: Story, cut: Cut, bench: _Bench, drivers: dict[str, str]) -> Iterator[_Seen]:
+    at = cut.off.commanded_at or 0.0
+    for disk in cut.armed.victims:
+        attached = story.attachment_at(disk, at - cut.error)
+        driver = attached.driver if attached is not None else drivers.get(disk, "")
+        controller = bench.controllers.get(disk, "")
+        yield _Seen(cut.armed.point, cut.armed.mechanism, disk, driver, controller, _load(story, disk, at))
+
+
+def _load(story: Story, disk: str, at: float) -> str:
+    if any(load.disk == disk and _runs(story, load, at) for load in story.of(LedgerBegun)):
+        return "stamped writing"
+    load = story.load_at(disk, at)
+    if load is None:
+        return "idle"
+    return "reading" if load.mode in ("read", "randread") else "writing"
+
+
+def _runs(story: Story, load: LedgerBegun, at: float) -> bool:
+    if load.at is None or load.at > at:
+        return False
+    ends = [end for end in story.of(LedgerEnded) if (end.disk, end.job) == (load.disk, load.job)]
+    return all(end.at is None or end.at >= at for end in ends)
+
+
+def _cells(bench: _Bench, drivers: dict[str, str], seen: Sequence[_Seen]) -> tuple[CoveredCell, ...]:
+    """Every combination of driver, mechanism and load that this rig can be cut in."""
+    possible = {
+        (drivers[disk], str(point.mechanism))
+        for point in bench.points.values()
+        for disk in point.victims
+        if disk in drivers
+    }
+    counts = Counter((one.driver, one.mechanism, one.load) for one in seen)
+    keys = [(*pair, load) for pair, load in product(sorted(possible), LOADS)]
+    return tuple(
+        CoveredCell(driver=driver, mechanism=mechanism, load=load, cuts=counts[driver, mechanism, load])
+        for driver, mechanism, load in keys
+    )
+
+
+def _count(possible: Iterable[str], seen: Iterable[str]) -> dict[str, int]:
+    """How often each was seen: all that are possible, in their order, and then what else was seen."""
+    counts = Counter(seen)
+    return {name: counts[name] for name in dict.fromkeys((*possible, *counts)) if name}
+
+
+def _in_order(bench: _Bench, disks: set[str]) -> list[str]:
+    return [disk for disk in bench.controllers if disk in disks]
