@@ -249,7 +249,7 @@ def test_all_discovered() -> None:
     judgement = healthy().judge(discovered(DISKS))
     assert not judgement.findings
     assert not judgement.unknowns
-    assert judgement.worst == ("3 disks found, the last after 0.60 s (disk1 0.40 s, disk2 0.50 s, disk3 0.60 s)")
+    assert judgement.worst == ("3 disks found, the last after 0.60 s (disk1 0.40 s, disk2 0.50 s, disk3 0.60 s; limit 6 s)")
 
 
 @pytest.mark.parametrize(
@@ -274,6 +274,16 @@ def test_discovered_late_or_not_at_all() -> None:
     assert judgement.findings[0].summary == "disk3 was not found (limit 10 s)"
     assert any("S-disk1" in line for line in judgement.findings[0].evidence)
     assert "the record ends" in bench.judge(discovered(DISKS, within=60)).unknowns[0]
+
+
+def test_discovered_later_than_a_healthy_bench() -> None:
+    bench = healthy(until=30.0)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == "disk3", at=16.2)
+    assert "disk3 was found only after 6.20 s (limit 6 s)" in bench.judge(discovered(DISKS)).findings[0].summary
+    bench.starved = ((12.0, 14.0),)
+    judgement = bench.judge(discovered(DISKS))
+    assert not judgement.findings
+    assert "the DUT was starved meanwhile" in judgement.unknowns[0]
 
 
 def test_a_place_that_cannot_be_compared() -> None:

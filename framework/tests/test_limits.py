@@ -58,6 +58,14 @@ def test_a_real_disk_that_lost_its_power_may_spin_up(kind: str, mechanism: str, 
     assert limits.returned_within(on(kind, returned=7.0), "disk1", mechanism=mechanism) == 7
 
 
+def test_disks_that_go_together_get_more_time() -> None:
+    bench = healthy()
+    bench.replace(ev.CutArmed, victims=("disk1", "disk2", "disk3"))
+    assert limits.removed_within(bench.story(), "disk1") == pytest.approx(1.6)
+    assert limits.returned_within(bench.story(), "disk3") == pytest.approx(5.6)
+    assert limits.removed_within(bench.story(), "disk1", 1.0) == 1
+
+
 def test_they_come_from_the_rig_file(tmp_path: Path) -> None:
     text = edited(
         BENCH, ('serial = "S1"', 'serial = "S1"\nlimits = { returned = "2 min", max_stall = 2, min_ratio = 1 }')

@@ -6,6 +6,8 @@ from typing import Any
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.evidence import limit, seconds
+from plugpull.checks.limits import discovered as limit_of
+from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.events import DiskAttached, DutReady, Phase
 from plugpull.history.reader import Story
@@ -16,11 +18,11 @@ class Discovered(Check, frozen=True, tag="discovered"):
 
     The time runs from the last phase ``plug`` before, or else from when the DUT was ready. The place is compared as the
     chain of USB ports, and for a controller with a declared PCI address by that too; disks of one controller must show
-    one PCI address.
+    one PCI address. ``within=None``: the disk's limit in the rig file, or the default of the kind of bench.
     """
 
     disks: tuple[str, ...]
-    within: float = 15.0
+    within: float | None = None
 
     def judge(self, story: Story) -> Judgement:
         findings: list[Finding] = []
@@ -31,34 +33,50 @@ class Discovered(Check, frozen=True, tag="discovered"):
             if not attachments:
                 self._missing(story, disk, findings, unknowns)
                 continue
-            found = attachments[0]
-            took = _took(story, found)
+            found, within = attachments[0], limit_of(story, disk, self.within)
+            begin = _begin(story, found)
+            took = 0.0 if begin is None or found.at is None else max(0.0, found.at - begin)
             ready[disk] = took
-            if took > self.within:
-                what = f"{disk} was found only after {seconds(took)} {limit(self.within)}"
+            what = f"{disk} was found only after {seconds(took)} {limit(within)}"
+            if begin is not None and found.at is not None and awake(story, begin, found.at) > within:
                 findings.append(self._finding(disk, what, found.at))
+            elif took > within:
+                unknowns.append(f"{what}, but the DUT was starved meanwhile")
             self._place(story, found, findings, unknowns)
         unknowns += [] if self.disks else ["discovered was asked about no disk"]
+        return self._said(story, ready, findings, unknowns)
+
+    def _said(self, story: Story, ready: dict[str, float], findings: list[Finding], unknowns: list[str]) -> Judgement:
         slowest = max(ready, key=lambda disk: ready[disk], default="")
+        within = limit_of(story, slowest, self.within)
         each = ", ".join(f"{disk} {seconds(took)}" for disk, took in ready.items())
         found_all = f"{len(ready)} disk{'s' * (len(ready) != 1)} found, the last after"
-        worst = f"{found_all} {seconds(ready[slowest])} ({each})" if ready else ""
-        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+        worst = f"{found_all} {seconds(ready[slowest])} ({each}; limit {within:g} s)" if ready else ""
+        return Judgement(
+            findings=tuple(findings),
+            unknowns=tuple(unknowns),
+            worst=worst,
+            subject=", ".join(self.disks),
+            measured=ready[slowest] if ready else None,
+            limit=within if ready else None,
+            unit="s" if ready else "",
+            smallest=round(max(0.0, within - ready[slowest]), 6) if ready else None,
+        )
 
     def _missing(self, story: Story, disk: str, findings: list[Finding], unknowns: list[str]) -> None:
-        begin = _plugged_at(story, None)
-        if begin is None or not story.covers(begin, begin + self.within):
-            why = "when it was plugged" if begin is None else story.why_not_covered(begin, begin + self.within)
+        begin, within = _plugged_at(story, None), limit_of(story, disk, self.within)
+        if begin is None or not story.covers(begin, begin + within):
+            why = "when it was plugged" if begin is None else story.why_not_covered(begin, begin + within)
             unknowns.append(f"{disk} was not found, but the evidence is not whole: {why}")
             return
         seen = tuple(f"{one.kname}: serial {one.serial} at {one.place}" for one in story.all_attachments)
-        what = f"{disk} was not found {limit(self.within)}"
-        findings.append(Finding(check="discovered", subject=disk, summary=what, at=begin + self.within, evidence=seen))
+        what = f"{disk} was not found {limit(within)}"
+        findings.append(Finding(check="discovered", subject=disk, summary=what, at=begin + within, evidence=seen))
 
     def _place(self, story: Story, found: DiskAttached, findings: list[Finding], unknowns: list[str]) -> None:
         wanted = declared_place(story.rig, found.disk)
         if wanted is None or not found.place:
-            unknowns.append(f"the place of {found.disk} cannot be compared: the rig file or the DUT does not tell it")
+            unknowns.append(f"the place of {found.disk} cannot be compared: the rig file or the DUT does not say it")
             return
         controller, chain = wanted
         address, got = _parse_place(found.place)
@@ -74,7 +92,7 @@ class Discovered(Check, frozen=True, tag="discovered"):
         return Finding(check="discovered", subject=disk, summary=summary, at=at)
 
 
-def discovered(disks: Disks, within: float = 15.0) -> Discovered:
+def discovered(disks: Disks, within: float | None = None) -> Discovered:
     """Each of ``disks`` must be found at its declared place ``within`` seconds."""
     return Discovered(disk_names(disks), within)
 
@@ -120,9 +138,8 @@ def _plugged_at(story: Story, before: float | None) -> float | None:
     return ready[0] if ready else story.begun.at
 
 
-def _took(story: Story, found: DiskAttached) -> float:
-    """Seconds until it was found; 0 if it was there already."""
+def _begin(story: Story, found: DiskAttached) -> float | None:
+    """When the disk was plugged in; ``None`` if it was there already."""
     if found.at is None or found in story.before:
-        return 0.0
-    begin = _plugged_at(story, found.at)
-    return 0.0 if begin is None else max(0.0, found.at - begin)
+        return None
+    return _plugged_at(story, found.at)

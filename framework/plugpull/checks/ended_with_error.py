@@ -1,24 +1,28 @@
-"""Were the users of a disk that was cut told so, and could they end?"""
+"""Did the users of a disk that was cut get an error, and could they end?"""
 
 from __future__ import annotations
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
+from plugpull.checks.limits import ended_with_error as limit_of
+from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.reader import Story
 
 
 class EndedWithError(Check, frozen=True, tag="ended_with_error"):
-    """The load on each of ``disks`` ended by itself, with an I/O error, ``within`` seconds of its first cut."""
+    """The load on each of ``disks`` ended by itself, with an I/O error, ``within`` seconds of its first cut.
+
+    ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
 
     disks: tuple[str, ...]
-    within: float = 30.0
+    within: float | None = None
 
     def judge(self, story: Story) -> Judgement:
         findings: list[Finding] = []
         unknowns: list[str] = []
-        took: list[float] = []
+        took: list[tuple[float, float]] = []
         for disk in self.disks:
             cuts = cuts_of(story, disk)
             verdict = self._one(story, cuts[0], disk) if cuts else f"{disk} was never cut"
@@ -27,9 +31,21 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
             elif isinstance(verdict, str):
                 unknowns.append(verdict)
             else:
-                took.append(verdict)
-        worst = f"its load ended with an error after {seconds(max(took))} {limit(self.within)}" if took else ""
-        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+                took.append((verdict, limit_of(story, disk, self.within)))
+        slowest, within = max(took, default=(None, None))
+        worst = ""
+        if slowest is not None and within is not None:
+            worst = f"its load ended with an error after {seconds(slowest)} {limit(within)}"
+        return Judgement(
+            findings=tuple(findings),
+            unknowns=tuple(unknowns),
+            worst=worst,
+            subject=", ".join(self.disks),
+            measured=slowest,
+            limit=within,
+            unit="s" if took else "",
+            smallest=None if slowest is None or within is None else round(max(0.0, within - slowest), 6),
+        )
 
     def _one(self, story: Story, cut: Cut, disk: str) -> Finding | str | float:
         """The seconds it took, or what is wrong, or what is missing."""
@@ -49,18 +65,20 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
             return self._finding(disk, f"the load on {disk} could not be ended", ended.at)
         failed = ended.errno or (not ended.asked and ended.exit_status)
         if not failed:
-            how = "went on until it was told to stop" if ended.asked else "ended without an error"
+            how = "went on until it was asked to stop" if ended.asked else "ended without an error"
             return self._finding(disk, f"the load on {disk} {how} though the disk was gone", ended.at)
-        took = ended.at - begin
-        if took > self.within + cut.error:
-            what = f"the load on {disk} ended with an error only after {seconds(took)} {limit(self.within)}"
+        took, within = max(0.0, ended.at - begin), limit_of(story, disk, self.within)
+        what = f"the load on {disk} ended with an error only after {seconds(took)} {limit(within)}"
+        if awake(story, begin, ended.at) > within + cut.error:
             return self._finding(disk, what, ended.at)
-        return max(0.0, took)
+        if took > within + cut.error:
+            return f"{what}, but the DUT was starved meanwhile"
+        return took
 
     def _finding(self, disk: str, summary: str, at: float | None) -> Finding:
         return Finding(check="ended_with_error", subject=disk, summary=summary, at=at)
 
 
-def ended_with_error(disks: Disks, within: float = 30.0) -> EndedWithError:
+def ended_with_error(disks: Disks, within: float | None = None) -> EndedWithError:
     """The load on each of ``disks`` must end by itself, with an I/O error, ``within`` seconds of the cut."""
     return EndedWithError(disk_names(disks), within)
