@@ -16,14 +16,17 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X12")
 def test_a_disk_is_discovered_while_the_others_work(rig: ScenarioRig) -> None:
-    """A disk is plugged in while nobody works, and again while the others are written: how much longer does it take?"""
+    """A disk is plugged in three times while nobody works, and three times while the others are written: how much
+    longer does it take?"""
     victim, survivors = rig.choose_victim()
-    with rig.cut(victim.cable):
-        rig.wait(seconds=0.5)
+    for _ in range(3):
+        with rig.cut(victim.cable):
+            rig.wait(seconds=0.2)
     with rig.load(survivors, sequential_write) as load:
         load.settle()
-        with rig.cut(victim.cable):
-            rig.wait(seconds=0.5)
+        for _ in range(3):
+            with rig.cut(victim.cable):
+                rig.wait(seconds=0.2)
         load.regain_pace()
     rig.judge(
         removed(victim),

@@ -8,15 +8,15 @@ from plugpull.scenario import ScenarioRig
 @pytest.mark.row("X13")
 def test_survivors_keep_their_pace(rig: ScenarioRig) -> None:
     """A disk dies under load. The others may stall for a moment while the kernel sorts it out; then they run as fast as
-    before, or faster for want of the dead one."""
+    before, or faster without the dead one."""
     victim, survivors = rig.choose_victim()
     with rig.load(rig.disks, sequential_write) as load:
-        load.settle(seconds=2)
+        load.settle(seconds=5)
         with rig.cut(victim.cable, when=load.moved(victim, "2 MiB"), permanent=True):
-            load.regain_pace(at_least=4)
+            load.regain_pace(at_least=5)
     rig.judge(
         removed(victim),
-        kept_pace(survivors, max_stall=2.0, min_ratio=0.8, recover_within=4.0),
+        kept_pace(survivors),
         no_errors(survivors),
         data_intact(survivors),
         kernel_clean(),

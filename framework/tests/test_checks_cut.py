@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from stories import BACK, CUT, GONE, RATE, RESTORED, SURVIVORS, VICTIM, Bench, healthy
 
@@ -436,7 +438,9 @@ def test_ready_under_load_against_idle() -> None:
     judgement = cut_often(OFTEN, (1.2, 1.3, 1.1)).judge(ready_under_load(VICTIM))
     assert not judgement.findings
     assert not judgement.unknowns
-    assert judgement.worst.startswith("ready after 1.20 s under load, 1.10 s idle (limit 1.65 s, would have noticed 0.65 s")
+    assert judgement.worst.startswith(
+        "ready after 1.20 s under load, 1.10 s idle (limit 1.65 s, would have noticed 0.65 s"
+    )
     assert (judgement.measured, judgement.limit, judgement.smallest) == pytest.approx((1.2, 1.65, 0.65), abs=0.01)
 
 
@@ -444,7 +448,9 @@ def test_a_doubling_under_load_is_a_finding() -> None:
     (finding,) = cut_often(OFTEN, (2.2, 2.3, 2.1)).judge(ready_under_load(VICTIM)).findings
     assert finding.summary == "disk1 was ready after 2.20 s under load, 1.10 s idle (limit 1.65 s)"
     assert not cut_often(OFTEN, (2.2, 1.2, 1.1)).judge(ready_under_load(VICTIM)).findings, "one slow return in three"
-    assert not cut_often((0.4, 0.4, 0.4), (0.65, 0.65, 0.6)).judge(ready_under_load(VICTIM)).findings, "0.25 s are chance"
+    assert not cut_often((0.4, 0.4, 0.4), (0.65, 0.65, 0.6)).judge(ready_under_load(VICTIM)).findings, (
+        "0.25 s are chance"
+    )
 
 
 def test_ready_under_load_needs_three_of_each() -> None:

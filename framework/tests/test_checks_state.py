@@ -249,7 +249,9 @@ def test_all_discovered() -> None:
     judgement = healthy().judge(discovered(DISKS))
     assert not judgement.findings
     assert not judgement.unknowns
-    assert judgement.worst == ("3 disks found, the last after 0.60 s (disk1 0.40 s, disk2 0.50 s, disk3 0.60 s; limit 6 s)")
+    assert judgement.worst == (
+        "3 disks found, the last after 0.60 s (disk1 0.40 s, disk2 0.50 s, disk3 0.60 s; limit 6 s)"
+    )
 
 
 @pytest.mark.parametrize(

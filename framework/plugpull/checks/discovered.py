@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import discovered as limit_of
 from plugpull.checks.starved import awake
@@ -62,6 +64,14 @@ class Discovered(Check, frozen=True, tag="discovered"):
             unit="s" if ready else "",
             smallest=round(max(0.0, within - ready[slowest]), 6) if ready else None,
         )
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        for disk in self.disks:
+            found = next(iter(story.attachments(disk)), None)
+            begin = None if found is None else _begin(story, found)
+            if found is not None and found.at is not None and begin is not None:
+                what = f"{disk} was found in time"
+                yield Claim(what=what, evidence=(Evidence.UEVENTS,), begin=begin, end=found.at, disk=disk)
 
     def _missing(self, story: Story, disk: str, findings: list[Finding], unknowns: list[str]) -> None:
         begin, within = _plugged_at(story, None), limit_of(story, disk, self.within)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
 from plugpull.checks.limits import ended_with_error as limit_of
 from plugpull.checks.starved import awake
@@ -46,6 +49,17 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
             unit="s" if took else "",
             smallest=None if slowest is None or within is None else round(max(0.0, within - slowest), 6),
         )
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        for disk in self.disks:
+            cuts = cuts_of(story, disk)
+            begin = cuts[0].off.commanded_at if cuts else None
+            load = None if begin is None else story.load_at(disk, begin)
+            ended = None if load is None else story.load_end(load)
+            if begin is not None and ended is not None and ended.at is not None:
+                what = f"the load on {disk} ended with an error in time"
+                evidence, within = (Evidence.LOAD, Evidence.CLOCK), limit_of(story, disk, self.within)
+                yield Claim(what=what, evidence=evidence, begin=begin, end=ended.at, disk=disk, limit=within)
 
     def _one(self, story: Story, cut: Cut, disk: str) -> Finding | str | float:
         """The seconds it took, or what is wrong, or what is missing."""

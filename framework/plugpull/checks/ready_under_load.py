@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 
 from plugpull.checks.base import Check, Judgement, Named, disk_names
+from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import cuts_of, seconds
 from plugpull.checks.limits import ready_under_load as limit_of
 from plugpull.checks.starved import awake
@@ -42,6 +44,15 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
             missing = f"{self.disk} came back {counts}, and {needed} of each are needed to compare"
             return Judgement(unknowns=(missing,), subject=self.disk)
         return self._compare(story, idle, busy, at)
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        for cut in cuts_of(story, self.disk):
+            returned_at, restored_at = cut.times(self.disk).returned_at, cut.restored_at
+            if returned_at is not None and restored_at is not None:
+                what = f"{self.disk} came back under load as soon as idle"
+                evidence = (Evidence.UEVENTS, Evidence.CLOCK)
+                end, spare = max(restored_at, returned_at), self.spare
+                yield Claim(what=what, evidence=evidence, begin=restored_at, end=end, disk=self.disk, limit=spare)
 
     def _returns(self, story: Story) -> tuple[list[float], list[float], float]:
         """Seconds that each return took while the others were idle, and while they were busy; when the slowest of the

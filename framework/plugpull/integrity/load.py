@@ -20,6 +20,8 @@ from plugpull.load.running import RunningJobs
 
 FILL = 512
 """Sectors of one write when everything is written once before the load."""
+BASELINE_SECONDS = 5.0
+"""Small writes and flushes are bound by the DUT's CPUs, and their rate varies by 17 to 46 % from second to second."""
 FILLED_WITHIN = 300.0
 READ_WITHIN = 600.0
 """Seconds; a disk that does not read back at all is ended then, and what it holds is not known."""
@@ -39,6 +41,8 @@ class DiskFailed(AssertionError):
 
 class StampedLoad(RunningJobs):
     """Stamped writes on several disks. Everything is written once before the load begins, and read back after it."""
+
+    baseline_seconds = BASELINE_SECONDS
 
     def __init__(self, stage: Stage, disks: Iterable[str], pattern: Stamped) -> None:
         super().__init__(stage, disks)

@@ -17,20 +17,24 @@ from plugpull.load.runner import Job
 
 START_DEADLINE = 60.0
 """Seconds until every disk must have moved its first bytes."""
-BASELINE_SECONDS = 1.1
+BASELINE_SECONDS = 2.1
+"""Seconds that a load is watched before the first cut: four of the half-second windows that a baseline is made of. With
+fewer, their spread says nothing about how far a later rate may be off by chance."""
 SAMPLE_INTERVAL = 0.1
 """Seconds between two of the agent's samples (``ScenarioRig.begin`` asks for them)."""
 REGAIN_WITHIN = 6.0
-"""A little more than the 5 s that ``kept_pace`` grants by default, so that a disk that is still slow then is judged."""
+"""Seconds. More than the 1.5 s that ``kept_pace`` grants by default, the window of 1 s that has to be at pace then and
+the last 2 s that are judged by themselves, so that a disk that is still slow then is judged."""
 PACE_WINDOW = 1.0
-PACE_RATIO = 0.8
-"""Rather stricter than the check's own limit: ending the watch early must not end it on a disk that is only nearly
-back."""
+PACE_RATIO = 0.85
+"""The check's own limit: ending the watch early must not end it on a disk that is only nearly back."""
 
 
 class RunningJobs(ABC):
     """One job on each of several disks. Use it as a context manager: the jobs are ended, and what they wrote is
     verified, on the way out."""
+
+    baseline_seconds = BASELINE_SECONDS
 
     def __init__(self, stage: Stage, disks: Iterable[str]) -> None:
         self._stage = stage
@@ -80,11 +84,13 @@ class RunningJobs(ABC):
     ) -> None:
         self._end(verify=kind is None)
 
-    def settle(self, seconds: float = BASELINE_SECONDS) -> None:
-        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with later.
+    def settle(self, seconds: float | None = None) -> None:
+        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with later:
+        ``baseline_seconds`` if not given.
 
         Raises RigError when a disk does not start.
         """
+        seconds = self.baseline_seconds if seconds is None else seconds
         if not self._jobs:
             self._stage.pause(seconds)
             return
@@ -107,12 +113,13 @@ class RunningJobs(ABC):
             last = sample
         return last
 
-    def regain_pace(self, at_least: float = 0.5, within: float = REGAIN_WITHIN) -> None:
+    def regain_pace(self, at_least: float = 0.5, within: float | None = None) -> None:
         """After a cut: watch until every disk whose load still runs is back at its pace, ``at_least`` seconds long.
 
-        One that does not get there is watched for ``within`` seconds, long enough for the checks to be sure of it. What
-        it means is theirs to say.
+        One that does not get there is watched for ``within`` seconds, by default long enough for the checks to be sure
+        of it. What it means is theirs to say.
         """
+        within = self._long_enough() if within is None else within
         self._stage.phase("recover")
         begun = time.monotonic()
         window: deque[ev.Sampled] = deque([self._next_sample()])
@@ -126,6 +133,12 @@ class RunningJobs(ABC):
                 and self._at_pace(window)
             ):
                 return
+
+    def _long_enough(self) -> float:
+        """Seconds: more where the rig file grants a disk more."""
+        limits = (self._stage.disk(disk).limits for disk in self._disks)
+        granted = (own.recover_within for own in limits if own is not None and own.recover_within is not None)
+        return REGAIN_WITHIN + max(granted, default=0.0)
 
     def _at_pace(self, window: deque[ev.Sampled]) -> bool:
         running = [job for job in self._jobs.values() if not job.ended.is_set()]
