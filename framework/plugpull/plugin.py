@@ -14,12 +14,14 @@ import pytest
 
 if TYPE_CHECKING:
     from plugpull.plugin_session import PlugpullSession
+    from plugpull.rig.model import Rig
     from plugpull.scenario import ScenarioRig
 
 SESSION: pytest.StashKey[PlugpullSession] = pytest.StashKey()
 STDOUT: pytest.StashKey[TextIO] = pytest.StashKey()
 ITEMS: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 """Everything that was collected and not deselected."""
+RIG: pytest.StashKey[Rig] = pytest.StashKey()
 SKIPPED: pytest.StashKey[list[tuple[pytest.Item, str]]] = pytest.StashKey()
 """Scenarios that were skipped before the run began, with the reason."""
 VERDICT = "plugpull_verdict"
@@ -53,6 +55,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="auto",
         help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
     )
+    group.addoption(
+        "--plugpull-every-victim",
+        action="store_true",
+        help="run each scenario that chooses a disk or a hub once with each of those it could choose",
+    )
+    group.addoption(
+        "--plugpull-rotate",
+        metavar="N|today",
+        help="take victims in turn instead of drawing them: N is the number of the night, today that of this day",
+    )
     group.addoption("--plugpull-rows", metavar="X01,X06", help="only scenarios marked with one of these rows")
     group.addoption("--plugpull-command", action="append", default=[], help=argparse.SUPPRESS)
 
@@ -68,6 +80,29 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     stdout = config.stash.get(STDOUT, None)
     if stdout is not None:
         stdout.close()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "plugpull_victim" not in metafunc.fixturenames or not metafunc.config.getoption("--plugpull-every-victim"):
+        return
+    from plugpull.draw import candidates_of
+
+    names = candidates_of(metafunc.function, _rig_of(metafunc.config))
+    if names:  # without any, it runs once and says why it cannot
+        metafunc.parametrize("plugpull_victim", names, indirect=True, ids=names)
+
+
+def _rig_of(config: pytest.Config) -> Rig:
+    """The rig of ``--rig``, read once. Raises pytest.UsageError."""
+    if RIG not in config.stash:
+        from plugpull.errors import UsageError
+        from plugpull.rig.load import load_rig
+
+        try:
+            config.stash[RIG] = load_rig(Path(config.getoption("--rig") or stock_rig()))
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+    return config.stash[RIG]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -96,7 +131,13 @@ def _session(config: pytest.Config) -> PlugpullSession:
 
 
 @pytest.fixture
-def rig(request: pytest.FixtureRequest) -> Generator[ScenarioRig]:
+def plugpull_victim(request: pytest.FixtureRequest) -> str:
+    """The disk or hub that the scenario's first choice is, with ``--every-victim``; empty: it is drawn."""
+    return str(getattr(request, "param", ""))
+
+
+@pytest.fixture
+def rig(request: pytest.FixtureRequest, plugpull_victim: str) -> Generator[ScenarioRig]:
     """The rig of ``--rig``, with every declared disk attached: choose a victim, load, cut, judge.
 
     Each scenario gets a fresh bench; what it does is recorded, and the test passes, fails or ends UNKNOWN by the
@@ -104,7 +145,7 @@ def rig(request: pytest.FixtureRequest) -> Generator[ScenarioRig]:
     gives to ``rig.judge``.
     """
     session = _session(request.config)
-    with session.scenario(request.node) as scenario:
+    with session.scenario(request.node, plugpull_victim) as scenario:
         yield scenario
 
 

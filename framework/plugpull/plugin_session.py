@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from plugpull.coverage import sentences
+from plugpull.draw import night
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, NotServed, RigError, UsageError
 from plugpull.plugin import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
 from plugpull.report.live import View, view_for
@@ -68,6 +69,7 @@ class PlugpullSession:
             modules=tuple(Path(name) for name in option("--plugpull-module")),
             accel=option("--plugpull-accel"),
             argv=argv_of(self._config),
+            turn=night(option("--plugpull-rotate")) if option("--plugpull-rotate") else None,
             planned=tuple(scenario_id(item) for item in self._config.stash[ITEMS] if is_scenario(item)),
         )
 
@@ -77,12 +79,13 @@ class PlugpullSession:
     # --- one scenario ---------------------------------------------------------------------------------------------
 
     @contextmanager
-    def scenario(self, item: pytest.Item) -> Iterator[ScenarioRig]:
+    def scenario(self, item: pytest.Item, victim: str = "") -> Iterator[ScenarioRig]:
         marker = item.get_closest_marker("row")
         story = (getattr(getattr(item, "function", None), "__doc__", "") or item.name).strip()
         self._view.start()
         try:
-            with self._run.scenario(scenario_id(item), story, str(marker.args[0]) if marker else "") as opened:
+            row = str(marker.args[0]) if marker else ""
+            with self._run.scenario(scenario_id(item), story, row, victim) as opened:
                 self._open = opened
                 try:
                     rig = opened.open()

@@ -17,6 +17,7 @@ from typing import Any
 
 from plugpull import __version__
 from plugpull.cache import Cache
+from plugpull.draw import Draw
 from plugpull.dut.base import Bench
 from plugpull.dut.stage import Stage
 from plugpull.dut.watch import Watch
@@ -40,7 +41,8 @@ from plugpull.scenario import ScenarioRig
 @dataclass(frozen=True)
 class Options:
     """What a person can ask of a run. ``kernel`` and ``modules`` are for virtual rigs. ``planned`` are the ids of the
-    scenarios that are to be run; ``None`` if that is not known."""
+    scenarios that are to be run; ``None`` if that is not known. ``turn`` is the number of the night if victims are
+    taken in turn (``draw.py``)."""
 
     rig: Path
     out: Path | None = None
@@ -50,6 +52,7 @@ class Options:
     accel: str = "auto"
     argv: tuple[str, ...] = ()
     planned: tuple[str, ...] | None = None
+    turn: int | None = None
 
 
 OpenBench = Callable[[Recorder, Path, Watch, str], Bench]
@@ -72,10 +75,10 @@ class Run:
     _folders: set[str] = field(default_factory=set)
 
     @contextmanager
-    def scenario(self, name: str, story: str = "", row: str = "") -> Iterator[OpenScenario]:
+    def scenario(self, name: str, story: str = "", row: str = "", victim: str = "") -> Iterator[OpenScenario]:
         """One scenario, from a bench of its own to its verdict. What it raises is put on record, not raised again:
-        see ``OpenScenario.result``."""
-        opened = OpenScenario(self, name, story, row)
+        see ``OpenScenario.result``. ``victim`` is the name of the disk or hub that it chooses first; drawn if empty."""
+        opened = OpenScenario(self, name, story, row, victim)
         try:
             yield opened
         finally:
@@ -118,9 +121,10 @@ class Run:
 class OpenScenario:
     """A scenario while it runs."""
 
-    def __init__(self, run: Run, name: str, story: str, row: str) -> None:
+    def __init__(self, run: Run, name: str, story: str, row: str, victim: str = "") -> None:
         self._run = run
         self._name = name
+        self._victim = victim
         self._begun = time.monotonic()
         self._bench: Bench | None = None
         self._watch = Watch(run.recorder)
@@ -141,9 +145,13 @@ class OpenScenario:
         self._split["wake"] = time.monotonic() - self._begun
         generator = random.Random(f"{run.seed}:{self._name}")
         stage = Stage(run.rig, Topology(run.rig), self._bench, self._watch, run.recorder, generator, self._split)
-        self.rig = ScenarioRig(stage)
+        self.rig = ScenarioRig(stage, self.draw(generator))
         self.rig.begin()
         return self.rig
+
+    def draw(self, generator: random.Random) -> Draw:
+        """What chooses for this scenario."""
+        return Draw(generator, self._name, wanted=self._victim, turn=self._run.options.turn)
 
     def failed(self, error: BaseException) -> None:
         """Put on record that the scenario stopped with an exception."""
@@ -255,6 +263,7 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
                 controller=_controller(),
                 numbered=True,
                 planned=options.planned,
+                turn=options.turn,
             )
         )
         open_bench = _prepare(rig, options, cache, journal, held, tell)

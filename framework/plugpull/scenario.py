@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
+from plugpull.draw import Draw, hubs_to_choose, victims_to_choose
 from plugpull.dut.stage import Stage
 from plugpull.dut.testimony import properties_of, timers_set
 from plugpull.errors import NotServed, RigError
@@ -138,8 +139,9 @@ class ScenarioRig:
     Loads and cuts are context managers; ``judge`` says what must have been true.
     """
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, draw: Draw | None = None) -> None:
         self.stage = stage
+        self._draw = draw if draw is not None else Draw(stage.random)
         self.breaker = Breaker(stage)
         self.judged = False
         self._begun: ev.Census | None = None
@@ -156,18 +158,18 @@ class ScenarioRig:
     def choose_victim(self, kind: str = "cable") -> tuple[Part, tuple[Part, ...]]:
         """A disk whose ``cable`` or ``power`` can be cut, drawn with the run's seed, and the disks that survive its
         cut."""
-        candidates = [disk for disk in self.disks if disk.has(kind)]
-        if not candidates:
+        names = victims_to_choose(self.stage.topology, kind)
+        if not names:
             raise NotServed(f"no scratch disk of this rig has a {kind} that can be cut")
-        victim = self.stage.random.choice(candidates)
+        victim = self._draw.choose([disk for disk in self.disks if disk.name in names])
         return victim, self.survivors_of(victim.cable if kind == "cable" else victim.power)
 
     def choose_hub(self) -> tuple[Part, tuple[Part, ...], tuple[Part, ...]]:
         """A hub whose cable can be cut and that has disks below it: (hub, victims, survivors)."""
-        candidates = [hub for hub in self.hubs if hub.has("cable") and hub.cable.victims]
-        if not candidates:
+        names = hubs_to_choose(self.stage.topology)
+        if not names:
             raise NotServed("this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file")
-        hub = self.stage.random.choice(candidates)
+        hub = self._draw.choose([hub for hub in self.hubs if hub.name in names])
         victims = tuple(disk for disk in self.disks if disk.name in hub.cable.victims)
         return hub, victims, self.survivors_of(hub.cable)
 

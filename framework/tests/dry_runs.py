@@ -47,7 +47,7 @@ def _open(opened: OpenScenario) -> ScenarioRig:
     run = opened._run
     generator = random.Random(f"{run.seed}:{opened._name}")
     stage = Stage(run.rig, Topology(run.rig), BENCH, opened._watch, run.recorder, generator, {})
-    opened.rig = DryRig(stage)
+    opened.rig = DryRig(stage, opened.draw(generator))
     run.artefacts(opened._name)
     return opened.rig
 

@@ -29,6 +29,8 @@ examples:
   plugpull run --kernel 6.1.0-56-amd64 --module uas.ko    that kernel, with your build of a driver
   plugpull run --kernel 6.1.0-56-amd64 --kernel ~/linux   on each of them, and how they differ
   plugpull run -k writing --seed 790603560                the choices of an earlier run; its report has the seed
+  plugpull run scenarios --every-victim                   each disk and hub that could be chosen, one after the other
+  plugpull run scenarios --rotate today                   at night: the next disk each night
 
 what --kernel takes:
   6.1.0-56-amd64                      a version installed here, or in the distribution's packages
@@ -83,6 +85,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", help="where run directories are made (default: runs)")
     parser.add_argument("--seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
+    parser.add_argument(
+        "--every-victim",
+        action="store_true",
+        help="run each scenario that chooses a disk or a hub once with each of those it could choose, so that a fault "
+        "of one of them is not missed by chance",
+    )
+    parser.add_argument(
+        "--rotate",
+        metavar="N|today",
+        type=_night,
+        help="take victims in turn instead of drawing them; N is the number of the night, today counts the days: as "
+        "many nights as there are candidates cover them all",
+    )
     parser.add_argument(
         "--accel",
         choices=("auto", "kvm", "tcg"),
@@ -166,12 +181,15 @@ def session(arguments: argparse.Namespace, rig: Rig, kernel: str | None, words: 
         line += ["-k", arguments.expression]
     elif rig.rig.rows and not arguments.path:
         line += ["--plugpull-rows", ",".join(rig.rig.rows)]
-    for option, value in (("kernel", kernel), ("out", arguments.out), ("seed", arguments.seed)):
+    if arguments.every_victim:
+        line.append("--plugpull-every-victim")
+    values = (("kernel", kernel), ("out", arguments.out), ("seed", arguments.seed), ("rotate", arguments.rotate))
+    for option, value in values:
         if value is not None:
             line += [f"--plugpull-{option}", str(value)]
     for module in arguments.module:
         line += ["--plugpull-module", module]
-    for word in ("plugpull", *words):
+    for word in ("plugpull", *_dated(words, arguments.rotate)):
         line.append(f"--plugpull-command={word}")
     ours = _Ours()
     status = int(pytest.main(["--rootdir", str(stock_dir()), *line], plugins=[ours]))
@@ -179,6 +197,24 @@ def session(arguments: argparse.Namespace, rig: Rig, kernel: str | None, words: 
         raise ours.error(arguments, rig)
     status = EXIT_USAGE if status == pytest.ExitCode.USAGE_ERROR else status
     return Session(status, ours.directory, ours.interrupted)
+
+
+def _night(text: str) -> int:
+    from plugpull.draw import night
+
+    try:
+        return night(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.what) from None
+
+
+def _dated(words: Sequence[str], turn: int | None) -> list[str]:
+    """The command that repeats the run on another day."""
+    plain = [f"--rotate={turn}" if word == "--rotate=today" else word for word in words]
+    return [
+        str(turn) if word == "today" and before == "--rotate" else word
+        for before, word in zip(["", *plain], plain, strict=False)
+    ]
 
 
 def rig_file(arguments: argparse.Namespace) -> Path:

@@ -30,7 +30,8 @@ class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
     """First event of every history. ``rig`` is the rig file's content as data, ``wall`` is UTC in ISO 8601.
 
     ``numbered``: the lines of this history carry numbers and seals; ``False`` in those of earlier versions.
-    ``planned``: the ids of the scenarios that are to be run, in this order; ``None`` in those of earlier versions."""
+    ``planned``: the ids of the scenarios that are to be run, in this order; ``None`` in those of earlier versions.
+    ``turn``: the number of the night, if victims were taken in turn (``draw.py``)."""
 
     version: int
     plugpull: str
@@ -42,6 +43,7 @@ class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
     controller: dict[str, str] = {}
     numbered: bool = False
     planned: tuple[str, ...] | None = None
+    turn: int | None = None
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.end"):

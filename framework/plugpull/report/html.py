@@ -146,6 +146,7 @@ def _facts(results: Results, begun: RunBegun | None) -> list[tuple[str, str]]:
         ("Modules under test", ", ".join(dut.modules)),
         ("plugpull", results.plugpull),
         ("Seed", str(results.seed)),
+        ("Turn", str(begun.turn) if begun is not None and begun.turn is not None else ""),
         ("Begun", results.started),
         ("Took", text.duration(results.seconds)),
     ]

@@ -1,0 +1,101 @@
+"""Which disk or hub a scenario cuts: drawn with the run's seed, taken in turn night by night, or given by name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import random
+import textwrap
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from plugpull.errors import UsageError
+from plugpull.rig.model import Rig
+from plugpull.rig.topology import Topology
+
+CHOICES = ("choose_victim", "choose_hub")
+"""Methods of ``rig`` that choose."""
+DAY = 86400
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+P = TypeVar("P", bound=_Named)
+
+
+class Draw:
+    """Chooses for one scenario. ``wanted`` is the name of the first thing it chooses, if that is given.
+
+    With ``turn``, the number of a night, nothing is left to chance: each night it takes the next candidate, so that as
+    many nights as there are candidates cover them all. Scenarios begin with different ones, as their names have it.
+    """
+
+    def __init__(
+        self, generator: random.Random, scenario: str = "", *, wanted: str = "", turn: int | None = None
+    ) -> None:
+        self._random = generator
+        self._wanted = wanted
+        self._next = None if turn is None else turn + zlib.crc32(scenario.encode())
+
+    def choose(self, candidates: Sequence[P]) -> P:
+        """One of these. Raises ``IndexError`` if there are none."""
+        wanted, self._wanted = self._wanted, ""
+        given = next((one for one in candidates if one.name == wanted), None)
+        if given is not None:
+            return given
+        if self._next is None:
+            return self._random.choice(candidates)
+        self._next += 1
+        return candidates[(self._next - 1) % len(candidates)]
+
+
+def victims_to_choose(topology: Topology, kind: str) -> tuple[str, ...]:
+    """The scratch disks whose ``kind``, ``cable`` or ``power``, can be cut, in the order of the rig file."""
+    points = topology.cut_points()
+    return tuple(disk.name for disk in topology.rig.disk if disk.scratch and f"{disk.name}.{kind}" in points)
+
+
+def hubs_to_choose(topology: Topology) -> tuple[str, ...]:
+    """The hubs whose cable can be cut and that have disks below them."""
+    points = topology.cut_points()
+    named = ((hub.name, points.get(f"{hub.name}.cable")) for hub in topology.rig.hub)
+    return tuple(name for name, point in named if point is not None and point.victims)
+
+
+def candidates_of(scenario: Callable[..., Any], rig: Rig) -> tuple[str, ...]:
+    """What the first choice in a scenario's source is between on this rig; nothing if it does not choose."""
+    call = next(_choices(scenario), None)
+    if call is None:
+        return ()
+    topology = Topology(rig)
+    if call.func.attr == "choose_hub":  # type: ignore[attr-defined]
+        return hubs_to_choose(topology)
+    given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "kind")]
+    kind = given[0].value if given and isinstance(given[0], ast.Constant) else "cable"
+    return victims_to_choose(topology, str(kind))
+
+
+def _choices(scenario: Callable[..., Any]) -> Iterator[ast.Call]:
+    """The calls in a scenario's source that choose, first things first."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(scenario)))
+    except (OSError, TypeError, SyntaxError):
+        return
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    calls.sort(key=lambda call: (call.lineno, call.col_offset))
+    yield from (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in CHOICES)
+
+
+def night(text: str) -> int:
+    """The number of a night: as it is given, or of ``today``, days since 1970 in UTC. Raises ``UsageError``."""
+    if text == "today":
+        return int(time.time() // DAY)
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a night", mend="--rotate takes a number, or the word today") from None

@@ -1,0 +1,170 @@
+"""Which disk is cut: drawn and repeatable, every one of them, or the next one each night."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dry_runs import dry_run
+
+from plugpull.commands.run import _dated
+from plugpull.draw import Draw, candidates_of, night
+from plugpull.errors import EXIT_USAGE, UsageError
+from plugpull.history import events as ev
+from plugpull.rig.load import load_rig
+
+RIGS = Path(__file__).parents[2] / "rigs"
+PARTS = [SimpleNamespace(name=name) for name in ("disk1", "disk2", "disk3")]
+"""The disks of ``quick.toml``."""
+
+
+def names(draw: Draw, count: int = 1) -> list[str]:
+    return [draw.choose(PARTS).name for _ in range(count)]
+
+
+# --- the draw ----------------------------------------------------------------------------------------------
+
+
+def test_a_seed_repeats_its_choices() -> None:
+    first, second = (names(Draw(random.Random("7:a"), "a"), 20) for _ in range(2))
+    assert first == second
+    assert set(first) == {part.name for part in PARTS}
+
+
+def test_what_is_wanted_is_chosen_first_and_only_first() -> None:
+    draw = Draw(random.Random(3), wanted="disk3")
+    assert names(draw)[0] == "disk3"
+    assert set(names(draw, 40)) == {part.name for part in PARTS}
+
+
+def test_what_is_wanted_and_is_no_candidate_is_drawn() -> None:
+    assert names(Draw(random.Random(3), wanted="hub1"))[0] in {part.name for part in PARTS}
+
+
+@pytest.mark.parametrize("scenario", ["a", "b", "scenarios/test_x.py::test_y"])
+def test_as_many_nights_as_candidates_cover_them_all(scenario: str) -> None:
+    chosen = [names(Draw(random.Random(1), scenario, turn=turn))[0] for turn in range(100, 103)]
+    assert sorted(chosen) == [part.name for part in PARTS]
+
+
+def test_scenarios_do_not_all_take_the_same_disk_in_one_night() -> None:
+    chosen = {names(Draw(random.Random(1), f"scenario {number}", turn=5))[0] for number in range(20)}
+    assert len(chosen) > 1
+
+
+def test_a_turn_leaves_nothing_to_the_seed() -> None:
+    one, two = (names(Draw(random.Random(seed), "a", turn=9), 6) for seed in (1, 2))
+    assert one == two
+    assert sorted(one[:3]) == [part.name for part in PARTS], "the second choice of a scenario is the next one"
+
+
+def test_a_night_is_a_number_or_today() -> None:
+    assert night("12") == 12
+    assert night("today") >= 20000
+    with pytest.raises(UsageError, match="'tonight' is not a night"):
+        night("tonight")
+
+
+def test_the_recorded_command_repeats_the_night() -> None:
+    assert _dated(["run", "--rotate", "today", "-k", "today"], 9) == ["run", "--rotate", "9", "-k", "today"]
+    assert _dated(["run", "--rotate=today"], 9) == ["run", "--rotate=9"]
+    assert _dated(["run"], None) == ["run"]
+
+
+# --- candidates in a scenario's source ---------------------------------------------------------------------
+
+
+def cable(rig: Any) -> None:
+    rig.choose_victim()
+    rig.choose_hub()
+
+
+def power(rig: Any) -> None:
+    rig.choose_victim("power")
+
+
+def power_by_name(rig: Any) -> None:
+    rig.choose_victim(kind="power")
+
+
+def hub(rig: Any) -> None:
+    rig.choose_hub()
+
+
+def nothing(rig: Any) -> None:
+    rig.whole_tree()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "rig", "expected"),
+    [
+        (cable, "quick", ("disk1", "disk2", "disk3")),
+        (power, "quick", ("disk1", "disk2", "disk3")),
+        (power_by_name, "uhubctl-hub", ()),
+        (hub, "quick", ("hub1",)),
+        (hub, "ykush-desk", ()),
+        (nothing, "quick", ()),
+    ],
+)
+def test_candidates_are_those_of_the_first_choice(
+    scenario: Callable[..., Any], rig: str, expected: tuple[str, ...]
+) -> None:
+    assert candidates_of(scenario, load_rig(RIGS / f"{rig}.toml")) == expected
+
+
+# --- through pytest ----------------------------------------------------------------------------------------
+
+SCENARIOS = """
+def test_disk(rig):
+    victim, _ = rig.choose_victim()
+    rig.stage.recorder.record(ev.Note(text=victim.name))
+    rig.play()
+
+def test_hub(rig):
+    hub, *_ = rig.choose_hub()
+    rig.stage.recorder.record(ev.Note(text=hub.name))
+    rig.play()
+
+def test_tree(rig):
+    rig.play()
+"""
+FILES = {"test_s.py": "from plugpull.history import events as ev\n" + SCENARIOS}
+
+
+def chosen(folder: Path, *arguments: str) -> dict[str, list[str]]:
+    stories = dry_run(folder, FILES, *arguments).history.stories
+    return {story.id.partition("::test_")[2]: [note.text for note in story.of(ev.Note)] for story in stories}
+
+
+def test_every_victim_runs_each_scenario_once_with_each(tmp_path: Path) -> None:
+    assert chosen(tmp_path, "--plugpull-every-victim") == {
+        "disk[disk1]": ["disk1"],
+        "disk[disk2]": ["disk2"],
+        "disk[disk3]": ["disk3"],
+        "hub[hub1]": ["hub1"],
+        "tree": [],
+    }
+
+
+def test_a_night_is_recorded_and_decides(tmp_path: Path) -> None:
+    ran = dry_run(tmp_path, FILES, "--plugpull-rotate", "41", "-k", "disk")
+    assert ran.history.begun is not None
+    assert ran.history.begun.turn == 41
+    (story,) = ran.history.stories
+    expected = names(Draw(random.Random(1), story.id, turn=41))[0]
+    assert [note.text for note in story.of(ev.Note)] == [expected]
+
+
+def test_a_scenario_without_candidates_is_skipped_once(tmp_path: Path) -> None:
+    ran = dry_run(tmp_path, FILES, "--plugpull-every-victim", "-k", "hub", rig="ykush-desk.toml")
+    assert [skip["id"] for skip in ran.results["skipped"]] == ["test_s.py::test_hub"]
+
+
+def test_a_rig_file_that_is_wrong_is_a_usage_error(tmp_path: Path) -> None:
+    ran = dry_run(tmp_path, FILES, "--plugpull-every-victim", rig="nothere.toml")
+    assert ran.status in (4, EXIT_USAGE)
+    assert "there is no such rig file" in ran.output
