@@ -13,6 +13,7 @@ from plugpull import __version__
 from plugpull.commands import bisect, check, compare, discover, log, run, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
+from plugpull.plain import clean
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
@@ -152,10 +153,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.action(arguments))
     except UsageError as error:
-        print(f"plugpull: {error}", file=sys.stderr)
+        print(f"plugpull: {clean(str(error))}", file=sys.stderr)
         return EXIT_USAGE
     except PlugpullError as error:
-        print(f"plugpull: {error}", file=sys.stderr)
+        print(f"plugpull: {clean(str(error))}", file=sys.stderr)
         return EXIT_UNKNOWN
     except KeyboardInterrupt:
         print("plugpull: interrupted", file=sys.stderr)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from plugpull.errors import RigError
+from plugpull.files import directory_inside, read_inside, write_whole
 from plugpull.history.events import KernelMessage
 from plugpull.history.reader import History, read_history
 from plugpull.judge import judge_history
+from plugpull.plain import clean, clean_line, kernel_escaped
 from plugpull.plan import judged_stories
 from plugpull.report.html import events_of, render_html
 from plugpull.report.junit import render_junit
@@ -37,10 +41,10 @@ def write_report(run: Path, history: History, results: Results) -> Path:
     report = run / REPORT_FILE
     try:
         events = events_of(judged_stories(history, results))
-        report.write_text(render_html(results, events, begun=history.begun), encoding="utf-8", errors="replace")
-        (run / "junit.xml").write_text(render_junit(results), encoding="utf-8", errors="replace")
-        (run / "kernel.log").write_text("".join(_kernel_log(history)), encoding="utf-8", errors="replace")
-        (run / "console.log").write_bytes(b"".join(_consoles(run)))
+        write_whole(report, _encoded(render_html(results, events, begun=history.begun)))
+        write_whole(run / "junit.xml", _encoded(render_junit(results)))
+        write_whole(run / "kernel.log", _encoded("".join(_kernel_log(history))))
+        write_whole(run / "console.log", b"".join(_consoles(run)))
     except OSError as error:
         raise RigError(
             f"cannot write the report into {run}: {error.strerror or error}",
@@ -56,14 +60,30 @@ def write_outcome(run: Path, *, edited: bool = False) -> tuple[Results, Path]:
     return results, write_report(run, history, results)
 
 
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
 def _consoles(run: Path) -> Iterable[bytes]:
-    """The consoles of all scenarios, in the order they were run."""
-    for path in sorted((run / "scenarios").glob("*/console.log"), key=lambda path: path.stat().st_mtime):
-        yield f"# {path.parent.name}\n".encode() + path.read_bytes() + b"\n"
+    """The consoles of all scenarios, in the order they were run, with what a terminal would obey made visible."""
+    found: list[tuple[float, str, bytes]] = []
+    with suppress(OSError), directory_inside(run, "scenarios") as scenarios:
+        for name in os.listdir(scenarios):
+            # What is not an ordinary file of this run is none of its consoles.
+            with suppress(OSError), directory_inside(scenarios, name) as folder:
+                written, data = read_inside(folder, "console.log")
+                found.append((written, name, data))
+    for _, name, data in sorted(found):
+        yield b"# %s\n%s\n" % (_encoded(clean_line(name)), _shown(data))
+
+
+def _shown(data: bytes) -> bytes:
+    """A serial console ends its lines with CR LF."""
+    return _encoded(clean(data.decode("utf-8", "replace").replace("\r\n", "\n")))
 
 
 def _kernel_log(history: History) -> Iterable[str]:
     for story in history.stories:
-        yield f"# {story.id}\n"
+        yield f"# {clean_line(story.id)}\n"
         for event in story.of(KernelMessage):
-            yield f"<{event.level}>[{event.at or 0.0:12.6f}] {event.text}\n"
+            yield f"<{event.level}>[{event.at or 0.0:12.6f}] {kernel_escaped(event.text)}\n"

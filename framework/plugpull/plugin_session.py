@@ -14,6 +14,7 @@ from rich.console import Console
 from plugpull.coverage import sentences
 from plugpull.draw import night
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, NotServed, RigError, UsageError
+from plugpull.plain import clean, clean_line
 from plugpull.plugin import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
 from plugpull.report.live import View, view_for
 from plugpull.results import Results, ScenarioResult, Verdict
@@ -74,7 +75,7 @@ class PlugpullSession:
         )
 
     def _tell(self, text: str) -> None:
-        self._console.print(f"plugpull: {text}", markup=False, highlight=False)
+        self._console.print(f"plugpull: {clean(text)}", markup=False, highlight=False)
 
     # --- one scenario ---------------------------------------------------------------------------------------------
 
@@ -160,7 +161,7 @@ class PlugpullSession:
             report.user_properties.append(("plugpull_run", str(self._run.directory)))
         elif report.failed and NOT_SERVED in item.stash:
             report.outcome = "skipped"
-            report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {item.stash[NOT_SERVED]}")
+            report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {clean_line(item.stash[NOT_SERVED])}")
         elif report.failed and not is_scenario(item):
             self._others_failed = True
 
@@ -190,19 +191,19 @@ class PlugpullSession:
         results, report = self._outcome
         terminal.section("plugpull")
         for scenario in results.scenarios:
-            terminal.write_line(f"{scenario.verdict.value:8}{scenario.id}")
+            terminal.write_line(f"{scenario.verdict.value:8}{clean_line(scenario.id)}")
             if scenario.verdict is not Verdict.PASS:
-                for line in _text(scenario).splitlines():
+                for line in _text(scenario).split("\n"):
                     terminal.write_line(f"        {line}")
         for skipped in results.skipped:
-            terminal.write_line(f"{'skipped':8}{skipped.id}")
-            terminal.write_line(f"        {skipped.reason}")
-        terminal.write_line(results.sentence)
+            terminal.write_line(f"{'skipped':8}{clean_line(skipped.id)}")
+            terminal.write_line(f"        {clean_line(skipped.reason)}")
+        terminal.write_line(clean_line(results.sentence))
         for reason in results.unknowns:
             if reason not in results.sentence:
-                terminal.write_line(f"unknown: {reason}")
+                terminal.write_line(f"unknown: {clean_line(reason)}")
         for line in sentences(results.coverage):
-            terminal.write_line(line)
+            terminal.write_line(clean_line(line))
         terminal.write_line(f"report: {report}")
 
 
@@ -239,4 +240,4 @@ def _text(result: ScenarioResult | None) -> str:
     lines = [result.sentence]
     lines += [f"  {finding.check}: {finding.summary}" for finding in result.findings]
     lines += [f"  unknown: {reason}" for reason in result.unknowns]
-    return "\n".join(lines)
+    return "\n".join(map(clean_line, lines))

@@ -7,13 +7,14 @@ it anew after they changed.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from plugpull.errors import RigError, UsageError
+from plugpull.files import write_whole
+from plugpull.plain import clean_json
 from plugpull.results import RESULTS_VERSION, Results
 
 RESULTS_FILE = "results.json"
@@ -22,18 +23,16 @@ SCHEMA_FILE = Path(__file__).parent / "schema" / "results.schema.json"
 
 def encode_results(results: Results) -> bytes:
     """The content of ``results.json``: always every field, two spaces of indentation, one newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n"
+    text = msgspec.json.format(msgspec.json.encode(results), indent=2).decode()
+    return clean_json(text).encode() + b"\n"
 
 
 def write_results(path: Path, results: Results) -> Path:
     """Writes ``results.json``, given it or its run directory, whole or not at all. Raises ``RigError`` if it cannot."""
     file = _file(path)
-    half = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        half.write_bytes(encode_results(results))
-        half.replace(file)
+        write_whole(file, encode_results(results))
     except OSError as error:
-        half.unlink(missing_ok=True)
         raise RigError(
             f"cannot write {file}: {error.strerror or error}",
             mend="make room on that file system; `plugpull check` makes the results again from the history",

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugpull.history import events as ev
+from plugpull.plain import clean
 from plugpull.report.lanes import Column, thin, timeline
 from plugpull.report.svg import ceiling
-from plugpull.report.text import clean, natural, title_of
+from plugpull.report.text import natural, title_of
 
 
 def test_rates_come_from_the_counters_of_one_attachment() -> None:

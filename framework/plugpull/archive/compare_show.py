@@ -11,11 +11,16 @@ from jinja2 import Environment, StrictUndefined
 
 from plugpull.archive.compare import Comparison, RecoveryTimes, ScenarioComparison
 from plugpull.errors import RigError
-from plugpull.report.text import clean
+from plugpull.files import write_whole
+from plugpull.plain import clean, clean_json, clean_line
 
 
 def as_text(comparison: Comparison) -> Iterator[str]:
-    """A table for each scenario, and what only one run has."""
+    """A table for each scenario, and what only one run has. Lines of printable text, whatever the runs hold."""
+    return map(clean_line, _lines(comparison))
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
     runs = comparison.runs
     for letter, run in zip(_letters(comparison), runs, strict=True):
         yield f"{letter}  {run.verdict:8}{run.name}  kernel {run.kernel or 'not known'}  {run.directory}"
@@ -33,7 +38,7 @@ def _scenario(comparison: Comparison, scenario: ScenarioComparison) -> Iterator[
     letters = _letters(comparison)
     for letter, findings in zip(letters, scenario.only, strict=False):
         for finding in findings:
-            yield f"    only {letter}: {finding.check}: {clean(finding.summary)}"
+            yield f"    only {letter}: {finding.check}: {finding.summary}"
     for sequence in scenario.sequences:
         yield f"    {sequence.disk}: events in another order, or other ones"
         for letter, kinds in zip(letters, sequence.kinds, strict=True):
@@ -59,7 +64,7 @@ def _ratios(row: RecoveryTimes) -> str:
 
 def as_json(comparison: Comparison) -> bytes:
     """The comparison as ``compare.json`` has it: its fields, by name."""
-    return msgspec.json.format(msgspec.json.encode(comparison), indent=2) + b"\n"
+    return clean_json(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode()).encode() + b"\n"
 
 
 def as_html(comparison: Comparison) -> str:
@@ -74,9 +79,9 @@ def write(comparison: Comparison, directory: Path) -> Path:
     """Write both files; the page's path. Raises RigError when that cannot be done."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "compare.json").write_bytes(as_json(comparison))
+        write_whole(directory / "compare.json", as_json(comparison))
         page = directory / "compare.html"
-        page.write_text(as_html(comparison), encoding="utf-8", errors="replace")
+        write_whole(page, as_html(comparison).encode("utf-8", "replace"))
     except OSError as error:
         raise RigError(f"cannot write the comparison into {directory}: {error.strerror or error}") from error
     return page

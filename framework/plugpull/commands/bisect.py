@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, PlugpullError, UsageError
+from plugpull.plain import clean
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
@@ -78,5 +79,5 @@ def _judged(arguments: argparse.Namespace) -> int:
 
 
 def _told(error: PlugpullError, status: int) -> int:
-    print(f"plugpull: {error}", file=sys.stderr)
+    print(f"plugpull: {clean(str(error))}", file=sys.stderr)
     return status

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, UsageError
+from plugpull.plain import clean_line
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
@@ -74,19 +75,19 @@ def _print(run: Path, history: History, results: Results) -> None:
     from plugpull.coverage import sentences
 
     for scenario in results.scenarios:
-        print(f"{scenario.verdict.value:8}{scenario.id}\n        {scenario.sentence}")
+        print(f"{scenario.verdict.value:8}{clean_line(scenario.id)}\n        {clean_line(scenario.sentence)}")
     for skipped in results.skipped:
-        print(f"{'skipped':8}{skipped.id}\n        {skipped.reason}")
+        print(f"{'skipped':8}{clean_line(skipped.id)}\n        {clean_line(skipped.reason)}")
     for line in sentences(results.coverage):
-        print(line)
+        print(clean_line(line))
     for reason in results.unknowns:
         if reason not in results.sentence:
-            print(f"unknown: {reason}")
+            print(f"unknown: {clean_line(reason)}")
     if history.edited:
         print(f"note: {EDITED}")
     elif history.flawed:
-        print(f"hint: if it was edited on purpose: plugpull check --edited {run}")
-    print(results.sentence)
+        print(f"hint: if it was edited on purpose: plugpull check --edited {clean_line(str(run))}")
+    print(clean_line(results.sentence))
 
 
 def _report(arguments: argparse.Namespace) -> int:

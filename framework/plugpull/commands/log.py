@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
 from plugpull.errors import EXIT_PASS, UsageError
+from plugpull.plain import clean_line
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
@@ -77,7 +78,7 @@ def _story(names: list[str]) -> int:
 
     for number, name in enumerate(names):
         if len(names) > 1:
-            print(f"{'' if number == 0 else chr(10)}{name}:")
+            print(f"{'' if number == 0 else chr(10)}{clean_line(name)}:")
         for line in story_text(story_of_log(_events([name]))):
             print(line)
     sys.stdout.flush()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, UsageError
+from plugpull.plain import clean
 
 if TYPE_CHECKING:
     import pytest
@@ -255,7 +256,7 @@ def check_kernels(arguments: argparse.Namespace, rig: Rig) -> None:
 
 
 def _tell(text: str) -> None:
-    print(f"plugpull: {text}", file=sys.stderr)
+    print(f"plugpull: {clean(text)}", file=sys.stderr)
 
 
 class _Ours:

@@ -12,6 +12,7 @@ from plugpull.commands import switch_ports
 from plugpull.commands.base import add_command
 from plugpull.commands.switch_ports import seconds
 from plugpull.errors import EXIT_PASS, UsageError
+from plugpull.plain import clean, clean_line
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
@@ -133,7 +134,7 @@ def _list(arguments: argparse.Namespace) -> int:
         with connected(load_rig(arguments.rig)) as link:
             listing = find_all(DutHost(link))
     for why in listing.failed:
-        print(f"plugpull: cannot look for {why}", file=sys.stderr)
+        print(f"plugpull: cannot look for {clean(why)}", file=sys.stderr)
     if arguments.json:
         for found in listing.found:
             print(json.dumps({**vars(found), "mechanism": found.mechanism.value}))
@@ -146,7 +147,7 @@ def _list(arguments: argparse.Namespace) -> int:
         note = f"; {found.note}" if found.note else ""
         words = f"{found.model or found.kind} {found.serial} at {found.place}{note}"
         # Names that devices give themselves: nothing in them may end the comment or move the cursor.
-        print(f"# {''.join(letter for letter in words if letter.isprintable())}\n{table}\n")
+        print(f"# {clean_line(words)}\n{table}\n")
     rules = list(dict.fromkeys(found.udev for found in listing.found if found.udev))
     if rules:
         print("# /etc/udev/rules.d/70-plugpull.rules, to use them without root (then: udevadm control --reload)")
@@ -177,4 +178,4 @@ def _qualify(arguments: argparse.Namespace) -> int:
     out = arguments.out or Path(f"qualified-{arguments.port}.json")
     switch_ports.tidy_up()
     with signals_raise(), switch_ports.journal_of("plugpull switch qualify") as journal:
-        return qualify(plan, TerminalPerson(), out, lambda text: print(text, flush=True), journal)
+        return qualify(plan, TerminalPerson(), out, lambda text: print(clean(text), flush=True), journal)

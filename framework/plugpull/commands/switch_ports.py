@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from plugpull.commands.base import add_command
 from plugpull.errors import EXIT_PASS, RigError, UsageError
+from plugpull.plain import clean
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
@@ -305,7 +306,7 @@ def journal_of(what: str) -> Iterator[Journal]:
 
 
 def _say(text: str) -> None:
-    print(f"plugpull: {text}", file=sys.stderr)
+    print(f"plugpull: {clean(text)}", file=sys.stderr)
 
 
 # --- a switch that no rig file declares -----------------------------------------------------------------------

@@ -12,6 +12,7 @@ from plugpull.kernel.entry import Severity
 from plugpull.kernel.error_story import MOST, DeviceStory, ErrorStory, Step
 from plugpull.kernel.log import LogEvent
 from plugpull.kernel.prefix import split_prefix
+from plugpull.plain import clean_json, clean_line
 
 WIDTH = 24
 """Columns of a kind: the longest there is and a little."""
@@ -31,7 +32,7 @@ def as_json(found: LogEvent) -> bytes:
     }
     if found.report is not None:
         data |= {"headline": found.report.headline, "frames": found.report.frames, "until": found.report.last}
-    return msgspec.json.encode(data)
+    return clean_json(msgspec.json.encode(data).decode()).encode()
 
 
 def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
@@ -64,16 +65,12 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
 
 def _line(found: LogEvent, repeats: int) -> str:
     when = f"{found.time:12.6f}" if found.time is not None else " " * 12
-    body = _shown(split_prefix(found.event.text)[1].strip() if found.report is None else found.report.headline)
+    body = clean_line(split_prefix(found.event.text)[1].strip() if found.report is None else found.report.headline)
     more = f"  (and {repeats} more like it)" if repeats else ""
+    file = clean_line(found.file)
     if found.report is not None and found.report.frames:
-        more = f"\n{'':>{len(found.file) + WIDTH + 16}}in {' < '.join(found.report.frames)}{more}"
-    return f"{found.file}:{found.line}: {when} {found.event.kind:{WIDTH}}{body}{more}"
-
-
-def _shown(text: str) -> str:
-    """A log may hold anything; what would move a terminal's cursor or colour it is shown as a dot."""
-    return "".join(c if c.isprintable() else "." for c in text)
+        more = f"\n{'':>{len(file) + WIDTH + 16}}in {clean_line(' < '.join(found.report.frames))}{more}"
+    return f"{file}:{found.line}: {when} {found.event.kind:{WIDTH}}{body}{more}"
 
 
 def _sum(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterator[str]:
@@ -83,7 +80,7 @@ def _sum(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterato
     yield ""
     order = list(Severity)
     for (kind, subject), count in sorted(kinds.items(), key=lambda each: (order.index(worst[each[0][0]]), -each[1])):
-        yield f"{count:7}  {kind:{WIDTH}}{subject}".rstrip()
+        yield f"{count:7}  {kind:{WIDTH}}{clean_line(subject)}".rstrip()
 
 
 # --- by device --------------------------------------------------------------------------------------------------
@@ -108,10 +105,10 @@ def story_text(story: ErrorStory) -> Iterator[str]:
 
 def device_text(told: DeviceStory) -> Iterator[str]:
     """A line for each run of events; the second column is from the beginning of the one before to its own, seconds."""
-    yield _shown(told.device.title)
+    yield clean_line(told.device.title)
     last: float | None = None
     for step in told.steps:
-        yield f"  {_when(step, last)} {step.kind:{WIDTH}}{_shown(step.text)}{_repeats(step)}"
+        yield f"  {_when(step, last)} {step.kind:{WIDTH}}{clean_line(step.text)}{_repeats(step)}"
         last = step.at
 
 
@@ -130,8 +127,8 @@ def _repeats(step: Step) -> str:
 
 def hint_text(hint: Hint) -> Iterator[str]:
     """Who, how sure, because of what, and what may help."""
-    yield _shown(f"{hint.confidence}: {hint.culprit} ({hint.subject})")
+    yield clean_line(f"{hint.confidence}: {hint.culprit} ({hint.subject})")
     for evidence in hint.evidence:
-        yield f"    {_shown(evidence)}"
+        yield f"    {clean_line(evidence)}"
     if hint.mend:
         yield f"    to try: {hint.mend}"

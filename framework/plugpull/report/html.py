@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from plugpull.history.events import Event, RunBegun
 from plugpull.history.reader import Story
+from plugpull.plain import clean
 from plugpull.report import hexdump, text
 from plugpull.report.sections import EARLIER_SHAPES, section, worst_case
 from plugpull.results import Results, ScenarioResult, Verdict
@@ -107,7 +108,7 @@ def _environment() -> Environment:
 
 def _finalize(value: Any) -> Any:
     """What every ``{{ ... }}`` goes through before it is escaped: control characters made visible."""
-    return text.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _asset(name: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from plugpull.errors import Finding
-from plugpull.report.text import clean, cuts_executed, stamp
+from plugpull.plain import clean
+from plugpull.report.text import cuts_executed, stamp
 from plugpull.results import Results, ScenarioResult, Skipped, Verdict
 
 

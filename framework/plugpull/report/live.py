@@ -18,8 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from plugpull.history import events as ev
+from plugpull.plain import clean
 from plugpull.report.narrate import Line, Tone, clock, kernel_line, narrate, rate_or_blank
-from plugpull.report.text import clean, natural, one_line, title_of
+from plugpull.report.text import natural, one_line, title_of
 from plugpull.results import Verdict
 
 CELL = 0.5

@@ -9,30 +9,11 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from plugpull.plain import clean
 from plugpull.results import CutResult
 
 NONE = "\N{EN DASH}"
 """Shown where a value is missing."""
-
-
-def _visible() -> dict[int, int]:
-    pictures = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
-    pictures[0x7F] = 0x2421
-    # Not characters in XML, or able to reorder the text around them.
-    refused = [*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
-    reordering = [0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-    return pictures | dict.fromkeys([*refused, *reordering], 0xFFFD)
-
-
-_VISIBLE = _visible()
-
-
-def clean(text: str) -> str:
-    """``text`` with control characters made visible (U+2400 block) and what XML 1.0 cannot hold replaced by U+FFFD.
-
-    Tab and newline stay. The result can be encoded as UTF-8 and put in XML and HTML, still to be escaped there.
-    """
-    return text.translate(_VISIBLE)
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from plugpull.errors import EXIT_PASS, EXIT_USAGE, UsageError
+from plugpull.plain import clean
 from plugpull.rig.load import load_rig
 from plugpull.rig.tree import render_tree, tree_text
 
@@ -17,7 +18,7 @@ def rig_check(path: Path, console: Console) -> int:
     try:
         rig = load_rig(path)
     except UsageError as error:
-        print(error, file=sys.stderr)
+        print(clean(str(error)), file=sys.stderr)
         return EXIT_USAGE
     if console.is_terminal:
         console.print(render_tree(rig))

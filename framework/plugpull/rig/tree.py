@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from plugpull.plain import clean_line
 from plugpull.rig.model import Controller, Disk, Hub, Rig
 from plugpull.rig.quantities import format_rate, format_size
 from plugpull.rig.topology import CutPoint, Topology, plugged
@@ -48,7 +49,7 @@ def _add_cuts(branch: Tree, name: str, points: dict[str, CutPoint]) -> None:
             takes = ", ".join(point.victims) or "no disk"
             shared = f", shared with {', '.join(point.shares_with)}" if point.shares_with else ""
             cut = f"cut {point.name} ({point.mechanism.value} by {point.outlet}{shared}) takes {takes}"
-            branch.add(Text(cut, style="yellow"))
+            branch.add(Text(clean_line(cut), style="yellow"))
 
 
 def _describe(device: Controller | Hub | Disk) -> Text:
@@ -64,7 +65,8 @@ def _describe(device: Controller | Hub | Disk) -> Text:
 
 
 def _line(name: str, *details: str) -> Text:
-    return Text.assemble((name, "bold"), "  ", ", ".join(detail for detail in details if detail))
+    text = ", ".join(detail for detail in details if detail)
+    return Text.assemble((clean_line(name), "bold"), "  ", clean_line(text))
 
 
 def _count(number: int, noun: str) -> str:
