@@ -18,6 +18,7 @@ from plugpull.checks.removed import Removed, removed
 from plugpull.checks.residue import LeakSlope, NothingLeft, leak_slope, nothing_left
 from plugpull.checks.returned import Returned, returned
 from plugpull.checks.spinning import NothingSpins, nothing_spins
+from plugpull.checks.undisturbed import Undisturbed, undisturbed
 from plugpull.checks.unmountable import Unmountable, unmountable
 from plugpull.checks.untouched import Untouched, untouched
 
@@ -42,6 +43,7 @@ __all__ = [
     "Returned",
     "SameProperties",
     "StateKept",
+    "Undisturbed",
     "Unmountable",
     "Untouched",
     "check_name",
@@ -65,6 +67,7 @@ __all__ = [
     "returned",
     "same_properties",
     "state_kept",
+    "undisturbed",
     "unmountable",
     "untouched",
 ]

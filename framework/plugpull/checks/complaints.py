@@ -43,11 +43,15 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Complaint:
-    """A kernel message that no cut explains. ``known`` says whether it is in the catalogue."""
+    """A kernel message that no cut explains. ``kind`` is the catalogue's, empty if it is not in there."""
 
     message: KernelMessage
     about: About
-    known: bool
+    kind: str
+
+    @property
+    def known(self) -> bool:
+        return bool(self.kind)
 
 
 def from_the_kernel(story: Story) -> Iterator[KernelMessage]:
@@ -82,7 +86,7 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
             continue
         if (event is None or usual(body)) and all(expected.coming_up(stay, at) for stay in about.stays):
             continue
-        yield Complaint(message, about, event is not None)
+        yield Complaint(message, about, event.kind if event else "")
 
 
 def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
@@ -94,25 +98,26 @@ def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
     return found
 
 
-def findings_about(check: str, disk: str, complaints: list[Complaint]) -> list[Finding]:
+def findings_about(check: str, subject: str, complaints: list[Complaint]) -> list[Finding]:
     """One finding for what is known to be an error, one for what is in no catalogue."""
     found = []
     for known in (True, False):
         lines = [one for one in complaints if one.known is known]
         if lines:
-            found.append(_finding(check, disk, lines))
+            found.append(_finding(check, subject, lines))
     return found
 
 
-def _finding(check: str, disk: str, lines: list[Complaint]) -> Finding:
+def _finding(check: str, subject: str, lines: list[Complaint]) -> Finding:
     first = lines[0]
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     what = "reported an error on" if first.known else "logged an uncatalogued warning about"
-    where = "" if first.about.level is Level.DISK else f" ({first.about.level} {first.about.name})"
+    level, name = first.about.level, first.about.name
+    where = "" if level is Level.DISK or name == subject else f" ({level} {name})"
     return Finding(
         check=check,
-        subject=disk,
-        summary=f"the kernel {what} {disk}{where}: {first.message.text}{more}",
+        subject=subject,
+        summary=f"the kernel {what} {subject}{where}: {first.message.text}{more}",
         at=first.message.at,
         evidence=tuple(line.message.text for line in lines[:SHOWN]),
     )

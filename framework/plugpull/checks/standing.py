@@ -20,11 +20,13 @@ from plugpull.checks.properties import SameProperties
 from plugpull.checks.removed import Removed
 from plugpull.checks.returned import Returned
 from plugpull.checks.spinning import NothingSpins
+from plugpull.checks.undisturbed import Undisturbed
 
 STANDING: tuple[Check, ...] = (
     KernelClean(),
     CutsMade(),
     Coherent(),
+    Undisturbed(),
     KeptWhilePowered(),
     NothingBlocked(),
     NothingSpins(),

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from plugpull.history.cuts import Cut
-from plugpull.history.events import KernelMessage
+from plugpull.history.events import Edge, KernelMessage
 from plugpull.history.story import Story
 from plugpull.kernel.prefix import split_prefix
 from plugpull.kernel.scope import About, Level, Scope, Stay
@@ -52,10 +52,10 @@ def usual(body: str) -> bool:
 
 @dataclass(frozen=True)
 class Window:
-    """The time in which a cut explains what happens to one victim, DUT seconds, and to what it shares with others
-    (``shared_end``)."""
+    """The time in which a cut of ``point`` explains what happens to one victim, DUT seconds, and to what it shares with
+    others (``shared_end``)."""
 
-    cut: Cut
+    point: str
     disk: str
     begin: float
     end: float
@@ -75,7 +75,7 @@ class Expected:
     def __init__(self, story: Story, scope: Scope | None = None, miswired: Iterable[tuple[str, Cut]] = ()) -> None:
         self._story = story
         self._scope = scope or Scope(story)
-        self.windows = tuple(_windows(story, miswired))
+        self.windows = (*_windows(story, miswired), *_unarmed(story))
 
     def message(self, about: About, kind: str, at: float) -> bool:
         """Whether a message about these is explained by a cut. ``kind`` is empty for one that is in no catalogue."""
@@ -112,6 +112,12 @@ class Expected:
                         return True
         return False
 
+    def hub_is_cut(self, at: float) -> bool:
+        """Whether a hub, or the whole DUT, is cut at ``at``."""
+        rig = self._story.rig
+        open_now = (window for window in self.windows if window.begin <= at <= max(window.shared_end, window.end))
+        return any(_depth_cut(rig, window.point, window.disk) is not None for window in open_now)
+
     # --- coming up -----------------------------------------------------------------------------------------------
 
     def coming_up(self, stay: Stay, at: float) -> bool:
@@ -143,7 +149,7 @@ class Expected:
         stay = self._stay_before(window)
         if stay is None:
             return
-        depth = _depth_cut(self._story.rig, window.cut.armed.point, window.disk)
+        depth = _depth_cut(self._story.rig, window.point, window.disk)
         hubs = stay.place.hubs
         yield hubs[depth] if depth is not None and depth < len(hubs) else stay.place.usb
 
@@ -155,17 +161,32 @@ class Expected:
 def _windows(story: Story, miswired: Iterable[tuple[str, Cut]]) -> Iterator[Window]:
     pairs = [(disk, cut) for cut in story.cut_records for disk in cut.armed.victims]
     for disk, cut in (*pairs, *miswired):
+        point = cut.armed.point
         if cut.off.commanded_at is None:
+            # Armed, and when or whether it was made is not on record: it may have been from then on.
+            yield Window(point, disk, cut.armed.at or 0.0, math.inf, math.inf)
             continue
         begin = cut.off.commanded_at - cut.off.error - MARGIN
         returned = _returned_at(story, disk, cut)
         if returned is not None:
-            yield Window(cut, disk, begin, returned, returned + SETTLED)
+            yield Window(point, disk, begin, returned, returned + SETTLED)
         elif cut.on.commanded_at is not None:
-            yield Window(cut, disk, begin, math.inf, cut.on.commanded_at + REVIVAL)
+            yield Window(point, disk, begin, math.inf, cut.on.commanded_at + REVIVAL)
         else:
             calm = (cut.off.acknowledged_at or begin) + CALM
-            yield Window(cut, disk, begin, math.inf, calm if cut.armed.permanent else math.inf)
+            yield Window(point, disk, begin, math.inf, calm if cut.armed.permanent else math.inf)
+
+
+def _unarmed(story: Story) -> Iterator[Window]:
+    """Edges of cuts whose arming is not on record: what hangs at their point may have been cut."""
+    armed = {cut.armed.cut for cut in story.cut_records}
+    for edge in story.of(Edge):
+        if edge.cut in armed or edge.state != "off" or edge.at is None:
+            continue
+        for disk in dict.fromkeys(one.disk for one in story.all_attachments if one.disk):
+            alone = edge.point.rpartition(".")[0] == disk
+            if alone or _depth_cut(story.rig, edge.point, disk) is not None:
+                yield Window(edge.point, disk, edge.at - edge.error - MARGIN, math.inf, math.inf)
 
 
 def _returned_at(story: Story, disk: str, cut: Cut) -> float | None:
@@ -193,13 +214,21 @@ def _depth_cut(rig: dict[str, Any], point: str, disk: str) -> int | None:
     hubs = {str(hub.get("name")): hub for hub in _tables(rig, "hub")}
     disks = {str(each.get("name")): each for each in _tables(rig, "disk")}
     outlet = {**hubs, **disks}.get(device, {}).get(kind)
+    chain = enumerate(hub_chain(rig, disk), 1)
+    cut = (depth for depth, hub in chain if hub == device or (outlet and hubs[hub].get(kind) == outlet))
+    return next(cut, None)
+
+
+def hub_chain(rig: dict[str, Any], disk: str) -> tuple[str, ...]:
+    """Names of the hubs above a disk, the nearest to the controller first."""
+    hubs = {str(hub.get("name")): hub for hub in _tables(rig, "hub")}
+    disks = {str(each.get("name")): each for each in _tables(rig, "disk")}
     chain: list[str] = []
     holder = str(disks.get(disk, {}).get("at", "")).rpartition(".")[0]
     while holder in hubs and holder not in chain:
         chain.insert(0, holder)
         holder = str(hubs[holder].get("at", "")).rpartition(".")[0]
-    cut = (depth for depth, hub in enumerate(chain, 1) if hub == device or (outlet and hubs[hub].get(kind) == outlet))
-    return next(cut, None)
+    return tuple(chain)
 
 
 def _tables(rig: dict[str, Any], key: str) -> list[dict[str, Any]]:

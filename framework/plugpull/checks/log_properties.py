@@ -1,0 +1,68 @@
+"""Properties of a disk that the kernel logs as it learns them, and that must not change: size, protection, cache.
+
+The disk driver logs them at info or notice level when a disk comes up, and again only when one has changed
+(sd_read_write_protect_flag, sd_read_cache_type in drivers/scsi/sd.c; set_capacity_and_notify in block/genhd.c).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from plugpull.checks.complaints import from_the_kernel
+from plugpull.errors import Finding
+from plugpull.history.events import KernelMessage
+from plugpull.history.story import Story
+from plugpull.kernel.expected import Expected
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import Level, Scope
+
+_PROTECTED = re.compile(r"\] Write Protect is (on|off)$")
+_CACHE = re.compile(r"\] Write cache: (enabled|disabled)|\] (?:Assuming drive cache|Cache): write (back|through)")
+_CAPACITY = re.compile(r"^\w+: detected capacity change from (?=0 |\d+ to 0$)(\d+) to (\d+)$")
+"""From one size to another is in the catalogue of errors."""
+
+_WORDS = {
+    "enabled": "a write cache",
+    "back": "a write cache",
+    "disabled": "no write cache",
+    "through": "no write cache",
+}
+
+
+def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]:
+    """A finding for each change of a property of a disk of the rig that no cut explains."""
+    known: dict[tuple[str, str], str] = {}
+    for message in from_the_kernel(story):
+        body = split_prefix(message.text)[1].strip()
+        learnt = _learnt(body)
+        if message.at is None or learnt is None:
+            continue
+        about = scope.about(message.text, message.at)
+        if about.level is not Level.DISK or (expected.message(about, "", message.at) and learnt[0] == "capacity"):
+            continue
+        what, value = learnt
+        for disk in about.disks:
+            if what == "capacity":
+                if not all(expected.coming_up(stay, message.at) for stay in about.stays):
+                    yield _finding(disk, f"the capacity of {disk} changed {value}", message)
+                continue
+            before = known.setdefault((disk, what), value)
+            if before != value:
+                yield _finding(disk, f"{disk} had {before} and has {value} since {message.at:.2f} s", message)
+                known[disk, what] = value
+
+
+def _learnt(body: str) -> tuple[str, str] | None:
+    """(which property, its value in words)."""
+    if found := _PROTECTED.search(body):
+        return "protection", "write protection" if found.group(1) == "on" else "no write protection"
+    if found := _CACHE.search(body):
+        return "cache", _WORDS[found.group(1) or found.group(2)]
+    if found := _CAPACITY.match(body):
+        return "capacity", f"from {found.group(1)} to {found.group(2)} sectors"
+    return None
+
+
+def _finding(disk: str, summary: str, message: KernelMessage) -> Finding:
+    return Finding(check="undisturbed", subject=disk, summary=summary, at=message.at, evidence=(message.text,))

@@ -1,0 +1,112 @@
+"""Hubs and other USB devices of the bench: what happened to them that no cut explains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from plugpull.checks.complaints import SHOWN, from_the_kernel
+from plugpull.errors import Finding
+from plugpull.history.events import DutReady, KernelMessage, Uevent
+from plugpull.history.story import Story
+from plugpull.kernel.classify import classify
+from plugpull.kernel.expected import Expected, hub_chain, usual
+from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.scope import About, Scope, place_of
+from plugpull.kernel.subjects import names_in
+
+COLLATERAL = 2.0
+"""Seconds after an edge in which something that happens to a stranger on the same controller is put down to it."""
+
+_BAD = frozenset({"usb.reset", "usb.enumeration-error", "usb.overcurrent", "usb.link-error"})
+_BUS = re.compile(r"/usb(\d+)(?=/|$)")
+_PORT = re.compile(r"^\d+-\d+(?:\.\d+)*$")
+
+
+def _buses(story: Story) -> Iterator[tuple[str, str]]:
+    """(bus number, controller) as far as uevents name them: a controller with USB 3 has two buses."""
+    for event in story.of(Uevent):
+        bus = _BUS.search(event.devpath)
+        if bus:
+            yield bus.group(1), place_of(event.devpath).controller
+
+
+class Neighbours:
+    """Asks a story about USB devices that are no disks of the rig."""
+
+    def __init__(self, story: Story, scope: Scope, expected: Expected) -> None:
+        self._story = story
+        self._expected = expected
+        mine = [stay for stay in scope.stays if stay.disk]
+        self._disks = {stay.place.usb for stay in mine}
+        self._hubs = {hub for stay in mine for hub in stay.place.hubs}
+        self._controllers = {stay.place.controller for stay in mine if stay.place.controller}
+        self._buses = {stay.place.hubs[0].removeprefix("usb") for stay in mine if stay.place.hubs}
+        self._buses |= {bus for bus, controller in _buses(story) if controller in self._controllers}
+        self._virtual = any(ready.kind == "virtual" for ready in story.of(DutReady))
+        self._names: dict[str, str] = {}
+        for stay in mine:
+            self._names.update(zip(stay.place.hubs[1:], hub_chain(story.rig, stay.disk), strict=False))
+
+    def name_of(self, about: About) -> str:
+        """What the rig file calls a hub; else what the kernel does."""
+        return self._names.get(about.name, about.name)
+
+    def removed(self) -> Iterator[Finding]:
+        """Hubs that left though they were not cut, and strangers that left with a cut that was not theirs."""
+        for event in self._story.of(Uevent):
+            if event.action != "remove" or (event.subsystem, event.devtype) != ("usb", "usb_device"):
+                continue
+            path, at = event.devpath.rpartition("/")[2], event.at
+            if at is None or not _PORT.match(path) or path in self._disks:
+                continue
+            on_rig = place_of(event.devpath).controller in self._controllers
+            if on_rig and not self._expected.in_blast(path, at) and self._is_judged(path, at):
+                what = f"the hub {self._named(path)}" if path in self._hubs else f"the USB device {path}"
+                summary = f"{what} left at {at:.2f} s though it was not cut"
+                yield Finding(check="undisturbed", subject=self._subject(path), summary=summary, at=at)
+
+    def in_error(self) -> Iterator[Finding]:
+        """USB devices that are neither disks nor hubs of the rig, and were reset or did not work."""
+        lines: dict[str, list[KernelMessage]] = {}
+        for message in from_the_kernel(self._story):
+            body = split_prefix(message.text)[1].strip()
+            event = classify(message.text)
+            if message.at is None or event is None or event.kind not in _BAD or usual(body):
+                continue
+            for path in names_in(body).usb:
+                known = path in self._disks or path in self._hubs or path.partition("-")[0] not in self._buses
+                if not known and not self._expected.in_blast(path, message.at) and self._is_judged(path, message.at):
+                    lines.setdefault(path, []).append(message)
+        for path, messages in lines.items():
+            more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
+            yield Finding(
+                check="undisturbed",
+                subject=path,
+                summary=f"the kernel reported an error on the USB device {path}: {messages[0].text}{more}",
+                at=messages[0].at,
+                evidence=tuple(message.text for message in messages[:SHOWN]),
+            )
+
+    def _is_judged(self, path: str, at: float) -> bool:
+        """All is judged that hangs on an emulated controller, and on a real one the rig's hubs and what is behind them.
+
+        Whatever else shares a real machine's controller is nobody's business, unless something was cut just then. A hub
+        that is cut may have a second half on another bus and at another port, with which it leaves."""
+        if path in self._hubs:
+            return True
+        if self._expected.hub_is_cut(at):
+            return False
+        behind = any(path.startswith(f"{hub}.") for hub in self._hubs if "-" in hub)
+        return self._virtual or behind or self._just_cut(at)
+
+    def _just_cut(self, at: float) -> bool:
+        edges = (at for cut in self._story.cut_records for at in (cut.off.commanded_at, cut.on.commanded_at))
+        return any(edge is not None and 0 <= at - edge <= COLLATERAL for edge in edges)
+
+    def _named(self, path: str) -> str:
+        name = self._names.get(path)
+        return f"{name} ({path})" if name else path
+
+    def _subject(self, path: str) -> str:
+        return self._names.get(path, path)

@@ -1,0 +1,175 @@
+"""Was everybody left alone who was not to be cut: survivors, bystanders, hubs, and victims outside their own cuts?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.complaints import Complaint, explained_by_cuts, findings_about, load_error, unexplained
+from plugpull.checks.evidence import judged_span, miswired
+from plugpull.checks.log_properties import changes
+from plugpull.checks.neighbours import Neighbours
+from plugpull.errors import Finding
+from plugpull.history.cuts import Cut
+from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
+from plugpull.history.reader import Story
+from plugpull.kernel.expected import NEVER, Expected
+from plugpull.kernel.scope import Level
+
+AS_ONE = 5.0
+"""Seconds around a removal in which the kernel's messages about the disk are part of it."""
+SHOWN = 5
+"""Removals given as evidence at most."""
+
+_PARTS = frozenset({("usb", "usb_device"), ("scsi", "scsi_host"), ("scsi", "scsi_device")})
+"""(subsystem, devtype) of what a disk is made of besides its block device."""
+
+
+class Undisturbed(Check, frozen=True, tag="undisturbed"):
+    """Nobody outside a blast radius is removed, reset or in error, and no disk changes its properties.
+
+    That is each disk of the rig as long as it is not cut itself, the hubs above them, and other USB devices of the
+    bench. A disk that left because two outlets are swapped accuses nobody. What the scenario asks ``no_errors`` about
+    is left to that check. What comes after the last judgement belongs to the taking down of the bench."""
+
+    def judge(self, story: Story) -> Judgement:
+        asked = {disk for data in _checks(story, "no_errors") for disk in data.get("disks", ())}
+        story = before_teardown(story)
+        expected, scope = explained_by_cuts(story)
+        removals = list(_removals(story, expected))
+        gone = {(finding.subject, finding.at or 0.0) for finding in removals}
+        neighbours = Neighbours(story, scope, expected)
+        findings = [
+            *removals,
+            *neighbours.removed(),
+            *_errors(list(unexplained(story, expected, scope)), asked, gone, neighbours),
+            *neighbours.in_error(),
+            *changes(story, expected, scope),
+            *_loads(story, expected, asked),
+        ]
+        findings.sort(key=lambda finding: float("inf") if finding.at is None else finding.at)
+        wiring = miswired(story)
+        unknowns = (wiring,) if wiring else ()
+        worst = "" if findings or unknowns else "nobody else disturbed"
+        return Judgement(findings=tuple(findings), unknowns=unknowns, worst=worst, subject="")
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        begin, end = judged_span(story)
+        what = "anybody else was disturbed"
+        yield Claim(what=what, evidence=(Evidence.LOG, Evidence.UEVENTS), begin=begin, end=end)
+
+
+def undisturbed() -> Undisturbed:
+    """Nobody but the victims of cuts may be removed, reset or in error. It is judged for every scenario."""
+    return Undisturbed()
+
+
+def before_teardown(story: Story) -> Story:
+    """The story up to where the bench is taken down: after the last judgement, or where power is healed."""
+    last = max((index for index, event in enumerate(story.events) if isinstance(event, Judged)), default=0)
+    ends = (
+        index
+        for index, event in enumerate(story.events[last:], last)
+        if isinstance(event, Healed) or (isinstance(event, Phase) and event.name == "heal")
+    )
+    end = next(ends, None)
+    return story if end is None else replace(story, events=story.events[:end])
+
+
+def _checks(story: Story, name: str) -> Iterator[dict[str, list[str]]]:
+    for judged in story.of(Judged):
+        yield from (data for data in judged.checks if data.get("check") == name)
+
+
+# --- removals ------------------------------------------------------------------------------------------------------
+
+
+def _removals(story: Story, expected: Expected) -> Iterator[Finding]:
+    """One finding for each disk that left though it was not cut, with every time it did."""
+    left: dict[str, list[float]] = {}
+    for event in story.events:
+        if event.at is None:
+            continue
+        if isinstance(event, DiskDetached) and event.disk:
+            disks: tuple[str, ...] = (event.disk,)
+        elif isinstance(event, Uevent) and event.action == "remove" and (event.subsystem, event.devtype) in _PARTS:
+            disks = event.disks
+        else:
+            continue
+        for disk in disks:
+            if not expected.of_disk(disk, event.at):
+                left.setdefault(disk, []).append(event.at)
+    for disk, times in left.items():
+        yield _removal(story, disk, _apart(times))
+
+
+def _apart(times: list[float]) -> list[float]:
+    """The parts of a disk go one after the other: that is once."""
+    kept: list[float] = []
+    for at in sorted(times):
+        if not kept or at - kept[-1] > AS_ONE:
+            kept.append(at)
+    return kept
+
+
+def _removal(story: Story, disk: str, times: list[float]) -> Finding:
+    more = f" (and {len(times) - 1} more times)" if len(times) > 1 else ""
+    what = f"{disk} left at {times[0]:.2f} s though it was not cut{_after(story, times[0])}{more}"
+    evidence = tuple(f"{disk} left at {at:.2f} s{_after(story, at)}" for at in times[:SHOWN])
+    return Finding(check="undisturbed", subject=disk, summary=what, at=times[0], evidence=evidence)
+
+
+def _after(story: Story, at: float) -> str:
+    """The cut that was made last, if any."""
+    cuts = [(cut.off.commanded_at, cut) for cut in story.cut_records if cut.off.commanded_at is not None]
+    before = [(begin, cut) for begin, cut in cuts if begin <= at]
+    if not before:
+        return ""
+    begin, cut = max(before, key=_begin)
+    return f", {at - begin:.2f} s after {cut.armed.point} was"
+
+
+def _begin(pair: tuple[float, Cut]) -> float:
+    return pair[0]
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+def _errors(
+    complaints: list[Complaint], asked: set[str], gone: set[tuple[str, float]], neighbours: Neighbours
+) -> Iterator[Finding]:
+    """What the kernel reported, by disk; about a hub or a controller once, not for each disk behind it."""
+    by_subject: dict[str, list[Complaint]] = {}
+    for complaint in complaints:
+        at = complaint.message.at or 0.0
+        if complaint.kind in NEVER or set(complaint.about.disks) <= asked:
+            continue
+        if complaint.about.level in (Level.HUB, Level.CONTROLLER):
+            subjects: tuple[str, ...] = (neighbours.name_of(complaint.about),)
+        else:
+            subjects = tuple(disk for disk in complaint.about.disks if disk not in asked)
+        for subject in subjects:
+            part = complaint.kind == "usb.disconnect" and any(
+                subject == disk and abs(at - left) <= AS_ONE for disk, left in gone
+            )
+            if not part:
+                by_subject.setdefault(subject, []).append(complaint)
+    for subject, lines in by_subject.items():
+        yield from findings_about("undisturbed", subject, lines)
+
+
+def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Finding]:
+    """Loads that met an error although their disk was not cut while they ran."""
+    for load in story.of(LoadBegun):
+        ended = story.load_end(load)
+        if load.disk in asked or ended is None or not ended.errno:
+            continue
+        cut = any(
+            window.disk == load.disk and window.begin <= (ended.at or 0.0) and window.end >= (load.at or 0.0)
+            for window in expected.windows
+        )
+        if not cut:
+            yield load_error("undisturbed", load, ended)
