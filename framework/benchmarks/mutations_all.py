@@ -1,0 +1,25 @@
+"""Registers all mutations."""
+
+from benchmarks import (
+    mutations_cuts,
+    mutations_edges,
+    mutations_kernel,
+    mutations_others,
+    mutations_pace,
+    mutations_record,
+    mutations_return,
+    mutations_stamps,
+    mutations_state,
+)
+
+__all__ = [
+    "mutations_cuts",
+    "mutations_edges",
+    "mutations_kernel",
+    "mutations_others",
+    "mutations_pace",
+    "mutations_record",
+    "mutations_return",
+    "mutations_stamps",
+    "mutations_state",
+]

@@ -1,0 +1,519 @@
+"""Edits of the kernel log: what no healthy kernel says, when it says it, of whom, and what is harmless."""
+
+from __future__ import annotations
+
+from benchmarks.mutations_edits import CUT, FAIL, PASS, UNKNOWN, add, edit
+from benchmarks.mutations_tape import Tape, between, both, of
+
+SOME = ("while_writing", "every_disk_is_found_at_its_place", "many_cuts_leave_nothing_behind")
+ALL = (
+    *CUT,
+    "a_cable_is_gone_for_good",
+    "a_disk_dies_in_use",
+    "a_hub_is_gone_for_a_while",
+    "a_cable_comes_loose_between_flushes",
+    "the_whole_tree_is_cut_in_operation",
+    "every_disk_is_found_at_its_place",
+    "many_cuts_leave_nothing_behind",
+)
+ONE = ("while_writing",)
+
+OOPS = (
+    "BUG: kernel NULL pointer dereference, address: 0000000000000010",
+    "#PF: supervisor read access in kernel mode",
+    "Oops: 0000 [#1] PREEMPT SMP NOPTI",
+    "CPU: 1 PID: 41 Comm: kworker/1:1 Not tainted 6.1.0-56-amd64 #1",
+    "Workqueue: usb_hub_wq hub_event [usbcore]",
+    "RIP: 0010:usb_stor_disconnect+0x12/0x50 [usb_storage]",
+    "Call Trace:",
+    " <TASK>",
+    " usb_unbind_interface+0x8e/0x280 [usbcore]",
+    " </TASK>",
+    "---[ end trace 0000000000000000 ]---",
+)
+
+FATAL: dict[str, tuple[tuple[str, ...], int]] = {
+    "oops": (OOPS, 0),
+    "page fault": (("BUG: unable to handle page fault for address: ffffffffdeadbeef",), 1),
+    "general protection fault": (
+        ("general protection fault, probably for non-canonical address 0xdead000000000108: 0000 [#1] SMP",),
+        0,
+    ),
+    "soft lockup": (("watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:1:41]",), 0),
+    "hard lockup": (("watchdog: Watchdog detected hard LOCKUP on cpu 1",), 0),
+    "RCU stall": (
+        (
+            "rcu: INFO: rcu_preempt self-detected stall on CPU",
+            "rcu: \t1-....: (5249 ticks this GP) idle=1e4c/1/0x4000000000000000",
+        ),
+        3,
+    ),
+    "hung task": (
+        ("INFO: task kworker/0:2:123 blocked for more than 120 seconds.", "      Not tainted 6.1.0-56-amd64 #1"),
+        3,
+    ),
+    "kernel BUG": (("kernel BUG at drivers/scsi/scsi_lib.c:1130!",), 2),
+    "WARNING": (
+        (
+            "------------[ cut here ]------------",
+            "WARNING: CPU: 0 PID: 41 at drivers/usb/host/xhci-ring.c:1290 xhci_handle_cmd+0x1/0x2 [xhci_hcd]",
+        ),
+        4,
+    ),
+    "use after free": (
+        (
+            "refcount_t: underflow; use-after-free.",
+            "WARNING: CPU: 0 PID: 41 at lib/refcount.c:28 refcount_warn_saturate+0xba/0x110",
+        ),
+        4,
+    ),
+    "KASAN": (("BUG: KASAN: slab-use-after-free in scsi_device_put+0x1/0x2 [scsi_mod]",), 3),
+    "UBSAN": (("UBSAN: array-index-out-of-bounds in drivers/usb/storage/uas.c:712:14",), 3),
+    "list corruption": (("list_del corruption. prev->next should be ffff888, but was dead000000000122",), 3),
+    "scheduling while atomic": (("BUG: scheduling while atomic: kworker/1:1/41/0x00000002",), 3),
+    "sleeping in atomic": (("BUG: sleeping function called from invalid context at kernel/locking/mutex.c:580",), 3),
+    "lockdep": (("WARNING: possible circular locking dependency detected",), 4),
+    "panic": (("Kernel panic - not syncing: Fatal exception",), 0),
+    "double free": (("BUG: Object already free", "BUG kmalloc-64 (Not tainted): Object already free"), 3),
+    "object poison": (("BUG kmalloc-64 (Tainted: G    B): Poison overwritten",), 3),
+    "stack guard": (("BUG: stack guard page was hit at 0000000012345678 (stack is 00..00)",), 0),
+    "bad page": (("BUG: Bad page state in process fio  pfn:12345",), 1),
+    "DMA-API": (
+        (
+            "DMA-API: xhci_hcd 0000:00:10.0: device driver frees DMA memory with different size [map size=8 bytes]",
+            "WARNING: CPU: 0 PID: 0 at kernel/dma/debug.c:1010 check_unmap+0x1/0x2",
+        ),
+        4,
+    ),
+    "HC died": (("xhci_hcd 0000:00:10.0: HC died; cleaning up",), 3),
+    "host not responding": (("xhci_hcd 0000:00:10.0: xHCI host not responding to stop endpoint command",), 4),
+    "host controller not responding": (("xhci_hcd 0000:00:10.0: xHCI host controller not responding, assume dead",), 3),
+    "irq nobody cared": (('irq 11: nobody cared (try booting with the "irqpoll" option)',), 3),
+    "irq disabled": (("Disabling IRQ #11",), 0),
+    "IOMMU fault": (
+        ("DMAR: [DMA Write] Request device [00:10.0] fault addr 0xfff00000 [fault reason 0x05] PTE not set",),
+        3,
+    ),
+    "AMD IOMMU fault": (
+        ("xhci_hcd 0000:00:10.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x000c address=0xdead0000 flags=0x0020]",),
+        3,
+    ),
+    "page allocation failure": (
+        ("kworker/1:1: page allocation failure: order:4, mode:0x40a20(GFP_ATOMIC|__GFP_COMP), nodemask=(null)",),
+        4,
+    ),
+    "swiotlb full": (
+        ("xhci_hcd 0000:00:10.0: swiotlb buffer is full (sz: 65536 bytes), total 32768 (slots), used 32768 (slots)",),
+        4,
+    ),
+    "debugfs name taken": (("debugfs: Directory '8:0' with parent 'block' already present!",), 3),
+    "sysfs name taken": (("sysfs: cannot create duplicate filename '/devices/virtual/bdi/8:0'",), 4),
+    "kobject without release": (
+        (
+            "kobject: '(null)' (00000000deadbeef): is not initialized, yet kobject_put() is being called.",
+            "WARNING: CPU: 0 PID: 41 at lib/kobject.c:752 kobject_put+0x1/0x2",
+        ),
+        4,
+    ),
+    "no release function": (
+        ("Device 'host1' does not have a release() function, it is broken and must be fixed.",),
+        3,
+    ),
+    "ref_tracker leak": (("ref_tracker: reference already released.",), 3),
+    "workqueue lockup": (("BUG: workqueue lockup - pool cpus=1 node=0 flags=0x0 nice=0 stuck for 33s!",), 0),
+    "machine check": (("mce: [Hardware Error]: CPU 1: Machine Check: 0 Bank 5: be00000000800400",), 0),
+    "uncorrected PCIe error": (("pcieport 0000:00:1c.0: AER: Uncorrected (Fatal) error received: 0000:00:1c.0",), 3),
+}
+"""Name: lines and level of what is wrong whatever a scenario asked for."""
+
+DOUBTFUL: dict[str, tuple[str, int]] = {
+    "unknown NMI": ("Uhhuh. NMI received for unknown reason 3d on CPU 0.", 0),
+    "corrected PCIe error": ("pcieport 0000:00:1c.0: AER: Corrected error received: 0000:00:1c.0", 4),
+    "out of memory": ("Out of memory: Killed process 512 (fio) total-vm:1234kB, anon-rss:1234kB", 3),
+    "unknown critical line": ("frobnicator: the widget is on fire", 2),
+    "unknown alert": ("frobnicator: the widget is gone", 1),
+    "unknown error line": ("frobnicator: cannot frobnicate (-5)", 3),
+}
+"""What is at least not known to be healthy."""
+
+for _name, (_lines, _level) in FATAL.items():
+    add(
+        "kernel says",
+        _name,
+        FAIL,
+        "No healthy kernel prints this, whatever a scenario asked for.",
+        lambda tape, t=_lines, v=_level: tape.say(
+            tape.judged_at - 0.05 if not tape.all(of("edge")) else tape.off_at + 0.4, *t, level=v
+        ),
+        SOME if _name not in ("oops", "HC died", "hung task") else ALL,
+    )
+for _name, (_line, _level) in DOUBTFUL.items():
+    add(
+        "kernel says",
+        _name,
+        (FAIL, UNKNOWN),
+        "A line of this level that healthy kernels do not print is at least a doubt.",
+        lambda tape, t=_line, v=_level: tape.say(tape.off_at + 0.4, t, level=v),
+        ONE,
+    )
+
+# --- at every moment --------------------------------------------------------------------------------------------------
+
+MOMENTS = (
+    "at the beginning",
+    "before the cut",
+    "just before the cut",
+    "just after the cut",
+    "during the return",
+    "just after the return",
+    "at the end",
+    "while reading back",
+)
+
+
+def io_error(tape: Tape, disk: str) -> str:
+    kname = tape.names(disk).kname
+    return f"I/O error, dev {kname}, sector 2048 op 0x1:(WRITE) flags 0x8800 phys_seg 16 prio class 2"
+
+
+def moment(tape: Tape, name: str) -> float:
+    back = tape.attached(tape.victim, 1)["at"]
+    begin = max(e["at"] for e in tape.all(of("disk.attached")) if e["at"] < tape.off_at)
+    return float(
+        {
+            "at the beginning": begin + 0.1,
+            "before the cut": tape.off_at - 1.0,
+            "just before the cut": tape.off_at - 0.02,
+            "just after the cut": tape.off_at + 0.1,
+            "during the return": (tape.on_at + back) / 2,
+            "just after the return": back + 0.4,
+            "at the end": tape.judged_at - 0.01,
+            "while reading back": tape.judged_at - 1.5,
+        }[name]
+    )
+
+
+for _when in MOMENTS:
+    add(
+        "kernel says when",
+        f"oops {_when}",
+        FAIL,
+        "An oops is wrong at any moment of a scenario.",
+        lambda tape, w=_when: tape.say(moment(tape, w), *OOPS, level=0),
+        ("while_writing", "while_idle"),
+        "NULL pointer|kernel",
+    )
+    add(
+        "kernel says when",
+        f"oops at info level {_when}",
+        FAIL,
+        "An oops is one whatever level its lines have.",
+        lambda tape, w=_when: tape.say(moment(tape, w), *OOPS, level=6),
+        ONE,
+        "NULL pointer|kernel",
+    )
+    add(
+        "kernel says when",
+        f"survivor is reset {_when}",
+        FAIL,
+        "A disk outside the blast radius was reset: its users were disturbed.",
+        lambda tape, w=_when: tape.say(
+            moment(tape, w), f"usb {tape.names(tape.survivor).usb}: reset SuperSpeed USB device number 2 using xhci_hcd"
+        ),
+        ("while_writing", "while_idle"),
+        "survivor",
+    )
+    add(
+        "kernel says when",
+        f"survivor's I/O error {_when}",
+        FAIL,
+        "A disk outside the blast radius had an I/O error.",
+        lambda tape, w=_when: tape.say(
+            moment(tape, w),
+            io_error(tape, tape.survivor),
+            level=3,
+        ),
+        ("while_writing", "while_idle"),
+        "survivor",
+    )
+
+SURVIVOR: dict[str, tuple[str, int]] = {
+    "disconnect without a removal": ("usb {usb}: USB disconnect, device number 2", 6),
+    "descriptor read error": ("usb {usb}: device descriptor read/64, error -71", 3),
+    "device not accepting its address": ("usb {usb}: device not accepting address 2, error -71", 3),
+    "cable is bad": ("usb {port}: Cannot enable. Maybe the USB cable is bad?", 3),
+    "over-current": ("usb {port}: over-current condition", 3),
+    "SCSI command failed": (
+        "sd {address}: [{kname}] tag#0 FAILED Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK cmd_age=0s",
+        6,
+    ),
+    "medium error": ("sd {address}: [{kname}] tag#0 Sense Key : Medium Error [current] ", 6),
+    "buffer I/O error": ("Buffer I/O error on dev {kname}, logical block 0, lost async page write", 3),
+    "critical medium error": (
+        "critical medium error, dev {kname}, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
+        3,
+    ),
+    "offlined": ("sd {address}: Device offlined - not ready after error recovery", 6),
+    "rejecting I/O": ("sd {address}: [{kname}] rejecting I/O to offline device", 3),
+    "uas abort": ("sd {address}: [{kname}] tag#1 uas_eh_abort_handler 0 uas-tag 2 inflight: CMD OUT ", 6),
+    "uas reset": ("scsi host{host}: uas_eh_device_reset_handler start", 6),
+    "capacity drops to 0": ("{kname}: detected capacity change from 65536 to 0", 6),
+    "turns read-only": ("sd {address}: [{kname}] Write Protect is on", 5),
+    "write cache off": (
+        "sd {address}: [{kname}] Write cache: disabled, read cache: enabled, doesn't support DPO or FUA",
+        5,
+    ),
+    "capacity changes": ("sd {address}: [{kname}] 32768 512-byte logical blocks: (16.8 MB/16.0 MiB)", 5),
+    "power-on reset in the middle": ("sd {address}: Power-on or device reset occurred", 4),
+    "timing out command": ("sd {address}: timing out command, waited 180s", 6),
+    "uncatalogued warning": ("sd {address}: [{kname}] frobnication went sideways", 4),
+    "uncatalogued error": ("sd {address}: [{kname}] frobnication went sideways", 3),
+    "cache sync failed": (
+        "sd {address}: [{kname}] Synchronize Cache(10) failed: Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK",
+        6,
+    ),
+    "device offline error": (
+        "device offline error, dev {kname}, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
+        3,
+    ),
+    "unit attention: not ready": ("sd {address}: [{kname}] tag#0 Sense Key : Not Ready [current] ", 6),
+    "blocks removed": ("{kname}: I/O timeout, dev {kname}, sector 0", 3),
+}
+
+for _name, (_line, _level) in SURVIVOR.items():
+
+    def _apply(tape: Tape, text: str = _line, level: int = _level) -> Tape:
+        names = tape.names(tape.survivor)
+        said = text.format(
+            usb=names.usb,
+            port=f"usb2-port{names.usb[-1]}",
+            address=names.address,
+            kname=names.kname,
+            host=names.address[0],
+        )
+        return tape.say(tape.off_at - 0.5, said, level=level)
+
+    add(
+        "survivor in the log",
+        _name,
+        FAIL,
+        "The kernel reports trouble on a disk that nobody touched.",
+        _apply,
+        ("while_writing", "while_idle", "many_cuts_leave_nothing_behind"),
+        "survivor",
+    )
+
+
+@edit("survivor in the log", FAIL, ("while_writing", "every_disk_is_found_at_its_place"), "bot")
+def disk_reset_soon_after_it_was_found(tape: Tape) -> Tape:
+    """A disk was reset 2.3 s after it was plugged in, with nothing cut: not what every disk does as it comes up."""
+    at = tape.attached("bot")["at"] + 2.3
+    tape = tape if tape.judged_at > at else tape.wait(tape.judged_at - 0.02, 3.0)
+    return tape.say(at, f"usb {tape.names('bot').usb}: reset SuperSpeed USB device number 2 using xhci_hcd")
+
+
+@edit("survivor in the log", FAIL, ("while_writing",), "bot")
+def disk_warned_of_soon_after_it_was_found(tape: Tape) -> Tape:
+    """An uncatalogued warning about a disk 2.3 s after it was plugged in."""
+    names = tape.names("bot")
+    return tape.say(
+        tape.attached("bot")["at"] + 2.3, f"sd {names.address}: [{names.kname}] frobnication went sideways", level=4
+    )
+
+
+@edit("survivor in the log", FAIL, ("while_writing", "while_idle"), "1-3|behind|hub")
+def hub_outside_in_trouble(tape: Tape) -> Tape:
+    """A hub that no cut took cannot be reached any more."""
+    return tape.say(tape.off_at + 0.3, "hub 1-3:1.0: hub_ext_port_status failed (err = -71)", level=3)
+
+
+# --- the victim -------------------------------------------------------------------------------------------------------
+
+VICTIM_EARLY = {
+    "I/O error": ("I/O error, dev {kname}, sector 3840 op 0x1:(WRITE) flags 0x8800 phys_seg 16 prio class 2", 3),
+    "reset": ("usb {usb}: reset SuperSpeed USB device number 3 using xhci_hcd", 6),
+    "command failed": (
+        "sd {address}: [{kname}] tag#2 FAILED Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK cmd_age=0s",
+        6,
+    ),
+    "capacity drops to 0": ("{kname}: detected capacity change from 65536 to 0", 6),
+    "medium error": ("sd {address}: [{kname}] tag#0 Sense Key : Medium Error [current] ", 6),
+}
+for _name, (_line, _level) in VICTIM_EARLY.items():
+
+    def _before(tape: Tape, text: str = _line, level: int = _level) -> Tape:
+        n = tape.names(tape.victim)
+        return tape.say(tape.off_at - 1.0, text.format(usb=n.usb, address=n.address, kname=n.kname), level=level)
+
+    def _after(tape: Tape, text: str = _line, level: int = _level) -> Tape:
+        at = tape.attached(tape.victim, 1)["at"]
+        tape = tape.wait(at + 0.3, 14.0)
+        n = tape.names(tape.victim, 1)
+        return tape.say(at + 12.0, text.format(usb=n.usb, address=n.address, kname=n.kname), level=level)
+
+    def _within(tape: Tape, text: str = _line, level: int = _level) -> Tape:
+        n = tape.names(tape.victim)
+        return tape.say(tape.off_at + 0.06, text.format(usb=n.usb, address=n.address, kname=n.kname), level=level)
+
+    add(
+        "victim in the log",
+        f"{_name} a second before its cut",
+        FAIL,
+        "The disk was in trouble before anything was cut.",
+        _before,
+        CUT,
+        "victim",
+    )
+    add(
+        "victim in the log",
+        f"{_name} 12 s after its return",
+        FAIL,
+        "The disk was in trouble long after it was back.",
+        _after,
+        CUT,
+        "victim",
+    )
+    if _name in ("I/O error", "command failed"):
+        add("victim in the log", f"{_name} as it is cut", PASS, "A disk that is cut off has I/O errors.", _within, CUT)
+
+
+@edit("victim in the log", PASS, ("while_writing", "a_disk_dies_in_use", "a_cable_is_gone_for_good"))
+def lost_writes_as_it_is_cut(tape: Tape) -> Tape:
+    """What a kernel says of a disk that was pulled out under load."""
+    n = tape.names(tape.victim)
+    at = tape.gone_at(tape.victim)
+    return tape.say(
+        at - 0.01, f"Buffer I/O error on dev {n.kname}, logical block 512, lost async page write", level=3
+    ).say(at + 0.05, f"sd {n.address}: [{n.kname}] Synchronizing SCSI cache", level=5)
+
+
+# --- harmless ---------------------------------------------------------------------------------------------------------
+
+HARMLESS = {
+    "network link": (
+        (
+            "e1000e 0000:00:19.0 eth0: NIC Link is Down",
+            "e1000e 0000:00:19.0 eth0: NIC Link is Up 1000 Mbps Full Duplex",
+        ),
+        6,
+    ),
+    "journal": (("systemd-journald[123]: Received client request to flush runtime journal.",), 6),
+    "perf": (("perf: interrupt took too long (2501 > 2500), lowering kernel.perf_event_max_sample_rate to 79750",), 6),
+    "random": (("random: crng init done",), 5),
+    "audit": (('audit: type=1400 audit(1700000000.123:4): apparmor="STATUS" operation="profile_load"',), 5),
+    "loop device": (("loop0: detected capacity change from 0 to 8192",), 6),
+    "slow hrtimer": (("hrtimer: interrupt took 60627980 ns",), 4),
+    "uncatalogued warning about nobody": (("frobnicator: the widget is somewhat warm",), 4),
+    "uncatalogued notice about a survivor": (("sd {address}: [{kname}] frobnication is fine",), 6),
+    "keyboard on another controller": (
+        (
+            "usb 9-1: new low-speed USB device number 2 using xhci_hcd",
+            "usb 9-1: New USB device found, idVendor=046d, idProduct=c31c, bcdDevice=64.00",
+            "usb 9-1: Product: USB Keyboard",
+            "input: Logitech USB Keyboard as /devices/pci0000:00/0000:00:14.0/usb9/9-1/9-1:1.0/input/input5",
+        ),
+        6,
+    ),
+    "keyboard unplugged from another controller": (("usb 9-1: USB disconnect, device number 2",), 6),
+    "system disk": (
+        (
+            "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+            "EXT4-fs (nvme0n1p2): re-mounted. Quota mode: none.",
+        ),
+        6,
+    ),
+    "TCP": (("TCP: request_sock_TCP: Possible SYN flooding on port 22. Sending cookies.",), 6),
+    "watchdog set up": (
+        (
+            "watchdog: Delayed init of the lockup detector failed: -19",
+            "NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.",
+        ),
+        6,
+    ),
+    "text that quotes an oops": (("fio: looking for the words Oops and BUG in a file name is no trouble",), 6),
+}
+for _name, (_lines, _level) in HARMLESS.items():
+
+    def _said(tape: Tape, texts: tuple[str, ...] = _lines, level: int = _level) -> Tape:
+        n = tape.names(tape.survivor)
+        return tape.say(
+            tape.off_at + 0.3, *(text.format(address=n.address, kname=n.kname) for text in texts), level=level
+        )
+
+    add(
+        "harmless in the log",
+        _name,
+        PASS,
+        "Healthy machines print this, and it is about nobody on the bench.",
+        _said,
+        ("while_writing", "while_idle"),
+    )
+
+
+@edit("harmless in the log", (PASS, UNKNOWN), ("while_writing",))
+def oops_written_by_a_process(tape: Tape) -> Tape:
+    """A process wrote the words of an oops to /dev/kmsg (facility 1, user): the kernel did not say them."""
+    return tape.say(tape.off_at + 0.3, *OOPS[:3], level=4, facility=1)
+
+
+# --- what is missing of the log ---------------------------------------------------------------------------------------
+
+
+@edit("log missing", UNKNOWN, CUT)
+def log_ends_before_the_cut(tape: Tape) -> Tape:
+    """Uevents show a disk come and go, and the kernel log has been silent since before the cut."""
+    return tape.lose(both(of("kernel"), between(tape.off_at - 0.3, float("inf"))))
+
+
+@edit("log missing", UNKNOWN, CUT)
+def log_ends_before_the_return(tape: Tape) -> Tape:
+    """Uevents show a disk come back, and the kernel log has been silent since before that."""
+    return tape.lose(both(of("kernel"), between(tape.on_at, float("inf"))))
+
+
+@edit("log missing", UNKNOWN, ("while_writing", "every_disk_is_found_at_its_place"))
+def no_log_at_all(tape: Tape) -> Tape:
+    """Disks came, and not a line of the kernel log is on record."""
+    return tape.lose(of("kernel"))
+
+
+@edit("log missing", UNKNOWN, ALL)
+def one_record_missing(tape: Tape) -> Tape:
+    """A record's number is missing: it may have been anything."""
+    records = tape.all(of("kernel"))
+    lost = records[len(records) // 2]
+    return tape.lose(lambda event: event is lost)
+
+
+@edit("log missing", UNKNOWN, ("while_writing",))
+def thirty_records_missing(tape: Tape) -> Tape:
+    """Thirty numbers are missing in a row."""
+    lost = tape.all(of("kernel"))[20:50]
+    return tape.lose(lambda event: any(event is one for one in lost))
+
+
+@edit("log missing", UNKNOWN, CUT)
+def records_overwritten(tape: Tape) -> Tape:
+    """The DUT says that records were overwritten before they could be read."""
+    return tape.insert({"type": "kernel.lost", "at": tape.off_at + 0.5, "count": 12})
+
+
+@edit("log missing", FAIL, CUT, "NULL pointer|kernel")
+def records_overwritten_and_an_oops(tape: Tape) -> Tape:
+    """What is on record of the log holds an oops, whatever was lost of it."""
+    tape = tape.insert({"type": "kernel.lost", "at": tape.off_at + 0.5, "count": 12})
+    return tape.say(tape.off_at + 0.3, *OOPS, level=0)
+
+
+@edit("log missing", (UNKNOWN, PASS), ("while_writing",))
+def a_record_twice(tape: Tape) -> Tape:
+    """A record came twice, with one number: it can never accuse the DUT."""
+    records = tape.all(of("kernel"))
+    return tape.double(lambda event: event is records[30])
+
+
+@edit("log missing", (FAIL, UNKNOWN), CUT)
+def numbers_begin_again(tape: Tape) -> Tape:
+    """The numbers of the records fall back to 0 in the middle: another boot's log."""
+    at, count = tape.off_at + 0.3, iter(range(10000))
+    return tape.map(both(of("kernel"), between(at, float("inf"))), lambda event: event | {"seq": next(count)})
