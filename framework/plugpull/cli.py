@@ -6,6 +6,7 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from plugpull import __version__
 from plugpull.commands import bisect, check, compare, discover, log, run, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
+from plugpull.output import steady_output
 from plugpull.plain import clean
 
 if TYPE_CHECKING:
@@ -150,6 +152,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             return bisect.STOP
         raise
     arguments.words, arguments.rest = words, rest
+    # While ports are off, nothing may depend on who reads the output.
+    with steady_output() if words[:1] in (["run"], ["switch"]) else nullcontext():
+        return _act(arguments)
+
+
+def _act(arguments: argparse.Namespace) -> int:
     try:
         return int(arguments.action(arguments))
     except UsageError as error:

@@ -1,49 +1,225 @@
-"""What signals do while something is off: they end it as Ctrl-C does, and wait while power is put back."""
+"""Signals while something may be off: the first ends the work with an exception, and none interrupts the restoring.
+
+Python runs a signal's handler in the main thread between any two instructions. A handler that raises can therefore
+keep a ``finally`` block from being entered, and one that prints can raise what printing raises. So the handler is one
+object that raises once, and only while that is allowed; whoever restores power holds it.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import select
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+from plugpull.output import SteadyOutput
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""What ends a run on purpose: kill(1), Ctrl-C, a terminal that hangs up, Ctrl-backslash."""
+DEADLY = (
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+    signal.SIGXCPU,
+    signal.SIGIO,
+)
+"""These mean nothing to plugpull, and their default action ends a process on the spot. They end the work in order
+instead, unless somebody else handles them."""
+STOPPING = (signal.SIGTTOU, signal.SIGTTIN)
+"""These stop a process in the background that prints or reads, and so whatever is off stays off. They are ignored."""
+INSIST = 0.1
+"""Seconds until a signal that was not handled is sent again."""
+AGAIN = 10.0
+"""Seconds after a signal has ended the work in which another one does not raise: what the first one made happen is not
+over. Ctrl-C held down sends thirty a second."""
+
+
+class Signals:
+    """The handler of all signals while ``signals_raise`` or ``signals_held`` is in force."""
+
+    def __init__(self) -> None:
+        self._holds = 0
+        self._after = 0
+        self._raised: float | None = None
+        self._waiting: list[int] = []
+        self._said = False
+        self.ran: dict[int, float] = {}
+        """When each signal was last handled, of ``time.monotonic()``."""
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.ran[number] = time.monotonic()
+        recently = self._raised is not None and time.monotonic() - self._raised < AGAIN
+        if self._holds or recently:
+            if not self._said:
+                self._said = True
+                _say("restoring power; please wait")
+            if self._holds:
+                self._waiting.append(number)
+            return
+        self._raised = time.monotonic()
+        # Whoever let it be raised holds again from here on, also if this interrupts the very statement that says so.
+        self._holds = self._after
+        raise _ended_by(number)
+
+    def refuse(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-Z: a process that is stopped cannot restore power."""
+        _say("not stopped, because a port may be off; end it with Ctrl-C")
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Within ``signals_held``: a block that a signal may end after all.
+
+        Whatever ends it, signals are held again when the ``finally`` block around it is entered.
+        """
+        self._after = self._holds
+        try:
+            self._holds = 0
+            if self._waiting:
+                self._holds = self._after
+                raise _ended_by(self._waiting.pop())
+            yield
+        finally:
+            self._holds = self._after
+            self._after = 0
+
+    def hold(self) -> None:
+        self._holds += 1
+
+    def let_go(self, *, then_raise: bool) -> None:
+        self._holds -= 1
+        if self._holds:
+            return
+        self._after = 0
+        self._said = False
+        if self._waiting:
+            first = self._waiting[0]
+            self._waiting.clear()
+            if then_raise:
+                self._raised = time.monotonic()
+                raise _ended_by(first)
 
 
 @contextmanager
-def signals_raise() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: as an exception that unwinds everything. SIGHUP too, unless whoever started it
-    has it ignored (nohup(1))."""
+def signals_raise() -> Iterator[Signals]:
+    """A signal that would end the process raises KeyboardInterrupt, which unwinds everything. The next one does so
+    after ``AGAIN`` seconds at the earliest.
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
-
-    kept = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
-    before = {number: signal.signal(number, interrupt) for number in _ENDING if number not in kept}
+    SIGHUP is left alone if whoever started the process ignores it (nohup(1)).
+    """
+    signals = Signals()
+    before: dict[int, Any] = {}
+    for each in (*ENDING, *DEADLY, *STOPPING, signal.SIGTSTP):
+        found = signal.getsignal(each)
+        nohup = each == signal.SIGHUP and found is signal.SIG_IGN
+        if found is not None and not nohup and (each in ENDING or found is signal.SIG_DFL):
+            before[each] = found
+        if each in (*ENDING, *DEADLY) and each in before:
+            signals.ran[each] = 0.0
+    insistence = _Insistence(signals)
     try:
-        yield
+        for number in before:
+            signal.signal(number, _handler(signals, number))
+        insistence.begin()
+        yield signals
     finally:
+        signals.hold()
+        insistence.end()
         for number, handler in before.items():
             signal.signal(number, handler)
+        signals.let_go(then_raise=True)
 
 
 @contextmanager
-def signals_held(*, then_raise: bool = True) -> Iterator[None]:
-    """While the bench is healed and put away, a signal waits: that takes seconds and must not be cut short."""
-    waiting: list[int] = []
+def signals_held(*, then_raise: bool = True) -> Iterator[Signals]:
+    """Signals wait in the block, for as long as power is restored and the bench put away.
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        if not waiting:
-            print("plugpull: putting the bench away first; this takes a few seconds", file=sys.stderr)
-        waiting.append(number)
-
-    before: dict[int, Any] = {number: signal.signal(number, hold) for number in _ENDING}
+    Afterwards the first of them raises KeyboardInterrupt, unless ``then_raise`` is false.
+    """
+    handler: Any = signal.getsignal(signal.SIGTERM)
+    if not isinstance(handler, Signals):
+        with signals_raise(), signals_held(then_raise=then_raise) as signals:
+            yield signals
+        return
+    handler.hold()
     try:
-        yield
+        yield handler
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if waiting and then_raise:
-            raise KeyboardInterrupt(f"ended by {signal.Signals(waiting[0]).name}")
+        handler.let_go(then_raise=then_raise)
+
+
+class _Insistence:
+    """Sees to it that signals are handled soon, whatever the main thread waits for.
+
+    A signal that arrives just before the main thread enters a system call does not interrupt it: the handler runs when
+    the call is over, which may take minutes. So a thread is woken by each signal (``signal.set_wakeup_fd``), and sends
+    it to the main thread again until its handler has run.
+    """
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+        self._main = threading.get_ident()
+        self._over = threading.Event()
+        self._reading, self._writing = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._writing, False)  # set_wakeup_fd insists on it
+        self._thread = threading.Thread(target=self._insist, name="signals", daemon=True)
+        self._before: int | None = None
+
+    def begin(self) -> None:
+        self._thread.start()
+        self._before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+
+    def end(self) -> None:
+        if self._before is not None:
+            signal.set_wakeup_fd(self._before)
+        if self._thread.ident is not None:
+            self._over.set()
+            with suppress(BlockingIOError):
+                os.write(self._writing, b"\0")
+            self._thread.join()
+        os.close(self._reading)
+        os.close(self._writing)
+
+    def _insist(self) -> None:
+        while number := os.read(self._reading, 1)[0]:
+            woken = time.monotonic()
+            # It may have been handled a moment before this thread was woken.
+            while not self._over.wait(INSIST) and self._signals.ran.get(number, math.inf) < woken - INSIST:
+                signal.pthread_kill(self._main, number)
+
+
+def _handler(signals: Signals, number: int) -> Any:
+    if number in STOPPING:
+        return signal.SIG_IGN
+    return signals.refuse if number == signal.SIGTSTP else signals
+
+
+def _ended_by(number: int) -> KeyboardInterrupt:
+    return KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
+
+
+def _say(text: str) -> None:
+    """Print from a signal handler: it raises nothing, and waits for nobody. Whoever interrupts a dead terminal's
+    program need not read why."""
+    stream, line = sys.stderr, f"plugpull: {text}\n"
+    with suppress(Exception):
+        try:
+            fd = stream.fileno()
+        except (OSError, ValueError):
+            fd = -1
+        if isinstance(stream, SteadyOutput) or fd < 0:
+            stream.write(line)
+            return
+        # Not through the stream: it may be what was interrupted.
+        room = select.poll()
+        room.register(fd, select.POLLOUT)
+        if room.poll(0):
+            os.write(fd, line.encode())

@@ -8,9 +8,11 @@ import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from plugpull.output import SteadyOutput
 
 if TYPE_CHECKING:
     from plugpull.plugin_session import PlugpullSession
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from plugpull.scenario import ScenarioRig
 
 SESSION: pytest.StashKey[PlugpullSession] = pytest.StashKey()
-STDOUT: pytest.StashKey[TextIO] = pytest.StashKey()
+STDOUT: pytest.StashKey[SteadyOutput] = pytest.StashKey()
 ITEMS: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 """Everything that was collected and not deselected."""
 RIG: pytest.StashKey[Rig] = pytest.StashKey()
@@ -71,15 +73,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        # Capturing begins after this; what a run shows while it runs has to reach the terminal all the same.
-        config.stash[STDOUT] = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+        # Capturing begins after this; what a run shows while it runs has to reach the terminal all the same, and must
+        # not wait for it.
+        config.stash[STDOUT] = sys.stdout if isinstance(sys.stdout, SteadyOutput) else _steady_stdout()
     config.addinivalue_line("markers", "row(id): the experiment that this scenario stands for, such as X06")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     stdout = config.stash.get(STDOUT, None)
-    if stdout is not None:
+    if stdout is not None and stdout is not sys.stdout:
         stdout.close()
+
+
+def _steady_stdout() -> SteadyOutput:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as stdout:
+        return SteadyOutput(stdout)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -197,10 +205,13 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     # Fixtures are torn down by pytest's own hook (also after Ctrl-C); the run ends after the last of them, and before
     # the terminal's wrapper, which is around this one, prints the summary.
-    yield
-    ours = session.config.stash.get(SESSION, None)
-    if ours is not None and not hasattr(session.config, "workerinput"):
-        session.exitstatus = ours.finish(int(session.exitstatus))
+    try:
+        yield
+    finally:
+        # Whatever became of them, such as a terminal that hung up: this restores what is off.
+        ours = session.config.stash.get(SESSION, None)
+        if ours is not None and not hasattr(session.config, "workerinput"):
+            session.exitstatus = ours.finish(int(session.exitstatus))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

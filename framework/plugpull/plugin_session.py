@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import pytest
 from rich.console import Console
@@ -231,7 +231,7 @@ def _console(config: pytest.Config) -> Console:
         return Console(stderr=True)
     # rich asks the standard streams for the terminal's width, and pytest has captured those.
     width = os.get_terminal_size(stdout.fileno()).columns if stdout.isatty() else None
-    return Console(file=stdout, width=width)
+    return Console(file=cast("TextIO", stdout), width=width)
 
 
 def _text(result: ScenarioResult | None) -> str:

@@ -73,17 +73,24 @@ class Run:
     results: list[ScenarioResult] = field(default_factory=list)
     interrupted: str = ""
     _folders: set[str] = field(default_factory=set)
+    _open: OpenScenario | None = None
 
     @contextmanager
     def scenario(self, name: str, story: str = "", row: str = "", victim: str = "") -> Iterator[OpenScenario]:
         """One scenario, from a bench of its own to its verdict. What it raises is put on record, not raised again:
         see ``OpenScenario.result``. ``victim`` is the name of the disk or hub that it chooses first; drawn if empty."""
-        opened = OpenScenario(self, name, story, row, victim)
+        opened = self._open = OpenScenario(self, name, story, row, victim)
         try:
             yield opened
         finally:
             with signals_held():
-                self.results.append(opened.close())
+                self._close()
+
+    def _close(self) -> None:
+        """Close the scenario that is open, if there is one."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            self.results.append(opened.close())
 
     def skipped(self, name: str, reason: str) -> None:
         """Put on record that a scenario was skipped before anything of it was begun."""
@@ -111,6 +118,7 @@ class Run:
         """
         try:
             with signals_held(then_raise=False):
+                self._close()  # a signal may have come just before they were held
                 self.recorder.record(ev.RunEnded(wall=_wall(), interrupted=self.interrupted))
                 self.recorder.close()
                 return write_outcome(self.directory)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
 
 from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
@@ -107,7 +108,10 @@ class Volume:
         self._mounted = True
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scenario.stage.leaving(error)
         if self._mounted and not self._scenario.stage.watch.lost:
             self.unmount()
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -49,7 +51,7 @@ path = "0000:00:99.0"
 [[disk]]
 name = "disk1"
 at = "usb.1"
-serial = "SWITCH-CLI-1"
+serial = "SWITCH-CLI-{pid}"
 size = "1 MiB"
 power = "plugs.1"
 """
@@ -57,7 +59,9 @@ power = "plugs.1"
 
 def desk(folder: Path, extra: str = "") -> Path:
     file = folder / "desk.toml"
-    file.write_text(RIG.format(**{key: value.format(folder=folder) for key, value in SHELL.items()}) + extra)
+    # A rig is leased by its disks' serial numbers, and another checkout may be testing at the same time.
+    shell = {key: value.format(folder=folder) for key, value in SHELL.items()}
+    file.write_text(RIG.format(pid=os.getpid(), **shell) + extra)
     for port in "12":
         (folder / port).write_text("on\n")
     return file
@@ -98,6 +102,13 @@ def cycling(folder: Path, *ports: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)  # another process's files: nothing tells when they change
 
 
 def test_on_off_and_status_by_cut_point_and_by_port(tmp_path: Path) -> None:
@@ -211,7 +222,9 @@ def test_a_rig_in_use_is_left_alone(tmp_path: Path) -> None:
         assert (tmp_path / "1").read_text() == "on\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM]
+)
 def test_a_cycle_that_is_ended_turns_power_on_first(tmp_path: Path, number: signal.Signals) -> None:
     desk(tmp_path)
     with cycling(tmp_path, "plugs.2") as process:
@@ -220,6 +233,98 @@ def test_a_cycle_that_is_ended_turns_power_on_first(tmp_path: Path, number: sign
     assert (process.returncode, err.splitlines()[-1]) == (3, "plugpull: interrupted")
     assert out.startswith("plugs.2: on")
     assert (tmp_path / "2").read_text() == "on\n"
+
+
+TWO = """
+[[switch]]
+name = "second"
+driver = "command"
+on = "echo on > {folder}/s{{port}}"
+off = "echo off > {folder}/s{{port}}; touch {folder}/cut"
+read = "cat {folder}/s{{port}}"
+ports = 2
+mechanism = "mains"
+"""
+"""A second switch: what is printed of the first one must not keep it from being switched."""
+
+
+def two_switches(folder: Path) -> tuple[str, ...]:
+    """Their ports' files; they are switched in this order."""
+    desk(folder, TWO.format(folder=folder))
+    (folder / "s1").write_text("on\n")
+    return ("1", "s1")
+
+
+def states(folder: Path, files: tuple[str, ...]) -> list[str]:
+    return [(folder / name).read_text().strip() for name in files]
+
+
+def cycle_to(folder: Path, output: int, off: str = "0.1") -> subprocess.Popen[bytes]:
+    line = line_of("cycle", "plugs.1", "second.1", "--off", off, "--rig", "desk.toml")
+    return subprocess.Popen(line, stdout=output, stderr=output, cwd=folder, env=environment(folder))
+
+
+def test_a_cycle_into_a_closed_pipe_ends_with_power(tmp_path: Path) -> None:
+    """`plugpull switch cycle a.1 b.1 | head -1` left b off."""
+    files = two_switches(tmp_path)
+    reading, writing = os.pipe()
+    process = cycle_to(tmp_path, writing, "1")
+    os.close(writing)
+    first = os.read(reading, 10)
+    os.close(reading)
+    assert process.wait(PATIENCE) == 0
+    assert (first, states(tmp_path, files)) == (b"plugs.1: o", ["on", "on"])
+
+
+def test_a_cycle_into_a_pipe_that_nobody_reads_restores_power(tmp_path: Path) -> None:
+    files = two_switches(tmp_path)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 65536)
+    os.set_blocking(writing, True)
+    process = cycle_to(tmp_path, writing, "0")
+    os.close(writing)
+    try:
+        wait_for(lambda: (tmp_path / "cut").exists() and states(tmp_path, files) == ["on", "on"])
+        assert process.poll() is None, "it waits for its reader, with the power on"
+    finally:
+        os.close(reading)
+        process.wait(PATIENCE)
+
+
+def test_a_cycle_onto_a_full_disk_ends_with_power(tmp_path: Path) -> None:
+    files = two_switches(tmp_path)
+    with open("/dev/full", "wb") as full:
+        assert cycle_to(tmp_path, full.fileno()).wait(PATIENCE) == 0
+    assert states(tmp_path, files) == ["on", "on"]
+
+
+@pytest.mark.parametrize("action", ["on", "off"])
+def test_output_that_fails_keeps_no_switch_from_being_switched(tmp_path: Path, action: str) -> None:
+    files = two_switches(tmp_path)
+    for name in files:
+        (tmp_path / name).write_text("neither\n")
+    line = line_of(action, "plugs.1", "second.1", "--rig", "desk.toml")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(line, stdout=full, stderr=full, cwd=tmp_path, env=environment(tmp_path), check=False)
+    assert (done.returncode, states(tmp_path, files)) == (0, [action, action])
+
+
+def test_a_terminal_that_is_closed_in_mid_cycle_restores_power(tmp_path: Path) -> None:
+    files = two_switches(tmp_path)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        line = line_of("cycle", "plugs.1", "second.1", "--off", "600", "--rig", "desk.toml")
+        os.execve(line[0], line, environment(tmp_path))
+    try:
+        wait_for(lambda: states(tmp_path, files) == ["off", "off"])
+    finally:
+        os.close(terminal)
+        os.waitpid(pid, 0)
+    assert states(tmp_path, files) == ["on", "on"]
 
 
 def test_the_next_start_turns_on_what_a_killed_cycle_left_off(tmp_path: Path) -> None:

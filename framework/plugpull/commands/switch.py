@@ -160,7 +160,6 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _qualify(arguments: argparse.Namespace) -> int:
     from plugpull.dut.qualifying import Plan, qualify
-    from plugpull.interrupts import signals_raise
     from plugpull.rig.load import load_rig
     from plugpull.switches.person import TerminalPerson
 
@@ -177,5 +176,5 @@ def _qualify(arguments: argparse.Namespace) -> int:
     )
     out = arguments.out or Path(f"qualified-{arguments.port}.json")
     switch_ports.tidy_up()
-    with signals_raise(), switch_ports.journal_of("plugpull switch qualify") as journal:
+    with switch_ports.journal_of("plugpull switch qualify") as journal:
         return qualify(plan, TerminalPerson(), out, lambda text: print(clean(text), flush=True), journal)

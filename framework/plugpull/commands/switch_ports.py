@@ -150,29 +150,40 @@ def _act(arguments: argparse.Namespace) -> int:
 
 
 def _cycle(bench: Bench, off: float) -> None:
-    from plugpull.interrupts import signals_held, signals_raise
+    from plugpull.interrupts import signals_held
 
     bench.hands.refuse_unsafe(*bench.wanted)
-    with signals_raise():
+    with signals_held() as signals:
         try:
-            _off(bench)
-            time.sleep(off)  # the length that was asked for: there is no event to wait for
+            with signals.interruptible():
+                _off(bench)
+                time.sleep(off)  # the length that was asked for: there is no event to wait for
         finally:
-            with signals_held():
-                _power(bench)
+            _power(bench)
 
 
 def _off(bench: Bench) -> None:
-    for name, ports in bench.wanted.items():
-        _tell(bench, ports, False, bench.hands.switch(name).set_many([port.port for port in ports], False))
+    """Switch everything, then report."""
+    done = []
+    try:
+        for name, ports in bench.wanted.items():
+            done.append((ports, bench.hands.switch(name).set_many([port.port for port in ports], False)))
+    finally:
+        for ports, edges in done:
+            _report(bench, ports, False, edges)
 
 
 def _power(bench: Bench) -> None:
-    """One switch that fails does not keep the others from it."""
-    failed: list[RigError] = []
+    """Turn everything on, then report. One switch that fails does not keep the others from it."""
+    done, failed = [], []
     for name, ports in bench.wanted.items():
         try:
-            _tell(bench, ports, True, bench.hands.power(name, [port.port for port in ports]))
+            done.append((ports, bench.hands.power(name, [port.port for port in ports])))
+        except Exception as error:  # a driver may raise anything
+            failed.append(error)
+    for ports, edges in done:
+        try:
+            _report(bench, ports, True, edges)
         except RigError as error:
             failed.append(error)
     for other in failed[1:]:
@@ -187,7 +198,8 @@ def _status(bench: Bench) -> None:
             print(f"{port.asked}: {_state(bench, name, port)} ({_mechanism(bench, name)})")
 
 
-def _tell(bench: Bench, ports: Sequence[Port], on: bool, edges: Sequence[Acknowledged]) -> None:
+def _report(bench: Bench, ports: Sequence[Port], on: bool, edges: Sequence[Acknowledged]) -> None:
+    """Print what became of these ports. Raises RigError when one cannot be read back."""
     by_port = {edge.port: edge for edge in edges}
     for port in ports:
         edge = by_port[port.port]

@@ -16,7 +16,7 @@ from plugpull.dut.link import AgentLink, Message
 from plugpull.dut.reach import reach_of
 from plugpull.dut.real import dial
 from plugpull.dut.safety import refuse_own_control, refuse_system_disks
-from plugpull.errors import RigError, UsageError
+from plugpull.errors import UsageError
 from plugpull.rig import model
 from plugpull.rig.journal import Journal
 from plugpull.rig.model import Rig
@@ -89,17 +89,27 @@ class Hands:
 
     def power(self, name: str, ports: Sequence[str]) -> tuple[Acknowledged, ...]:
         """Turn ports on whatever has become of the switch: one that fails is opened anew, and so is the connection to
-        the DUT it hangs off, before RigError is raised."""
+        the DUT it hangs off, and then each port is switched by itself. Raises what the first port that stays off
+        raised."""
         try:
             return self.switch(name).set_many(ports, True)
-        except RigError:
+        except Exception:  # a driver may raise anything
             broken = self._switches.pop(name, None)
             if broken is not None:
-                with suppress(RigError):
+                with suppress(Exception):
                     broken.close()
             if self._link is not None and self._link.lost:
                 self._link = None
-            return self.switch(name).set_many(ports, True)
+        done: list[Acknowledged] = []
+        failed: list[Exception] = []
+        for port in ports:
+            try:
+                done.append(self.switch(name).set(port, True))
+            except Exception as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+        return tuple(done)
 
     def _declared(self, name: str) -> model.Switch:
         return next(switch for switch in self._rig.switch if switch.name == name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism
@@ -50,7 +50,9 @@ class Journaled:
             done = (self._switch.set(ports[0], on),) if len(ports) == 1 else self._switch.set_many(ports, on)
         if on:
             for port in ports:
-                self._note(port, True)
+                # Power is on whatever the disk says; the next start only restores it once more.
+                with suppress(RigError):
+                    self._note(port, True)
                 self._noted_on.add(port)
         return done
 
@@ -59,7 +61,8 @@ class Journaled:
             state = self._switch.read(port)
         if state is False and port in self._noted_on:
             self._noted_on.discard(port)
-            self._note(port, False)  # it acknowledged, and did nothing
+            with suppress(RigError):
+                self._note(port, False)  # it acknowledged, and did nothing
         return state
 
     def close(self) -> None:
@@ -69,6 +72,6 @@ class Journaled:
     def _watched(self) -> Iterator[None]:
         try:
             yield
-        except RigError:
+        except Exception:  # a driver may raise anything
             self.broken = True
             raise

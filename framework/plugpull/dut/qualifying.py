@@ -100,10 +100,11 @@ def qualify(plan: Plan, person: Person, out: Path, tell: Callable[[str], None], 
             held.refuse_unsafe(point.switch)
             identity = held.switch(point.switch).identity
             bench = Bench(plan, point, held, sight, link, person, tell)
-            try:
-                measured = measure(bench)
-            finally:
-                with signals_held():
+            with signals_held() as signals:
+                try:
+                    with signals.interruptible():
+                        measured = measure(bench)
+                finally:
                     held.power(point.switch, (point.port,))
         result = _result(plan, point, identity, measured, kernel)
     try:

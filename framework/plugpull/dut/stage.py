@@ -13,6 +13,7 @@ from plugpull.dut.watch import Watch
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
+from plugpull.interrupts import signals_held
 from plugpull.rig.model import Disk, Rig
 from plugpull.rig.topology import Topology
 
@@ -30,6 +31,8 @@ class Stage:
     recorder: Recorder
     random: random.Random
     split: dict[str, float] = field(default_factory=dict)
+    restore: Callable[[], None] = lambda: None
+    """Turns on whatever a cut of this scenario has turned off. Never raises; the breaker sets it."""
     _phase: tuple[str, float] = ("", 0.0)
 
     def now(self) -> float:
@@ -62,6 +65,13 @@ class Stage:
     def pause(self, seconds: float) -> None:
         """Let time pass, unless the DUT dies meanwhile."""
         self.wait_for(lambda event: False, seconds)
+
+    def leaving(self, error: BaseException | None) -> None:
+        """To be called first by whatever ends with an exception, before it stops a load or unmounts a volume, which
+        takes its time. If a signal ends the run, power is restored here."""
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            with signals_held(then_raise=False):  # the exception is on its way already
+                self.restore()
 
     def disk(self, name: str) -> Disk:
         for disk in self.rig.disk:

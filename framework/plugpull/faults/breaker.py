@@ -38,6 +38,7 @@ class Breaker:
         self._off: dict[str, tuple[Planned, ...]] = {}
         self._lock = threading.Lock()
         self._cuts = 0
+        stage.restore = self.heal
 
     def arm(self, points: tuple[CutPoint, ...], trigger: Trigger, permanent: bool) -> tuple[int, ...]:
         """Put the cuts on record before anything is done; their numbers."""

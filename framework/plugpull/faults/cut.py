@@ -45,9 +45,13 @@ class Cut:
             stage.recorder.record(ev.Note(at=stage.now(), text=f"trigger: {happened}", subject=self.points[0].name))
         stage.phase("cut")
         mark = stage.recorder.mark()
-        self._switch(False)
-        stage.wait_detached(self.victims, SEEN_WITHIN, since=mark)
-        stage.phase("hold")
+        try:
+            self._switch(False)
+            stage.wait_detached(self.victims, SEEN_WITHIN, since=mark)
+            stage.phase("hold")
+        except BaseException as error:
+            stage.leaving(error)
+            raise
         return self
 
     def _switch(self, on: bool) -> None:
@@ -56,6 +60,7 @@ class Cut:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._stage.leaving(error)
         if self._permanent or kind is not None:
             return  # what is still off is healed when the scenario ends
         self._stage.phase("return")

@@ -74,7 +74,8 @@ class RunningJobs(ABC):
     def __enter__(self) -> Self:
         try:
             self._begin()
-        except BaseException:
+        except BaseException as error:
+            self._stage.leaving(error)
             self._end(verify=False)
             raise
         return self
@@ -82,6 +83,7 @@ class RunningJobs(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._stage.leaving(error)
         self._end(verify=kind is None)
 
     def settle(self, seconds: float | None = None) -> None:
