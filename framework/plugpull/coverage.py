@@ -94,7 +94,7 @@ def _bench(history: History) -> _Bench:
         topology = Topology(rig)
         points = {name: point for name, point in topology.cut_points().items() if point.victims}
         controllers = {disk.name: topology.path_of(disk.name).controller for disk in rig.disk}
-    except (ValueError, UsageError):  # pydantic's ValueError: a rig of a version that had other keys
+    except (ValueError, UsageError, RecursionError):  # pydantic's ValueError: a rig of a version that had other keys
         return _Bench({}, {})
     return _Bench(points, controllers)
 

@@ -190,21 +190,22 @@ class PlugpullSession:
             return
         results, report = self._outcome
         terminal.section("plugpull")
-        for scenario in results.scenarios:
-            terminal.write_line(f"{scenario.verdict.value:8}{clean_line(scenario.id)}")
-            if scenario.verdict is not Verdict.PASS:
-                for line in _text(scenario).split("\n"):
-                    terminal.write_line(f"        {line}")
-        for skipped in results.skipped:
-            terminal.write_line(f"{'skipped':8}{clean_line(skipped.id)}")
-            terminal.write_line(f"        {clean_line(skipped.reason)}")
-        terminal.write_line(clean_line(results.sentence))
-        for reason in results.unknowns:
-            if reason not in results.sentence:
-                terminal.write_line(f"unknown: {clean_line(reason)}")
-        for line in sentences(results.coverage):
+        for line in _summary(results):
             terminal.write_line(clean_line(line))
         terminal.write_line(f"report: {report}")
+
+
+def _summary(results: Results) -> Iterator[str]:
+    for scenario in results.scenarios:
+        yield f"{scenario.verdict.value:8}{scenario.id}"
+        if scenario.verdict is not Verdict.PASS:
+            yield from (f"        {line}" for line in _lines(scenario))
+    for skipped in results.skipped:
+        yield f"{'skipped':8}{skipped.id}"
+        yield f"        {skipped.reason}"
+    yield from sentences(results.coverage)
+    yield from (f"unknown: {reason}" for reason in results.unknowns if reason not in results.sentence)
+    yield results.sentence
 
 
 def is_scenario(item: pytest.Item) -> bool:
@@ -235,9 +236,10 @@ def _console(config: pytest.Config) -> Console:
 
 
 def _text(result: ScenarioResult | None) -> str:
-    if result is None:
-        return "UNKNOWN"
+    return "UNKNOWN" if result is None else "\n".join(map(clean_line, _lines(result)))
+
+
+def _lines(result: ScenarioResult) -> list[str]:
     lines = [result.sentence]
     lines += [f"  {finding.check}: {finding.summary}" for finding in result.findings]
-    lines += [f"  unknown: {reason}" for reason in result.unknowns]
-    return "\n".join(map(clean_line, lines))
+    return [*lines, *(f"  unknown: {reason}" for reason in result.unknowns)]

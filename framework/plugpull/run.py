@@ -208,7 +208,12 @@ class OpenScenario:
         with suppress(RigError):
             self._run.recorder.record(
                 ev.ScenarioEnded(
-                    at=ended_at, id=self._name, wall=_wall(), seconds=time.monotonic() - self._begun, split=self._split
+                    at=ended_at,
+                    id=self._name,
+                    wall=_wall(),
+                    seconds=time.monotonic() - self._begun,
+                    split=self._split,
+                    asked=self.rig.asked if self.rig is not None else 0,
                 )
             )
         story = self._story()

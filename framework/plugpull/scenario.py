@@ -147,7 +147,8 @@ class ScenarioRig:
         self.stage = stage
         self._draw = draw if draw is not None else Draw(stage.random)
         self.breaker = Breaker(stage)
-        self.judged = False
+        self.asked = 0
+        """How many checks were asked for."""
         self._begun: ev.Census | None = None
         self._kind = ""
         topology = stage.topology
@@ -228,7 +229,7 @@ class ScenarioRig:
 
     def judge(self, *checks: Check) -> None:
         """What must have been true. The checks are put on record and judged when the scenario is over."""
-        self.judged = True
+        self.asked += len(checks)
         self.stage.recorder.record(ev.Judged(at=self._now(), checks=tuple(encode_check(check) for check in checks)))
 
     def _now(self) -> float | None:

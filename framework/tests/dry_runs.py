@@ -22,6 +22,7 @@ from stories import healthy
 
 import plugpull.run
 from plugpull.dut.stage import Stage
+from plugpull.history import events as ev
 from plugpull.history.reader import History, read_history
 from plugpull.rig.topology import Topology
 from plugpull.run import OpenScenario
@@ -38,6 +39,8 @@ class DryRig(ScenarioRig):
         """Record a healthy cable cut, and what it asks to be judged."""
         for event in healthy().scenario()[1:-1]:
             self.stage.recorder.record(event)
+            if isinstance(event, ev.Judged):
+                self.asked += len(event.checks)
 
     def end(self) -> None:
         pass

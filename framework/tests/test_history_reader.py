@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from stories import BACK, CUT, DISKS, GONE, RATE, RESTORED, SURVIVORS, VICTIM, encode, healthy, read_back, run_of
 
 from plugpull.errors import UsageError
 from plugpull.history import events as ev
-from plugpull.history.reader import read_history
+from plugpull.history.reader import Story, read_history
+from plugpull.judge import judge_history
+from plugpull.results import Verdict
 
 
 def written(directory: Path, content: bytes) -> Path:
@@ -182,3 +186,49 @@ def test_an_agent_that_is_heard_again_leaves_a_hole(tmp_path: Path) -> None:
 
 def test_all_disks_are_known() -> None:
     assert all(len(healthy().story().attachments(disk)) == 1 + (disk == VICTIM) for disk in DISKS)
+
+
+# --- what is missing of a scenario, also in a history without numbers ---------------------------------------------
+
+
+def changed(directory: Path, change: Callable[[ev.Event], ev.Event | None]) -> Story:
+    events = [made for event in run_of(healthy().scenario()) if (made := change(event)) is not None]
+    return read_history(written(directory, encode(events))).stories[0]
+
+
+def test_a_scenario_without_its_dut_is_flawed(tmp_path: Path) -> None:
+    story = changed(tmp_path, lambda event: None if isinstance(event, ev.DutReady) else event)
+    assert story.flaws == ("what the DUT was is missing from the history",)
+
+
+def test_checks_that_were_asked_for_must_be_there(tmp_path: Path) -> None:
+    def asking(count: int) -> Callable[[ev.Event], ev.Event]:
+        return lambda event: (
+            msgspec.structs.replace(event, asked=count) if isinstance(event, ev.ScenarioEnded) else event
+        )
+
+    assert changed(tmp_path, asking(5)).flaws == ()
+    assert changed(tmp_path, asking(7)).flaws == ("the scenario asked for 7 checks, and the history has 5",)
+
+
+def test_the_end_of_another_scenario_is_a_flaw(tmp_path: Path) -> None:
+    story = changed(
+        tmp_path,
+        lambda event: msgspec.structs.replace(event, id="b") if isinstance(event, ev.ScenarioEnded) else event,
+    )
+    assert story.flaws == ("the history has the end of another scenario here: b",)
+
+
+def test_an_end_without_a_beginning_is_a_flaw_of_the_run(tmp_path: Path) -> None:
+    events = [event for event in run_of(healthy().scenario()) if not isinstance(event, ev.ScenarioBegun)]
+    history = read_history(written(tmp_path, encode(events)))
+    assert history.flaws == ("the beginning of a scenario is missing: scenarios/test_cable.py::test_cut",)
+    assert judge_history(history).verdict is Verdict.UNKNOWN
+
+
+def test_what_follows_a_scenario_is_kept_with_it(tmp_path: Path) -> None:
+    late = ev.KernelMessage(at=27.0, text="BUG: unable to handle page fault")
+    scenario = healthy().scenario()
+    story, second = read_history(written(tmp_path, encode(run_of([*scenario, late], scenario)))).stories
+    assert story.after == (late,)
+    assert second.after == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,22 +73,27 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _print(run: Path, history: History, results: Results) -> None:
+    """The last line is the run's verdict. What comes from the history may hold anything: escapes, line ends."""
+    for line in _lines(run, history, results):
+        print(clean_line(line))
+
+
+def _lines(run: Path, history: History, results: Results) -> Iterator[str]:
     from plugpull.coverage import sentences
 
     for scenario in results.scenarios:
-        print(f"{scenario.verdict.value:8}{clean_line(scenario.id)}\n        {clean_line(scenario.sentence)}")
+        yield f"{scenario.verdict.value:8}{scenario.id}"
+        yield f"        {scenario.sentence}"
     for skipped in results.skipped:
-        print(f"{'skipped':8}{clean_line(skipped.id)}\n        {clean_line(skipped.reason)}")
-    for line in sentences(results.coverage):
-        print(clean_line(line))
-    for reason in results.unknowns:
-        if reason not in results.sentence:
-            print(f"unknown: {clean_line(reason)}")
+        yield f"{'skipped':8}{skipped.id}"
+        yield f"        {skipped.reason}"
+    yield from sentences(results.coverage)
+    yield from (f"unknown: {reason}" for reason in results.unknowns if reason not in results.sentence)
     if history.edited:
-        print(f"note: {EDITED}")
+        yield f"note: {EDITED}"
     elif history.flawed:
-        print(f"hint: if it was edited on purpose: plugpull check --edited {clean_line(str(run))}")
-    print(clean_line(results.sentence))
+        yield f"hint: if it was edited on purpose: plugpull check --edited {run}"
+    yield results.sentence
 
 
 def _report(arguments: argparse.Namespace) -> int:

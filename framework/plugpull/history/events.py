@@ -62,12 +62,14 @@ class ScenarioBegun(Event, frozen=True, kw_only=True, tag="scenario.begin"):
 
 
 class ScenarioEnded(Event, frozen=True, kw_only=True, tag="scenario.end"):
-    """``seconds`` is wall time from the first to the last event; ``split`` where it went, in seconds by phase."""
+    """``seconds`` is wall time from the first to the last event; ``split`` where it went, in seconds by phase.
+    ``asked`` is how many checks the scenario asked for (``None``: not recorded)."""
 
     id: str
     wall: str
     seconds: float
     split: dict[str, float] = {}
+    asked: int | None = None
 
 
 class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):

@@ -18,6 +18,7 @@ from plugpull.history.events import (
     DiskDetached,
     DutReady,
     Event,
+    Judged,
     RunBegun,
     RunEnded,
     ScenarioBegun,
@@ -180,16 +181,25 @@ class _Sorter:
                     self.before,
                     rig=self.begun.rig if self.begun else {},
                     lost_lines=self.lost_in_story,
-                    flaws=tuple(self._misnamed(self.opened)),
+                    flaws=tuple(self._gaps(self.opened)),
                 )
             )
             self.after.clear()
         self.opened, self.events, self.lost_in_story, self.before = None, [], 0, ()
 
-    def _misnamed(self, opened: ScenarioBegun) -> Iterator[str]:
+    def _gaps(self, opened: ScenarioBegun) -> Iterator[str]:
+        """What is missing of a scenario that ended, numbered or not."""
         last = self.events[-1]
-        if isinstance(last, ScenarioEnded) and last.id != opened.id:
+        if not isinstance(last, ScenarioEnded):
+            return
+        if last.id != opened.id:
             yield f"the history has the end of another scenario here: {last.id}"
+        judged = [event for event in self.events if isinstance(event, Judged)]
+        found = sum(len(event.checks) for event in judged)
+        if last.asked is not None and found != last.asked:
+            yield f"the scenario asked for {last.asked} checks, and the history has {found}"
+        if judged and not any(isinstance(event, DutReady) for event in self.events):
+            yield "what the DUT was is missing from the history"
 
     def _end_after(self) -> None:
         """What came after a scenario's end is kept with it."""
