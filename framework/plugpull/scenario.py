@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
+from msgspec.structs import replace
+
 from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, victims_to_choose
@@ -287,14 +289,13 @@ class ScenarioRig:
         )
 
     def _record_end(self) -> None:
-        """What is blocked, how the disks are driven, and the state of the kernel."""
+        """What is blocked, and how the disks are driven."""
         stage = self.stage
         stage.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
         for said in stage.bench.link.call("properties"):
             properties = properties_of(said, stage.bench.register, "end")
             if properties is not None:
                 stage.recorder.record(properties)
-        self._record_state("end")
 
     def take_census(self) -> None:
         """Put on record what the DUT's kernel holds, once more with each cut: ``leak_slope`` tells whether it grows."""
@@ -303,16 +304,27 @@ class ScenarioRig:
     def _count(self, moment: str) -> ev.Census:
         counted = self.stage.bench.link.call("census")
         things = {kind: tuple(names) for kind, names in counted["things"].items()}
-        return ev.Census(at=counted["at"], moment=moment, things=things, slab=counted["slab"])
+        memory = counted.get("memory", {})
+        return ev.Census(at=counted["at"], moment=moment, things=things, slab=counted["slab"], memory=memory)
 
-    def _count_at_the_end(self) -> ev.Census:
-        """What takes its time to go gets it."""
+    def _record_what_is_left(self) -> None:
+        """What takes its time to go gets it, and the time is on record: so are the first and the last census that had
+        something left over."""
         deadline = time.monotonic() + GONE_WITHIN
+        first: ev.Census | None = None
+        last: ev.Census | None = None
         while True:
             census = self._count("end")
             if self._begun is None or not left_over(self._begun, census) or time.monotonic() > deadline:
-                return census
-            self.stage.pause(0.5)
+                break
+            last = replace(census, moment="settling")
+            if first is None:
+                first = last
+                self.stage.recorder.record(first)
+            self.stage.pause(0.25)
+        if last is not None and last is not first:
+            self.stage.recorder.record(last)
+        self.stage.recorder.record(census)
 
     def end(self) -> None:
         """Heal, and look for what is left behind. Never raises."""
@@ -329,7 +341,8 @@ class ScenarioRig:
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
             self.stage.recorder.record(ev.Residue(at=self.stage.now(), processes=left))
             self._record_end()
-            self.stage.recorder.record(self._count_at_the_end())
+            self._record_what_is_left()
+            self._record_state("end")
             if self._kind != "virtual":
                 self.stage.recorder.record(timers_set(self.stage.bench.link.call("timers.restore"), "restored"))
             self.stage.phase("")

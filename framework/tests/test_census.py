@@ -7,10 +7,12 @@ import random
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from stories import healthy
 
 from plugpull.checks import Check, leak_slope, nothing_left
 from plugpull.checks.base import Judgement
-from plugpull.checks.residue import left_over, slope_of
+from plugpull.checks.residue import NothingLeft, left_over, slope_of
 from plugpull.dut.agent.census import census
 from plugpull.history import events as ev
 from plugpull.history.story import Story
@@ -142,6 +144,18 @@ def machine(folder: Path) -> tuple[str, str]:
     (proc / "self/fd/3").symlink_to("/dev/sdb (deleted)")
     (proc / "self/fd/4").symlink_to("/dev/null")
     (proc / "self/mountinfo").write_text("36 35 98:0 / /mnt/x rw,noatime - ext4 /dev/sda1 rw\nhalf a line\n")
+    (proc / "meminfo").write_text("MemTotal: 100 kB\nSUnreclaim: 4 kB\n")
+    for pid, thread in (("7", "usb-storage"), ("8", "jbd2/sda1-8"), ("9", "kworker/0:1")):
+        (proc / pid).mkdir()
+        (proc / pid / "comm").write_text(f"{thread}\n")
+    (sys / "block/sda").mkdir()
+    (sys / "block/sda/dev").write_text("8:0\n")
+    for bdi in ("8:0", "8:32", "259:0"):
+        (sys / "class/bdi" / bdi).mkdir(parents=True)
+    for name in ("sda", "sdc", "nvme0n1"):
+        (sys / "kernel/debug/block" / name).mkdir(parents=True)
+    for slot in ("01", "02"):
+        (sys / "kernel/debug/usb/xhci/0000:00:10.0/devices" / slot).mkdir(parents=True)
     (proc / "slabinfo").write_text(
         "slabinfo - version: 2.1\n"
         "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>\n"
@@ -160,8 +174,12 @@ def test_what_the_agent_counts(tmp_path: Path) -> None:
             "usb device": ["1-1", "usb1"],
             "mount": ["/dev/sda1 on /mnt/x (ext4)"],
             "open file": ["/dev/sdb (deleted)"],
+            "kernel thread": ["jbd2", "usb-storage"],
+            "xhci slot": ["at 0000:00:10.0", "at 0000:00:10.0"],
+            "trace of a disk": ["backing device 8:32", "debugfs directory block/sdc"],
         },
         "slab": {"kmalloc-4k": 40960, "scsi_sense_cache": 256},
+        "memory": {"SUnreclaim": 4096},
     }
 
 
@@ -179,6 +197,101 @@ def test_a_host_that_was_removed_and_not_freed_is_counted_by_its_thread(tmp_path
 def test_a_census_of_this_machine_does_not_fail() -> None:
     things = census()["things"]
     assert any(" on / (" in mount for mount in things["mount"]) or not os.path.exists("/proc/self/mountinfo")
+
+
+# --- of the rig, late, and missing ------------------------------------------------------------------------------
+
+
+def on_bench(begin: ev.Census, *later: ev.Census, kind: str = "virtual") -> tuple[str, ...]:
+    """What is said of these censuses in the story of a cut, taken at its beginning and its end."""
+    bench = healthy()
+    bench.events = [replace(event, kind=kind) if isinstance(event, ev.DutReady) else event for event in bench.events]
+    bench.add(replace(begin, at=10.9), *later)
+    judgement = bench.judge(nothing_left())
+    assert judgement.unknowns == ()
+    return tuple(finding.summary for finding in judgement.findings)
+
+
+RIG_HOST = "usb-storage at 0000:00:05.0/1.1"
+THINGS = {
+    "scsi host": (RIG_HOST, "ahci at pci0000:00/0000:00:17.0/ata1"),
+    "usb device": ("1-1", "1-1.1", "1-1.2", "1-1.3", "usb1"),
+    "block device": ("0000:00:05.0/1.1:0 (serial S-disk1)", "0000:00:05.0/1.2:0 (serial S-disk2)"),
+    "mount": ("tmpfs on /run (tmpfs)",),
+}
+
+
+def there(moment: str, at: float | None = None, **changed: tuple[str, ...]) -> ev.Census:
+    at = 25.7 if at is None else at
+    things = {**THINGS, **{kind.replace("_", " "): names for kind, names in changed.items()}}
+    return ev.Census(at=at, moment=moment, things=things)
+
+
+@pytest.mark.parametrize("kind", ["virtual", "local", "ssh"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mount": (*THINGS["mount"], "tmpfs on /run/user/1000 (tmpfs)")},
+        {"usb_device": (*THINGS["usb device"], "3-1")},
+        {"scsi_host": (RIG_HOST,)},
+    ],
+)
+def test_what_is_not_of_the_rig_is_no_finding(kind: str, changed: dict[str, tuple[str, ...]]) -> None:
+    assert on_bench(there("begin"), there("end", None, **changed), kind=kind) == ()
+
+
+def test_on_a_real_dut_another_port_of_the_same_controller_is_not_of_the_rig() -> None:
+    end = there("end", usb_device=(*THINGS["usb device"], "1-7"), mount=(*THINGS["mount"], "/dev/sdz1 on /mnt (vfat)"))
+    assert on_bench(there("begin"), end, kind="ssh") == ()
+    assert on_bench(there("begin"), end) == ("left over on the DUT: usb device 1-7",)
+
+
+@pytest.mark.parametrize("kind", ["virtual", "ssh"])
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"usb_device": (*THINGS["usb device"], "1-1.4")}, "left over on the DUT: usb device 1-1.4"),
+        ({"usb_device": ("1-1", "1-1.1", "1-1.2", "usb1")}, "missing on the DUT at the end: usb device 1-1.3"),
+        ({"scsi_host": THINGS["scsi host"][1:]}, f"missing on the DUT at the end: scsi host {RIG_HOST}"),
+        (
+            {"block_device": THINGS["block device"][:1]},
+            "missing on the DUT at the end: block device 0000:00:05.0/1.2:0 (serial S-disk2)",
+        ),
+        ({"mount": ("/dev/sdb on /mnt (ext4)",)}, "left over on the DUT: mount /dev/sdb on /mnt (ext4)"),
+        ({"trace_of_a_disk": ("backing device 8:16",)}, "left over on the DUT: trace of a disk backing device 8:16"),
+    ],
+)
+def test_what_is_left_or_missing_of_the_rig(kind: str, changed: dict[str, tuple[str, ...]], said: str) -> None:
+    assert on_bench(there("begin"), there("end", None, **changed), kind=kind) == (said,)
+
+
+def test_what_a_cut_took_for_good_is_not_missing() -> None:
+    bench = healthy()
+    bench.replace(ev.CutArmed, permanent=True)
+    end = there("end", usb_device=("1-1", "1-1.2", "1-1.3", "usb1"), scsi_host=THINGS["scsi host"][1:])
+    bench.add(there("begin", 10.9), end)
+    assert bench.judge(nothing_left()).findings == ()
+    bench.add(there("end", 25.8, usb_device=("1-1", "1-1.2", "usb1")))
+    (finding,) = bench.judge(nothing_left()).findings
+    assert finding.summary == "missing on the DUT at the end: usb device 1-1.3"
+
+
+def test_what_takes_its_time_to_go_is_late() -> None:
+    twice = (RIG_HOST, *THINGS["scsi host"])
+    settling = [there("settling", at, scsi_host=twice) for at in (20.0, 24.5)]
+    (said,) = on_bench(there("begin"), *settling, there("end", 25.0))
+    assert said == f"scsi host {RIG_HOST} took 4.50 s to go (limit 2 s)"
+    soon = [there("settling", at, scsi_host=twice) for at in (20.0, 21.5)]
+    assert on_bench(there("begin"), *soon, there("end", 21.75)) == ()
+
+
+def test_nothing_counted_at_all_is_unknown_only_where_it_was_asked_for() -> None:
+    assert healthy().judge(nothing_left()).unknowns
+    standing = NothingLeft(required=False)
+    assert healthy().judge(standing) == Judgement(subject="")
+    bench = healthy()
+    bench.add(there("begin", 10.9))
+    assert bench.judge(standing).unknowns
 
 
 def test_a_machine_without_any_of_it_is_empty(tmp_path: Path) -> None:

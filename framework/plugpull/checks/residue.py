@@ -5,43 +5,84 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from statistics import median
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.evidence import limit, seconds
+from plugpull.checks.limits import returned_within
+from plugpull.checks.rig_places import RigPlaces, below
+from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.events import Census, KernelMessage
 from plugpull.history.reader import Story
 
 FEWEST = 6
 """Censuses below which a slope says nothing."""
+PLACED = ("scsi host", "block device", "usb device")
+"""Kinds of things that have a place, so that it is known whether a cut took them away."""
 CONFIDENT = 2.576
 """Standard deviations of a two-sided 99 % interval."""
 
 
 class NothingLeft(Check, frozen=True, tag="nothing_left"):
-    """No SCSI host, block device, USB device, mount or open file is there at the end that was not at the beginning."""
+    """No SCSI host, block device, USB device, mount, open file, driver's thread or trace of a disk is there at the end
+    that was not there at the beginning, and nothing is missing, apart from what a cut took away. What goes within
+    ``limit`` seconds of the end has gone. Only what is at or below the rig counts."""
+
+    limit: float = 2.0
+    required: bool = True
+    """Is a scenario in which nothing was counted UNKNOWN for that alone?"""
 
     def judge(self, story: Story) -> Judgement:
         begin = next((census for census in story.of(Census) if census.moment == "begin"), None)
         end = next((census for census in reversed(story.of(Census)) if census.moment == "end"), None)
         if begin is None or end is None:
-            return Judgement(unknowns=("what is left on the DUT was not counted at the beginning and at the end",))
-        findings = tuple(
-            Finding(
-                check="nothing_left",
-                subject=kind,
-                summary=f"left over on the DUT: {kind} {name}" + (f", {extra} times" if extra > 1 else ""),
-                at=end.at,
-                evidence=(
-                    *(f"{moment.moment}: {', '.join(moment.things.get(kind, ()))}" for moment in (begin, end)),
-                    *_introduced(story, name),
-                ),
-            )
-            for kind, name, extra in left_over(begin, end)
-        )
-        return Judgement(findings=findings, worst="" if findings else "nothing left over", subject="DUT")
+            return Judgement(unknowns=self._uncounted(begin is None and end is None))
+        places = RigPlaces(story)
+        findings = [
+            *(self._left(story, begin, end, one) for one in left_over(begin, end) if places.has(*one[:2])),
+            *self._late(story, places, begin, end),
+            *self._missing(story, places, begin, end),
+        ]
+        took = _settled_after(story, end)
+        worst = f"nothing left over (after {seconds(took)}, {limit(self.limit)[1:]}" if took else "nothing left over"
+        return Judgement(findings=tuple(findings), worst="" if findings else worst, subject="DUT")
+
+    def _uncounted(self, neither: bool) -> tuple[str, ...]:
+        if neither and not self.required:
+            return ()
+        return ("what is left on the DUT was not counted at the beginning and at the end",)
+
+    def _left(self, story: Story, begin: Census, end: Census, thing: tuple[str, str, int]) -> Finding:
+        kind, name, extra = thing
+        what = f"left over on the DUT: {kind} {name}" + (f", {extra} times" if extra > 1 else "")
+        return _finding(kind, what, begin, end, _introduced(story, name))
+
+    def _late(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Finding]:
+        """What went only after ``limit`` seconds."""
+        settling = [census for census in story.of(Census) if census.moment == "settling"]
+        if len(settling) < 2:
+            return
+        first, last = settling[0], settling[-1]
+        took = awake(story, first.at or 0.0, last.at or 0.0)
+        if took <= self.limit:
+            return
+        still = set(left_over(begin, first)) & set(left_over(begin, last)) - set(left_over(begin, end))
+        for kind, name, _ in sorted(still):
+            if places.has(kind, name):
+                what = f"{kind} {name} took {seconds(took)} to go {limit(self.limit)}"
+                yield _finding(kind, what, begin, last, _introduced(story, name))
+
+    def _missing(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Finding]:
+        """What was there at the beginning is to be there at the end. A story that does not say where its rig is cannot
+        tell what a cut took away."""
+        gone = _cut_off(story, places, end.at or float("inf"))
+        for kind, name, _ in left_over(end, begin) if places.known else ():
+            place = places.place_of(kind, name)
+            if kind in PLACED and place and places.has(kind, name) and not any(below(place, part) for part in gone):
+                yield _finding(kind, f"missing on the DUT at the end: {kind} {name}", begin, end)
 
 
 class LeakSlope(Check, frozen=True, tag="leak_slope"):
@@ -88,9 +129,10 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
         )
 
 
-def nothing_left() -> NothingLeft:
-    """Nothing may be on the DUT at the end that was not there at the beginning."""
-    return NothingLeft()
+def nothing_left(limit: float = 2.0) -> NothingLeft:
+    """Nothing at or below the rig may be on the DUT at the end that was not there at the beginning, or be missing.
+    What is left over gets ``limit`` seconds to go."""
+    return NothingLeft(limit)
 
 
 def leak_slope(limit: int = 8192) -> LeakSlope:
@@ -107,6 +149,29 @@ def left_over(begin: Census, end: Census) -> tuple[tuple[str, str, int], ...]:
         grown = Counter(map(_place, names)) - Counter(map(_place, begin.things.get(kind, ())))
         found += [(kind, name, count) for name, count in sorted(extra.items()) if _place(name) in grown]
     return tuple(found)
+
+
+def _finding(kind: str, what: str, begin: Census, end: Census, more: tuple[str, ...] = ()) -> Finding:
+    evidence = (*(f"{one.moment}: {', '.join(one.things.get(kind, ()))}" for one in (begin, end)), *more)
+    return Finding(check="nothing_left", subject=kind, summary=what, at=end.at, evidence=evidence)
+
+
+def _settled_after(story: Story, end: Census) -> float:
+    """Seconds until nothing was left over any more; 0 when nothing was from the start."""
+    first = next((census.at for census in story.of(Census) if census.moment == "settling"), None)
+    return 0.0 if first is None or end.at is None else awake(story, first, end.at)
+
+
+def _cut_off(story: Story, places: RigPlaces, at: float) -> list[str]:
+    """The places of what was cut for good, or was restored so late that it need not be back at ``at``."""
+    found = []
+    for cut in story.cut_records:
+        restored = cut.restored_at
+        late = max((returned_within(story, disk, None, cut.armed.mechanism) for disk in cut.armed.victims), default=0.0)
+        if cut.armed.permanent or restored is None or restored + late > at:
+            parts = (cut.armed.point.rpartition(".")[0], *cut.armed.victims)
+            found += [place for part in parts if (place := places.place_of_part(part))]
+    return found
 
 
 def _introduced(story: Story, name: str) -> tuple[str, ...]:

@@ -16,8 +16,10 @@ from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.kept_while_powered import KeptWhilePowered
 from plugpull.checks.kernel_clean import KernelClean
 from plugpull.checks.kernel_state import StateKept
+from plugpull.checks.nothing_stuck import NothingStuck
 from plugpull.checks.properties import SameProperties
 from plugpull.checks.removed import Removed
+from plugpull.checks.residue import NothingLeft
 from plugpull.checks.returned import Returned
 from plugpull.checks.spinning import NothingSpins
 from plugpull.checks.undisturbed import Undisturbed
@@ -31,6 +33,8 @@ STANDING: tuple[Check, ...] = (
     NothingBlocked(),
     NothingSpins(),
     SameProperties(),
+    NothingStuck(),
+    NothingLeft(required=False),
     StateKept(),
 )
 """Of these, one that the scenario asks for itself is judged as asked, and not a second time."""

@@ -543,13 +543,16 @@ class Residue(Event, frozen=True, kw_only=True, tag="residue"):
 
 
 class Census(Event, frozen=True, kw_only=True, tag="census"):
-    """What the DUT holds. ``moment`` is ``begin`` and ``end`` of a scenario, or ``cycle``, taken as the scenario asks
-    for it. ``things`` are names by kind (``scsi host``, ``block device``, ``usb device``, ``mount``, ``open file``),
-    each as often as it is there; ``slab`` bytes in use per cache of the kernel, empty where it does not tell."""
+    """What the DUT holds. ``moment`` is ``begin`` and ``end`` of a scenario, ``settling`` while something is left over
+    before its end, or ``cycle``, taken as the scenario asks for it. ``things`` are names by kind (``scsi host``,
+    ``block device``, ``usb device``, ``mount``, ``open file``, ``kernel thread``, ``xhci slot``, ``trace of a disk``),
+    each as often as it is there; ``slab`` bytes in use per cache of the kernel, empty where it does not tell;
+    ``memory`` bytes by line of /proc/meminfo."""
 
     moment: str
     things: dict[str, tuple[str, ...]]
     slab: dict[str, int] = {}
+    memory: dict[str, int] = {}
 
 
 class Judged(Event, frozen=True, kw_only=True, tag="judge"):

@@ -7,9 +7,14 @@ import re
 from typing import Any, Dict, Iterator, List
 
 from .disks import all_disks, read_attribute, usb_place
+from .state import memory
 
 _BLOCK_FILE = re.compile(r"^/dev/(sd|nvme|md|dm-|loop|vd|mmcblk|bsg/|sg)")
 _ERROR_HANDLER = re.compile(r"^scsi_eh_\d+$")
+_DRIVER_THREAD = re.compile(r"^(usb-storage$|uas$|scsi_tmf_\d+$|jbd2/sd|ext4-rsv-conver|xfs[-_]|md\d+_)")
+_THREAD_NUMBER = re.compile(r"_\d+$|/sd\w+-\d+$")
+_SCSI_NUMBER = re.compile(r"^(8|6[5-9]|7[01]|12[89]|13[0-5]):\d+$")
+"""Device numbers of SCSI disks (Documentation/admin-guide/devices.txt)."""
 _SLABS = re.compile(r"^kmalloc-|scsi|usb|urb|^bio|blkdev|bdev|request|^sd_|uas|sgpool")
 """Caches that storage and USB drivers allocate from. SLUB merges caches of equal size, so kmalloc's hold more than
 theirs."""
@@ -24,8 +29,15 @@ def census(sys: str = "/sys", proc: str = "/proc") -> Dict[str, Any]:
         "usb device": [name for name in _listed(sys, "bus/usb/devices") if ":" not in name],
         "mount": list(mounts(proc)),
         "open file": open_files(proc),
+        "kernel thread": driver_threads(proc),
+        "xhci slot": xhci_slots(sys),
+        "trace of a disk": traces(sys),
     }
-    return {"things": {kind: sorted(names) for kind, names in things.items()}, "slab": slabs(proc)}
+    return {
+        "things": {kind: sorted(names) for kind, names in things.items()},
+        "slab": slabs(proc),
+        "memory": memory(proc),
+    }
 
 
 def _listed(*parts: str) -> List[str]:
@@ -65,6 +77,30 @@ def block_devices(sys: str) -> List[str]:
         if not os.path.exists(os.path.join(base, "device")) and read_attribute(base, "size") not in ("", "0"):
             found.append(name)
     return found
+
+
+def driver_threads(proc: str) -> List[str]:
+    """Threads of storage drivers by their name without its number. Error handlers are counted with their hosts."""
+    threads = (read_attribute(proc, pid, "comm") for pid in _listed(proc) if pid.isdigit())
+    return [_THREAD_NUMBER.sub("", name) for name in threads if _DRIVER_THREAD.match(name)]
+
+
+def xhci_slots(sys: str) -> List[str]:
+    """The controller of each device slot that is in use (drivers/usb/host/xhci-debugfs.c); nothing without debugfs."""
+    found = []
+    for controller in _listed(sys, "kernel/debug/usb/xhci"):
+        slots = _listed(sys, "kernel/debug/usb/xhci", controller, "devices")
+        found += ["at %s" % controller for _ in slots]
+    return found
+
+
+def traces(sys: str) -> List[str]:
+    """What is still there of disks that are not: backing devices (/sys/class/bdi) and directories in debugfs."""
+    numbers = {read_attribute(sys, "block", name, "dev") for name in _listed(sys, "block")}
+    backing = (name for name in _listed(sys, "class/bdi") if _SCSI_NUMBER.match(name) and name not in numbers)
+    disks = set(_listed(sys, "block"))
+    debug = (name for name in _listed(sys, "kernel/debug/block") if name.startswith("sd") and name not in disks)
+    return ["backing device %s" % name for name in backing] + ["debugfs directory block/%s" % name for name in debug]
 
 
 def mounts(proc: str) -> Iterator[str]:
