@@ -7,7 +7,7 @@ Depends on nothing but the history, so judging is repeatable: the same file give
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -21,6 +21,7 @@ from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import bystanders_of, trespasses
 from plugpull.coverage import coverage_of
+from plugpull.checks.wiring import wiring_doubts
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
@@ -92,6 +93,8 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
     asked = [data for judged in story.of(Judged) for data in judged.checks]
     for data in asked:
         name = str(data.get("check", "?"))
+        if data.get("disks") == []:
+            sheet.unknowns.append(f"{name} was asked about no disk")
         sheet.enter(name, _run(name, lambda data=data: decode_check(data), story))  # type: ignore[misc]
     for check in standing_checks(asked):
         sheet.enter(check_name(check), _run(check_name(check), lambda check=check: check, story), standing=True)  # type: ignore[misc]
@@ -185,7 +188,7 @@ def _stopped(story: Story, sheet: _Sheet) -> None:
     """What the bench and the scenario itself said went wrong, and what is missing of the record."""
     faults = story.of(RigFault)
     sheet.unknowns[:0] = [fault.summary for fault in faults]
-    _void(sheet, faults)
+    _void(sheet, faults, wiring_doubts(story))
     for error in story.of(ScenarioError):
         if error.fault == "assertion":
             evidence = tuple(error.traceback.splitlines()[-12:])
@@ -205,16 +208,21 @@ def _stopped(story: Story, sheet: _Sheet) -> None:
     sheet.unknowns += story.flaws
 
 
+CONFESSIONS = frozenset({"kernel_clean", "scenario", "blocked", "state_kept"})
+"""Checks whose findings stand whatever the bench did."""
 TIMED = frozenset({"kept_pace", "ready_under_load", "discovered", "latency"})
 """Checks whose findings say that something took too long: a bench that failed meanwhile may be the cause."""
 
 
-def _void(sheet: _Sheet, faults: Iterable[RigFault]) -> None:
-    """What the bench did to a disk is not the disk's doing, and what a failing bench held up is not the DUT's."""
+def _void(sheet: _Sheet, faults: Iterable[RigFault], doubts: Sequence[str]) -> None:
+    """What the bench did to a disk is not the disk's doing, what a failing bench held up is not the DUT's, and what
+    happened to a disk is nobody's where it is not known which disks were cut off (``doubts``)."""
     kept = []
     for finding in sheet.findings:
         fault = next((fault for fault in faults if _explains(fault, finding)), None)
-        if fault is None:
+        if doubts and finding.check not in CONFESSIONS:
+            sheet.unknowns.append(f"not held against {finding.subject or 'the DUT'}: {finding.summary}")
+        elif fault is None:
             kept.append(finding)
         else:
             whose = finding.subject or "the DUT"
@@ -224,7 +232,7 @@ def _void(sheet: _Sheet, faults: Iterable[RigFault]) -> None:
 
 def _explains(fault: RigFault, finding: Finding) -> bool:
     """Whether a fault of the bench may be why. The kernel's own confession stands whatever the bench did."""
-    if finding.check in ("kernel_clean", "scenario"):
+    if finding.check in CONFESSIONS:
         return False
     named = finding.subject and re.search(rf"(?<![\w.-]){re.escape(finding.subject)}(?![\w-])", fault.summary)
     if fault.subject:

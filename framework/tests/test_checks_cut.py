@@ -64,6 +64,7 @@ def test_removed_only_when_it_was_plugged_in_again() -> None:
     bench.drop(ev.DiskDetached)
     bench.drop(ev.Uevent)
     bench.add(ev.DiskDetached(at=RESTORED + 0.1, disk=VICTIM, kname="sdb", diskseq=1))
+    bench._attached[VICTIM][0] = (10.4, RESTORED + 0.1, "sdb", 1)
     (finding,) = bench.judge(removed(VICTIM, within=5)).findings
     assert "and only after it was restored" in finding.summary
 
@@ -82,6 +83,7 @@ def test_time_in_which_the_dut_was_starved_does_not_count() -> None:
     bench.drop(ev.DiskDetached)
     bench.drop(ev.Uevent)
     bench.add(ev.DiskDetached(at=CUT + 1.95, disk=VICTIM, kname="sdb", diskseq=1))
+    bench._attached[VICTIM][0] = (10.4, CUT + 1.95, "sdb", 1)
     judgement = bench.judge(removed(VICTIM))
     assert not judgement.findings
     assert not judgement.unknowns

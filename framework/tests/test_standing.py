@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from stories import BACK, CUT, GONE, RESTORED, VICTIM, Bench, healthy
+from stories import BACK, CUT, GONE, RESTORED, RIG, VICTIM, Bench, healthy
 
 from plugpull.checks import kernel_clean, removed, returned
 from plugpull.checks.base import check_name, encode_check
@@ -171,3 +171,94 @@ def test_a_fault_that_names_a_disk_explains_what_that_disk_did() -> None:
     bench.add(ev.RigFault(at=18.0, summary="the power supply of disk12 was switched off by hand"))
     assert judge_story(bench.story()).verdict is Verdict.FAIL
     assert GONE < RESTORED
+
+
+# --- the users of disks, and their data ---------------------------------------------------------------------------
+
+
+def ended(bench: Bench, **changes: object) -> ScenarioResult:
+    bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, **changes)
+    return judged(bench)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"errno": 0, "exit_status": 0}, "ended without an error though the disk was gone"),
+        ({"asked": True, "asked_at": CUT + 3, "at": CUT + 4, "errno": 0}, "was never given an error"),
+        ({"at": CUT + 9}, "had its error only 8.93 s (limit 5 s) after"),
+        ({"stuck": True}, "could not be ended"),
+        ({"at": CUT - 1}, "met an I/O error, 1.00 s before its cut"),
+    ],
+)
+def test_users_of_a_dead_disk_are_given_an_error_and_in_time(changes: dict[str, object], said: str) -> None:
+    result = ended(healthy(), **changes)
+    assert result.verdict is Verdict.FAIL
+    assert any(said in finding.summary for finding in result.findings), result.findings
+
+
+def test_users_who_were_asked_to_end_before_the_cut_need_no_error() -> None:
+    result = ended(healthy(), asked=True, asked_at=CUT - 0.1, errno=0)
+    assert not result.findings
+
+
+def test_a_load_that_is_buffered_need_not_notice() -> None:
+    bench = healthy()
+    bench.replace(ev.LoadBegun, argv=("fio", "--direct=0"))
+    assert not ended(bench, errno=0, exit_status=0).findings
+
+
+def test_wrong_data_is_wrong_whether_asked_about_or_not() -> None:
+    bench = healthy(checks=(kernel_clean(),))
+    bench.replace(ev.Verified, lambda event: event.disk == "disk2", bad=((0, 512, "corrupt"),))
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.FAIL
+    assert {finding.subject for finding in result.findings} == {"disk2"}
+
+
+# --- what the rig file says of the cuts ---------------------------------------------------------------------------
+
+
+def wired(**cables: str) -> dict[str, object]:
+    disks = [disk | {"cable": cables.get(disk["name"], "")} for disk in RIG["disk"]]
+    return RIG | {"disk": disks}
+
+
+@pytest.mark.parametrize(
+    ("rig", "said"),
+    [
+        (wired(disk1="cables.1"), ""),
+        (wired(disk1="cables.2"), "by cables port 1, and the rig file says cables.2"),
+        (wired(disk1="cables.1", disk2="cables.1"), "was armed to take disk1, and the rig file says disk1, disk2"),
+    ],
+)
+def test_a_record_that_does_not_fit_the_rig_file_accuses_nobody(rig: dict[str, object], said: str) -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")
+    result = judge_story(replace(bench.story(), rig=rig))
+    assert result.verdict is (Verdict.UNKNOWN if said else Verdict.FAIL)
+    assert any(said in why for why in result.unknowns) or not said
+
+
+def test_a_switch_that_moved_for_another_point_accuses_nobody() -> None:
+    bench = healthy()
+    bench.replace(ev.Edge, point="disk2.cable")
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.UNKNOWN
+    assert any("was armed for disk1.cable, and disk2.cable was switched off" in why for why in result.unknowns)
+
+
+def test_a_command_that_is_not_on_record_has_no_time() -> None:
+    bench = healthy()
+    bench.drop(ev.Edge, lambda event: event.phase != "commanded")
+    bench.replace(ev.Edge, lambda event: event.phase == "acknowledged", sent=CUT)
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.UNKNOWN
+    assert any("at an unknown time" in why for why in result.unknowns)
+
+
+def test_a_dut_of_which_nothing_is_on_record() -> None:
+    bench = healthy()
+    bench.drop(ev.DutReady)
+    assert "which kernel the DUT ran is not on record" in judge_story(bench.story()).unknowns

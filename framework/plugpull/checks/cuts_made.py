@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.wiring import wiring_doubts
 from plugpull.history.cuts import Cut
 from plugpull.history.events import CutArmed, Edge
 from plugpull.history.reader import Story
@@ -18,7 +19,8 @@ class CutsMade(Check, frozen=True, tag="cuts_made"):
 
     def judge(self, story: Story) -> Judgement:
         unknowns = [why for cut in story.cut_records for why in _doubts(cut)]
-        unknowns += _unnumbered(story)
+        unknowns += _doubled(story)
+        unknowns += wiring_doubts(story)
         cuts = story.cut_records
         worst = f"{len(cuts)} of {len(cuts)} cuts made" if cuts and not unknowns else ""
         return Judgement(unknowns=tuple(dict.fromkeys(unknowns)), worst=worst)
@@ -46,14 +48,10 @@ def _doubts(cut: Cut) -> list[str]:
     return doubts
 
 
-def _unnumbered(story: Story) -> list[str]:
-    """Edges that belong to no armed cut, cuts armed twice, edges recorded twice: something is missing or doubled."""
+def _doubled(story: Story) -> list[str]:
+    """Cuts armed twice and edges recorded twice: something is doubled."""
     armed = Counter(cut.cut for cut in story.of(CutArmed))
     doubts = [f"cut {number} is on record {count} times" for number, count in armed.items() if count > 1]
-    for edge in story.of(Edge):
-        if edge.cut not in armed:
-            where = f"{edge.switch} port {edge.port}"
-            doubts.append(f"{where} was switched {edge.state} for {edge.point}, a cut that was never armed")
     commands = (edge for edge in story.of(Edge) if edge.phase == "commanded")
     steps = Counter((edge.cut, edge.state, edge.switch, edge.port, edge.at) for edge in commands)
     doubts += [

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from plugpull.checks.limits import bench_kind
 from plugpull.history.cuts import Cut, Switching
-from plugpull.history.events import DiskDetached, Judged, KernelMessage, Sampled
+from plugpull.history.events import DiskAttached, DiskDetached, Judged, KernelMessage, Sampled
 from plugpull.history.story import Story
 from plugpull.kernel.classify import classify
 
@@ -35,6 +35,45 @@ def switched_at(story: Story, switching: Switching) -> float | None:
     if switching.acknowledged_at is None or switching.commanded_at is None or bench_kind(story) != "virtual":
         return switching.acknowledged_at
     return min(switching.acknowledged_at, switching.commanded_at + SWITCHING)
+
+
+def unbidden(story: Story, cut: Cut, disk: str) -> str:
+    """A disk that came back, at its place, though its cut point was still off, as a sentence; empty if it did not."""
+    removed_at = cut.times(disk).removed_at
+    was = None if cut.off.commanded_at is None else story.attachment_at(disk, cut.off.commanded_at - cut.error)
+    if removed_at is None or was is None:
+        return ""
+    restored = float("inf") if cut.on.commanded_at is None else cut.on.commanded_at - cut.error
+    for event in story.attachments(disk):
+        if event.at is not None and removed_at < event.at < min(restored, cut.until) and event.place == was.place:
+            return f"{disk} came back at {event.at:.2f} s though {cut.armed.point} was still off"
+    return ""
+
+
+READ_LATE = 1.1
+"""Seconds by which a busy agent may read a uevent late. The kernel stamps none of them, so their times are those at
+which they were read (``dut/agent/uevents.py``)."""
+
+
+def gone_by(story: Story, gone: DiskDetached | None, removed_at: float) -> float:
+    """By when a disk was certainly off the list: when its uevent was read, or a sample a little earlier lacked it."""
+    if gone is None:
+        return removed_at
+    for sample in story.of(Sampled):
+        soon = sample.at is not None and removed_at - READ_LATE <= sample.at < removed_at
+        if soon and sample.disks.get(gone.kname, (-1,))[0] != gone.diskseq:
+            return sample.at or removed_at
+    return removed_at
+
+
+def here_by(story: Story, now: DiskAttached) -> float:
+    """By when a disk was certainly on the list: when its uevent was read, or a sample a little earlier had it."""
+    at = now.at or 0.0
+    for sample in story.of(Sampled):
+        soon = sample.at is not None and at - READ_LATE <= sample.at < at
+        if soon and now.diskseq and sample.disks.get(now.kname, (-1,))[0] == now.diskseq:
+            return sample.at or at
+    return at
 
 
 def mates_of(story: Story, cut: Cut) -> set[str]:

@@ -17,6 +17,8 @@ from plugpull.checks.starved import awake
 from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun
 from plugpull.history.reader import Story
 
+LONGEST_HOLE = 2.0
+"""Seconds without a sample that are no hole yet: what a stall of that length would look like is judged by the check."""
 SLACK = 1.0
 """Seconds by which samples may begin late or end early: some of them are under way when a scenario ends."""
 HOLE = 10.0
@@ -70,7 +72,7 @@ def _hole(story: Story, claim: Claim, times: tuple[float, ...], whose: str) -> s
     interval = median(two - one for one, two in pairwise(story.sample_times))
     inside = times[max(0, bisect_right(times, claim.begin) - 1) : bisect_left(times, claim.end) + 1]
     for one, two in pairwise(inside):
-        if awake(story, one, two) > max(SLACK, HOLE * interval) and _attached(story, claim, one):
+        if awake(story, one, two) > max(LONGEST_HOLE, HOLE * interval) and _attached(story, claim, one):
             return f"{whose} have a hole of {two - one:.2f} s at {one:.2f} s"
     return ""
 

@@ -13,6 +13,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import (
     by_effect,
     cuts_of,
+    gone_by,
     ineffective,
     left_without_record,
     limit,
@@ -27,6 +28,7 @@ from plugpull.checks.limits import removed_within
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
+from plugpull.history.events import DiskDetached
 from plugpull.history.reader import Story
 
 EACH_MATE = 0.25
@@ -106,12 +108,30 @@ def _one(story: Story, cut: Cut, disk: str, within: float) -> Finding | str | No
     if removed_at is not None:
         return _in_time(story, cut, disk, removed_at, within)
     if story.attachment_at(disk, begin - cut.error) is None:
+        early = _left_before(story, cut, disk, begin)
+        if early is not None:
+            left = seconds(begin - early)
+            return _finding(cut, disk, f"{disk} left by itself, {left} before {cut.armed.point} was cut", early)
         return f"{disk} was not there when {cut.armed.point} was cut"
     return _stayed(story, cut, disk, within)
 
 
+def _left_before(story: Story, cut: Cut, disk: str, begin: float) -> float | None:
+    """When a disk left before its cut, DUT seconds, if no other cut took it and none may have been made early."""
+    gone = [event.at for event in story.of(DiskDetached) if event.disk == disk and event.at is not None]
+    before = [at for at in gone if at < begin - cut.error]
+    if not before or cut.off.read_back is None:
+        return None
+    others = (one for one in cuts_of(story, disk) if one is not cut and one.off.commanded_at is not None)
+    if any((one.off.commanded_at or 0.0) - one.error <= before[-1] < begin for one in others):
+        return None
+    return before[-1]
+
+
 def _in_time(story: Story, cut: Cut, disk: str, removed_at: float, within: float) -> Finding | str | None:
     begin = switched_at(story, cut.off) or cut.off.commanded_at or 0.0
+    detached = next((event for event in story.of(DiskDetached) if (event.disk, event.at) == (disk, removed_at)), None)
+    removed_at = gone_by(story, detached, removed_at)
     took, restored = awake(story, min(begin, removed_at), removed_at), cut.restored_at
     late = f"{disk} was removed {seconds(took)} after {cut.armed.point} was cut"
     if took - cut.error > within:

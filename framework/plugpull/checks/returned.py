@@ -10,7 +10,18 @@ from collections.abc import Iterable, Iterator
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.evidence import cuts_of, limit, mates_of, miswired, not_executed, seconds, switched_at, victims_of
+from plugpull.checks.evidence import (
+    cuts_of,
+    here_by,
+    limit,
+    mates_of,
+    miswired,
+    not_executed,
+    seconds,
+    switched_at,
+    unbidden,
+    victims_of,
+)
 from plugpull.checks.limits import returned_within
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
@@ -29,7 +40,9 @@ from plugpull.history.reader import Story
 
 EACH_MATE = 0.5
 """Seconds more for each further disk that comes back with it: they are brought up one after the other."""
-LET_GO = 1.0
+PROBING = 5.0
+"""Seconds between the name being given to a disk and its announcement."""
+LET_GO = 0.5
 """Seconds after a disk's last user ended within which the kernel may still hold its name."""
 
 
@@ -104,34 +117,26 @@ class Returned(Check, frozen=True, tag="returned"):
             return [], [f"{disk} was not there when {cut.armed.point} was cut"]
         if times.removed_at is None:
             return [], [miswired(story) or f"{disk} was never seen gone, so it could not come back"]
-        own_accord = self._by_itself(story, cut, was, times.removed_at)
+        own_accord = unbidden(story, cut, disk)
         if own_accord:
             return [], [own_accord]
         if times.returned_at is None:
             missing = self._missing(story, cut, was, times.removed_at)
             return ([], [missing]) if isinstance(missing, str) else (missing, [])
         now = next(one for one in story.attachments(disk) if one.at == times.returned_at)
-        late = self._late(story, cut, now, times.returned_at)
+        late = self._late(story, cut, now)
         findings = [late] if isinstance(late, Finding) else []
         findings += self._changed(story, cut, was, now)
         findings += _odd(story, cut, was, now, times.removed_at)
         return findings, [late] if isinstance(late, str) else []
 
-    def _by_itself(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> str:
-        """Power that comes back unbidden is the switch's doing. A disk that was moved elsewhere is not meant."""
-        restored = float("inf") if cut.on.commanded_at is None else cut.on.commanded_at - cut.error
-        for event in story.attachments(was.disk):
-            unbidden = event.at is not None and removed_at < event.at < min(restored, cut.until)
-            if unbidden and (self.same_place or event.place == was.place):
-                return f"{was.disk} came back at {event.at or 0:.2f} s though {cut.armed.point} was still off"
-        return ""
-
-    def _late(self, story: Story, cut: Cut, now: DiskAttached, returned_at: float) -> Finding | str | None:
+    def _late(self, story: Story, cut: Cut, now: DiskAttached) -> Finding | str | None:
         """A finding, the sentence of an unknown, or nothing: it came back in time."""
         within = self._limit(story, cut, now.disk)
         begin = switched_at(story, cut.on)
         if cut.on.doubt or begin is None:
             return f"how soon {now.disk} came back is not known: {cut.on.doubt or 'its switch did not acknowledge on'}"
+        returned_at = here_by(story, now)
         took = awake(story, min(begin, returned_at), returned_at)
         if took - cut.error > within:
             late = f"{now.disk} came back only after {seconds(took)} {limit(within)}"
@@ -151,6 +156,8 @@ class Returned(Check, frozen=True, tag="returned"):
             yield _finding(disk, f"{disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
         if was.driver and now.driver and now.driver != was.driver and now.place == was.place:
             yield _finding(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
+        if was.model and now.model and now.model != was.model:
+            yield _finding(disk, f"{disk} came back as {now.model} instead of {was.model}", now)
         gone_at = self._gone_again(story, cut, now)
         if gone_at is not None:
             stayed = seconds(gone_at - (now.at or 0.0))
@@ -239,6 +246,10 @@ def _renamed(story: Story, was: DiskAttached, now: DiskAttached) -> bool:
     one was nobody else's and no user held the disk, is one that the kernel did not let go."""
     at = now.at or 0.0
     if (len(now.kname), now.kname) <= (len(was.kname), was.kname) or story.disk_at(was.kname, at) is not None:
+        return False
+    # Names are given as disks are probed, side by side, and announced a little later.
+    given = (one.at for one in story.all_attachments if one.kname == was.kname and one.at is not None)
+    if any(at <= other <= at + PROBING for other in given):
         return False
     return not _held(story, was.disk, at)
 

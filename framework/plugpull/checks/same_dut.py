@@ -13,10 +13,12 @@ from plugpull.history.reader import Story
 def same_dut(story: Story, earlier: Story | None = None) -> Judgement:
     """Compare each ``DutReady`` of a scenario with the one before it, in this scenario or in the ``earlier`` one.
 
-    A real DUT that has another boot id without its death being on record restarted on its own: that is a finding. An
-    emulated one that has another is not the guest that was snapshotted, and one whose kernel is another is not the DUT
-    that was to be tested: both are UNKNOWN.
+    A DUT that has another boot id without its death being on record restarted on its own: that is a finding. An
+    emulated one that has another than in the scenario before is not the guest that was snapshotted, and one whose
+    kernel is another is not the DUT that was to be tested: both are UNKNOWN.
     """
+    if not _readies(story) and not any(isinstance(event, DutReady) for event in story.before):
+        return Judgement(unknowns=("which kernel the DUT ran is not on record",))
     before = _readies(earlier)[-1:] if earlier is not None else ()
     died = any(one.of(DutDied) or one.of(AgentLost) for one in (earlier, story) if one is not None)
     findings: list[Finding] = []
@@ -25,7 +27,7 @@ def same_dut(story: Story, earlier: Story | None = None) -> Judgement:
         if was.kernel != now.kernel:
             unknowns.append(f"the DUT runs kernel {now.kernel}, and ran {was.kernel} before")
         elif was.boot_id and now.boot_id and was.boot_id != now.boot_id and not died:
-            if now.kind == "virtual":
+            if now.kind == "virtual" and was in before:
                 unknowns.append(f"the guest is of another boot ({now.boot_id}) than before ({was.boot_id})")
             else:
                 evidence = (f"boot id {was.boot_id} before", f"boot id {now.boot_id} now")

@@ -6,13 +6,14 @@ scenario asks for itself is judged as asked, and not a second time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plugpull.checks.base import Check, check_name
 from plugpull.checks.blocked import NothingBlocked
 from plugpull.checks.coherent import Coherent
 from plugpull.checks.cuts_made import CutsMade
+from plugpull.checks.data_sound import DataSound
 from plugpull.checks.kept_while_powered import KeptWhilePowered
 from plugpull.checks.kernel_clean import KernelClean
 from plugpull.checks.kernel_state import StateKept
@@ -23,6 +24,7 @@ from plugpull.checks.residue import NothingLeft
 from plugpull.checks.returned import Returned
 from plugpull.checks.spinning import NothingSpins
 from plugpull.checks.undisturbed import Undisturbed
+from plugpull.checks.users_told import UsersTold
 
 STANDING: tuple[Check, ...] = (
     KernelClean(),
@@ -32,6 +34,7 @@ STANDING: tuple[Check, ...] = (
     KeptWhilePowered(),
     NothingBlocked(),
     NothingSpins(),
+    NothingStuck(),
     SameProperties(),
     NothingStuck(),
     NothingLeft(required=False),
@@ -47,9 +50,16 @@ def standing_checks(asked: Sequence[dict[str, Any]]) -> tuple[Check, ...]:
     """
     names = {str(data.get("check")) for data in asked}
     checks = [check for check in STANDING if check_name(check) not in names]
+    named = [data.get("disks") for data in asked if data.get("check") == "ended_with_error"]
+    checks.append(UsersTold(besides=_names(named)))
+    checks.append(DataSound(besides=tuple(sorted(names & {"data_intact", "nothing_lost"}))))
     for kind in (Removed, Returned):
         named = [data.get("disks") for data in asked if data.get("check") == check_name(kind)]
         if None not in named:
-            besides = tuple(str(disk) for disks in named if isinstance(disks, list | tuple) for disk in disks)
-            checks.append(kind(None, besides=besides))
+            checks.append(kind(None, besides=_names(named)))
     return tuple(checks)
+
+
+def _names(asked: Iterable[object]) -> tuple[str, ...]:
+    """The disks of several checks as data."""
+    return tuple(str(disk) for disks in asked if isinstance(disks, list | tuple) for disk in disks)

@@ -23,6 +23,7 @@ STILL_BUSY = 1.0
 class Switching:
     """All ports of a cut point switched once, ``off`` or ``on``. Times are those of the slowest port, DUT seconds.
 
+    ``complete`` tells that the command to every port is on record, and not only that it acknowledged.
     ``read_back`` is ``None`` when the switch was never asked, as with boards that cannot tell. ``skew`` is what lay
     between the first and the last acknowledged edge of all that was switched at once, ``None`` for a single port.
     """
@@ -35,6 +36,7 @@ class Switching:
     ports: tuple[str, ...] = ()
     error: float = 0.0
     skew: float | None = None
+    complete: bool = True
 
     @property
     def doubt(self) -> str:
@@ -42,7 +44,7 @@ class Switching:
         where = f"the switch {', '.join(self.ports)}"
         if not self.commanded:
             return f"it was never switched {self.state}"
-        if self.commanded_at is None:
+        if self.commanded_at is None or not self.complete:
             return f"{where} was told {self.state} at an unknown time"
         if self.acknowledged_at is None:
             return f"{where} did not acknowledge {self.state}"
@@ -195,6 +197,7 @@ def _switching(edges: Iterable[Edge], cut: int, state: str) -> Switching:
         read_back=all(confirmed.get(port, True) for port in ports) if confirmed else None,
         ports=ports,
         error=max(edge.error for edge in own),
+        complete={f"{edge.switch} port {edge.port}" for edge in own if edge.phase == "commanded"} == set(ports),
     )
 
 

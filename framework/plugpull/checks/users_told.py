@@ -1,0 +1,101 @@
+"""Were the users of every disk that was cut given an error, and the users of the others none?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks import limits
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
+from plugpull.checks.starved import awake
+from plugpull.errors import Finding
+from plugpull.history.cuts import Cut
+from plugpull.history.events import LoadBegun, LoadEnded
+from plugpull.history.reader import Story
+
+ANSWERED = 1.0
+"""Seconds after which I/O to a disk that is off the list fails at once (drivers/scsi/scsi_lib.c,
+scsi_prep_state_check): a load that goes on for longer and then ends without an error was given none."""
+
+
+class UsersTold(Check, frozen=True, tag="users_told"):
+    """Each load with direct I/O that ran on a victim when it was cut ended by itself, with an I/O error, within the
+    limit of the disk or of the kind of bench (``limits.py``, ``ended_with_error``). No load had an I/O error on a disk
+    that no cut had taken. Victims that the scenario asks ``ended_with_error`` about are judged there (``besides``)."""
+
+    besides: tuple[str, ...] = ()
+
+    def judge(self, story: Story) -> Judgement:
+        findings: list[Finding] = [*_unexpected(story)]
+        unknowns: list[str] = []
+        took: list[float] = []
+        for disk in victims_of(story, self.besides):
+            for cut in story.cut_records:
+                if disk not in cut.armed.victims or not_executed(cut) or cut.times(disk).removed_at is None:
+                    continue
+                for load in _loads(story, cut, disk):
+                    verdict = _one(story, cut, load)
+                    if isinstance(verdict, Finding):
+                        findings.append(verdict)
+                    elif isinstance(verdict, str):
+                        unknowns.append(verdict)
+                    else:
+                        took.append(verdict)
+        worst = f"users had their error after {seconds(max(took))}" if took and not findings and not unknowns else ""
+        return Judgement(findings=tuple(findings), unknowns=tuple(dict.fromkeys(unknowns)), worst=worst)
+
+
+def _unexpected(story: Story) -> Iterator[Finding]:
+    """Errors that a load met before any cut had taken its disk."""
+    for ended in story.of(LoadEnded):
+        if not ended.errno or ended.at is None:
+            continue
+        cuts = [cut for cut in story.cut_records if ended.disk in cut.armed.victims]
+        # Of a cut that is in doubt it is not known when it took the disk.
+        begins = [float("-inf") if cut.off.doubt else (cut.off.commanded_at or 0.0) - cut.error for cut in cuts]
+        if ended.at < min(begins, default=float("inf")):
+            when = f"{seconds(min(begins) - ended.at)} before its cut" if begins else "which no cut had taken"
+            yield _finding(ended.disk, f"the load on {ended.disk} met an I/O error, {when}: {ended.message}", ended)
+
+
+def _loads(story: Story, cut: Cut, disk: str) -> tuple[LoadBegun, ...]:
+    """The loads that were on the disk when it went. Buffered ones need not notice before they are synced."""
+    begin, gone = (cut.off.commanded_at or 0.0) - cut.error, cut.times(disk).removed_at or 0.0
+    found = []
+    for load in story.of(LoadBegun):
+        if load.disk != disk or load.at is None or load.at > begin or (load.argv and "--direct=1" not in load.argv):
+            continue
+        ended = story.load_end(load)
+        if ended is None or ended.at is None or ended.at >= begin or ended.at >= gone:
+            found.append(load)
+    return tuple(found)
+
+
+def _one(story: Story, cut: Cut, load: LoadBegun) -> Finding | str | float:
+    """The seconds until the error, or what is wrong, or what is missing."""
+    disk, ended = load.disk, story.load_end(load)
+    gone = cut.times(disk).removed_at or 0.0
+    within = limits.ended_with_error(story, disk)
+    if ended is None or ended.at is None:
+        return f"how the load on {disk} ended was not recorded"
+    if ended.stuck:
+        return _finding(disk, f"the load on {disk} could not be ended", ended)
+    if ended.asked and ended.asked_at is not None and ended.asked_at < gone + within and not ended.errno:
+        if ended.asked_at <= gone:
+            return 0.0
+        if ended.asked_at > gone + ANSWERED:
+            what = f"the load on {disk} ran on for {seconds(ended.asked_at - gone)} after the disk was gone, "
+            return _finding(disk, f"{what}and was never given an error", ended)
+        return f"the load on {disk} was asked to end {seconds(ended.asked_at - gone)} after the disk was gone"
+    if not ended.errno and (ended.asked or not ended.exit_status):
+        how = "went on until it was asked to end" if ended.asked else "ended without an error"
+        return _finding(disk, f"the load on {disk} {how} though the disk was gone", ended)
+    took = awake(story, gone, max(gone, ended.at))
+    if took - cut.error > within:
+        return _finding(disk, f"the load on {disk} had its error only {seconds(took)} {limit(within)} after", ended)
+    return took
+
+
+def _finding(disk: str, summary: str, ended: LoadEnded) -> Finding:
+    evidence = (ended.message,) if ended.message else ()
+    return Finding(check="users_told", subject=disk, summary=summary, at=ended.at, evidence=evidence)

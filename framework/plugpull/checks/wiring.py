@@ -1,0 +1,84 @@
+"""Does what is on record of the cuts fit the rig file: the outlets, and the disks that each of them takes?
+
+Where it does not, the bench is wired or was switched otherwise than the record says, and nothing that happened to a
+disk can be held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from plugpull.checks.evidence import miswired, unbidden
+from plugpull.history.events import CutArmed, Edge
+from plugpull.history.reader import Story
+
+
+def wiring_doubts(story: Story) -> tuple[str, ...]:
+    """Why it is not known which disks were cut off, a sentence each; empty if record and rig file agree."""
+    doubts = [miswired(story), *_edges(story), *_victims(story), *_unbidden(story)]
+    return tuple(dict.fromkeys(doubt for doubt in doubts if doubt))
+
+
+def _edges(story: Story) -> Iterator[str]:
+    armed = {cut.cut: cut for cut in story.of(CutArmed)}
+    for edge in story.of(Edge):
+        where = f"{edge.switch} port {edge.port}"
+        cut = armed.get(edge.cut)
+        declared = declared_outlet(story.rig, edge.point)
+        if cut is None:
+            yield f"{where} was switched {edge.state} for {edge.point}, a cut that was never armed"
+        elif cut.point != edge.point:
+            yield f"cut {cut.cut} was armed for {cut.point}, and {edge.point} was switched {edge.state}"
+        elif declared is not None and declared != f"{edge.switch}.{edge.port}":
+            yield f"{edge.point} was switched {edge.state} by {where}, and the rig file says {declared}"
+
+
+def _victims(story: Story) -> Iterator[str]:
+    for cut in story.of(CutArmed):
+        declared = declared_victims(story.rig, cut.point)
+        if declared is not None and set(declared) != set(cut.victims):
+            says = ", ".join(declared) or "no disk"
+            yield f"{cut.point} was armed to take {', '.join(cut.victims) or 'no disk'}, and the rig file says {says}"
+
+
+def _unbidden(story: Story) -> Iterator[str]:
+    """Disks that came back to their place while the switch was off: the switch, or its wiring, did that."""
+    for cut in story.cut_records:
+        for disk in cut.armed.victims:
+            doubt = unbidden(story, cut, disk)
+            if doubt:
+                yield doubt
+
+
+def declared_outlet(rig: dict[str, Any], point: str) -> str | None:
+    """``switch.port`` of a cut point such as ``disk1.cable``, as the rig file has it; ``None`` if it does not say."""
+    name, _, kind = point.rpartition(".")
+    if kind not in ("cable", "power"):
+        return None
+    outlet = next((thing.get(kind) for thing in _things(rig) if thing.get("name") == name), None)
+    return str(outlet) if outlet else None
+
+
+def declared_victims(rig: dict[str, Any], point: str) -> tuple[str, ...] | None:
+    """The disks at or below everything that the outlet of a cut point feeds; ``None`` if the rig file does not say."""
+    outlet = declared_outlet(rig, point)
+    if outlet is None:
+        return None
+    fed = {thing.get("name") for thing in _things(rig) if outlet in (thing.get("cable"), thing.get("power"))}
+    return tuple(str(disk.get("name")) for disk in rig.get("disk", ()) if fed & set(_above(rig, disk)))
+
+
+def _things(rig: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from (*rig.get("hub", ()), *rig.get("disk", ()))
+
+
+def _above(rig: dict[str, Any], thing: dict[str, Any]) -> Iterator[str]:
+    """The names of a disk and of the hubs above it."""
+    hubs = {hub.get("name"): hub for hub in rig.get("hub", ())}
+    here: dict[str, Any] | None = thing
+    for _ in range(len(hubs) + 1):
+        if here is None:
+            return
+        yield str(here.get("name"))
+        here = hubs.get(str(here.get("at", "")).rpartition(".")[0])
