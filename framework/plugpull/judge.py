@@ -20,8 +20,8 @@ from plugpull.checks.reach import unreached
 from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import bystanders_of, trespasses
-from plugpull.coverage import coverage_of
 from plugpull.checks.wiring import wiring_doubts
+from plugpull.coverage import coverage_of
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
