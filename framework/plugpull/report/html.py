@@ -94,6 +94,7 @@ def _environment() -> Environment:
         text.rate,
         text.size,
         text.ratio,
+        text.measure,
         text.error_bound,
         text.skew,
         text.title_of,

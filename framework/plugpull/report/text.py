@@ -78,6 +78,13 @@ def ratio(value: float | None) -> str:
     return NONE if value is None else f"{value * 100:.0f} %"
 
 
+def measure(value: float | None, unit: str) -> str:
+    """What a check measured, in its unit (``CheckResult.unit``)."""
+    if value is None or unit == "s":
+        return duration(value)
+    return ratio(value) if unit == "of the baseline" else f"{value:g} {unit}"
+
+
 def title_of(scenario_id: str) -> str:
     """A pytest node id in words: ``scenarios/test_x.py::test_cable_cut[write]`` becomes ``cable cut (write)``."""
     name, _, parameters = scenario_id.rsplit("::", 1)[-1].partition("[")
