@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rig_texts import BENCH, edited
 from stories import RIG, healthy
 
 from plugpull.checks import limits
-from plugpull.checks.starved import awake, gaps, starved
+from plugpull.checks.starved import awake, gaps, granted, starved
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.rig.load import parse_rig
@@ -115,6 +116,63 @@ def test_an_agent_that_was_lost_was_not_starved() -> None:
     bench.starved = ((16.0, 19.0),)
     bench.add(ev.AgentLost(at=17.0, why="closed", last_heard=16.0))
     assert starved(bench.story()) == ()
+
+
+def slowly(share: float, *, ran: float | None = None) -> Story:
+    """The healthy story on two CPUs whose host gave them this share of their time from 15 s on; ``ran`` is what it says
+    itself, CPU seconds per second."""
+    story = healthy().story()
+    events: list[ev.Event] = []
+    for event in story.events:
+        at = event.at or 0.0
+        jiffies = round(200 * at if at < 15 else 3000 + 200 * share * (at - 15))
+        if isinstance(event, ev.DutReady):
+            event = msgspec.structs.replace(event, cpus=2)
+        elif isinstance(event, ev.Sampled):
+            event = msgspec.structs.replace(event, cpu=(jiffies // 2, jiffies))
+        elif isinstance(event, ev.ClockMapped) and ran is not None:
+            event = msgspec.structs.replace(event, ran=1.0 * at if at < 15 else 15 + ran * (at - 15))
+        events.append(event)
+    return Story(story.begun, tuple(events), rig=RIG)
+
+
+def test_a_host_that_runs_the_dut_slowly_takes_time_from_it() -> None:
+    story = slowly(0.4)
+    assert granted(story, 11.0, 14.0) == 1
+    assert granted(story, 17.0, 20.0) == pytest.approx(0.5, abs=0.01)
+    assert awake(story, 17.0, 20.0) == pytest.approx(3 * 0.5**2, abs=0.05)
+    assert awake(story, 11.0, 14.0) == 3
+
+
+def test_a_dut_that_was_run_as_long_as_it_was_busy_was_not_starved() -> None:
+    assert granted(slowly(0.4, ran=1.5), 17.0, 20.0) == 1, "it lost its timer interrupts itself"
+    assert granted(slowly(0.4, ran=0.3), 17.0, 20.0) == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_real_dut_has_no_host() -> None:
+    story = slowly(0.4)
+    events = tuple(
+        msgspec.structs.replace(event, kind="ssh") if isinstance(event, ev.DutReady) else event
+        for event in story.events
+    )
+    assert granted(Story(story.begun, events), 17.0, 20.0) == 1
+
+
+def test_samples_that_are_late_say_that_the_dut_was_run_slowly() -> None:
+    bench = healthy()
+    bench.starved = tuple((17.01 + i / 5, 17.09 + i / 5) for i in range(15))
+    story = bench.story()
+    events = tuple(
+        msgspec.structs.replace(
+            event, **({"cpus": 2} if isinstance(event, ev.DutReady) else {"cpu": (1, round(200 * (event.at or 0)))})
+        )
+        if isinstance(event, ev.DutReady | ev.Sampled)
+        else event
+        for event in story.events
+    )
+    story = Story(story.begun, events, rig=RIG)
+    assert granted(story, 12.0, 16.0) == 1
+    assert granted(story, 17.5, 19.5) == pytest.approx(0.75, abs=0.05)
 
 
 def test_a_steady_sampler_was_not_starved() -> None:

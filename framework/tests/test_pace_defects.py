@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from stories import CUT, GONE, RATE, RESTORED, RIG, SETTLED, SURVIVORS, VICTIM, Bench, Pace, healthy
 
@@ -307,6 +308,50 @@ def test_a_load_that_is_bound_by_the_cpu_accuses_no_disk() -> None:
     idle = healthy(pace=slow)
     add_cpu(idle, 0.5)
     assert verdict(idle).verdict is Verdict.FAIL
+
+
+def slow_host(bench: Bench, share: float) -> None:
+    """Two CPUs whose host gives them this share of their time from the cut on."""
+    ready = next(event for event in bench.events if isinstance(event, ev.DutReady))
+    bench.drop(ev.DutReady)
+    bench.add(msgspec.structs.replace(ready, cpus=2))
+
+    def used(one: ev.Sampled) -> ev.Sampled:
+        at = one.at or 0.0
+        jiffies = round(200 * at if at < CUT else 200 * CUT + 200 * share * (at - CUT))
+        return ev.Sampled(at=one.at, disks=one.disks, cpu=(jiffies // 2, jiffies))
+
+    resampled(bench, used)
+
+
+@pytest.mark.parametrize(
+    "share",
+    [between(CUT + 2, CUT + 2.9, 0), between(CUT, 99, 0.5), between(CUT, CUT + 3, 0.3, 1.0)],
+    ids=["a stall", "a loss", "a recovery"],
+)
+def test_a_slow_host_accuses_no_disk(share: Callable[[float], float]) -> None:
+    slow, quick = healthy(pace=only("disk2", share)), healthy(pace=only("disk2", share))
+    slow_host(slow, 0.5)
+    slow_host(quick, 1.0)
+    assert verdict(slow).verdict is not Verdict.FAIL
+    assert verdict(quick).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    "share", [between(CUT, 99, 0.1), between(CUT + 1, CUT + 7, 0)], ids=["a tenth", "a stall of 6 s"]
+)
+def test_a_slow_host_does_not_excuse_everything(share: Callable[[float], float]) -> None:
+    bench = healthy(pace=only("disk2", share))
+    slow_host(bench, 0.6)
+    assert verdict(bench).verdict is Verdict.FAIL
+
+
+def test_a_host_that_hardly_ran_the_dut() -> None:
+    bench = healthy()
+    slow_host(bench, 0.1)
+    result = verdict(bench)
+    assert result.verdict is Verdict.UNKNOWN
+    assert "the DUT's host gave it only" in result.unknowns[0]
 
 
 # --- what is said ------------------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ itself: a fio that is stuck, or killed, has no numbers.
   window does not make one. Edges less than 1 s apart count as one. The worst edge is reported.
 - *Final ratio*: mean rate from where pace was regained after the last edge to the end (over the last 2 s only, if
   nothing was restored), divided by the baseline. The last 2 s are judged by themselves too: a slow decline shows there.
+- *Slow hosts*: where the host ran the DUT at a share of its speed, stalls and recoveries count for the time that it
+  had (``starved.awake``), and a rate is compared with what could be had. Less than half of its CPU time over the whole
+  of the judged time is UNKNOWN.
 - *CPU*: a load that uses up the DUT's CPUs before the first cut already is bound by them, not by its disk. Then a lower
   rate accuses nobody.
 """
@@ -36,6 +39,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.baseline import LEAST, Baseline, baseline
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import limit, miswired, seconds
+from plugpull.checks.starved import granted
 from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, span, watched
 from plugpull.checks.track import Stall, Track
 from plugpull.errors import Finding
@@ -48,6 +52,8 @@ FINAL = 2.0
 """Seconds of the final mean, at least."""
 MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""
+LEAST_GRANTED = 0.5
+"""Share of its CPU time that a virtual DUT must have had over the judged time."""
 MOST_HIDDEN = 2.0
 """Seconds of a stall that starvation of a virtual DUT may hide without making its verdict UNKNOWN."""
 TRICKLE = 0.05
@@ -189,6 +195,10 @@ class _Verdict:
             share = f"{seconds(starved)} of {seconds(judged)}"
             self.unknowns.append(f"the sampler was starved for {share}, so the pace of {self.disk} is not known")
             return
+        had = granted(self.story, line.times[0], line.times[-1])
+        if had < LEAST_GRANTED:
+            slow = f"the DUT's host gave it only {had:.0%} of its CPU time"
+            self.unknowns.append(f"{slow}, so the pace of {self.disk} is not known")
         virtual = limits.bench_kind(self.story) == "virtual"
         most = max(self.limits.max_stall, MOST_HIDDEN) if virtual else self.limits.max_stall
         for length, moved in line.gaps:
@@ -199,7 +209,8 @@ class _Verdict:
 
     def _stalls(self, seen: Watched, base: Baseline) -> tuple[float, float]:
         """The longest stall and the sum of all, seconds."""
-        stalls = seen.line.stalls(TRICKLE * base.rate)
+        slow = seen.line.stalls(TRICKLE * base.rate)
+        stalls = [Stall(one.began, one.seconds * self._speed(one.began, one.began + one.seconds)) for one in slow]
         longest = max(stalls, key=lambda stall: stall.seconds, default=Stall(seen.settled, 0.0))
         # All requests that the disk holds at once may be completed together, and then none for as long as they take.
         pause = seen.load.block * seen.load.depth / base.rate + 2 * _interval(seen.line)
@@ -213,9 +224,17 @@ class _Verdict:
             self.accuse(f"{what} {limit(self.limits.all_stalls)}", long[0].began)
         return longest.seconds, total
 
+    def _speed(self, begin: float, end: float) -> float:
+        """What a second of [begin, end] counts: 1, or less if the DUT's host ran it slowly."""
+        return granted(self.story, begin, end) ** 2
+
+    def attainable(self, seen: Watched, begin: float, end: float) -> float:
+        """Share of the baseline that can be had in [begin, end], as the DUT's host runs it faster or slower."""
+        return min(1.0, self._speed(begin, end) / self._speed(seen.settled, seen.cut))
+
     def _declared(self, seen: Watched, base: Baseline) -> None:
         declared = declared_rate(self.story, seen.load)
-        if declared is None or base.rate >= SLOWEST * declared:
+        if declared is None or base.rate >= SLOWEST * declared * self._speed(seen.settled, seen.cut):
             return
         what = f"{self.disk} transferred {rate_text(base.rate)} before the first cut"
         what = f"{what}, {base.rate / declared:.0%} of the {rate_text(declared)} that the rig file declares"
@@ -242,7 +261,7 @@ class _Slowness:
         line, bounds = self.seen.line, self.verdict.limits
         regained = self._recoveries()
         self.final, length = self._final_ratio(regained)
-        self.smallest = min(1.0, 1.0 - self._wanted(length) + self.base.margin(length))
+        self.smallest = min(1.0, 1.0 - self._wanted(length) + self._margin(length))
         if self.final is not None and self.recovery is not None and self.final < self._wanted(length):
             what = f"ended at {self.final:.0%} of its baseline"
             self._accuse(f"{what} (at least {bounds.min_ratio:.0%} wanted)", line.times[-1])
@@ -256,7 +275,18 @@ class _Slowness:
         """Share of the baseline that a mean over ``length`` seconds is certainly too low below. Chance gets no more
         than half of the limit: a disk at a tenth of its rate is not taken for a noisy one."""
         ratio = self.verdict.limits.min_ratio
-        return ratio - min(self.base.margin(length), ratio / 2) if self.base.stationary else ratio
+        return ratio - min(self._margin(length), ratio / 2) if self.base.stationary else ratio
+
+    def _margin(self, length: float) -> float:
+        """What chance, and a host that ran the DUT now faster and now slower, may take of a mean over ``length``."""
+        had = granted(self.verdict.story, self.seen.settled, self.seen.end)
+        return self.base.margin(length) + (1.0 - had) / 2
+
+    def _ratio(self, begin: float, end: float) -> float:
+        """The mean rate between two places on the time line as a share of what could be had of the baseline."""
+        line = self.seen.line
+        had = self.verdict.attainable(self.seen, line.time(begin), line.time(end))
+        return line.rate(begin, end) / self.base.rate / had
 
     def _accuse(self, what: str, at: float) -> None:
         """A lower rate, unless the baseline or the DUT's CPUs may be the reason."""
@@ -285,17 +315,17 @@ class _Slowness:
         for i, edge in enumerate(edges):
             regained = self._regained(edge, edges[i + 1 :])
             watched_for = line.end - edge
-            if regained is not None and regained - edge <= within:
-                worst = max(worst, regained - edge)
+            if regained is not None and self._took(edge, regained) <= within:
+                worst = max(worst, self._took(edge, regained))
             elif watched_for > within + WINDOW:
                 back = f"get back to {ratio:.0%} of its {rate_text(self.base.rate)}"
                 if regained is None:
-                    mean = line.rate(edge, line.end) / self.base.rate
+                    mean = self._ratio(edge, line.end)
                     what = f"did not {back} in the {seconds(watched_for)} after an edge, {mean:.0%} of it on average"
                 else:
-                    what = f"took {seconds(regained - edge)} to {back} after an edge"
+                    what = f"took {seconds(self._took(edge, regained))} to {back} after an edge"
                 self._accuse(f"{what} {limit(within)}", line.time(edge))
-                self.recovery = None if regained is None else regained - edge
+                self.recovery = None if regained is None else self._took(edge, regained)
                 return regained
             else:
                 short = f"was watched for only {seconds(watched_for)} after an edge, too short to judge it"
@@ -306,15 +336,20 @@ class _Slowness:
 
     def _regained(self, edge: float, later: Sequence[float]) -> float | None:
         """Start of the first window at pace after ``edge`` from which on the mean is at pace too."""
-        line, rate = self.seen.line, self.base.rate
+        line = self.seen.line
         for start in (edge, *(place for place in line.clock if place > edge)):
             if start + WINDOW > line.end + 1e-9:
                 return None
             stop = next((place for place in later if place >= start + WINDOW), line.end)
-            window, mean = line.rate(start, min(start + WINDOW, line.end)), line.rate(start, stop)
-            if window >= self._wanted(WINDOW) * rate and mean >= self._wanted(stop - start) * rate:
+            window, mean = self._ratio(start, min(start + WINDOW, line.end)), self._ratio(start, stop)
+            if window >= self._wanted(WINDOW) and mean >= self._wanted(stop - start):
                 return start
         return None
+
+    def _took(self, edge: float, regained: float) -> float:
+        """Seconds that count of the time from an edge until pace was regained."""
+        begin = self.seen.line.time(edge)
+        return (regained - edge) * granted(self.verdict.story, begin, begin + regained - edge) ** 2
 
     def _final_ratio(self, regained: float | None) -> tuple[float | None, float]:
         """The final ratio, and over how many seconds it was measured."""
@@ -329,14 +364,14 @@ class _Slowness:
             begin = min(begin, max(self.cut, line.at(max(restored))))
         if line.end <= begin:
             return None, FINAL
-        return line.rate(begin, line.end) / self.base.rate, line.end - begin
+        return self._ratio(begin, line.end), line.end - begin
 
     def _last_seconds(self) -> None:
         line, bounds = self.seen.line, self.verdict.limits
         edges = _edges(self.verdict.story, line, self.cut)
         if not edges or line.end - edges[-1] < bounds.recover_within + FINAL:
             return
-        ratio = line.rate(line.end - FINAL, line.end) / self.base.rate
+        ratio = self._ratio(line.end - FINAL, line.end)
         if ratio < self._wanted(FINAL):
             what = f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load"
             self._accuse(f"{what} (at least {bounds.min_ratio:.0%} wanted)", line.time(line.end - FINAL))

@@ -10,7 +10,7 @@ from typing import Any
 from plugpull.checks.starved import awake, starved
 from plugpull.checks.track import Track, interpolate, track
 from plugpull.errors import Finding
-from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase, Sampled
+from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase
 from plugpull.history.reader import Reading, Story
 
 STOP_WITHIN = 5.0
@@ -83,11 +83,10 @@ def endless(load: LoadBegun) -> bool:
 
 def busy_cpu(story: Story, begin: float, end: float) -> float | None:
     """Share of the DUT's CPU time that was used in [begin, end]; ``None`` if it was not sampled twice."""
-    seen = [(one.at, one.cpu) for one in story.of(Sampled) if one.at is not None and one.cpu[1]]
-    inside = [cpu for at, cpu in seen if begin - 1.0 <= at <= end + 1.0]
-    if len(inside) < 2 or inside[-1][1] <= inside[0][1]:
+    inside = [one for one in story.cpu_times if begin - 1.0 <= one[0] <= end + 1.0]
+    if len(inside) < 2 or inside[-1][2] <= inside[0][2]:
         return None
-    return (inside[-1][0] - inside[0][0]) / (inside[-1][1] - inside[0][1])
+    return (inside[-1][1] - inside[0][1]) / (inside[-1][2] - inside[0][2])
 
 
 def declared_rate(story: Story, load: LoadBegun) -> float | None:

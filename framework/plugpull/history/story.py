@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 from plugpull.history.cuts import Cut, assemble_cuts
@@ -163,6 +164,16 @@ class Story:
     @cached_property
     def sample_times(self) -> tuple[float, ...]:
         return tuple(sample.at for sample in self.of(Sampled) if sample.at is not None)
+
+    @cached_property
+    def sample_interval(self) -> float:
+        """The median time between two samples, seconds; 0 where there are fewer than two."""
+        return median(two - one for one, two in pairwise(self.sample_times)) if len(self.sample_times) > 1 else 0.0
+
+    @cached_property
+    def cpu_times(self) -> tuple[tuple[float, int, int], ...]:
+        """(DUT time, busy, total) of each sample that has the DUT's CPU time, in jiffies since boot."""
+        return tuple((one.at, *one.cpu) for one in self.of(Sampled) if one.at is not None and one.cpu[1])
 
     @cached_property
     def _readings(self) -> dict[str, tuple[Reading, ...]]:
