@@ -335,6 +335,10 @@ def test_a_disk_with_a_cache() -> None:
         ),
     ):
         assert mistakes(edited(BENCH, ('"S1"', '"S1"\n' + line))) == [what]
+    both = edited(BENCH, ('"S1"', '"S1"\ncache = "8 MiB"\n^write_through = true'))
+    assert mistakes(both) == [
+        '[[disk]] "disk1" cannot have a volatile "cache" and write through: leave one out, or use "cache-lied"'
+    ]
     odd = edited(BENCH, ('"S1"\nsize = "64 MiB"', '"S1"\nlogical_block = 4096\nsize = ^67109376'))
     assert mistakes(odd) == ["a disk with logical blocks of 4096 bytes has a whole number of them"]
 

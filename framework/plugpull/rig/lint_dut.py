@@ -23,7 +23,7 @@ _KINDS_WITH = {
 
 
 _EMULATED = {
-    "disk": ("cache", "eviction", "write_back", "latency", "fua", "logical_block"),
+    "disk": ("cache", "eviction", "write_back", "latency", "fua", "write_through", "logical_block"),
     "controller": ("rate",),
     "hub": ("rate",),
 }

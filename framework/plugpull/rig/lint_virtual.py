@@ -22,6 +22,9 @@ FIRMWARE: dict[str, frozenset[str]] = {
     "reordered": frozenset({"every"}),
     "torn-sector": frozenset({"sectors"}),
     "misdirected": frozenset({"every", "sectors"}),
+    "lost-write": frozenset({"every"}),
+    "lost-pass": frozenset({"every"}),
+    "torn-write": frozenset({"every"}),
     "wraps": frozenset({"sector"}),
     "capacity-off-by-one": frozenset(),
     "stale": frozenset({"sectors"}),
@@ -34,7 +37,7 @@ FIRMWARE: dict[str, frozenset[str]] = {
 """Kinds of defect that are in a disk's firmware, and the parameters of each."""
 PARAMETERS = ("every", "sector", "sectors", "rate")
 """Parameters that no other kind has; "seconds" and "factor" are older."""
-NEEDS_DISK = frozenset({"never-returns", "serial-changes", "slows", "stalls", "bit-flip", *FIRMWARE})
+NEEDS_DISK = frozenset({"never-returns", "serial-changes", "slows", "stalls", "bit-flip", "crossed", *FIRMWARE})
 """Kinds of defect that a disk has, not the bench."""
 NEEDS_CACHE = frozenset({"flush-lost", "cache-lied", "reordered", "torn-sector", "cache-collapse"})
 """Kinds of defect that a disk without a volatile cache cannot have."""
@@ -91,6 +94,9 @@ def _disk(draft: Draft, disk: Entry) -> Iterator[Mistake]:
         yield draft.mistake(disk, "protocol", f"{what}: plug it into a controller or make it usb-storage")
 
     yield from _cache(draft, disk)
+    if disk.get("write_through") and "cache" in disk.values:
+        what = f'{disk.label} cannot have a volatile "cache" and write through: leave one out, or use "cache-lied"'
+        yield draft.misplaced(disk, "write_through", what)
     block, size = disk.get("logical_block"), _bytes(disk, "size")
     if block is not None and size is not None and size % block and not size % 512:
         yield draft.mistake(disk, "size", f"a disk with logical blocks of {block} bytes has a whole number of them")

@@ -179,6 +179,8 @@ class Disk(Table):
     """virtual: seconds that each request takes at least; requests do not wait for each other."""
     fua: bool = False
     """virtual: it takes single writes past its cache (FUA), and says so."""
+    write_through: bool = False
+    """virtual: it says that it has no volatile cache, so that the kernel sends it no flush, and it has none."""
     logical_block: Literal[512, 4096] = 512
     """virtual: bytes of the smallest thing it can read or write."""
 
@@ -201,6 +203,10 @@ class Defect(Table):
         "reordered",
         "torn-sector",
         "misdirected",
+        "lost-write",
+        "lost-pass",
+        "torn-write",
+        "crossed",
         "wraps",
         "capacity-off-by-one",
         "stale",
@@ -216,7 +222,8 @@ class Defect(Table):
     seconds: float = Field(default=3.0, gt=0, le=600)
     """stalls, long-transfer-stall, command-timeout (31): how long."""
     every: int | None = Field(default=None, ge=1, le=1_000_000_000)
-    """reordered, misdirected, bit-flips, long-transfer-stall, command-timeout: one in so many."""
+    """reordered, misdirected, lost-write, torn-write, bit-flips, long-transfer-stall, command-timeout: one in so many;
+    lost-pass: after so many."""
     sector: int | None = Field(default=None, ge=0, le=1 << 54)
     """wraps: the first that is not there; errors-at: the first that is bad. Of 512 bytes, on every disk."""
     sectors: int | None = Field(default=None, ge=1, le=1 << 32)

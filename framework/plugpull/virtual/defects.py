@@ -17,6 +17,7 @@ from plugpull.errors import RigError
 from plugpull.rig.model import Defect, Rig
 from plugpull.virtual.firmware import Firmware
 from plugpull.virtual.firmware_defects import KINDS
+from plugpull.virtual.firmware_drive import SECTOR
 from plugpull.virtual.plugs import Plugs
 
 Note = Callable[[str, str], None]
@@ -25,7 +26,9 @@ Note = Callable[[str, str], None]
 
 FLIPPED_AT = 64 * 1024 + 4000
 """Byte of the medium that ``bit-flip`` hits: in the second block of every load's span."""
-QUIET_NS = 250_000_000
+QUIET_NS = 60_000_000
+CROSSED = 1024
+"""Sectors that ``crossed`` copies from another disk."""
 
 
 @dataclass(frozen=True)
@@ -116,18 +119,30 @@ class Defects:
 
     def _bit_flip(self, defect: Defect) -> None:
         firmware = self._targets.firmware[str(defect.disk)]
-        thread = threading.Thread(target=self._flip_when_quiet, args=(firmware,), name="bit-flip", daemon=True)
-        thread.start()
+        self._when_quiet(firmware, lambda: firmware.flip_bit(FLIPPED_AT))
 
-    def _flip_when_quiet(self, firmware: Firmware) -> None:
-        """Flip once the medium has not been written for a while, and again if it is written over: a bit that is
-        flipped in the middle of a load that rewrites the same span would be mended by the load."""
-        flipped = 0
-        while not self._closed.wait(0.05):
-            written = firmware.medium.stat().st_mtime_ns
-            if written != flipped and time.time_ns() - written > QUIET_NS:
-                firmware.flip_bit(FLIPPED_AT)
-                flipped = firmware.medium.stat().st_mtime_ns
+    def _crossed(self, defect: Defect) -> None:
+        """What was meant for another disk lands here: a bridge with two disks that mixes them up."""
+        firmware = self._targets.firmware[str(defect.disk)]
+        others = [disk.name for disk in self._targets.rig.disk if disk.scratch and disk.name != defect.disk]
+        if not others:
+            raise RigError("there is no other scratch disk whose data could go astray", mend="declare another one")
+        other = self._targets.firmware[others[0]]
+        self._when_quiet(firmware, lambda: _copy(other, firmware, CROSSED * SECTOR))
+
+    def _when_quiet(self, firmware: Firmware, act: Callable[[], None]) -> None:
+        """Act once the medium has not been written for a while, and again if it is written over: what is spoilt in the
+        middle of a load that rewrites the same span would be put right by the load."""
+
+        def watch() -> None:
+            acted = 0
+            while not self._closed.wait(0.02):
+                written = firmware.medium.stat().st_mtime_ns
+                if written != acted and time.time_ns() - written > QUIET_NS:
+                    act()
+                    acted = firmware.medium.stat().st_mtime_ns
+
+        threading.Thread(target=watch, name="when-quiet", daemon=True).start()
 
     def _kernel_panic(self, _: Defect) -> None:
         self._timers.append(threading.Timer(0.1, self._panic))
@@ -141,3 +156,11 @@ class Defects:
     def _agent_silent(self, _: Defect) -> None:
         with suppress(RigError):  # an agent that fell silent does not answer
             self._targets.link.call("mute", 0.2)
+
+
+def _copy(source: Firmware, target: Firmware, length: int) -> None:
+    """The beginning of one medium over that of another."""
+    with source.medium.open("rb") as file:
+        data = file.read(length)
+    with target.medium.open("r+b") as file:
+        file.write(data)

@@ -39,6 +39,7 @@ class Model:
     traits: Traits
     defects: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     seed: int | None = None
+    write_through: bool = False
 
     @property
     def plain(self) -> bool:
@@ -52,14 +53,15 @@ class Model:
     @property
     def writes_through(self) -> bool:
         """What the disk says of its cache: that it has none that would have to be flushed."""
-        return "cache-lied" in self.kinds
+        return self.write_through or "cache-lied" in self.kinds
 
 
 def model_of(disk: Disk, defects: Iterable[Defect] = ()) -> Model:
     """The firmware that a rig file asks for. Of the defects, those count that are this disk's and its firmware's."""
     traits = Traits(disk.size, disk.logical_block, disk.cache or 0, disk.eviction, disk.write_back, disk.latency)
     own = [defect for defect in defects if defect.disk == disk.name and defect.kind in KINDS]
-    return Model(traits, tuple((defect.kind, _parameters(defect)) for defect in own))
+    defective = tuple((defect.kind, _parameters(defect)) for defect in own)
+    return Model(traits, defective, write_through=disk.write_through)
 
 
 def _parameters(defect: Defect) -> dict[str, Any]:

@@ -99,6 +99,48 @@ class Misdirected(Defect):
         return [(min(at + shift, drive.size - length), begin, length) for at, begin, length in pieces]
 
 
+class LostWrite(Defect):
+    """One in ``every`` writes is acknowledged and never happens: a lost update of a mapping table."""
+
+    def __init__(self, every: int = 20) -> None:
+        self._due = Every(every)
+
+    def pieces(self, drive: Drive, pieces: Sequence[Piece], writing: bool) -> Sequence[Piece]:
+        return () if writing and self._due(drive) else pieces
+
+
+class LostPass(Defect):
+    """After ``every`` writes nothing is written any more, and all is acknowledged: flash that has turned read-only and
+    does not say so. A disk that is written over and over is left with an earlier pass."""
+
+    def __init__(self, every: int = 50) -> None:
+        self._left = every
+        self._lock = threading.Lock()
+
+    def pieces(self, drive: Drive, pieces: Sequence[Piece], writing: bool) -> Sequence[Piece]:
+        if not writing:
+            return pieces
+        with self._lock:
+            self._left -= 1
+            lost = self._left < 0
+        if lost:
+            drive.fired()
+        return () if lost else pieces
+
+
+class TornWrite(Defect):
+    """One in ``every`` writes leaves the second half of its last block as it was."""
+
+    def __init__(self, every: int = 20) -> None:
+        self._due = Every(every)
+
+    def pieces(self, drive: Drive, pieces: Sequence[Piece], writing: bool) -> Sequence[Piece]:
+        if not writing or not self._due(drive):
+            return pieces
+        *others, (at, begin, length) = pieces
+        return [*others, (at, begin, length - drive.block // 2)]
+
+
 class Wraps(Defect):
     """Addresses from ``sector`` on begin again at 0: faked capacity, a 32-bit LBA. If not said, it is 1 MiB, which even
     a small load crosses."""
@@ -235,6 +277,9 @@ KINDS: Mapping[str, type[Defect]] = {
     "reordered": Reordered,
     "torn-sector": TornSector,
     "misdirected": Misdirected,
+    "lost-write": LostWrite,
+    "lost-pass": LostPass,
+    "torn-write": TornWrite,
     "wraps": Wraps,
     "capacity-off-by-one": CapacityOffByOne,
     "stale": Stale,
