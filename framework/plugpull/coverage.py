@@ -119,12 +119,17 @@ def _victims(story: Story, cut: Cut, bench: _Bench, drivers: dict[str, str]) -> 
 
 
 def _load(story: Story, disk: str, at: float) -> str:
-    if any(load.disk == disk and _runs(story, load, at) for load in story.of(LedgerBegun)):
+    if any(load.disk == disk and _promises(load) and _runs(story, load, at) for load in story.of(LedgerBegun)):
         return "stamped writing"
     load = story.load_at(disk, at)
     if load is None:
         return "idle"
     return "reading" if load.mode in ("read", "randread") else "writing"
+
+
+def _promises(load: LedgerBegun) -> bool:
+    """Is it written to put promises to the test? Every other load is stamped too, and writes evenly."""
+    return bool(load.fill or load.flush_writes or load.flush_ms or load.fua)
 
 
 def _runs(story: Story, load: LedgerBegun, at: float) -> bool:

@@ -17,10 +17,11 @@ from plugpull.dut.stage import Stage
 from plugpull.dut.testimony import properties_of, timers_set
 from plugpull.errors import NotServed, RigError
 from plugpull.faults.cut import Breaker, Cut
-from plugpull.faults.triggers import Moved, Trigger
+from plugpull.faults.triggers import AtRandom, Moved, Promised, Trigger
 from plugpull.history import events as ev
+from plugpull.integrity.filled import FilledLoad
 from plugpull.integrity.load import StampedLoad
-from plugpull.integrity.patterns import Stamped
+from plugpull.integrity.patterns import Stamped, steady
 from plugpull.load.load import Load
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
@@ -84,12 +85,21 @@ class RunningLoad(Load):
         return Moved(disk.name, parse_size(amount), self.moved_since())
 
 
+class RunningReads(FilledLoad, RunningLoad):
+    """fio that reads what was stamped, in a scenario."""
+
+
 class RunningStamps(StampedLoad):
     """Stamped writes in a scenario: see ``plugpull.integrity``."""
 
     def moved(self, disk: Part, amount: int | str) -> Trigger:
         """The moment when so much was written to a disk since everything was filled, such as "1 MiB"."""
         return Moved(disk.name, parse_size(amount), self.moved_since())
+
+    def something_to_lose(self, disk: Part, low: float = 0.05, high: float = 0.3) -> Trigger:
+        """A random moment, ``low`` to ``high`` seconds after something beyond the fill was promised on a disk: flushed,
+        or written with FUA."""
+        return Promised(disk.name, lambda: self.promised(disk.name), AtRandom(low, high))
 
 
 class Volume:
@@ -201,9 +211,17 @@ class ScenarioRig:
 
     # --- doing ------------------------------------------------------------------------------------------------------
 
-    def load(self, disks: Disks, pattern: Pattern) -> RunningLoad:
-        """Run fio on these disks for the length of the ``with`` block; then read back and verify what it wrote."""
-        return RunningLoad(self.stage, _names(disks), pattern)
+    def load(self, disks: Disks, pattern: Pattern) -> RunningLoad | RunningStamps:
+        """Run a load on these disks for the length of the ``with`` block; then read back what was written.
+
+        What is written is stamped, so that ``data_intact`` can tell passes, disks and torn blocks apart; fio does the
+        reading, and the writing of patterns that ask for it (``fio_write``).
+        """
+        if pattern.fio:
+            return RunningLoad(self.stage, _names(disks), pattern)
+        if pattern.mode == "write":
+            return RunningStamps(self.stage, _names(disks), steady(pattern))
+        return RunningReads(self.stage, _names(disks), pattern)
 
     def stamp(self, disks: Disks, pattern: Stamped) -> RunningStamps:
         """Write stamps to these disks for the length of the ``with`` block, keep a ledger of it off the DUT, and read

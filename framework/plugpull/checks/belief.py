@@ -1,4 +1,5 @@
-"""What the kernel believed of a disk: its write cache, and its logical blocks. From the kernel's own messages.
+"""What the kernel believed of a disk: its write cache, and its logical blocks. From the kernel's own
+messages, or from sysfs where these are not on record.
 
 ``sd`` prints both each time it attaches a disk (sd_read_capacity and sd_read_cache_type in drivers/scsi/sd.c)::
 
@@ -10,10 +11,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from plugpull.history.events import KernelMessage
+from plugpull.history.events import DiskAttached, DiskProperties, KernelMessage
 from plugpull.history.story import Story
 
 _DISK = r"\[(?P<kname>sd[a-z]+)\] "
@@ -63,7 +64,22 @@ def belief_at(story: Story, disk: str, at: float) -> Belief:
         elif "Write cache: " in message.text:
             cache = WriteCache.BACK if "Write cache: enabled" in message.text else WriteCache.THROUGH
             fua = "supports DPO and FUA" in message.text
-    return Belief(cache, fua, block)
+    return _by_sysfs(story, attachment, Belief(cache, fua, block))
+
+
+def _by_sysfs(story: Story, attachment: DiskAttached, said: Belief) -> Belief:
+    """What the log does not say, from sysfs. There is no saying from it whether a disk that counts as write-through
+    said so itself."""
+    for event in story.of(DiskProperties):
+        if (event.kname, event.diskseq, event.moment) == (attachment.kname, attachment.diskseq, "attached"):
+            if said.write_cache is WriteCache.UNKNOWN:
+                known = {"write back": WriteCache.BACK, "write through": WriteCache.ASSUMED_THROUGH}
+                cache = known.get(event.values.get("write_cache", ""), WriteCache.UNKNOWN)
+                said = replace(said, write_cache=cache, fua=event.values.get("fua") == "1")
+            block = event.values.get("logical_block_size", "")
+            if not said.logical_block and block.isdecimal():
+                said = replace(said, logical_block=int(block))
+    return said
 
 
 def _begin(at: float | None) -> float:

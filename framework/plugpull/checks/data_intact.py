@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
 import msgspec
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.claims import Claim
+from plugpull.checks.nothing_lost import loss
+from plugpull.checks.opinions import Record, claims_of, gone_for_good, judge_rounds
 from plugpull.errors import Finding
-from plugpull.history.events import LoadBegun, Verified
+from plugpull.history.events import (
+    LedgerBegun,
+    LedgerEnded,
+    LedgerPart,
+    LoadBegun,
+    ReadBackBegun,
+    StampingPlanned,
+    Verified,
+)
 from plugpull.history.reader import Story
 from plugpull.results import Integrity
 
@@ -18,41 +33,88 @@ SHOWN = 5
 class DataIntact(Check, frozen=True, tag="data_intact"):
     """Every one of ``disks`` was read back and compared, and nothing was bad.
 
-    ``None`` means every disk that was written, apart from those that a permanent cut took away for good.
+    What was stamped is judged by the oracle (``integrity/oracle.py``), what fio wrote by fio's own comparison. ``None``
+    means every disk that was written, apart from those that a permanent cut took away for good.
     """
 
     disks: tuple[str, ...] | None = None
 
     def judge(self, story: Story) -> Judgement:
-        disks = _written(story) if self.disks is None else self.disks
-        findings: list[Finding] = []
-        unknowns: list[str] = []
-        totals = {"sectors_checked": 0, "durable_lost": 0, "corrupt": 0, "torn": 0, "misdirected": 0}
-        for disk in disks:
-            checked = 0
-            for event in story.of(Verified):
-                if event.disk != disk:
-                    continue
-                checked += event.checked
-                if event.error:
-                    unknowns.append(f"{disk} could not be read back: {event.error}")
-                if event.bad:
-                    findings.append(_finding(event))
-                for _, length, what in event.bad:
-                    totals[_kind(what)] += -(-length // SECTOR)
-            totals["sectors_checked"] += checked // SECTOR
-            if not checked and not any(sentence.startswith(f"{disk} could not") for sentence in unknowns):
-                unknowns.append(f"what was written to {disk} was not read back")
+        record = _stamped(story, self.disks)
+        disks = _written(story, record) if self.disks is None else self.disks
+        compared = [_compare(story, record, disk) for disk in disks]
+        findings = tuple(finding for one in compared for finding in one.findings)
+        unknowns = [sentence for one in compared for sentence in one.unknowns]
+        unknowns += record.missing if record is not None else ()
         if not disks:
             unknowns.append("nothing was written and nothing was read back")
-        intact = "" if findings or unknowns else f"data intact ({totals['sectors_checked']} sectors)"
+        counts: Counter[str] = Counter()
+        for one in compared:
+            counts.update(one.counts)
+        unpromised = [one.disk for one in compared if one.unpromised]
+        besides = f"; nothing had been promised of {', '.join(unpromised)}, which lost its power" if unpromised else ""
+        intact = f"data intact ({counts['sectors_checked']} sectors{besides})"
         return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(unknowns),
-            worst=intact,
+            findings=findings,
+            unknowns=tuple(dict.fromkeys(unknowns)),
+            worst="" if findings or unknowns else intact,
             subject=", ".join(disks),
-            integrity=msgspec.convert(totals, Integrity),
+            integrity=msgspec.convert(dict(counts), Integrity),
         )
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        record = _stamped(story, self.disks)
+        return () if record is None else claims_of(record, "holds what was written")
+
+
+@dataclass
+class _Compared:
+    """What was compared on one disk. ``unpromised``: it lost its power, and nothing had been made durable on it."""
+
+    disk: str
+    findings: list[Finding] = field(default_factory=list)
+    unknowns: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    unpromised: bool = False
+
+
+def _stamped(story: Story, disks: tuple[str, ...] | None) -> Record | None:
+    """The rounds of stamped writing on these disks; None if nothing shows that there were any."""
+    if not any(story.of(kind) for kind in (LedgerBegun, LedgerPart, LedgerEnded, StampingPlanned, ReadBackBegun)):
+        return None
+    return judge_rounds(story, disks)
+
+
+def _compare(story: Story, record: Record | None, disk: str) -> _Compared:
+    made = _Compared(disk)
+    for event in story.of(Verified):
+        if event.disk == disk:
+            _by_fio(made, event)
+    rounds = [one for one in record.rounds if one.round.disk == disk] if record is not None else []
+    for one in rounds:
+        made.unknowns += one.unknowns
+        if one.opinion is None:
+            continue
+        made.unpromised |= one.unpromised
+        made.counts["sectors_checked"] += one.opinion.checked
+        for kind, sectors in one.opinion.counts.items():
+            made.counts[_kind(kind)] += sectors
+        if one.opinion.wrong:
+            made.findings.append(loss(story, one, one.opinion, "data_intact", "has wrong sectors"))
+    seen = made.counts["sectors_checked"] or made.unpromised
+    if not seen and not made.unknowns:
+        made.unknowns.append(f"what was written to {disk} was not read back")
+    return made
+
+
+def _by_fio(made: _Compared, event: Verified) -> None:
+    made.counts["sectors_checked"] += event.checked // SECTOR
+    if event.error:
+        made.unknowns.append(f"{event.disk} could not be read back: {event.error}")
+    if event.bad:
+        made.findings.append(_finding(event))
+    for _, length, what in event.bad:
+        made.counts[_kind(what)] += -(-length // SECTOR)
 
 
 def data_intact(disks: Disks | None = None) -> DataIntact:
@@ -60,13 +122,12 @@ def data_intact(disks: Disks | None = None) -> DataIntact:
     return DataIntact(None if disks is None else disk_names(disks))
 
 
-def _written(story: Story) -> tuple[str, ...]:
+def _written(story: Story, record: Record | None) -> tuple[str, ...]:
     verified = [event.disk for event in story.of(Verified)]
-    lost = {
-        times.disk for cut in story.cut_records if cut.armed.permanent for times in cut.disks if not times.returned_at
-    }
+    lost = gone_for_good(story)
     loaded = [load.disk for load in story.of(LoadBegun) if "write" in load.mode or "rw" in load.mode]
-    return tuple(dict.fromkeys(verified + [disk for disk in loaded if disk not in lost]))
+    stamped = record.disks if record is not None else ()
+    return tuple(dict.fromkeys([*verified, *(disk for disk in (*loaded, *stamped) if disk not in lost)]))
 
 
 def _finding(event: Verified) -> Finding:
@@ -84,7 +145,8 @@ def _finding(event: Verified) -> Finding:
 def _kind(what: str) -> str:
     """The column of ``Integrity`` that a bad extent counts in, by the oracle's word for it."""
     said = what.lower()
-    for word, column in (("torn", "torn"), ("misdirected", "misdirected"), ("lost", "durable_lost")):
+    columns = (("torn", "torn"), ("misdirected", "misdirected"), ("foreign", "foreign"), ("unreadable", "unreadable"))
+    for word, column in (*columns, ("never written", "never_written"), ("lost", "durable_lost")):
         if word in said:
             return column
-    return "durable_lost" if "stale" in said or "older" in said else "corrupt"
+    return "durable_lost" if "stale" in said or "older" in said or "zeroed" in said else "corrupt"

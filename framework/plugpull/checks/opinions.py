@@ -45,6 +45,12 @@ class Judged:
         the fill had been made durable."""
         return self.power is Power.LOST and self.opinion is not None and self.opinion.promised > 0
 
+    @property
+    def unpromised(self) -> bool:
+        """Its disk lost its power, or may have, and nothing had been promised of what was written."""
+        made = self.opinion
+        return made is not None and self.power is not Power.KEPT and _blank(self.round) and not made.promised
+
     def promise_words(self) -> str:
         """What kind of promise the kernel took the disk's for."""
         cache = self.belief.write_cache
@@ -84,11 +90,13 @@ def _holds_the_same(one: Run, two: Run, first: int) -> bool:
 
 @dataclass(frozen=True)
 class Record:
-    """What is on record of stamped writing on ``disks``."""
+    """What is on record of stamped writing on ``disks``. ``missing``: of what was to be on record, whatever disks are
+    asked about; ``unknowns``: these, and what is not known of the rounds."""
 
     disks: tuple[str, ...]
     rounds: tuple[Judged, ...]
     unknowns: tuple[str, ...]
+    missing: tuple[str, ...] = ()
 
 
 def claims_of(record: Record, what: str) -> Iterable[Claim]:
@@ -122,7 +130,7 @@ def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> Record:
         if one.disk in wanted and not (one.disk in gone and not one.read_back):
             judged.append(opinion)
             unknowns += opinion.unknowns
-    return Record(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])))
+    return Record(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])), tuple(missing))
 
 
 def gone_for_good(story: Story) -> set[str]:
@@ -164,13 +172,19 @@ def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | No
 
 
 def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:
-    blank = one.begun.session == 1 and not one.begun.fill
-    return judge(ledger, found, one.begun.extents, one.before, logical_block=block, completed=completed, blank=blank)
+    extents, blank = one.begun.extents, _blank(one)
+    return judge(ledger, found, extents, one.before, logical_block=block, completed=completed, blank=blank)
+
+
+def _blank(one: Round) -> bool:
+    """Nothing was written before it that would have to be there still."""
+    return one.begun.session == 1 and not one.begun.fill
 
 
 def _unknowns(one: Round, opinion: Opinion) -> Iterable[str]:
     # A finding stands whatever is missing; what is missing is said all the same where the disk has none.
-    if not opinion.wrong and not opinion.intact:
+    nothing_claimed = _blank(one) and not opinion.problems and not opinion.unjudged
+    if not opinion.wrong and not opinion.intact and not nothing_claimed:
         for problem in opinion.problems or ["nothing was compared"]:
             yield f"{one.disk}: {problem}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -105,6 +106,23 @@ class AtRandom:
         seconds = stage.random.uniform(self.low, self.high)
         stage.pause(seconds)
         return f"after {seconds:.3f} s ({self.text()})"
+
+
+@dataclass(frozen=True)
+class Promised:
+    """When something that was written to a disk is durable, and a moment later."""
+
+    disk: str
+    is_promised: Callable[[], bool]
+    later: AtRandom
+
+    def text(self) -> str:
+        return f"something is promised on {self.disk}, and {self.later.text()} after that"
+
+    def wait(self, stage: Stage) -> str:
+        if stage.wait_for(lambda event: self.is_promised(), TRIGGER_DEADLINE) is None:
+            raise RigError(f"nothing was made durable on {self.disk} within {TRIGGER_DEADLINE:g} s: nothing was cut")
+        return f"something was promised on {self.disk}, and {self.later.wait(stage)}"
 
 
 @dataclass(frozen=True)

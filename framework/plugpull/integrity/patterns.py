@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from plugpull.integrity.session import Extents, Writing
 from plugpull.integrity.stamp import SECTOR
-from plugpull.load.patterns import SMALLEST_SPAN, UNKNOWN_RATE_SPAN
+from plugpull.load.patterns import SMALLEST_SPAN, UNKNOWN_RATE_SPAN, Pattern, span_of
 from plugpull.rig.model import Disk
 
 ANCHOR = 128
@@ -19,12 +19,13 @@ FILL_SECONDS = 1.0
 class Stamped:
     """A load of stamped writes. ``span`` is bytes from the beginning of the disk (0: what it transfers in a second;
     more than it has: all of it). Without ``fill`` what was there before is not written over first, and only what was
-    written is judged."""
+    written is judged. Without ``anchors`` only the span is covered."""
 
     name: str
     writing: Writing = field(default_factory=Writing)
     span: int = 0
     fill: bool = True
+    anchors: bool = True
 
 
 flushed_writes = Stamped("random 4 KiB writes, a flush every 64", Writing(flush_writes=64))
@@ -37,10 +38,19 @@ hot_spot = Stamped("4 KiB writes to a hot spot, a flush every 32", Writing(order
 fua_writes = Stamped("random 4 KiB writes, every fourth with FUA", Writing(fua=25))
 
 
+def steady(pattern: Pattern) -> Stamped:
+    """A load of ``plugpull.load`` as stamped writes: the same span over and over, without a flush until it ends, so
+    that its pace is even."""
+    writing = Writing(block=pattern.block // SECTOR, depth=pattern.depth, order="sequential")
+    return Stamped(pattern.name, writing, fill=False, anchors=False)
+
+
 def extents_for(disk: Disk, pattern: Stamped) -> Extents:
     """What a load covers on a disk: its span, and an anchor at each power of two beyond and at the end, where a disk
     whose addresses wrap or whose capacity is wrong gives itself away (as f3probe does it)."""
     block = pattern.writing.block
+    if not pattern.anchors:
+        return ((0, span_of(disk, Pattern(pattern.name, "write", block * SECTOR)) // SECTOR),)
     whole = disk.size // SECTOR // block * block
     span = pattern.span or (
         UNKNOWN_RATE_SPAN if disk.rate is None else max(SMALLEST_SPAN, int(disk.rate * FILL_SECONDS))

@@ -47,6 +47,11 @@ class Writing:
     flush_ms: int = 0
     fua: int = 0
 
+    @property
+    def promises(self) -> bool:
+        """Does it flush, or write with FUA?"""
+        return bool(self.flush_writes or self.flush_ms or self.fua)
+
     def arguments(self) -> list[str]:
         return [
             *("--block", str(self.block), "--depth", str(self.depth), "--order", self.order),
@@ -57,7 +62,8 @@ class Writing:
 @dataclass
 class Tally:
     """What a ledger says, counted as it passes by: no judgement, only what progress and reports need. ``failed`` is
-    the (first sector, sectors) of the first write that failed, ``logical`` the bytes of a logical block."""
+    the (first sector, sectors) of the first write that failed, ``logical`` the bytes of a logical block.
+    ``promised``: a flush after the first one, or a write with FUA, has succeeded."""
 
     written: int = 0
     writes: int = 0
@@ -66,8 +72,10 @@ class Tally:
     reason: int | None = None
     filled: bool = False
     logical: int = 0
+    promised: bool = False
     _rest: bytes = b""
     _flying: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _fua: set[int] = field(default_factory=set)
 
     def take(self, data: bytes) -> None:
         data = self._rest + data
@@ -84,18 +92,22 @@ class Tally:
         if kind == ledger.Kind.BEGUN:
             (self.logical,) = ledger.LOGICAL.unpack_from(record, ledger.LOGICAL_AT)
         elif kind == ledger.Kind.ISSUED:
-            _, _, _, sectors, number, first, _ = ledger.ISSUED.unpack(record)
+            _, flags, _, sectors, number, first, _ = ledger.ISSUED.unpack(record)
             self._flying[number] = (first, sectors)
+            if flags & ledger.FUA:
+                self._fua.add(number)
         elif kind == ledger.Kind.COMPLETED:
             _, _, error, number, _, written = ledger.SHORT.unpack(record)
             self.written += written
             self.writes += 1
             place = self._flying.pop(number, (0, 0))
+            self.promised |= number in self._fua and not error
             if error and not self.errno:
                 self.errno, self.failed = error, place
         elif kind == ledger.Kind.FLUSH_COMPLETED:
             error = ledger.SHORT.unpack(record)[2]
             self.errno = self.errno or error
+            self.promised |= self.filled and not error
             self.filled = True
         elif kind == ledger.Kind.ENDED:
             self.reason = ledger.ENDED.unpack(record)[1]
@@ -133,14 +145,16 @@ class StampRunner:
         session: int,
         seed: int,
         fill: int = 0,
+        only_fill: bool = False,
     ) -> StreamJob:
-        """Begin a session on a disk; with ``fill``, everything is written once before, so many sectors at a time.
+        """Begin a session on a disk; with ``fill``, everything is written once before, so many sectors at a time, and
+        with ``only_fill`` nothing else.
 
         Raises Refused when the scratch guard says no, UsageError for a disk that is not scratch, RigError when the
         writer cannot be made or sent.
         """
         arguments = ["write", *_common(extents, run, device), "--session", str(session), "--seed", str(seed)]
-        arguments += [*how.arguments(), "--fill", str(fill)]
+        arguments += [*how.arguments(), "--fill", str(fill), *(("--blocks", "1") if only_fill else ())]
         job, bound = self._start(disk, arguments, extents, session, "stamp")
         self._stage.recorder.record(
             ev.LedgerBegun(

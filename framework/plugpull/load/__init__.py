@@ -1,5 +1,5 @@
 """fio loads."""
 
-from plugpull.load.patterns import Pattern, idle, sequential_read, sequential_write
+from plugpull.load.patterns import Pattern, fio_write, idle, sequential_read, sequential_write
 
-__all__ = ["Pattern", "idle", "sequential_read", "sequential_write"]
+__all__ = ["Pattern", "fio_write", "idle", "sequential_read", "sequential_write"]

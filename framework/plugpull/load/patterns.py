@@ -16,17 +16,22 @@ SMALLEST_SPAN = 3 << 19
 
 @dataclass(frozen=True)
 class Pattern:
-    """``mode`` is ``write``, ``read`` or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight."""
+    """``mode`` is ``write``, ``read`` or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight.
+
+    What is on the disks is written by the stamping writer (``integrity/``) and judged by its oracle; with ``fio``, it
+    is written and compared by fio, which cannot tell passes, disks and torn blocks apart."""
 
     name: str
     mode: str
     block: int = 64 << 10
     depth: int = 4
+    fio: bool = False
 
 
 sequential_write = Pattern("sequential write", "write")
 sequential_read = Pattern("sequential read", "read")
 idle = Pattern("idle", "idle")
+fio_write = Pattern("sequential write by fio", "write", fio=True)
 
 
 def span_of(disk: Disk, pattern: Pattern) -> int:

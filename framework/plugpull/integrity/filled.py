@@ -1,0 +1,61 @@
+"""A load that reads, or leaves alone, what the stamping writer put on the disks before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plugpull.dut.stage import Stage
+from plugpull.integrity.load import FILLED_WITHIN, fill_block, record_ended, wait_filled
+from plugpull.integrity.patterns import extents_for, steady
+from plugpull.integrity.reading import ReadBacks
+from plugpull.integrity.session import StampRunner, StreamJob
+from plugpull.integrity.stamp import device_number
+from plugpull.load.load import Load
+from plugpull.load.patterns import Pattern
+
+
+class FilledLoad(Load):
+    """fio that reads stamped disks, or nothing at all: the disks are stamped once before, and read back after."""
+
+    def __init__(self, stage: Stage, disks: Iterable[str], pattern: Pattern) -> None:
+        super().__init__(stage, disks, pattern)
+        self._runner = StampRunner(stage)
+        self._run = stage.random.getrandbits(64)
+        self._reads = ReadBacks(stage, self._runner, self._run)
+
+    def _fill(self) -> None:
+        """Stamp the spans once, and make that durable."""
+        self._stage.phase("fill", f"stamping {len(self._disks)} disks")
+        self._reads.planned(1, self._disks)
+        jobs = [self._fill_one(disk) for disk in self._disks]
+        for job in jobs:
+            wait_filled(self._stage, job)
+        for job in jobs:
+            # Nothing is left to do for a writer that has filled; its end is on the way.
+            job.ended.wait(FILLED_WITHIN)
+        self._runner.stop([job for job in jobs if not job.ended.is_set()])
+        for job in jobs:
+            record_ended(self._stage, job)
+
+    def _fill_one(self, disk: str) -> StreamJob:
+        how = steady(self.pattern)
+        extents = extents_for(self._stage.disk(disk), how)
+        job = self._runner.write(
+            disk,
+            extents,
+            how.writing,
+            run=self._run,
+            device=device_number(self._stage.disk(disk).serial),
+            session=1,
+            seed=1,
+            fill=fill_block(how.writing.block),
+            only_fill=True,
+        )
+        self._reads.wrote(job, extents, blank=False)
+        return job
+
+    def verify(self) -> None:
+        """Read back what was stamped on every disk that is attached; it is judged later, from the record."""
+        self._stage.phase("verify", "reading back")
+        self._reads.read()
+        self._reads.over()

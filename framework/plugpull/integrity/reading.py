@@ -1,0 +1,127 @@
+"""Reading back what was stamped, and reading a second time what looks wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plugpull.dut.link import Refused
+from plugpull.dut.stage import Stage
+from plugpull.history import events as ev
+from plugpull.integrity.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle import judge
+from plugpull.integrity.readback import Run
+from plugpull.integrity.session import Extents, StampRunner, StreamJob
+from plugpull.integrity.stamp import SECTOR, device_number
+
+READ_WITHIN = 600.0
+"""Seconds; a disk that does not read back at all is ended then, and what it holds is not known."""
+READ_AGAIN = 32
+"""Stretches that are read a second time at most."""
+
+
+@dataclass(frozen=True)
+class _Session:
+    job: StreamJob
+    extents: Extents
+    blank: bool
+
+
+class ReadBacks:
+    """The read-backs of one run of stamped writing."""
+
+    def __init__(self, stage: Stage, runner: StampRunner, run: int) -> None:
+        self._stage = stage
+        self._runner = runner
+        self._run = run
+        self._sessions: dict[str, _Session] = {}
+        self._found: dict[str, tuple[int, tuple[Run, ...]]] = {}
+
+    def planned(self, session: int, disks: Iterable[str]) -> None:
+        """Put on record that a round on these disks is about to begin."""
+        self._stage.recorder.record(
+            ev.StampingPlanned(at=self._stage.now(), run=self._run, session=session, disks=tuple(disks))
+        )
+
+    def wrote(self, job: StreamJob, extents: Extents, *, blank: bool) -> None:
+        """A session began that is to be read back. ``blank``: nothing was written before it, to compare with."""
+        self._sessions[job.disk] = _Session(job, extents, blank)
+
+    def over(self) -> None:
+        """Put on record that all of it was read back."""
+        sessions = {disk: session.job.session for disk, session in self._sessions.items()}
+        if sessions:
+            self._stage.recorder.record(
+                ev.StampingOver(at=self._stage.now(), run=self._run, disks=tuple(sessions), sessions=sessions)
+            )
+
+    def read(self) -> None:
+        """Read back every disk whose last session was not read yet. What each may hold is judged later, from the
+        record."""
+        todo = {
+            disk: session
+            for disk, session in self._sessions.items()
+            if self._found.get(disk, (0, ()))[0] != session.job.session
+        }
+        begun = {disk: self._begin(disk, session.extents) for disk, session in todo.items()}
+        running = {disk: job for disk, job in begun.items() if job is not None}
+        self._runner.finish(running.values(), READ_WITHIN)
+        suspect = {disk: extents for disk, job in running.items() if (extents := self._suspect(job))}
+        if suspect:
+            self._stage.phase("verify", f"reading a second time what looks wrong on {', '.join(suspect)}")
+            again = [self._begin(disk, extents, again=True) for disk, extents in suspect.items()]
+            self._runner.finish([job for job in again if job is not None], READ_WITHIN)
+
+    def _begin(self, disk: str, extents: Extents, *, again: bool = False) -> StreamJob | None:
+        """Begin to read a disk back; None, and on record why, when it is away or is not the disk that it was."""
+        stage = self._stage
+        written = self._sessions[disk].job
+        why = f"{disk} is not attached"
+        if stage.bench.register.attached(disk) is not None:
+            try:
+                return self._runner.read(
+                    disk,
+                    extents,
+                    run=self._run,
+                    device=device_number(stage.disk(disk).serial),
+                    session=written.session,
+                    logical=written.tally.logical or SECTOR,
+                    again=again,
+                )
+            except Refused as refusal:
+                why = refusal.what
+        stage.recorder.record(
+            ev.ReadBackBegun(
+                at=stage.now(), disk=disk, job="", session=written.session, extents=extents, error=why, again=again
+            )
+        )
+        return None
+
+    def _suspect(self, read: StreamJob) -> Extents:
+        """What looks wrong, and so is worth a second reading."""
+        disk, written = read.disk, self._sessions[read.disk]
+        found = decode_found(read.parts)
+        session, runs = self._found.get(disk, (0, ()))
+        self._found[disk] = (read.session, tuple(found.runs))
+        logical = written.job.tally.logical or SECTOR
+        opinion = judge(
+            decode_ledger(written.job.parts),
+            found,
+            written.extents,
+            runs if session and session + 1 == read.session else None,
+            logical_block=logical,
+            blank=written.blank,
+        )
+        return _few([(wrong.first, wrong.sectors) for wrong in opinion.wrong], logical // SECTOR)
+
+
+def _few(stretches: list[tuple[int, int]], logical: int) -> Extents:
+    """Whole logical blocks, rising and apart from each other, and not too many."""
+    made: list[tuple[int, int]] = []
+    for first, count in sorted(stretches):
+        begin, end = first - first % logical, -(-(first + count) // logical) * logical
+        if made and begin <= made[-1][0] + made[-1][1]:
+            made[-1] = (made[-1][0], max(end, made[-1][0] + made[-1][1]) - made[-1][0])
+        else:
+            made.append((begin, end - begin))
+    return tuple(made[:READ_AGAIN])

@@ -1,0 +1,136 @@
+"""The check ``data_intact`` on disks that were stamped: passes, disks and torn blocks are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from ledgers import RUN, Book, stamped, zeros
+from stories import SURVIVORS, VICTIM, Bench, healthy
+from test_checks_nothing_lost import on_record
+
+from plugpull.checks import data_intact, kept_while_powered
+from plugpull.history import events as ev
+from plugpull.integrity.ledger import Write
+from plugpull.integrity.readback import Kind, Run
+
+SURVIVOR = SURVIVORS[0]
+Spoil = Callable[[list[Write], list[Write]], list[Run]]
+"""From the writes of two passes to what the disk holds."""
+
+
+def passes(count: int = 2) -> tuple[Book, list[Run]]:
+    """A span of 8 sectors in writes of 2, written over and over without a flush until the end; what it holds then."""
+    book = Book()
+    book.flush()
+    writes = [book.write(sector, 2) for _ in range(count) for sector in range(0, 8, 2)]
+    book.flush()
+    return book, [stamped(write) for write in writes[-4:]]
+
+
+def bench_of(book: Book, *runs: Run, disk: str = SURVIVOR) -> Bench:
+    bench = healthy()
+    bench.drop(ev.Verified)
+    on_record(bench, book, *runs, disk=disk)
+    bench.replace(ev.LedgerBegun, block=1)
+    return bench
+
+
+def test_a_survivor_whose_last_pass_is_there() -> None:
+    book, runs = passes()
+    judgement = bench_of(book, *runs).judge(data_intact(SURVIVOR))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst == "data intact (8 sectors)"
+    assert judgement.integrity is not None
+    assert judgement.integrity.sectors_checked == 8
+
+
+def foreign(first: int) -> Run:
+    return Run(Kind.ELSEWHERE, first, 2, 7, run=RUN, device=99, origin=first)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda old, new: [stamped(write) for write in old], "8 durable lost"),
+        (lambda old, new: [stamped(old[0]), *map(stamped, new[1:])], "2 durable lost"),
+        (
+            lambda old, new: [stamped(new[0]), stamped(new[1], 2, 1), stamped(old[1], 3, 1), *map(stamped, new[2:])],
+            "1 d",
+        ),
+        (lambda old, new: [stamped(new[0]), foreign(2), *map(stamped, new[2:])], "2 foreign"),
+        (lambda old, new: [stamped(new[0]), zeros(2, 2), *map(stamped, new[2:])], "2 zeroed"),
+    ],
+    ids=["a whole pass is lost", "a write is lost", "half a write is lost", "another disk's", "zeros"],
+)
+def test_what_fio_cannot_tell_is_found(spoil: Spoil, says: str) -> None:
+    book, _ = passes()
+    runs = spoil(book.made.writes[:4], book.made.writes[4:])
+    bench = bench_of(book, *runs)
+    (finding,) = bench.judge(data_intact(SURVIVOR)).findings
+    assert (finding.check, finding.subject) == ("data_intact", SURVIVOR)
+    assert says in finding.summary
+    bench.checks = (data_intact(SURVIVOR),)
+    assert bench.judge(kept_while_powered()).findings == (), "it is reported once"
+    bench.checks = ()
+    (finding,) = bench.judge(kept_while_powered()).findings
+    assert finding.subject == SURVIVOR, "and also if no check was asked about its data"
+
+
+def test_a_block_of_two_passes_is_torn() -> None:
+    book, runs = passes()
+    old = book.made.writes[3]
+    bench = bench_of(book, *runs[:3], stamped(book.made.writes[7], 6, 1), stamped(old, 7, 1))
+    bench.replace(ev.ReadBackBegun, logical=1024)
+    (finding,) = bench.judge(data_intact(SURVIVOR)).findings
+    assert "2 torn" in finding.summary
+
+
+def test_what_was_never_written_is_not_judged() -> None:
+    """The load ended before its first pass was over: what lies behind is what somebody left there once."""
+    book = Book()
+    book.flush()
+    one = book.write(0, 2)
+    book.flush()
+    runs = [stamped(one), zeros(2, 2), Run(Kind.ELSEWHERE, 4, 2, 5, run=1, device=2, origin=4), zeros(6, 2)]
+    judgement = bench_of(book, *runs).judge(data_intact(SURVIVOR))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst == "data intact (2 sectors)"
+    strays = [stamped(one), zeros(2, 2), foreign(4), zeros(6, 2)]
+    (finding,) = bench_of(book, *strays).judge(data_intact(SURVIVOR)).findings
+    assert "2 foreign" in finding.summary, "this run's own stamps of another disk can have come by one way only"
+
+
+@pytest.mark.parametrize(("power", "unpromised"), [(False, False), (True, True)])
+def test_a_victim_owes_what_it_completed_unless_it_lost_its_power(power: bool, unpromised: bool) -> None:
+    book = Book()
+    book.flush()
+    runs = [stamped(book.write(sector, 2)) for sector in range(0, 8, 2)]
+    bench = bench_of(book, *runs, disk=VICTIM)
+    if power:
+        bench.replace(ev.CutArmed, mechanism="mains", point=f"{VICTIM}.power")
+    judgement = bench.judge(data_intact(VICTIM))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert (f"nothing had been promised of {VICTIM}" in judgement.worst) == unpromised
+
+
+def test_a_stamped_disk_that_was_not_read_back_is_unknown() -> None:
+    book, runs = passes()
+    bench = bench_of(book, *runs)
+    bench.drop(ev.ReadBackBegun)
+    judgement = bench.judge(data_intact(SURVIVOR))
+    assert judgement.findings == ()
+    assert judgement.unknowns
+
+
+def test_a_disk_that_was_filled_only_counts_as_written() -> None:
+    bench = healthy(mode="read")
+    bench.drop(ev.Verified)
+    book = Book()
+    for sector in range(0, 8, 2):
+        book.write(sector, 2).fill = True
+    book.flush()
+    on_record(bench, book, *map(stamped, book.made.writes), disk=VICTIM, fill=True)
+    judgement = bench.judge(data_intact())
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.subject == VICTIM
