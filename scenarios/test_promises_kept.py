@@ -3,6 +3,7 @@ import pytest
 from plugpull.checks import (
     data_intact,
     kept_pace,
+    kept_while_powered,
     kernel_clean,
     no_errors,
     nothing_left,
@@ -11,8 +12,14 @@ from plugpull.checks import (
     removed,
     returned,
 )
-from plugpull.faults import at_random
-from plugpull.integrity.patterns import flushed_writes
+from plugpull.integrity.patterns import (
+    Stamped,
+    flushed_writes,
+    fua_writes,
+    hot_spot,
+    sequential_stamps,
+    unflushed_writes,
+)
 from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -20,33 +27,11 @@ from plugpull.scenario import ScenarioRig
 @pytest.mark.row("U02")
 def test_power_fails_between_flushes(rig: ScenarioRig) -> None:
     """A disk loses its power while it is written and flushed. What it said was flushed is there when it comes back;
-    what it had not promised to keep may be gone. Small flushed writes vary by a half, whatever is done to the disk."""
+    what it had not promised to keep may be gone. The other disks are written evenly meanwhile."""
     victim, survivors = rig.choose_victim("power")
-    with rig.stamp(rig.disks, flushed_writes) as load:
-        load.settle()
-        with rig.cut(victim.power, when=load.moved(victim, "256 KiB")):
-            rig.wait(seconds=0.5)
-        load.regain_pace()
-    rig.judge(
-        nothing_lost(),
-        removed(victim),
-        returned(victim),
-        kept_pace(survivors, min_ratio=0.5),
-        no_errors(survivors),
-        kernel_clean(),
-        nothing_left(),
-        nothing_stuck(),
-    )
-
-
-@pytest.mark.row("U02")
-def test_a_cable_comes_loose_between_flushes(rig: ScenarioRig) -> None:
-    """A cable comes loose while its disk is written and flushed, and is put back. What it said was flushed must be
-    there. The other disks run a load of fio meanwhile, which has an opinion of its own on their data."""
-    victim, survivors = rig.choose_victim()
     with rig.load(survivors, sequential_write) as load, rig.stamp(victim, flushed_writes) as stamps:
         load.settle()
-        with rig.cut(victim.cable, when=stamps.moved(victim, "256 KiB")):
+        with rig.cut(victim.power, when=stamps.something_to_lose(victim)):
             rig.wait(seconds=0.5)
         load.regain_pace()
     rig.judge(
@@ -63,13 +48,65 @@ def test_a_cable_comes_loose_between_flushes(rig: ScenarioRig) -> None:
 
 
 @pytest.mark.row("U02")
+def test_a_cable_comes_loose_between_flushes(rig: ScenarioRig) -> None:
+    """A cable comes loose while its disk is written and flushed, and is put back. What it said was flushed must be
+    there, and what it completed without a flush too, if it kept its power."""
+    victim, survivors = rig.choose_victim()
+    with rig.load(survivors, sequential_write) as load, rig.stamp(victim, flushed_writes) as stamps:
+        load.settle()
+        with rig.cut(victim.cable, when=stamps.moved(victim, "256 KiB")):
+            rig.wait(seconds=0.5)
+        load.regain_pace()
+    rig.judge(
+        nothing_lost(victim),
+        kept_while_powered(),
+        data_intact(survivors),
+        removed(victim),
+        returned(victim),
+        kept_pace(survivors),
+        no_errors(survivors),
+        kernel_clean(),
+        nothing_left(),
+        nothing_stuck(),
+    )
+
+
+@pytest.mark.row("U02")
 def test_five_power_cuts_in_a_row(rig: ScenarioRig) -> None:
     """A disk loses its power five times, at random moments, while it is written and flushed. After each cut everything
     is read back, and the writing goes on over what is there."""
     victim, _ = rig.choose_victim("power")
-    with rig.stamp(rig.disks, flushed_writes) as load:
+    with rig.stamp(victim, flushed_writes) as stamps:
         for _ in range(5):
-            with rig.cut(victim.power, when=at_random(0.1, 0.5)):
+            with rig.cut(victim.power, when=stamps.something_to_lose(victim)):
                 rig.wait(seconds=0.2)
-            load.next_round()
+            stamps.next_round()
     rig.judge(nothing_lost(), removed(victim), returned(victim), kernel_clean(), nothing_left(), nothing_stuck())
+
+
+@pytest.mark.row("U02")
+@pytest.mark.parametrize("pattern", [fua_writes, hot_spot, sequential_stamps], ids=["fua", "hot_spot", "sequential"])
+def test_power_fails_under_other_writes(rig: ScenarioRig, pattern: Stamped) -> None:
+    """A disk loses its power while it is written in another way: with FUA, over and over at one place, in order."""
+    victim, _ = rig.choose_victim("power")
+    with rig.stamp(victim, pattern) as stamps, rig.cut(victim.power, when=stamps.something_to_lose(victim)):
+        rig.wait(seconds=0.2)
+    rig.judge(nothing_lost(), removed(victim), returned(victim), kernel_clean(), nothing_left(), nothing_stuck())
+
+
+@pytest.mark.row("U02")
+def test_a_cable_comes_loose_and_nothing_was_flushed(rig: ScenarioRig) -> None:
+    """A disk is written and never flushed, and its cable comes loose. If the disk kept its power, it kept what it had
+    completed."""
+    victim, _ = rig.choose_victim()
+    with rig.stamp(victim, unflushed_writes) as stamps, rig.cut(victim.cable, when=stamps.moved(victim, "128 KiB")):
+        rig.wait(seconds=0.2)
+    rig.judge(
+        nothing_lost(),
+        kept_while_powered(),
+        removed(victim),
+        returned(victim),
+        kernel_clean(),
+        nothing_left(),
+        nothing_stuck(),
+    )
