@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plugpull.rig.discover import DEVICES, draft, usb_tree
 from plugpull.rig.load import load_rig
+from plugpull.rig.model import Mechanism
+from plugpull.rig.toml_text import toml_string, toml_value
+from plugpull.switches.find import tables
+from plugpull.switches.kinds import Found
 
 PCI = "/sys/devices/pci0000:00"
 
@@ -53,7 +60,7 @@ def disk(kname: str, serial: str, place: str, driver: str = "usb-storage") -> di
 
 def drafted(folder: Path, *disks: dict[str, Any], switches: tuple[str, ...] = ()) -> Path:
     file = folder / "draft.toml"
-    file.write_text(draft("bench", {"kind": '"local"'}, usb_tree(Machine()), disks, switches))
+    file.write_text(draft("bench", {"kind": "local"}, usb_tree(Machine()), disks, switches))
     return file
 
 
@@ -106,7 +113,7 @@ def test_the_two_halves_of_a_hub_that_have_different_places_are_told(tmp_path: P
     machine.links |= {one: "/x/2-0:1.0/usb2-port1", other: "/x/1-0:1.0/usb1-port3"}
     disks = [disk("sda", "S1", "0000:00:14.0/3.1:0"), disk("sdb", "S2", "0000:00:14.0/1.2:0", "uas")]
     file = tmp_path / "draft.toml"
-    file.write_text(draft("bench", {"kind": '"local"'}, usb_tree(machine), disks, ()))
+    file.write_text(draft("bench", {"kind": "local"}, usb_tree(machine), disks, ()))
     assert [(hub.name, hub.at) for hub in load_rig(file).hub] == [
         ("hub1", "usb1.1"),
         ("hub2", "usb1.3"),
@@ -126,3 +133,67 @@ def test_this_machine_and_a_file_that_is_there_already(tmp_path: Path) -> None:
     assert again.returncode == 2
     assert "is there already" in again.stderr
     assert (tmp_path / "bench.toml").read_bytes() == before
+
+
+# --- a machine that lies ----------------------------------------------------------------------------------------------
+
+INJECTED = '"\n[[switch]]\nname = "x"\ndriver = "command"\non = "touch /tmp/owned"\n#'
+PLAIN = st.text(st.characters(codec="utf-8"))
+
+
+@given(PLAIN)
+def test_a_string_is_read_back_as_it_was(text: str) -> None:
+    assert tomllib.loads(f"key = {toml_string(text)}")["key"] == text
+
+
+@given(st.text(st.characters()))
+def test_any_string_makes_a_file_that_can_be_read(text: str) -> None:
+    found = tomllib.loads(f"key = {toml_string(text)}")
+    assert found == {"key": "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)}
+    assert toml_string(text).isprintable()
+
+
+@given(
+    st.recursive(
+        PLAIN | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: st.lists(inner) | st.dictionaries(PLAIN, inner),
+    )
+)
+def test_a_value_is_read_back_as_it_was(value: object) -> None:
+    assert tomllib.loads(f"key = {toml_value(value)}")["key"] == value
+
+
+def test_what_toml_does_not_have_is_no_value() -> None:
+    for value in (None, float("nan"), b"x"):
+        with pytest.raises(TypeError):
+            toml_value(value)
+
+
+@pytest.mark.parametrize("key", ["serial", "place", "model", "kname", "driver", "size"])
+def test_a_disk_that_lies_puts_nothing_else_into_the_draft(tmp_path: Path, key: str) -> None:
+    liar = disk("sdb", "S2", "0000:00:14.0/2:0")
+    liar[key] = f"0000:00:14.0{INJECTED}/2:0" if key == "place" else INJECTED
+    file = drafted(tmp_path, disk("sda", "S1", "0000:00:14.0/1:0"), liar)
+    found = tomllib.loads(file.read_text())
+    assert set(found) == {"rig", "dut", "controller", "hub", "disk"}
+    assert found["disk"][0]["serial"] == "S1"
+    assert "\ndriver" not in file.read_text()
+
+
+@given(PLAIN)
+def test_whatever_a_controller_is_called_the_draft_is_toml(name: str) -> None:
+    machine = Machine()
+    name = name.replace("/", "") + "x"
+    machine.links = {path: real.replace("0000:00:14.0", name) for path, real in machine.links.items()}
+    machine.files = {path: INJECTED if path.endswith("product") else text for path, text in machine.files.items()}
+    text = draft("bench", {"kind": "local"}, usb_tree(machine), [disk("sda", "S1", f"{name}/3.1:0")], ())
+    found = tomllib.loads(text)
+    assert "switch" not in found
+    assert all(each["path"] == name for each in found.get("controller", ()))
+
+
+def test_a_switch_that_lies_is_only_the_switch_it_is() -> None:
+    options: dict[str, Any] = {"serial": INJECTED, "channels": 2, 'odd "key"\n[[switch]]': "x"}
+    (table,) = tables((Found("ykush", "YKUSH", INJECTED, INJECTED, 3, options, Mechanism.VBUS),), via="dut")
+    (found,) = tomllib.loads(table)["switch"]
+    assert (found["driver"], found["serial"], found["channels"], found["via"]) == ("ykush", INJECTED, 2, "dut")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from contextlib import ExitStack
@@ -73,7 +72,7 @@ def _local() -> str:
     from plugpull.switches.host_local import LocalHost
 
     host = LocalHost()
-    return draft("desk", {"kind": '"local"'}, usb_tree(host), all_disks(), tables(find_all(host).found))
+    return draft("desk", {"kind": "local"}, usb_tree(host), all_disks(), tables(find_all(host).found))
 
 
 def _remote(arguments: argparse.Namespace) -> str:
@@ -88,11 +87,11 @@ def _remote(arguments: argparse.Namespace) -> str:
 
     options = tuple(arguments.ssh_option)
     dut = Dut(kind="ssh", host=arguments.dut, ssh_options=options, sudo=arguments.sudo)
-    keys = {"kind": '"ssh"', "host": json.dumps(arguments.dut)}
+    keys: dict[str, object] = {"kind": "ssh", "host": arguments.dut}
     if options:
-        keys["ssh_options"] = json.dumps(options)
+        keys["ssh_options"] = list(options)
     if arguments.sudo:
-        keys["sudo"] = "true"
+        keys["sudo"] = True
     with ExitStack() as held:
         link, _ = dial(reach_of(dut), lambda message: None, held, {})
         host = DutHost(link)

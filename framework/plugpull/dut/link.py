@@ -12,7 +12,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,38 @@ from plugpull.dut.clock import DutClock, Exchange
 from plugpull.errors import RigError
 
 Message = dict[str, Any]
+MOST_OF_A_LINE = 8 << 20
+"""Bytes. The longest an agent sends is a program's output: a megabyte, of which JSON writes a byte as six at most."""
+
+
+class Lines:
+    """Cuts a stream into lines, keeping ``most`` bytes of one at most: who sends must not decide how much is kept."""
+
+    def __init__(self, most: int = MOST_OF_A_LINE) -> None:
+        self._most = most
+        self._kept = bytearray()
+        self._length = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
+        """The lines that end in ``chunk``, without their ends; None for one that was too long."""
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            self._keep(part)
+            yield bytes(self._kept) if self._length <= self._most else None
+            self._kept, self._length = bytearray(), 0
+        self._keep(rest)
+
+    def _keep(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._length > self._most:
+            self._kept = bytearray()
+        else:
+            self._kept += part
+
+
+def _refuse(constant: str) -> None:
+    """NaN and Infinity are not JSON, and no time or size that an agent could mean."""
+    raise ValueError(f"{constant} is not JSON")
 
 
 class Refused(RigError):
@@ -132,7 +164,7 @@ class AgentLink:
     # --- the stream ---------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        pending = b""
+        lines = Lines()
         while True:
             try:
                 chunk = self._socket.recv(1 << 16)
@@ -143,17 +175,15 @@ class AgentLink:
                 self._end("the agent's stream ended")
                 return
             self.heard = time.monotonic()
-            pending += chunk
-            *lines, pending = pending.split(b"\n")
-            for line in lines:
+            for line in lines.feed(chunk):
                 self._take(line)
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes | None) -> None:
         try:
-            message = json.loads(line)
+            message = json.loads(line, parse_constant=_refuse) if line is not None else None
         except (ValueError, RecursionError):
             message = None
-        if not isinstance(message, dict) or not isinstance(message.get("id", 0), int):
+        if not isinstance(message, dict) or type(message.get("id", 0)) is not int:
             self.unreadable += 1
             return
         if "id" not in message:

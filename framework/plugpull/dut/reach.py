@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -24,6 +25,8 @@ CONNECT_WITHIN = 15
 """Seconds ssh gets for the TCP connection and its handshake."""
 BOOTING = CONNECT_WITHIN + 15.0
 """Seconds the agent may take on its way to the DUT."""
+MOST_WORDS = 4 << 20
+"""Bytes that a DUT may write to ssh's standard error."""
 ENDING = 5.0
 """Seconds the way to the DUT gets to close when the agent has been told to end."""
 
@@ -74,6 +77,10 @@ class Connection:
                 raise RigError(
                     f"cannot run {command[0]}: {error.strerror}", mend="is it installed on this machine?"
                 ) from None
+        if reach.kind == "ssh":
+            # Whatever the DUT writes there is kept in a file of this machine. ssh ends when it is full.
+            with suppress(OSError):
+                resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (MOST_WORDS, MOST_WORDS))
         # Before anybody else may write: the agent's first request must not come in the middle of the agent.
         self._send(boot_payload())
 

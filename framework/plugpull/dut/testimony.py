@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from plugpull.history import events as ev
 
 Message = dict[str, Any]
+MOST_TEXT = 16 << 10
+"""Characters of one text of an agent that are kept."""
+MOST_ITEMS = 4096
+"""Things in one list or table of an agent that are kept."""
 
 
 class Register:
@@ -135,8 +140,21 @@ def _activity(message: Message) -> ev.Activity:
     )
 
 
+def bounded(value: Any) -> Any:
+    """What an agent said with its texts and lists cut to lengths that no honest one reaches: a record of the kernel log
+    is 8 KiB at most (include/linux/printk.h, PRINTK_MESSAGE_MAX), a stack a page."""
+    if isinstance(value, str):
+        return value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]} [{len(value) - MOST_TEXT} more left out]"
+    if isinstance(value, dict):
+        return {bounded(key): bounded(one) for key, one in islice(value.items(), MOST_ITEMS)}
+    if isinstance(value, list):
+        return [bounded(one) for one in value[:MOST_ITEMS]]
+    return value
+
+
 def translate(message: Message, register: Register) -> ev.Event | None:
     """The event an agent's message stands for; None for what is no testimony (ends of jobs, loss of the link)."""
+    message = bounded(message)
     kind, at = message.get("ev"), message.get("at")
     if kind == "sample":
         disks = {kname: _counters(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}

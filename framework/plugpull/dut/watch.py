@@ -15,6 +15,8 @@ from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 
+MOST_EARLY = 100_000
+"""Messages that are kept until the scenario begins: a few hundred come from an honest agent."""
 MAPPING_INTERVAL = 1.0
 """Seconds between two exchanges of clocks, which are also the heartbeat."""
 SILENCE = 10.0
@@ -35,6 +37,7 @@ class Watch:
         self._jobs: dict[str, Callable[[Message], None]] = {}
         self._streams: dict[str, Callable[[Message], None]] = {}
         self._early: list[Message] = []
+        self._too_early = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._keeper: threading.Thread | None = None
@@ -49,7 +52,10 @@ class Watch:
         """Take one message of the agent. Runs in the link's thread."""
         with self._lock:
             if self._bench is None:
-                self._early.append(message)
+                if len(self._early) < MOST_EARLY:
+                    self._early.append(message)
+                else:
+                    self._too_early += 1
                 return
         self._take(message, self._bench)
 
@@ -60,6 +66,8 @@ class Watch:
             self._bench = bench
         for message in early:
             self._take(message, bench)
+        if self._too_early:
+            self._fault(f"{self._too_early} messages came before the scenario and were dropped")
         self._map(bench)
         self._keeper = threading.Thread(target=self._keep, args=(bench,), name="watch", daemon=True)
         self._keeper.start()

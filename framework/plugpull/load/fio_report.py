@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
-# "verify: bad magic header 0, wanted acca at file /dev/sdb offset 65536, length 65536 (requested block: ...)"
-_BAD_BLOCK = re.compile(
-    r"^(?:fio: )?(?P<why>(?:verify|crc32c|[a-z0-9-]+): .*?)(?: at)? file .*? offset (?P<offset>\d+), "
-    r"length (?P<length>\d+)",
-    re.MULTILINE,
-)
+MOST = 1 << 20
+"""Characters of output that are looked at, the last ones: an agent sends no more."""
+MOST_BAD = 10_000
+"""Bad blocks that are kept."""
+MESSAGE = 1000
+"""Characters of a message that are kept."""
+_LARGEST = (1 << 63) - 1
+_PLACE = re.compile(r" offset (\d{1,19}), length (\d{1,19})")
+_REASON = re.compile(r"(?:fio: )?[a-z0-9-]+: ")
 
 
 @dataclass(frozen=True)
@@ -31,24 +35,55 @@ class FioReport:
 
 
 def parse_report(output: str) -> FioReport:
-    """fio's output with ``--output-format=json``: there can be lines of text before and after the object."""
+    """fio's output with ``--output-format=json``: there can be lines of text before and after the object.
+
+    Takes time in proportion to its length, whatever is in it: a DUT that lies must not hold up the controller.
+    """
+    output = output[-MOST:]
     begin, end = output.find("{\n"), output.rfind("}")
     text = (output[:begin] + output[end + 1 :]) if 0 <= begin < end else output
-    message = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    bad = tuple(
-        (int(found["offset"]), int(found["length"]), found["why"].strip().rstrip(","))
-        for found in _BAD_BLOCK.finditer(text)
-    )
+    message = ""
+    bad: list[tuple[int, int, str]] = []
+    for line in text.splitlines():
+        message = message or line.strip()[:MESSAGE]
+        found = _bad_block(line)
+        if found is not None and len(bad) < MOST_BAD:
+            bad.append(found)
     try:
         jobs: list[dict[str, Any]] = json.loads(output[begin : end + 1])["jobs"]
         return FioReport(
-            errno=next((job["error"] for job in jobs if job.get("error")), 0),
-            read_bytes=sum(job["read"]["io_bytes"] for job in jobs),
-            written_bytes=sum(job["write"]["io_bytes"] for job in jobs),
-            usr_cpu=sum(job.get("usr_cpu", 0.0) for job in jobs),
-            sys_cpu=sum(job.get("sys_cpu", 0.0) for job in jobs),
+            errno=next((_count(job["error"]) for job in jobs if job.get("error")), 0),
+            read_bytes=_count(sum(_count(job["read"]["io_bytes"]) for job in jobs)),
+            written_bytes=_count(sum(_count(job["write"]["io_bytes"]) for job in jobs)),
+            usr_cpu=_finite(sum(job.get("usr_cpu", 0.0) for job in jobs)),
+            sys_cpu=_finite(sum(job.get("sys_cpu", 0.0) for job in jobs)),
             message=message,
-            bad=bad,
+            bad=tuple(bad),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return FioReport(message=message, bad=bad, complete=False)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return FioReport(message=message, bad=tuple(bad), complete=False)
+
+
+def _bad_block(line: str) -> tuple[int, int, str] | None:
+    """``verify: bad magic header 0, wanted acca at file /dev/sdb offset 65536, length 65536 (requested block: ...)`` ->
+    (65536, 65536, why)."""
+    place = _PLACE.search(line)
+    if place is None or _REASON.match(line) is None:
+        return None
+    why, file, _ = line[: place.start()].partition(" file ")
+    offset, length = int(place[1]), int(place[2])
+    if not file or max(offset, length) > _LARGEST:
+        return None
+    return offset, length, why.removeprefix("fio: ").removesuffix(" at").strip().rstrip(",")[:MESSAGE]
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise ValueError(f"{value!r:.40} is not a number of bytes")
+    return value
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(value):
+        raise ValueError("not a share of a processor")
+    return float(value)

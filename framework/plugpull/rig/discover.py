@@ -5,18 +5,19 @@ A draft: nothing in it is scratch, and no cable goes through a switch, until a p
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from plugpull.rig.toml_text import toml_key, toml_value
+
 DEVICES = "/sys/bus/usb/devices"
 HUB_CLASS = "09"  # USB class codes: bDeviceClass of a hub
 MOST_PORTS = 15
 """Of a hub: a port has four bits in a route string (USB 3.2, 8.9)."""
-_PLACE = re.compile(r"^([^/]+)/([\d.]+):(\d+)$")
+_PLACE = re.compile(r"^([^/]+)/([0-9.]+):([0-9.]+)\Z")
 _ROOT = re.compile(r"^usb(\d+)$")
 _PORT = re.compile(r"^(?:usb\d+|\d+-([\d.]+))-port(\d+)$")
 _BEHIND = re.compile(r"^(\d+)-([\d.]+)$")
@@ -96,10 +97,13 @@ def _other_half(machine: Machine, name: str, ports: str) -> str:
 
 
 def draft(
-    name: str, dut: Mapping[str, str], tree: Tree, disks: Sequence[Mapping[str, Any]], switches: Iterable[str]
+    name: str, dut: Mapping[str, object], tree: Tree, disks: Sequence[Mapping[str, Any]], switches: Iterable[str]
 ) -> str:
-    """The rig file's text. ``disks`` are as the agent lists them; ``dut`` are the keys of its table; ``switches`` are
-    ``[[switch]]`` tables of what was found attached."""
+    """The rig file's text, in which whatever the machine says of itself is quoted.
+
+    ``disks`` are as the agent lists them; ``dut`` are the keys of its table; ``switches`` are ``[[switch]]`` tables of
+    what was found attached.
+    """
     placed = [(disk, found) for disk in disks if (found := _PLACE.match(str(disk["place"])))]
     used = {found.group(1) for _, found in placed}
     holders = [each for each in tree.holders.values() if each.controller in used]
@@ -126,20 +130,24 @@ def _name(holders: list[_Holder]) -> None:
             each.name = f"usb{controllers}"
 
 
-def _head(name: str, dut: Mapping[str, str], any_disks: bool) -> str:
+def _head(name: str, dut: Mapping[str, object], any_disks: bool) -> str:
     lines = [
         "# A draft of what was found. Compare it with the bench, give each disk its cable and power outlets, and write",
         "# scratch = true for what may be erased. Then: plugpull rig check FILE",
     ]
     if not any_disks:
         lines.append("# No USB disk was found: plug them in and look again. A rig needs at least one [[disk]].")
-    lines += ["", "[rig]", f"name = {json.dumps(name)}", "", "[dut]"]
-    return "\n".join([*lines, *(f"{key} = {value}" for key, value in dut.items())])
+    lines += ["", "[rig]", f"name = {toml_value(name)}", "", "[dut]"]
+    return "\n".join([*lines, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in dut.items())])
 
 
 def _holder_table(each: _Holder, by_place: Mapping[tuple[str, str], _Holder]) -> str:
     if not each.ports:
-        lines = ["[[controller]]", f'name = "{each.name}"' + _comment(each.product), f'path = "{each.controller}"']
+        lines = [
+            "[[controller]]",
+            f'name = "{each.name}"' + _comment(each.product),
+            f"path = {toml_value(each.controller)}",
+        ]
         return "\n".join([*lines, f"ports = {max(1, each.count)}"])
     above, _, port = each.ports.rpartition(".")
     lines = ["[[hub]]", f'name = "{each.name}"' + _comment(each.product)]
@@ -163,18 +171,21 @@ def _disk_table(
     controller, ports, lun = found.groups()
     above, _, port = ports.rpartition(".")
     holder, serial = by_place.get((controller, above)), str(disk["serial"])
+    size = disk["size"] if type(disk["size"]) is int else 0
     lines = [
         "[[disk]]",
         f'name = "{name}"' + _comment(f"{disk['model']}, {disk['kname']} today"),
-        f'at = "{holder.name}.{port}"' if holder else f"# at: {disk['place']}",
-        f"serial = {json.dumps(serial)}",
-        f"size = {disk['size']}" + _comment(f"{disk['size'] / 1e9:.1f} GB"),
+        f'at = "{holder.name}.{port}"' if holder else "# at:" + _comment(str(disk["place"])),
+        f"serial = {toml_value(serial)}",
+        f"size = {size}" + _comment(f"{size / 1e9:.1f} GB"),
         f'protocol = "{"uas" if disk["driver"] == "uas" else "usb-storage"}"',
         "scratch = false",
     ]
     trouble = ""
     if holder is None:
         trouble = "where it hangs could not be told"
+    elif size <= 0:
+        trouble = "it has no size"
     elif not serial:
         trouble = "it has no serial number, and nothing may be written to a disk that cannot be told from others"
     elif serials.count(serial) > 1:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass
 
 from plugpull.errors import PlugpullError
+from plugpull.rig.toml_text import toml_key, toml_value
 from plugpull.switches.host import Host
 from plugpull.switches.kinds import Found, all_kinds
 
@@ -45,15 +45,10 @@ def tables(found: tuple[Found, ...], *, via: str = "controller", seen: Counter[s
         base = re.sub(r"[^a-z0-9]", "", each.kind.lower()) or "switch"
         seen[base] += 1
         name = base if seen[base] == 1 else f"{base}{seen[base]}"
-        lines = ["[[switch]]", f'name = "{name}"', f'driver = "{each.kind}"']
-        lines += [f"{key} = {_toml(value)}" for key, value in each.options.items()]
+        lines = ["[[switch]]", f'name = "{name}"', f"driver = {toml_value(each.kind)}"]
+        lines += [f"{toml_key(key)} = {toml_value(value)}" for key, value in each.options.items()]
         lines += [f"ports = {max(1, each.ports)}", f'mechanism = "{each.mechanism.value}"']
         if via != "controller":
             lines.append(f'via = "{via}"')
         made.append("\n".join(lines))
     return made
-
-
-def _toml(value: object) -> str:
-    # A TOML string, number or boolean is written as JSON writes it.
-    return json.dumps(value, ensure_ascii=False)
