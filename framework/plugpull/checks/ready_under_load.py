@@ -45,6 +45,11 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
             return Judgement(unknowns=(missing,), subject=self.disk)
         return self._compare(story, idle, busy, at)
 
+    def ratio(self, story: Story) -> float | None:
+        """How many times as long as idle it took under load; ``None`` without three returns of each."""
+        idle, busy, _ = self._returns(story)
+        return median(busy) / median(idle) if min(len(idle), len(busy)) >= SAMPLES and median(idle) > 0 else None
+
     def claims(self, story: Story) -> Iterable[Claim]:
         for cut in cuts_of(story, self.disk):
             returned_at, restored_at = cut.times(self.disk).returned_at, cut.restored_at

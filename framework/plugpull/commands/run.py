@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import EXIT_STATUS, add_command
+from plugpull.commands.calibrate import add_option as add_calibration
+from plugpull.commands.calibrate import calibrate
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, UsageError
 from plugpull.plain import clean
 
@@ -32,6 +34,7 @@ examples:
   plugpull run -k writing --seed 790603560                the choices of an earlier run; its report has the seed
   plugpull run scenarios --every-victim                   each disk and hub that could be chosen, one after the other
   plugpull run scenarios --rotate today                   at night: the next disk each night
+  plugpull run scenarios --calibrate 10                   limits for this rig's file, from ten healthy runs
 
 what --kernel takes:
   6.1.0-56-amd64                      a version installed here, or in the distribution's packages
@@ -57,6 +60,7 @@ def add(commands: Commands) -> None:
         epilog=RUN_EPILOG,
     )
     add_options(parser)
+    add_calibration(parser)
     parser.set_defaults(action=_run)
 
 
@@ -119,6 +123,8 @@ class Session:
 def _run(arguments: argparse.Namespace) -> int:
     rig = check(arguments)
     check_kernels(arguments, rig)
+    if arguments.calibrate:
+        return calibrate(arguments, rig)
     if len(arguments.kernel) < 2:
         return session(arguments, rig, next(iter(arguments.kernel), None), arguments.words).status
     return _several(arguments, rig)
