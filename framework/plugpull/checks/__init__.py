@@ -6,6 +6,7 @@ from plugpull.checks.data_intact import DataIntact, data_intact
 from plugpull.checks.discovered import Discovered, discovered
 from plugpull.checks.ended_with_error import EndedWithError, ended_with_error
 from plugpull.checks.kept_while_powered import KeptWhilePowered, kept_while_powered
+from plugpull.checks.kernel_between import KernelBetween, kernel_between
 from plugpull.checks.kernel_clean import KernelClean, kernel_clean
 from plugpull.checks.kernel_state import StateKept, state_kept
 from plugpull.checks.no_errors import NoErrors, no_errors
@@ -30,6 +31,7 @@ __all__ = [
     "Judgement",
     "KeptPace",
     "KeptWhilePowered",
+    "KernelBetween",
     "KernelClean",
     "LeakSlope",
     "NoErrors",
@@ -54,6 +56,7 @@ __all__ = [
     "ended_with_error",
     "kept_pace",
     "kept_while_powered",
+    "kernel_between",
     "kernel_clean",
     "leak_slope",
     "no_errors",

@@ -99,14 +99,23 @@ def _boot(begin: DutState, end: DutState) -> list[Finding]:
     return findings
 
 
-def _taint(story: Story, begin: DutState, end: DutState) -> list[Finding]:
+def _taint(story: Story, begin: DutState, end: DutState, when: str = "during the scenario") -> list[Finding]:
     new = end.taint & ~begin.taint
     if bench_kind(story) not in ("virtual", ""):
         new &= ~sum(1 << bit for bit in BY_LOADING)
     if not new or begin.boot_id != end.boot_id:
         return []
-    what = f"the kernel was tainted during the scenario: {'; '.join(taint_names(new))}"
+    what = f"the kernel was tainted {when}: {'; '.join(taint_names(new))}"
     return [_finding("kernel", what, end, (f"tainted {begin.taint} before, {end.taint} after",))]
+
+
+def tainted_between(earlier: Story | None, story: Story) -> tuple[Finding, ...]:
+    """What tainted a DUT that kept running after the end of the ``earlier`` scenario and before this one began."""
+    ends = [state for state in earlier.of(DutState) if state.moment == "end"] if earlier is not None else []
+    begins = [state for state in story.of(DutState) if state.moment == "begin"]
+    if not ends or not begins or bench_kind(story) in ("virtual", ""):
+        return ()
+    return tuple(_taint(story, ends[-1], begins[0], "before this scenario began"))
 
 
 def _held(begin: DutState, end: DutState) -> list[Finding]:

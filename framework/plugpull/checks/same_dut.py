@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from plugpull.checks.base import Judgement
+from plugpull.checks.kernel_state import tainted_between
 from plugpull.errors import Finding
 from plugpull.history.events import AgentLost, DutDied, DutReady
 from plugpull.history.reader import Story
@@ -21,7 +22,7 @@ def same_dut(story: Story, earlier: Story | None = None) -> Judgement:
         return Judgement(unknowns=("which kernel the DUT ran is not on record",))
     before = _readies(earlier)[-1:] if earlier is not None else ()
     died = any(one.of(DutDied) or one.of(AgentLost) for one in (earlier, story) if one is not None)
-    findings: list[Finding] = []
+    findings: list[Finding] = list(tainted_between(earlier, story))
     unknowns: list[str] = []
     for was, now in pairwise((*before, *_readies(story))):
         if was.kernel != now.kernel:

@@ -15,6 +15,7 @@ from plugpull.checks.coherent import Coherent
 from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.data_sound import DataSound
 from plugpull.checks.kept_while_powered import KeptWhilePowered
+from plugpull.checks.kernel_between import KernelBetween
 from plugpull.checks.kernel_clean import KernelClean
 from plugpull.checks.kernel_state import StateKept
 from plugpull.checks.nothing_stuck import NothingStuck
@@ -39,6 +40,7 @@ STANDING: tuple[Check, ...] = (
     NothingStuck(),
     NothingLeft(required=False),
     StateKept(),
+    KernelBetween(),
 )
 """Of these, one that the scenario asks for itself is judged as asked, and not a second time."""
 

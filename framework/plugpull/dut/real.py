@@ -59,6 +59,8 @@ class RealSetting:
     person: Person
     last: Message = field(default_factory=dict)
     """What the agent of the last connection said hello with."""
+    logged: tuple[str, int] = ("", -1)
+    """Boot id, and number of the last record of the kernel log that was read."""
     patient: bool = False
     """Was the DUT lost, so that it may take its time to come back?"""
     cut: set[str] = field(default_factory=set)
@@ -126,13 +128,34 @@ class RealBench:
         self._console = self._open_console(artefacts / "console.log")
         try:
             self._power_dut()
-            self.link, said = self._connect(watch.hear)
+            logged = setting.logged
+            self._hear = watch.hear
+            self.link, said = self._connect(self._listen)
             self._took = time.monotonic() - begun
             self._boot_id = said["boot_id"]
+            self._missed = logged[1] if logged[0] == self._boot_id else None
+            setting.logged = (self._boot_id, -1 if self._missed is None else self._missed)
             self._meet(said, watch)
         except BaseException:
             self.close()
             raise
+
+    def _listen(self, message: Message) -> None:
+        """Remember how far the kernel log was read: the next scenario goes on from there."""
+        if message.get("ev") == "kmsg":
+            boot, last = self._setting.logged
+            self._setting.logged = (boot, max(last, int(message["seq"])))
+        self._hear(message)
+
+    def _catch_up(self) -> None:
+        """Put on record what the kernel said since the scenario before this one, on the same boot."""
+        if self._missed is None or self._missed < 0:
+            return
+        said = self.link.call("log.since", ANSWER, last=self._missed)
+        if said["lost"]:
+            self._hear({"ev": "kmsg.lost", "at": None, "count": said["lost"]})
+        for record in said["records"]:
+            self._hear({"ev": "kmsg.earlier", **record})
 
     def _power_dut(self) -> None:
         """Before it can be asked anything it has to run."""
@@ -190,7 +213,9 @@ class RealBench:
     # --- the Bench protocol -----------------------------------------------------------------------------------------
 
     def ready(self) -> ev.DutReady:
-        return hello(self.link, kind=self._setting.reach.kind, how="connected", took=self._took)
+        ready = hello(self.link, kind=self._setting.reach.kind, how="connected", took=self._took)
+        self._catch_up()
+        return ready
 
     def switch(self, name: str) -> Journaled:
         with self._lock:

@@ -181,6 +181,10 @@ def translate(message: Message, register: Register) -> ev.Event | None:
         return register.attach(message["disk"], float(at or 0.0))
     if kind == "disk.remove":
         return register.detach(message["kname"], float(at or 0.0))
+    if kind == "kmsg.earlier":
+        return ev.EarlierMessage(
+            at=at, text=message["text"], level=message["level"], seq=message["seq"], facility=message["facility"]
+        )
     if kind == "task.blocked":
         return _task_blocked(message)
     if kind == "activity":

@@ -210,6 +210,16 @@ class KernelMessage(Event, frozen=True, kw_only=True, tag="kernel"):
     facility: int = 0
 
 
+class EarlierMessage(Event, frozen=True, kw_only=True, tag="kernel.earlier"):
+    """A record of the kernel log from between two scenarios of a DUT that kept running: what it said after the agent of
+    the earlier one had gone. Fields as in ``KernelMessage``."""
+
+    text: str
+    level: int = 6
+    seq: int = -1
+    facility: int = 0
+
+
 class TimersSet(Event, frozen=True, kw_only=True, tag="dut.timers"):
     """Timeouts of the DUT's kernel were changed. ``moment`` is ``begin`` (shortened for the scenario), ``attached``
     (those of a disk that was plugged in) or ``restored``. ``changed`` holds (file, value before, value after);
@@ -593,6 +603,7 @@ AnyEvent = (
     | DiskDetached
     | Uevent
     | KernelMessage
+    | EarlierMessage
     | TimersSet
     | TaskBlocked
     | Activity

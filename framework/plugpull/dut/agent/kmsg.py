@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .wire import now
 
@@ -72,6 +72,8 @@ class KernelLog:
         os.lseek(self._fd, 0, os.SEEK_END)
         self.offset = 0.0
         self._last = -1
+        self._first = -1
+        self._path = path
         threading.Thread(target=self._run, name="kmsg", daemon=True).start()
 
     def _run(self) -> None:
@@ -90,19 +92,44 @@ class KernelLog:
             record = parse_record(data)
             if record is None:
                 continue
-            level, sequence, stamp, text, facility = record
+            sequence, text = record[1], record[3]
+            if self._first < 0:
+                self._first = sequence
             if self._last >= 0 and sequence > self._last + 1:
                 self._tell({"ev": "kmsg.lost", "at": now(), "count": sequence - self._last - 1})
             self._last = sequence
             if _MARK in text:
                 continue
-            self._tell(
-                {
-                    "ev": "kmsg",
-                    "at": stamp + self.offset,
-                    "level": level,
-                    "seq": sequence,
-                    "text": text,
-                    "facility": facility,
-                }
-            )
+            self._tell({"ev": "kmsg", **self._described(record)})
+
+    def _described(self, record: Record) -> Dict[str, Any]:
+        level, sequence, stamp, text, facility = record
+        return {"at": stamp + self.offset, "level": level, "seq": sequence, "text": text, "facility": facility}
+
+    def since(self, last: int) -> Dict[str, Any]:
+        """The records after number ``last`` that were written before this log was followed, and how many of them were
+        overwritten."""
+        fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        found: List[Dict[str, Any]] = []
+        lost = 0
+        try:
+            while True:
+                try:
+                    record = parse_record(os.read(fd, 16384))
+                except BlockingIOError:
+                    break
+                except OSError as error:
+                    if error.errno in (errno.EPIPE, errno.EINVAL):
+                        continue
+                    raise
+                if record is None or record[1] <= last:
+                    continue
+                if 0 <= self._first <= record[1]:
+                    break
+                if not found and not lost:
+                    lost = record[1] - last - 1
+                if _MARK not in record[3]:
+                    found.append(self._described(record))
+        finally:
+            os.close(fd)
+        return {"records": found, "lost": lost}

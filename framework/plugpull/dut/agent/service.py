@@ -149,6 +149,10 @@ class Service:
             self.log.offset = offset
         return offset
 
+    def op_log_since(self, last: int) -> Dict[str, Any]:
+        """What the kernel said after record ``last`` and before this agent listened."""
+        return self.log.since(last) if self.log is not None else {"records": [], "lost": 0}
+
     def op_disks(self) -> List[Disk]:
         return all_disks()
 

@@ -1,0 +1,38 @@
+"""Did the kernel of a DUT that kept running stay healthy between two scenarios?"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.kernel_reports import kernel_reports
+from plugpull.history.events import EarlierMessage, KernelMessage
+from plugpull.history.story import Story
+
+KERNEL = 0
+"""The syslog facility of the kernel itself."""
+
+
+class KernelBetween(Check, frozen=True, tag="kernel_between"):
+    """Nothing fatal and no warning in what the kernel log got between the scenario before this one and this one. What
+    disks said there belongs to the cuts of the earlier scenario, and is not judged."""
+
+    def judge(self, story: Story) -> Judgement:
+        said = [
+            KernelMessage(at=event.at, text=event.text, level=event.level, seq=event.seq)
+            for event in story.of(EarlierMessage)
+            if event.facility == KERNEL
+        ]
+        if not said:
+            return Judgement()
+        reports = kernel_reports(Story(story.begun, tuple(said), rig=story.rig))
+        findings = tuple(
+            replace(finding, check="kernel_between", summary=f"before this scenario began: {finding.summary}")
+            for finding in (report.finding() for report in reports)
+        )
+        return Judgement(findings=findings, worst="" if findings else "kernel log clean since the last scenario")
+
+
+def kernel_between() -> KernelBetween:
+    """The kernel must have said nothing fatal since the scenario before."""
+    return KernelBetween()
