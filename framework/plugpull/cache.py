@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plugpull.errors import RigError, UsageError
-from plugpull.setup.place import CONTENT, ENTRY, SetupError, cache_root, lock, make_writable
+from plugpull.setup.place import CONTENT, ENTRY, SetupError, cache_root, lock, make_writable, trusted
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+~-]*")
 _HALF_MADE = ".building-"
@@ -87,6 +87,7 @@ class Cache:
         raises; the next call then starts afresh. The entry can be cleared after this returns: ``use`` keeps it.
         """
         place = self._place(kind, key)
+        self._trust(place)
         if _touch(place):
             return place / CONTENT
         self._make_folder(place.parent)
@@ -108,6 +109,7 @@ class Cache:
     def hold(self, kind: str, key: str) -> Iterator[Path]:
         """Keep an entry from being cleared. Raises RigError when it is not there."""
         place = self._place(kind, key)
+        self._trust(place)
         fd = lock(f"{place}.lock", shared=True) if place.parent.is_dir() else None
         try:
             if fd is None or not _touch(place):
@@ -176,10 +178,25 @@ class Cache:
                 raise ValueError(f"not a name for the cache: {part!r}")
         return self.root / kind / key
 
+    def journals(self, *, make: bool = True) -> Path:
+        """The directory of the journals of runs. Raises UsageError when somebody else may write to it, or when it
+        cannot be made."""
+        folder = self.root / "journal"
+        if make:
+            self._make_folder(folder)
+        self._trust(folder)
+        return folder
+
+    def _trust(self, place: Path) -> None:
+        """Raises UsageError when somebody else may have made the entry."""
+        try:
+            trusted(str(self.root), str(place.parent), str(place))
+        except SetupError as error:
+            raise UsageError(error.what, mend=error.mend) from None
+
     def _make_folder(self, folder: Path) -> None:
         try:
-            make_writable(str(self.root))
-            make_writable(str(folder))
+            make_writable(str(self.root), folder.name)
         except SetupError as error:
             raise UsageError(error.what, mend=error.mend) from None
 
@@ -190,7 +207,8 @@ class Cache:
         half_made = place.with_name(f"{place.name}{_HALF_MADE}{secrets.token_hex(4)}")
         try:
             content = half_made / CONTENT
-            content.mkdir(parents=True)
+            half_made.mkdir(mode=0o700)
+            content.mkdir()
             build(content)
             stamp = _Stamp(description=what, size=_size(content), built=time.time())
             (half_made / ENTRY).write_bytes(msgspec.json.encode(stamp))
@@ -270,8 +288,6 @@ def _touch(place: Path) -> bool:
         os.utime(place / ENTRY)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except PermissionError:
-        return os.access(place / CONTENT, os.R_OK | os.X_OK)  # somebody else's, and readable: good enough
     return True
 
 

@@ -243,7 +243,7 @@ def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: st
 
 def restore_what_was_left_off(cache: Cache, tell: Callable[[str], None]) -> None:
     """Tidy up after everything that was killed; ``tell`` gets a sentence for each."""
-    sweep(cache.root / "journal", tell, _restore)
+    sweep(cache.journals(make=False), tell, _restore)
 
 
 def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
@@ -258,7 +258,7 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
     held = ExitStack()
     try:
         held.enter_context(Lease(rig, options.rig, run_dir=directory))
-        journal = Journal(cache.root / "journal", directory)
+        journal = Journal(cache.journals(), directory)
         held.callback(journal.close)
         held.enter_context(signals_raise())
         recorder = Recorder(directory / HISTORY_FILE)

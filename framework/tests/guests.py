@@ -78,7 +78,7 @@ def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
         model = load_rig(rig)
         told: list[str] = []
         cache = Cache.default(tell=told.append)
-        journal = Journal(cache.root / "journal", directory)
+        journal = Journal(cache.journals(), directory)
         held.callback(journal.close)
         open_bench = prepare(model, None, (), "auto", cache, journal, held, told.append)
         recorder = held.enter_context(Recorder(directory / "history.jsonl"))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -250,3 +251,48 @@ def test_ages() -> None:
     assert parse_age("2w") == 14 * 86400
     with pytest.raises(UsageError, match="not an age"):
         parse_age("soon")
+
+
+OTHERS = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(UsageError) as raised:
+        call()
+    return str(raised.value)
+
+
+@OTHERS
+@pytest.mark.parametrize("part", ["", "image", "image/k0", "journal"])
+def test_what_another_user_made_is_not_used(tmp_path: Path, part: str) -> None:
+    """It would be run: an environment, a kernel, what a journal says."""
+    cache = Cache(tmp_path / "cache")
+    cache.get("image", "k0", lambda folder: None)
+    cache.journals()
+    os.chown(cache.root / part, 65534, 65534)
+    use = cache.journals if part == "journal" else lambda: cache.get("image", "k0", lambda folder: None)
+    said = refused(use)
+    assert f"{cache.root / part} belongs to uid 65534, and this is uid 0".replace("/ ", " ") in said.replace("/ ", " ")
+    assert "PLUGPULL_CACHE" in said
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
+def test_what_others_may_write_to_is_not_used(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    said = refused(lambda: Cache(tmp_path).get("image", "k0", lambda folder: None))
+    assert f"others may write to the cache directory {tmp_path}" in said
+    assert refused(Cache(tmp_path).journals) == said
+    assert tmp_path.stat().st_mode & 0o7777 == mode, "it may be /tmp: nothing about it is changed"
+
+
+def test_directories_of_the_cache_are_private(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        cache = Cache(tmp_path / "deep" / "cache")
+        cache.get("image", "k0", lambda folder: None)
+        cache.journals()
+    finally:
+        os.umask(old)
+    for folder in (cache.root, cache.root / "image", cache.root / "journal"):
+        assert folder.stat().st_mode & 0o777 == 0o700, folder
+    Cache(cache.root).get("image", "k0", lambda folder: None)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from plugpull.errors import RigError
 from plugpull.rig.journal import VARIABLE, Journal, sweep
 
 PATIENCE = 60.0
@@ -172,6 +175,173 @@ def test_a_run_killed_before_its_first_line_is_tidied_up_too(tmp_path: Path) -> 
     assert sweep(tmp_path / "journal", told.append) == 1
     assert "unknown" in told[0]
     assert not path.exists()
+
+
+class Restored:
+    """Stands for the switches: which ports were turned on, and which cannot be."""
+
+    def __init__(self, *broken: str) -> None:
+        self.ports: list[str] = []
+        self._broken = broken
+
+    def __call__(self, switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str) -> None:
+        if port in self._broken:
+            raise ValueError("a driver may raise anything")
+        self.ports.append(port)
+
+
+def off(port: str, **other: Any) -> bytes:
+    return json.dumps({"outlet": port, "on": False, "switch": {"name": "s"}, "dut": {}, **other}).encode() + b"\n"
+
+
+def dead_run(root: Path, *ports: str) -> Path:
+    """The journal of a run that was killed with these ports off; its process is gone."""
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom plugpull.rig.journal import Journal\n"
+        "journal = Journal(Path(sys.argv[1]), Path('/runs/killed'))\n"
+        "for port in sys.argv[2:]: journal.outlet({'name': 's'}, {}, Path('.'), port, False)\n"
+        "print(journal.path, flush=True)\nos.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(root), *ports], stdout=subprocess.PIPE, check=False)
+    return Path(done.stdout.decode().strip())
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(lambda path: path.mkdir(), id="directory"),
+        pytest.param(os.mkfifo, id="fifo"),
+        pytest.param(lambda path: path.symlink_to("/etc/passwd"), id="link"),
+        pytest.param(lambda path: path.symlink_to("nowhere"), id="dangling"),
+        pytest.param(lambda path: path.write_bytes(os.urandom(5000)), id="noise"),
+        pytest.param(lambda path: path.write_bytes(b'{"outlet": ["1"], "switch": {"name": []}, "dut": 7}'), id="odd"),
+        pytest.param(lambda path: path.write_bytes(off("9", dut="x", folder=[1])), id="ill-typed"),
+        pytest.param(lambda path: path.write_bytes(b'{"directory": "/a\\u0000b/plugpull-0000bad0-1"}'), id="nul"),
+    ],
+)
+def test_one_bad_journal_does_not_keep_the_others_from_being_undone(
+    tmp_path: Path, bad: Callable[[Path], object]
+) -> None:
+    root = tmp_path / "journal"
+    good = dead_run(root, "1", "2")
+    bad(root / "0000bad0.jsonl")  # sorts before most, and the good one may sort before or after
+    bad(root / "ffffbad0.jsonl")
+    restored, told = Restored("9"), list[str]()
+    assert sweep(root, told.append, restored) >= 1
+    assert sorted(port for port in restored.ports if port in "12") == ["1", "2"]
+    assert not good.exists()
+    assert Path("/etc/passwd").exists()
+
+
+def test_a_port_whose_switch_fails_does_not_keep_the_others_off(tmp_path: Path) -> None:
+    journal = dead_run(tmp_path / "journal", "1", "2", "3")
+    restored, told = Restored("1"), list[str]()
+    assert sweep(tmp_path / "journal", told.append, restored) == 1
+    assert restored.ports == ["2", "3"]
+    assert journal.exists(), "the next start tries again"
+    assert any("s.1 was left off: a driver may raise anything" in text for text in told)
+
+
+def test_the_journal_of_another_machine_is_skipped_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home directory that several machines share: the switches are plugged into the other one."""
+    journal = dead_run(tmp_path / "journal", "1")
+    monkeypatch.setattr("plugpull.rig.journal.machine_id", lambda: "another")
+    restored, told = Restored(), list[str]()
+    assert sweep(tmp_path / "journal", told.append, restored) == 0
+    assert (restored.ports, journal.exists()) == ([], True)
+    assert told == [
+        f"the journal {journal} is skipped: it is of the machine {os.uname().nodename}; start plugpull there to undo it"
+    ]
+    monkeypatch.undo()
+    assert sweep(tmp_path / "journal", told.append, restored) == 1
+    assert restored.ports == ["1"]
+
+
+def test_a_journal_of_an_older_version_is_this_machines(tmp_path: Path) -> None:
+    left_behind(tmp_path / "journal", "0123abcd", line(run="/r", pid="1"), off("4"))
+    restored = Restored()
+    assert sweep(tmp_path / "journal", lambda text: None, restored) == 1
+    assert restored.ports == ["4"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_the_journal_of_another_user_is_skipped(tmp_path: Path) -> None:
+    journal = left_behind(tmp_path / "journal", "0123abcd", off("1"))
+    os.chown(journal, 65534, 65534)
+    restored, told = Restored(), list[str]()
+    assert sweep(tmp_path / "journal", told.append, restored) == 0
+    assert (restored.ports, journal.exists()) == ([], True)
+    assert "is not a file of this user (uid 65534)" in told[0]
+
+
+def test_what_is_said_of_a_journal_moves_no_cursor(tmp_path: Path) -> None:
+    left_behind(tmp_path / "journal", "0123abcd", line(run="\x1b[2J\nforged", pid="1"))
+    told: list[str] = []
+    sweep(tmp_path / "journal", told.append)
+    assert not set("".join(told)) & {"\x1b", "\n"}
+
+
+def test_a_write_that_is_cut_short_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path / "journal", tmp_path)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data)[:7]))
+    journal.outlet({"name": "s"}, {}, tmp_path, "1", False)
+    monkeypatch.undo()
+    assert [entry.get("outlet") for entry in map(json.loads, journal.path.read_text().splitlines())] == [None, "1"]
+    journal.close()
+    assert journal.path.exists()
+
+
+def test_on_a_full_disk_the_port_is_not_to_be_turned_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once there is room again, the entry that was cut short damages no other."""
+    journal = Journal(tmp_path / "journal", tmp_path)
+    write, room = os.write, [20]
+
+    def full(fd: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(fd, bytes(data)[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(RigError, match="No space left"):
+        journal.outlet({"name": "s"}, {}, tmp_path, "1", False)
+    monkeypatch.undo()
+    journal.outlet({"name": "s"}, {}, tmp_path, "2", False)
+    journal.close()
+    restored = Restored()
+    monkeypatch.setattr("plugpull.rig.journal.lock", lambda path, wait: os.open(path, os.O_RDONLY))
+    sweep(tmp_path / "journal", lambda text: None, restored)
+    assert restored.ports == ["2"]
+
+
+def test_an_outlet_is_on_the_disk_before_it_goes_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    journal = Journal(tmp_path / "journal", tmp_path)
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(b'"outlet": "1"' in journal.path.read_bytes()))
+    journal.outlet({"name": "s"}, {}, tmp_path, "1", False)
+    assert synced == [True]
+    journal.close()
+
+
+def test_a_disk_that_fails_to_sync_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path / "journal", tmp_path)
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(RigError, match="cannot write the journal"):
+        journal.outlet({"name": "s"}, {}, tmp_path, "1", False)
+    monkeypatch.undo()
+    journal.close()
+
+
+def test_a_journal_that_cannot_be_made_is_an_error_of_the_bench(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RigError, match="cannot write the journal"):
+        Journal(tmp_path / "file" / "journal", tmp_path)
 
 
 def test_without_a_journal_directory_there_is_nothing_to_do(tmp_path: Path) -> None:

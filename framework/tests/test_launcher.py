@@ -124,6 +124,19 @@ def test_a_cache_that_cannot_be_made_is_told_with_the_way_out(small: Path) -> No
     assert "PLUGPULL_CACHE" in err
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+@pytest.mark.parametrize("part", ["", "env", "env/*[!k]", "env/*/content"])
+def test_an_environment_that_another_user_made_is_not_run(small: Path, part: str) -> None:
+    cache = small.parent / "cache"
+    assert finish(start(small, "log"))[0] == 0
+    (victim,) = cache.glob(part) if part else [cache]
+    os.chown(victim, 65534, 65534)
+    status, out, err = finish(start(small, "log"))
+    assert (status, out) == (2, "")
+    assert f"{victim} belongs to uid 65534, and this is uid 0" in err
+    assert "PLUGPULL_CACHE" in err
+
+
 def test_where_the_cache_is() -> None:
     assert cache_root({"PLUGPULL_CACHE": "/x", "XDG_CACHE_HOME": "/y"}) == "/x"
     assert cache_root({"XDG_CACHE_HOME": "/y", "HOME": "/h"}) == "/y/plugpull"

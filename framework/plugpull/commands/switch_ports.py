@@ -310,7 +310,7 @@ def journal_of(what: str) -> Iterator[Journal]:
     from plugpull.cache import Cache
     from plugpull.rig.journal import Journal
 
-    journal = Journal(Cache.default(tell=_say).root / "journal", Path(what))
+    journal = Journal(Cache.default(tell=_say).journals(), Path(what))
     try:
         yield journal
     finally:

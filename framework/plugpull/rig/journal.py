@@ -4,64 +4,128 @@ A journal is a file of JSON lines, locked (``flock``) by its run for as long as 
 to a run that died without tidying up, or that could not turn an outlet on again. Processes need no entry: every process
 of a run inherits the journal's path in its environment (``PLUGPULL_JOURNAL``), which tells whose it is without any
 moment in between at which nobody knows.
+
+An outlet that is about to go off is on the disk (``fsync``) before the switch gets its command. If that is impossible,
+nothing is switched. Several machines may share a home directory: each journal names its machine, and only that machine
+undoes it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import shutil
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from plugpull.errors import PlugpullError
+from plugpull.errors import RigError
+from plugpull.plain import clean_line
 from plugpull.setup.place import lock
 
 VARIABLE = "PLUGPULL_JOURNAL"
+MOST = 64 << 20
+"""Bytes of a journal that are read: a run writes some hundred for each edge."""
 
 
 class Journal:
     """The journal of this run. ``close`` removes it, unless an outlet is still off: the next start tries again."""
 
     def __init__(self, root: Path, run_dir: Path) -> None:
-        root.mkdir(parents=True, exist_ok=True)
         self.id = secrets.token_hex(4)
         self.path = root / f"{self.id}.jsonl"
-        fd = lock(str(self.path))
+        self._torn = False
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = lock(str(self.path))
+        except OSError as error:
+            raise _cannot_write(self.path, error) from None
         assert fd is not None
         self._fd = fd
         self._before = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = str(self.path)
-        self._write({"run": str(run_dir), "pid": os.getpid()})
+        host = os.uname().nodename
+        try:
+            self._write({"run": str(run_dir), "pid": os.getpid(), "machine": machine_id(), "host": host}, durably=True)
+            _sync_directory(root)
+        except BaseException:
+            self.close()
+            raise
 
-    def _write(self, entry: dict[str, Any]) -> None:
-        os.write(self._fd, json.dumps(entry).encode() + b"\n")
+    def _write(self, entry: dict[str, Any], *, durably: bool) -> None:
+        """Append an entry, all of it; ``durably``: it is on the disk on return. Raises RigError."""
+        line = json.dumps(entry).encode() + b"\n"
+        # After an entry that was cut short, the next one starts on a line of its own.
+        data = memoryview(b"\n" + line if self._torn else line)
+        self._torn = True
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+            self._torn = False
+            if durably:
+                os.fsync(self._fd)
+        except OSError as error:
+            raise _cannot_write(self.path, error) from None
 
     def directory(self, parent: Path) -> Path:
         """Make a private directory below ``parent`` that will be removed with the run, however it ends."""
         path = parent / f"plugpull-{self.id}-{secrets.token_hex(3)}"
-        self._write({"directory": str(path)})
+        self._write({"directory": str(path)}, durably=False)
         path.mkdir(mode=0o700)
         return path
 
     def outlet(self, switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str, on: bool) -> None:
         """A port of a real switch is about to go off, or is on again. ``switch`` and ``dut`` are the rig file's tables:
-        what it takes to reach the switch."""
-        self._write({"outlet": port, "on": on, "switch": switch, "dut": dut, "folder": str(folder.absolute())})
+        what it takes to reach the switch.
+
+        Raises RigError when it cannot be written: then do not turn the port off.
+        """
+        entry = {"outlet": port, "on": on, "switch": switch, "dut": dut, "folder": str(folder.absolute())}
+        self._write(entry, durably=not on)
 
     def close(self) -> None:
         if self._before is None:
             os.environ.pop(VARIABLE, None)
         else:
             os.environ[VARIABLE] = self._before
-        if not _still_off(self.path):
-            self.path.unlink(missing_ok=True)
+        with suppress(OSError):  # what cannot be read or removed now is left to the next start
+            if not _still_off(self.path):
+                self.path.unlink(missing_ok=True)
         os.close(self._fd)
+
+
+def machine_id() -> str:
+    """Names this machine, and not for any other purpose: machine-id(5) is not to be passed on as it is. Where there is
+    none, as in some containers, the host's name has to do."""
+    try:
+        text = Path("/etc/machine-id").read_text().strip()
+    except (OSError, ValueError):
+        text = ""
+    return hashlib.sha256(f"plugpull {text or os.uname().nodename}".encode()).hexdigest()[:16]
+
+
+def _sync_directory(path: Path) -> None:
+    """So that the name of a new journal is on the disk too."""
+    with suppress(OSError):  # not every file system can
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _cannot_write(path: Path, error: OSError) -> RigError:
+    return RigError(
+        f"cannot write the journal {path}: {error.strerror}; without it, what is turned off would stay off if plugpull "
+        "were killed",
+        mend="make room on that file system, or set PLUGPULL_CACHE to a directory on another one",
+    )
 
 
 Restore = Callable[[dict[str, Any], dict[str, Any], Path, str], None]
@@ -71,21 +135,48 @@ Restore = Callable[[dict[str, Any], dict[str, Any], Path, str], None]
 def sweep(root: Path, tell: Callable[[str], None], restore: Restore | None = None) -> int:
     """Tidy up after runs that were killed; the number of them. ``tell`` gets a sentence for each.
 
-    A journal with a port that could not be restored is kept, and tried again at the next start.
+    A journal with a port that could not be restored is kept, and tried again at the next start. So is one that cannot
+    be read or is not this user's and this machine's; it does not keep the others from being undone.
     """
     count = 0
     for path in sorted(root.glob("*.jsonl")) if root.is_dir() else []:
-        fd = lock(str(path), wait=False)
-        if fd is None:
-            continue  # its run is alive
         try:
-            tell(_undo(path))
-            if _restore_outlets(path, tell, restore):
-                path.unlink(missing_ok=True)
-            count += 1
-        finally:
-            os.close(fd)
+            count += _sweep_one(path, lambda text: tell(clean_line(text)), restore)
+        except Exception as error:  # a damaged journal may make anything fail
+            tell(clean_line(f"the journal {path} could not be undone: {error!r}; remove it if nothing is off"))
     return count
+
+
+def _sweep_one(path: Path, tell: Callable[[str], None], restore: Restore | None) -> bool:
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        tell(f"the journal {path} is skipped: it is not a file of this user (uid {found.st_uid})")
+        return False
+    fd = lock(str(path), wait=False)
+    if fd is None:
+        return False  # its run is alive
+    try:
+        if found.st_size and not os.fstat(fd).st_size:
+            path.unlink(missing_ok=True)
+            return False  # its run has just ended and removed it, and locking made a new file
+        machine, host = _machine_of(path)
+        if machine not in ("", machine_id()):
+            tell(f"the journal {path} is skipped: it is of the machine {host}; start plugpull there to undo it")
+            return False
+        tell(_undo(path))
+        if _restore_outlets(path, tell, restore):
+            path.unlink(missing_ok=True)
+        return True
+    finally:
+        os.close(fd)
+
+
+def _machine_of(path: Path) -> tuple[str, str]:
+    """The machine that wrote a journal, and its name; empty for one of an older version."""
+    for entry in _entries(path):
+        if "machine" in entry:
+            return str(entry["machine"]), str(entry.get("host", "unknown"))
+    return "", ""
 
 
 def _undo(path: Path) -> str:
@@ -125,9 +216,11 @@ def _restore_outlets(path: Path, tell: Callable[[str], None], restore: Restore |
     whole = True
     for (switch, port), entry in off.items():
         try:
-            restore(entry["switch"], entry.get("dut", {}), Path(str(entry.get("folder", "."))), port)
+            dut = entry.get("dut")
+            folder = Path(str(entry.get("folder", ".")))
+            restore(entry["switch"], dut if isinstance(dut, dict) else {}, folder, port)
             tell(f"power restored: {switch}.{port} was left off")
-        except PlugpullError as error:
+        except Exception as error:  # a driver may raise anything, and the other ports are still off
             tell(f"power could not be restored: {switch}.{port} was left off: {error}")
             whole = False
     if not whole:
@@ -136,7 +229,9 @@ def _restore_outlets(path: Path, tell: Callable[[str], None], restore: Restore |
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_bytes().splitlines():
+    with path.open("rb") as file:
+        text = file.read(MOST)
+    for line in text.splitlines():
         with suppress(ValueError, RecursionError):  # the last line may be torn
             entry = json.loads(line)
             if isinstance(entry, dict):

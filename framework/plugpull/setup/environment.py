@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from plugpull.setup.packages import Step, tail
-from plugpull.setup.place import CONTENT, ENTRY, SetupError, lock
+from plugpull.setup.place import CONTENT, ENTRY, SetupError, lock, make_writable, trusted
 
 KIND = "env"
 _DEPENDS_ON = ("requirements.lock", "pyproject.toml", "framework/plugpull/__init__.py")
@@ -46,6 +46,7 @@ def environment_key(checkout: str) -> str:
 def ready(checkout: str, root: str) -> Environment | None:
     """The environment for ``checkout`` if it has been made already. This is what every later start waits for."""
     place = os.path.join(root, KIND, environment_key(checkout))
+    trusted(root, os.path.dirname(place), place, os.path.join(place, CONTENT))
     if not os.path.exists(os.path.join(place, ENTRY)):
         return None
     return _hold(place)
@@ -53,7 +54,7 @@ def ready(checkout: str, root: str) -> Environment | None:
 
 def make(checkout: str, root: str, step: Step, tell: Callable[[str], None]) -> Environment:
     """The environment for ``checkout``, made now unless somebody else is quicker. Raises SetupError."""
-    os.makedirs(os.path.join(root, KIND), exist_ok=True)
+    make_writable(root, KIND)
     place = os.path.join(root, KIND, environment_key(checkout))
     while True:
         if (found := _hold(place)) is not None:
@@ -98,12 +99,12 @@ def _build(checkout: str, place: str, root: str, fd: int, step: Step) -> None:
 
     content = os.path.join(place, CONTENT)
     log = os.path.join(root, "log", "environment.log")
-    os.makedirs(os.path.dirname(log), exist_ok=True)
+    make_writable(root, "log")
     pip = [os.path.join(content, "bin", "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-input"]
     lock_file = os.path.join(checkout, "requirements.lock")
 
     shutil.rmtree(place, ignore_errors=True)
-    os.makedirs(place)
+    os.mkdir(place, 0o700)
     step("making the Python environment", lambda: _run([_base_python(), "-m", "venv", content], log, fd))
     # The lock file is complete, so there is nothing to resolve.
     step("installing Python packages", lambda: _run([*pip, "--no-deps", "--require-hashes", "-r", lock_file], log, fd))

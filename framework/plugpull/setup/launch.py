@@ -38,7 +38,7 @@ def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
     if not wanted:
         return
     make_writable(root)
-    os.makedirs(os.path.join(root, "log"), exist_ok=True)
+    make_writable(root, "log")
     fd = lock(
         os.path.join(root, "packages.lock"), on_wait=lambda: say("waiting for another plugpull that installs packages")
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 ENTRY = "entry.json"
 CONTENT = "content"
@@ -36,17 +38,57 @@ def cache_root(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "plugpull")
 
 
-def make_writable(root: str) -> None:
-    """Create the cache directory. Raises SetupError when that is impossible."""
+def make_writable(root: str, kind: str = "") -> None:
+    """Create the cache directory ``root``, and one for a kind of entry in it, mode 0700. Raises SetupError when that is
+    impossible, and as ``trusted``."""
+    directories = (root, os.path.join(root, kind)) if kind else (root,)
     try:
-        os.makedirs(root, exist_ok=True)
-        if not os.access(root, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
+        os.makedirs(os.path.dirname(root), exist_ok=True)
+        for directory in directories:
+            if not os.path.isdir(directory):
+                with suppress(FileExistsError):  # another start has just made it, or it is not a directory
+                    os.mkdir(directory, 0o700)
+                os.listdir(directory)
+            if not os.access(directory, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise SetupError(
             f"the cache directory {root} cannot be written: {error.strerror}",
             "set PLUGPULL_CACHE to a directory on a local disk that you can write, with 2 GB free",
         ) from None
+    trusted(*directories)
+
+
+def trusted(root: str, *within: str) -> None:
+    """Raises SetupError unless the cache directory ``root`` and these directories in it belong to the effective user,
+    and nobody else can write to them. What does not exist is passed over.
+
+    What is in the cache is run (the Python environment, kernels), and a journal says what is switched.
+    """
+    private = False
+    for directory in (root, *within):
+        try:
+            # The cache may be elsewhere by way of a symbolic link, of which the owner counts as well.
+            link, found = os.lstat(directory), os.stat(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise SetupError(f"the cache directory {directory} cannot be looked at: {error.strerror}") from None
+        me = os.geteuid()
+        if found.st_uid != me or link.st_uid not in (me, 0):
+            raise SetupError(
+                f"the cache directory {directory} belongs to uid {found.st_uid}, and this is uid {me}: what is in it "
+                "would be run",
+                "set PLUGPULL_CACHE to a directory of your own; with sudo, use: sudo -H",
+            )
+        if found.st_mode & 0o022 and not private:
+            raise SetupError(
+                f"others may write to the cache directory {directory} (mode {stat.S_IMODE(found.st_mode):03o}): what "
+                "is in it would be run",
+                f"if only you have used it: chmod 700 {root}; otherwise set PLUGPULL_CACHE to another directory",
+            )
+        # What is below a directory that nobody else can enter may have any mode.
+        private = private or not found.st_mode & 0o077
 
 
 def lock(
