@@ -363,3 +363,24 @@ def test_a_cut_whose_edges_are_not_on_record_accuses_nobody() -> None:
     assert found(made) == []
     made.replace(ev.Edge, point="disk3.cable")
     assert set(subjects(made)) == {VICTIM}, "it left, and its load met an error"
+
+
+def test_a_removal_or_an_attachment_that_is_not_on_record_accuses_nobody() -> None:
+    reset = warn("sd 1:0:0:0: Power-on or device reset occurred", BACK - 0.03, 4)
+    made = bench()
+    made.add(reset)
+    made.drop(ev.DiskDetached)
+    assert found(made) == []
+    made = bench()
+    made.replace(ev.CutArmed, point="hub1.cable")
+    made.drop(ev.DiskAttached, lambda event: event.disk != VICTIM or event.at == BACK)
+    made.add(reset, removed_uevent(HUB, CUT + 0.1), warn("usb 1-1: USB disconnect, device number 2", CUT + 0.05, 6))
+    assert found(made) == []
+
+
+def test_a_survivor_loses_its_capacity_soon_after_it_came_up() -> None:
+    made = bench()
+    made.add(warn("sdc: detected capacity change from 0 to 131072", 10.51, 6))
+    assert found(made) == []
+    made.add(warn("sdc: detected capacity change from 131072 to 0", 10.9, 6))
+    assert subjects(made) == ["disk2"]

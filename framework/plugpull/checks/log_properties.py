@@ -44,7 +44,8 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]
         what, value = learnt
         for disk in about.disks:
             if what == "capacity":
-                if not all(expected.coming_up(stay, message.at) for stay in about.stays):
+                up = all(expected.coming_up(stay, message.at) for stay in about.stays)
+                if not up or not value.startswith("from 0 "):
                     yield _finding(disk, f"the capacity of {disk} changed {value}", message)
                 continue
             before = known.setdefault((disk, what), value)

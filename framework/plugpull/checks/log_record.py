@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from plugpull.history.events import DiskAttached, DiskDetached, DutReady, KernelMessage, LogLost
 from plugpull.history.story import NOT_THE_AGENT, Story
 from plugpull.kernel.prefix import split_prefix
 from plugpull.kernel.scope import place_of
-from plugpull.kernel.subjects import names_in
+from plugpull.kernel.subjects import Names, names_in
 
 BEFORE = 10.0
 """Seconds before a disk is announced in which its messages are looked for: the kernel logs it while it is probed."""
@@ -25,6 +26,22 @@ LISTED = 30.0
 """Seconds before a DUT is ready in which its agent lists the disks that are there already."""
 
 _GONE = re.compile(r"^usb (\d+-[\d.]+): USB disconnect")
+
+
+class _Line:
+    """One message, with what it names worked out once and only if asked for."""
+
+    def __init__(self, message: KernelMessage) -> None:
+        self.at = message.at or 0.0
+        self._text = message.text
+
+    @cached_property
+    def body(self) -> str:
+        return split_prefix(self._text)[1].strip()
+
+    @cached_property
+    def names(self) -> Names:
+        return names_in(self.body)
 
 
 def log_doubts(story: Story) -> tuple[str, ...]:
@@ -64,7 +81,7 @@ def _missing_numbers(story: Story) -> str:
 
 def _silent(story: Story) -> Iterator[str]:
     """Disks that came or went without a word in the log. A log without a single line is judged elsewhere."""
-    lines = [event for event in story.of(KernelMessage) if event.at is not None and event.facility == 0]
+    lines = [_Line(event) for event in story.of(KernelMessage) if event.at is not None and event.facility == 0]
     if not lines:
         return
     readies = [event.at for event in story.of(DutReady) if event.at is not None]
@@ -90,23 +107,23 @@ def _silent(story: Story) -> Iterator[str]:
             return
 
 
-def _announced(attached: DiskAttached, gone: float, lines: list[KernelMessage]) -> bool:
+def _announced(attached: DiskAttached, gone: float, lines: list[_Line]) -> bool:
     at, place = attached.at or 0.0, place_of(attached.sysfs)
     for line in lines:
-        if max(gone, at - BEFORE) <= (line.at or 0.0) <= at + AFTER:
-            names = names_in(split_prefix(line.text)[1].strip())
+        if max(gone, at - BEFORE) <= line.at <= at + AFTER:
+            names = line.names
             if attached.kname in names.blocks or place.address in names.addresses or place.usb in names.usb:
                 return True
     return False
 
 
-def _disconnected(was: DiskAttached, begin: float, gone: float, lines: list[KernelMessage]) -> bool:
+def _disconnected(was: DiskAttached, begin: float, gone: float, lines: list[_Line]) -> bool:
     place = place_of(was.sysfs)
     if not place.usb:
         return True  # not on USB: other buses have other words for it, or none
     for line in lines:
-        if begin - 0.5 <= (line.at or 0.0) <= gone + AFTER:
-            found = _GONE.match(split_prefix(line.text)[1].strip())
+        if begin - 0.5 <= line.at <= gone + AFTER:
+            found = _GONE.match(line.body)
             if found and found.group(1) in (place.usb, *place.hubs):
                 return True
     return False

@@ -39,9 +39,8 @@ class NoErrors(Check, frozen=True, tag="no_errors"):
 
     def claims(self, story: Story) -> Iterable[Claim]:
         begin, end = judged_span(story)
-        for disk in self.disks:
-            what = f"{disk} had errors"
-            yield Claim(what=what, evidence=(Evidence.LOG,), begin=begin, end=end, disk=disk)
+        what = f"{', '.join(self.disks)} had errors"
+        yield Claim(what=what, evidence=(Evidence.LOG,), begin=begin, end=end)
 
     def _load_errors(self, story: Story, disk: str, unknowns: list[str]) -> list[Finding]:
         findings = []

@@ -107,9 +107,9 @@ class Expected:
         """Whether the USB device ``path`` (``1-2.3``) hangs at or below something that is cut at ``at``."""
         for window in self.windows:
             if window.begin <= at <= max(window.shared_end, window.end):
-                for root in self._roots(window):
-                    if _at_or_below(path, root):
-                        return True
+                root = self._root(window)
+                if root is None or _at_or_below(path, root):
+                    return True
         return False
 
     def hub_is_cut(self, at: float) -> bool:
@@ -144,14 +144,15 @@ class Expected:
 
     # --- what is cut ---------------------------------------------------------------------------------------------
 
-    def _roots(self, window: Window) -> Iterator[str]:
-        """USB paths of what the window's cut takes away: the victim, or hubs above it."""
+    def _root(self, window: Window) -> str | None:
+        """USB path of what the window's cut takes away: the victim, or a hub above it. ``None``: it is not on record
+        where the victim was."""
         stay = self._stay_before(window)
         if stay is None:
-            return
+            return None
         depth = _depth_cut(self._story.rig, window.point, window.disk)
         hubs = stay.place.hubs
-        yield hubs[depth] if depth is not None and depth < len(hubs) else stay.place.usb
+        return hubs[depth] if depth is not None and depth < len(hubs) else stay.place.usb
 
     def _stay_before(self, window: Window) -> Stay | None:
         stays = [stay for stay in self._scope.stays if stay.disk == window.disk and stay.begin <= window.begin]
@@ -194,12 +195,12 @@ def _returned_at(story: Story, disk: str, cut: Cut) -> float | None:
     times = cut.times(disk)
     if times.returned_at is not None:
         return times.returned_at
-    if disk in cut.armed.victims and times.removed_at is None:
-        on = cut.on.acknowledged_at or cut.on.commanded_at
-        return None if on is None else on + SETTLED
     removed = times.removed_at or cut.off.commanded_at or 0.0
-    again = [one.at for one in story.attachments(disk) if one.at is not None and one.at > removed]
-    return min(again, default=None)
+    again = [one.at for one in story.attachments(disk) if one.at is not None and removed < one.at < cut.until]
+    if again or disk not in cut.armed.victims or times.removed_at is not None:
+        return min(again, default=None)
+    on = cut.on.acknowledged_at or cut.on.commanded_at
+    return None if on is None else on + SETTLED
 
 
 # --- the rig's tree ------------------------------------------------------------------------------------------------

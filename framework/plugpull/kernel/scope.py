@@ -178,13 +178,13 @@ def _stay(story: Story, attached: DiskAttached) -> Stay:
 
 
 def _at(stays: Iterable[Stay], at: float, coming: float = COMING, going: float = GOING) -> Stay | None:
-    """Whose name it was: of the one that had it, else of the one that is about to be announced, else of the one that
+    """Whose name it was: of the one that is about to be announced, else of the one that had it, else of the one that
     has just gone, else of the one that is coming."""
     stays = list(stays)
-    live = [stay for stay in stays if stay.begin <= at < stay.end]
     soon = [stay for stay in stays if at < stay.begin <= at + SOON]
-    if live or soon:
-        return live[-1] if live else soon[0]
+    live = [stay for stay in stays if stay.begin <= at < stay.end]
+    if soon or live:
+        return soon[0] if soon else live[-1]
     gone = [stay for stay in stays if stay.end <= at <= stay.end + going]
     if gone:
         return max(gone, key=lambda stay: stay.end)
