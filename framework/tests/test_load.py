@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -92,6 +93,19 @@ def test_a_healthy_fill_and_its_verification(tmp_path: Path) -> None:
     report = parse_report(output)
     assert (status, report.errno, report.read_bytes, report.complete, report.bad) == (0, 0, SPAN, True, ())
     assert report.message == ""
+
+
+@needs_fio
+def test_the_slowest_request_is_known(tmp_path: Path) -> None:
+    file = tmp_path / "medium"
+    file.write_bytes(bytes(SPAN))
+    _, output = fio(file, fill_arguments(sequential_write, SPAN))
+    longest = parse_report(output).longest
+    assert longest is not None
+    assert 0 < longest < 10
+    jobs = json.loads(output[output.index("{\n") : output.rindex("}") + 1])["jobs"]
+    assert longest == jobs[0]["write"]["clat_ns"]["max"] / 1e9
+    assert parse_report('{\n"jobs": [{"read": {"io_bytes": 0}, "write": {"io_bytes": 0}}]}').longest is None
 
 
 @needs_fio

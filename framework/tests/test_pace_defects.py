@@ -136,6 +136,17 @@ def test_fio_that_has_to_be_killed(check: Check) -> None:
 
 
 @BOTH
+def test_a_request_that_hangs_while_others_go_on(check: Check) -> None:
+    bench = healthy()
+    bench.replace(ev.LoadEnded, lambda event: event.disk == "disk2", longest=5.4)
+    result = verdict(bench, check)
+    assert result.verdict is Verdict.FAIL
+    assert "a request of disk2 took 5.40 s (limit 5 s)" in result.findings[0].summary
+    bench.replace(ev.LoadEnded, lambda event: event.disk == "disk2", longest=1.2)
+    assert verdict(bench, check).verdict is Verdict.PASS
+
+
+@BOTH
 def test_a_load_that_meets_an_error(check: Check) -> None:
     bench = healthy()
     changes: dict[str, Any] = {"asked": False, "asked_at": None, "errno": 5, "message": "I/O error", "at": 20.0}

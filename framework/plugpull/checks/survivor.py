@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from plugpull.checks.starved import awake, starved
+from plugpull.checks.starved import awake, granted, starved
 from plugpull.checks.track import Track, interpolate, track
 from plugpull.errors import Finding
 from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase
@@ -16,6 +16,8 @@ from plugpull.history.reader import Reading, Story
 STOP_WITHIN = 5.0
 """Seconds that fio gets to end after it was asked: it ends when its requests in flight are completed (at most 1.3 s
 in 259 cases on virtual benches), and gets a second signal after this time."""
+LONGEST = 5.0
+"""Seconds that a single request may take. The disk's other requests may go on meanwhile, so that its rate hides it."""
 BUSY = 0.9
 """Share of the DUT's CPU time above which a load is bound by the CPUs, not by its disk."""
 
@@ -167,9 +169,19 @@ class _Fate:
             self.unknowns.append(f"how the load on {self.disk} ended was not recorded")
             stop = _stop_phase(story, load, None)
             return min(last, _last_movement(load, readings), last if stop is None else stop)
+        self._slowest(story, ended, readings[0].at, ended.at)
         if not ended.asked:
             return min(last, self._by_itself(load, readings, ended, ended.at))
         return min(last, self._asked(story, load, readings, ended, ended.at))
+
+    def _slowest(self, story: Story, ended: LoadEnded, begin: float, end: float) -> None:
+        """A request that hung while others went on. What was under way when the load was to end is judged by that."""
+        if ended.longest is None or ended.errno:
+            return
+        took = ended.longest * granted(story, begin, end) ** 2
+        if took > LONGEST:
+            said = f"a request of {self.disk} took {ended.longest:.2f} s (limit {LONGEST:g} s)"
+            self._accuse(said, end)
 
     def _by_itself(self, load: LoadBegun, readings: Sequence[Reading], ended: LoadEnded, at: float) -> float:
         if ended.errno:

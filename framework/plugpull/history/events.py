@@ -396,7 +396,8 @@ class LoadEnded(Event, frozen=True, kw_only=True, tag="load.end"):
     """fio ended. ``asked`` says whether we told it to, ``asked_at`` when (DUT seconds; ``None``: not recorded).
 
     ``errno`` is the first I/O error it met (0: none). ``stuck`` means that it could not be ended: its process was
-    still there at the deadline."""
+    still there at the deadline. ``longest`` is the time that its slowest request took to complete, seconds (``None``:
+    not recorded)."""
 
     disk: str
     job: str
@@ -410,6 +411,7 @@ class LoadEnded(Event, frozen=True, kw_only=True, tag="load.end"):
     stuck: bool = False
     usr_cpu: float = 0.0
     sys_cpu: float = 0.0
+    longest: float | None = None
 
 
 class Verified(Event, frozen=True, kw_only=True, tag="verify"):

@@ -21,7 +21,8 @@ _REASON = re.compile(r"(?:fio: )?[a-z0-9-]+: ")
 
 @dataclass(frozen=True)
 class FioReport:
-    """``errno`` is the first error of any of its jobs; sizes are bytes; CPU in per cent of one."""
+    """``errno`` is the first error of any of its jobs; sizes are bytes; CPU in per cent of one. ``longest`` is the time
+    that the slowest request took to complete, seconds; ``None`` if fio does not say."""
 
     errno: int = 0
     read_bytes: int = 0
@@ -30,6 +31,7 @@ class FioReport:
     sys_cpu: float = 0.0
     message: str = ""
     bad: tuple[tuple[int, int, str], ...] = ()
+    longest: float | None = None
     complete: bool = True
     """False when the report itself is missing: fio was killed before it could write it."""
 
@@ -59,6 +61,7 @@ def parse_report(output: str) -> FioReport:
             sys_cpu=_finite(sum(job.get("sys_cpu", 0.0) for job in jobs)),
             message=message,
             bad=tuple(bad),
+            longest=_longest(jobs),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return FioReport(message=message, bad=tuple(bad), complete=False)
@@ -75,6 +78,13 @@ def _bad_block(line: str) -> tuple[int, int, str] | None:
     if not file or max(offset, length) > _LARGEST:
         return None
     return offset, length, why.removeprefix("fio: ").removesuffix(" at").strip().rstrip(",")[:MESSAGE]
+
+
+def _longest(jobs: list[dict[str, Any]]) -> float | None:
+    """Completion latencies, from submission to completion, are in nanoseconds since fio 3.0."""
+    found = [job[way].get("clat_ns", {}).get("max") for job in jobs for way in ("read", "write")]
+    known = [_count(value) for value in found if value is not None]
+    return max(known) / 1e9 if known else None
 
 
 def _count(value: Any) -> int:

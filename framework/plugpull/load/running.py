@@ -222,6 +222,7 @@ class RunningJobs(ABC):
                 stuck=process is not None,
                 usr_cpu=report.usr_cpu,
                 sys_cpu=report.sys_cpu,
+                longest=report.longest,
             )
         )
 
