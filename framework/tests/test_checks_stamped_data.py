@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from ledgers import RUN, Book, stamped, zeros
-from stories import SURVIVORS, VICTIM, Bench, healthy
+from stories import CUT, DISKS, SURVIVORS, VICTIM, Bench, healthy
 from test_checks_nothing_lost import on_record
 
-from plugpull.checks import data_intact, kept_while_powered
+from plugpull.checks import data_intact, kept_while_powered, nothing_lost
+from plugpull.checks.data_sound import DataSound
 from plugpull.history import events as ev
 from plugpull.integrity.ledger import Write
 from plugpull.integrity.readback import Kind, Run
@@ -70,11 +71,34 @@ def test_what_fio_cannot_tell_is_found(spoil: Spoil, says: str) -> None:
     (finding,) = bench.judge(data_intact(SURVIVOR)).findings
     assert (finding.check, finding.subject) == ("data_intact", SURVIVOR)
     assert says in finding.summary
-    bench.checks = (data_intact(SURVIVOR),)
     assert bench.judge(kept_while_powered()).findings == (), "it is reported once"
+
+
+def test_wrong_data_is_a_finding_whatever_was_asked_for() -> None:
+    """And is reported once if it was asked for."""
+    book, _ = passes()
+    bench = bench_of(book, *map(stamped, book.made.writes[:4]))
     bench.checks = ()
-    (finding,) = bench.judge(kept_while_powered()).findings
-    assert finding.subject == SURVIVOR, "and also if no check was asked about its data"
+    (finding,) = bench.judge(DataSound()).findings
+    assert finding.subject == SURVIVOR
+    for asked in (data_intact(SURVIVOR), nothing_lost()):
+        bench.checks = (asked,)
+        assert bench.judge(DataSound()).findings == ()
+    bench = healthy(checks=(data_intact(VICTIM),))
+    bench.replace(ev.Verified, lambda event: event.disk == SURVIVOR, bad=((0, 512, "crc32c"),))
+    assert [finding.subject for finding in bench.judge(DataSound()).findings] == [SURVIVOR]
+    bench.checks = (data_intact(),)
+    assert bench.judge(DataSound()).findings == ()
+
+
+def test_a_comparison_before_the_cut_proves_nothing() -> None:
+    bench = healthy()
+    assert bench.judge(data_intact()).unknowns == ()
+    bench.replace(ev.Verified, at=CUT - 1.0)
+    judgement = bench.judge(data_intact())
+    assert judgement.findings == ()
+    assert len(judgement.unknowns) == len(DISKS)
+    assert "was read back at 14.00 s, and written or cut until" in judgement.unknowns[0]
 
 
 def test_a_block_of_two_passes_is_torn() -> None:

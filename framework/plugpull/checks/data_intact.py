@@ -18,6 +18,7 @@ from plugpull.history.events import (
     LedgerEnded,
     LedgerPart,
     LoadBegun,
+    LoadEnded,
     ReadBackBegun,
     StampingPlanned,
     Verified,
@@ -26,6 +27,8 @@ from plugpull.history.reader import Story
 from plugpull.results import Integrity
 
 SECTOR = 512
+EARLY = 0.5
+"""Seconds by which a comparison may seem to come before the end of the load: two clocks are compared."""
 SHOWN = 5
 """Bad extents given as evidence at most."""
 
@@ -101,10 +104,28 @@ def _compare(story: Story, record: Record | None, disk: str) -> _Compared:
             made.counts[_kind(kind)] += sectors
         if one.opinion.wrong:
             made.findings.append(loss(story, one, one.opinion, "data_intact", "has wrong sectors"))
+    if not rounds and (early := _too_early(story, disk)):
+        made.unknowns.append(early)
     seen = made.counts["sectors_checked"] or made.unpromised
     if not seen and not made.unknowns:
         made.unknowns.append(f"what was written to {disk} was not read back")
     return made
+
+
+def bad_reads(story: Story, disk: str) -> list[Finding]:
+    """What fio found wrong on a disk."""
+    return [_finding(event) for event in story.of(Verified) if event.disk == disk and event.bad]
+
+
+def _too_early(story: Story, disk: str) -> str:
+    """Why fio's comparisons do not say what a disk holds in the end, as a sentence; empty if they do."""
+    read = [event.at for event in story.of(Verified) if event.disk == disk and event.at is not None]
+    ends = [end.at for end in story.of(LoadEnded) if end.disk == disk and end.at is not None]
+    cuts = [cut.off.commanded_at for cut in story.cut_records if disk in cut.armed.victims]
+    later = max([*ends, *(at for at in cuts if at is not None)], default=None)
+    if not read or later is None or max(read) >= later - EARLY:
+        return ""
+    return f"{disk} was read back at {max(read):.2f} s, and written or cut until {later:.2f} s"
 
 
 def _by_fio(made: _Compared, event: Verified) -> None:

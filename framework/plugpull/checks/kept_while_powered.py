@@ -10,10 +10,10 @@ from plugpull.checks.claims import Claim
 from plugpull.checks.nothing_lost import loss
 from plugpull.checks.opinions import claims_of, judge_rounds
 from plugpull.checks.power import Power
-from plugpull.history.events import Judged
 from plugpull.history.story import Story
 from plugpull.integrity.oracle import Opinion
-from plugpull.integrity.wrong import merge
+
+LACKS = "kept its power, and lacks what it had completed"
 
 
 class KeptWhilePowered(Check, frozen=True, tag="kept_while_powered"):
@@ -31,15 +31,9 @@ class KeptWhilePowered(Check, frozen=True, tag="kept_while_powered"):
     def judge(self, story: Story) -> Judgement:
         record = judge_rounds(story, self.disks)
         powered = [one for one in record.rounds if one.power is Power.KEPT]
-        judged = _judged_elsewhere(story)
-        findings = []
-        for one in powered:
-            wrong = list(one.owed)
-            if one.opinion is not None and not (judged is None or one.round.disk in judged):
-                wrong = merge([*wrong, *one.opinion.wrong])
-            if wrong:
-                what = "kept its power, and lacks what it had completed"
-                findings.append(loss(story, one, Opinion(wrong=wrong), "kept_while_powered", what))
+        findings = [
+            loss(story, one, Opinion(wrong=list(one.owed)), "kept_while_powered", LACKS) for one in powered if one.owed
+        ]
         unknowns = record.unknowns
         disks = tuple(dict.fromkeys(one.round.disk for one in powered))
         said = f"completed writes kept on {len(disks)} disks with power" if disks else ""
@@ -54,19 +48,6 @@ class KeptWhilePowered(Check, frozen=True, tag="kept_while_powered"):
         record = judge_rounds(story, self.disks)
         powered = tuple(one for one in record.rounds if one.power is Power.KEPT)
         return claims_of(replace(record, rounds=powered), "holds what it had completed")
-
-
-def _judged_elsewhere(story: Story) -> set[str] | None:
-    """The disks of which another check of the scenario reports what a flush had promised; None if that is all."""
-    found: set[str] = set()
-    for asked in story.of(Judged):
-        for data in asked.checks:
-            if data.get("check") in ("nothing_lost", "data_intact"):
-                disks = data.get("disks")
-                if disks is None:
-                    return None
-                found |= {str(disk) for disk in disks}
-    return found
 
 
 def kept_while_powered(disks: Disks | None = None) -> KeptWhilePowered:

@@ -33,6 +33,7 @@ STANDING: tuple[Check, ...] = (
     Coherent(),
     Undisturbed(),
     KeptWhilePowered(),
+    DataSound(),
     NothingBlocked(),
     NothingSpins(),
     NothingStuck(),
@@ -54,7 +55,6 @@ def standing_checks(asked: Sequence[dict[str, Any]]) -> tuple[Check, ...]:
     checks = [check for check in STANDING if check_name(check) not in names]
     named = [data.get("disks") for data in asked if data.get("check") == "ended_with_error"]
     checks.append(UsersTold(besides=_names(named)))
-    checks.append(DataSound(besides=tuple(sorted(names & {"data_intact", "nothing_lost"}))))
     for kind in (Removed, Returned):
         named = [data.get("disks") for data in asked if data.get("check") == check_name(kind)]
         if None not in named:

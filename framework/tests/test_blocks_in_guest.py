@@ -1,0 +1,54 @@
+"""A disk with logical blocks of 4096 bytes that leaves half of some written when its power fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from defects_bench import run_small
+
+from plugpull.errors import EXIT_FAIL
+from plugpull.history import events as ev
+from plugpull.history.reader import read_history
+
+pytestmark = pytest.mark.bench
+
+RIG = """
+[rig]
+name = "blocks"
+[dut]
+kind = "virtual"
+[[switch]]
+name = "mains"
+driver = "virtual"
+ports = 1
+mechanism = "mains"
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+[[disk]]
+name = "large"
+at = "usb.1"
+serial = "BLOCKS-1"
+size = "16 MiB"
+rate = "2 MiB/s"
+cache = "512 KiB"
+logical_block = 4096
+scratch = true
+power = "mains.1"
+[[defect]]
+kind = "torn-sector"
+disk = "large"
+"""
+
+
+def test_a_block_that_is_half_old_and_half_new_is_torn(tmp_path: Path) -> None:
+    """No sector of 512 bytes in it is damaged: only the size of a block shows that something is wrong."""
+    ended = run_small(tmp_path, "", "-k", "other_writes and hot_spot", rig=RIG)
+    assert ended.status == EXIT_FAIL, ended.output
+    (finding,) = [one for one in ended.only.findings if one.check == "nothing_lost"]
+    assert "torn" in finding.summary, finding.summary
+    assert ended.only.integrity.torn % 8 == 0
+    (story,) = read_history(ended.directory).stories
+    assert {read.logical for read in story.of(ev.ReadBackBegun)} == {4096}
+    assert any(read.again for read in story.of(ev.ReadBackBegun)), "what was wrong was read a second time"
