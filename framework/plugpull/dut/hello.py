@@ -14,7 +14,7 @@ def hello(
 ) -> ev.DutReady:
     """What the history is told of a DUT that is ready. Raises AgentLost and RigError."""
     said: Message = link.call("hello", ANSWER)
-    offset = float(link.call("clock.offset", ANSWER))
+    offset, error = (float(value) for value in link.call("clock.offset", ANSWER))
     return ev.DutReady(
         at=said["at"],
         kernel=said["kernel"],
@@ -30,4 +30,5 @@ def hello(
         modules=modules,
         records=tuple(said.get("records", ())),
         log_clock_offset=offset,
+        log_clock_error=error,
     )

@@ -131,6 +131,8 @@ class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
     that names it has to have it."""
     log_clock_offset: float = 0.0
     """Seconds to add to a kernel log stamp to get CLOCK_MONOTONIC; already applied to ``KernelMessage.at``."""
+    log_clock_error: float | None = None
+    """Bound on the error of that, seconds; ``None``: not recorded."""
 
 
 class ClockMapped(Event, frozen=True, kw_only=True, tag="clock"):

@@ -16,13 +16,15 @@ from functools import cached_property
 from typing import Any
 
 from plugpull.history.cuts import Cut
-from plugpull.history.events import Edge, KernelMessage
+from plugpull.history.events import DutReady, Edge, KernelMessage
 from plugpull.history.story import Story
 from plugpull.kernel.prefix import split_prefix
 from plugpull.kernel.scope import About, Level, Scope, Stay
 
 MARGIN = 0.05
 """Seconds by which the stamps of the kernel log may be earlier than the edge that caused them: they are mapped too."""
+UNMEASURED = 0.25
+"""The same where the history does not say how well they are mapped: 0.14 s were seen on a busy emulated DUT."""
 COMING_UP = 10.0
 """Seconds before a disk is announced, and ..."""
 UP = 3.0
@@ -48,6 +50,13 @@ def usual(body: str) -> bool:
     """Whether a message is one of those that disks cause when they come up: a reset that the SCSI layer is told of, and
     a link slower than the disk could (which is judged elsewhere)."""
     return bool(_USUAL.search(body))
+
+
+def margin(story: Story) -> float:
+    """Seconds by which the stamps of this story's kernel log may be early."""
+    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    known = [event.log_clock_error for event in readies if event.log_clock_error is not None]
+    return MARGIN + max(known) if known else UNMEASURED
 
 
 @dataclass(frozen=True)
@@ -167,7 +176,7 @@ def _windows(story: Story, miswired: Iterable[tuple[str, Cut]]) -> Iterator[Wind
             # Armed, and when or whether it was made is not on record: it may have been from then on.
             yield Window(point, disk, cut.armed.at or 0.0, math.inf, math.inf)
             continue
-        begin = cut.off.commanded_at - cut.off.error - MARGIN
+        begin = cut.off.commanded_at - cut.off.error - margin(story)
         returned = _returned_at(story, disk, cut)
         if returned is not None:
             yield Window(point, disk, begin, returned, returned + SETTLED)
@@ -187,7 +196,7 @@ def _unarmed(story: Story) -> Iterator[Window]:
         for disk in dict.fromkeys(one.disk for one in story.all_attachments if one.disk):
             alone = edge.point.rpartition(".")[0] == disk
             if alone or _depth_cut(story.rig, edge.point, disk) is not None:
-                yield Window(edge.point, disk, edge.at - edge.error - MARGIN, math.inf, math.inf)
+                yield Window(edge.point, disk, edge.at - edge.error - margin(story), math.inf, math.inf)
 
 
 def _returned_at(story: Story, disk: str, cut: Cut) -> float | None:

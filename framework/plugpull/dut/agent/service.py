@@ -142,12 +142,12 @@ class Service:
             self._fio = (key, asked.stdout.decode().strip())
         return self._fio[1]
 
-    def op_clock_offset(self) -> float:
-        """Measure how far the log's clock is from CLOCK_MONOTONIC and apply it from now on."""
-        offset = clock_offset()
+    def op_clock_offset(self) -> Tuple[float, float]:
+        """Measure how far the log's clock is from CLOCK_MONOTONIC, and how well that is known; apply it from now on."""
+        offset, error = clock_offset()
         if self.log is not None:
             self.log.offset = offset
-        return offset
+        return offset, error
 
     def op_log_since(self, last: int) -> Dict[str, Any]:
         """What the kernel said after record ``last`` and before this agent listened."""
