@@ -17,7 +17,7 @@ import pytest
 
 from plugpull.locate import checkout, rigs_dir, scenarios_dir
 from plugpull.setup import packages
-from plugpull.setup.environment import environment_key
+from plugpull.setup.environment import BUILDERS, environment_key, locked
 from plugpull.setup.packages import PACKAGES, Package, apt_command, groups_for, missing
 from plugpull.setup.place import SetupError, cache_root
 
@@ -142,6 +142,21 @@ def test_where_the_cache_is() -> None:
     assert cache_root({"XDG_CACHE_HOME": "/y", "HOME": "/h"}) == "/y/plugpull"
     assert cache_root({"XDG_CACHE_HOME": "relative", "HOME": "/h"}) == "/h/.cache/plugpull"
     assert cache_root({}).endswith("/.cache/plugpull")
+
+
+def test_what_is_published_as_source_is_built_by_what_the_lock_file_has() -> None:
+    """pip would fetch a build backend for it, unpinned."""
+    lock = str(TOP / "requirements.lock")
+    builders = locked(lock, BUILDERS).splitlines()
+    assert [line.split("==")[0] for line in builders if "==" in line] == list(BUILDERS)
+    assert all("--hash=sha256:" in line for line in builders if "==" not in line)
+    assert len(builders) > len(BUILDERS)
+    assert locked(lock, ("no-such-package",)) == ""
+
+
+def test_every_package_of_the_lock_file_has_hashes() -> None:
+    entries = (TOP / "requirements.lock").read_text().replace("\\\n", " ").splitlines()
+    assert all("--hash=sha256:" in entry for entry in entries if entry.strip() and not entry.startswith("#"))
 
 
 def test_what_a_command_needs() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from plugpull.setup.place import CONTENT, ENTRY, SetupError, lock, make_writable
 
 KIND = "env"
 _DEPENDS_ON = ("requirements.lock", "pyproject.toml", "framework/plugpull/__init__.py")
+BUILDERS = ("setuptools",)
+"""What builds the packages of the lock file that are only published as source. Installed before them."""
 _UNUSED_AFTER = 30 * 86400.0
 
 
@@ -106,8 +108,18 @@ def _build(checkout: str, place: str, root: str, fd: int, step: Step) -> None:
     shutil.rmtree(place, ignore_errors=True)
     os.mkdir(place, 0o700)
     step("making the Python environment", lambda: _run([_base_python(), "-m", "venv", content], log, fd))
-    # The lock file is complete, so there is nothing to resolve.
-    step("installing Python packages", lambda: _run([*pip, "--no-deps", "--require-hashes", "-r", lock_file], log, fd))
+    builders = os.path.join(place, "builders.lock")
+    with open(builders, "w", encoding="utf-8") as file:
+        file.write(locked(lock_file, BUILDERS))
+    # The lock file is complete, so there is nothing to resolve. A package that is only published as source is built by
+    # what the lock file has, not by what pip would fetch for it unpinned (build isolation).
+    pinned = [*pip, "--no-deps", "--require-hashes"]
+
+    def install() -> None:
+        _run([*pinned, "--only-binary", ":all:", "-r", builders], log, fd)
+        _run([*pinned, "--no-build-isolation", "--use-pep517", "-r", lock_file], log, fd)
+
+    step("installing Python packages", install)
     step(
         "installing plugpull",
         lambda: _run([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", checkout], log, fd),
@@ -121,6 +133,14 @@ def _build(checkout: str, place: str, root: str, fd: int, step: Step) -> None:
     with open(os.path.join(place, ENTRY + ".new"), "w", encoding="utf-8") as file:
         json.dump(entry, file)
     os.rename(os.path.join(place, ENTRY + ".new"), os.path.join(place, ENTRY))
+
+
+def locked(lock_file: str, names: Sequence[str]) -> str:
+    """The lines of a lock file for these packages, with their hashes."""
+    with open(lock_file, encoding="utf-8") as file:
+        entries = file.read().replace("\\\n", "\\\0").splitlines()
+    kept = [entry for entry in entries if entry.split("==")[0] in names]
+    return "".join(entry.replace("\0", "\n") + "\n" for entry in kept)
 
 
 def _run(command: list[str], log: str, fd: int) -> None:
