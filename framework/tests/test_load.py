@@ -8,13 +8,17 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plugpull.history import events as ev
 from plugpull.load.fio_report import FioReport, parse_report
 from plugpull.load.load import certain_ranges
 from plugpull.load.patterns import (
@@ -28,6 +32,8 @@ from plugpull.load.patterns import (
     span_of,
     verify_arguments,
 )
+from plugpull.load.runner import Job
+from plugpull.load.running import RunningJobs
 from plugpull.rig.model import Disk
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -375,3 +381,52 @@ def test_little_is_left_out_after_the_first_pass(passes: int, position: int, dep
     pattern = Pattern("p", "write", BLOCK, depth)
     ranges, _ = certain_ranges((100 * passes + position) * BLOCK, 100 * BLOCK, pattern, whole=False)
     assert sum(length for _, length in ranges) == (100 - 3 * depth) * BLOCK
+
+
+# --- the baseline -----------------------------------------------------------------------------------------------------
+
+
+class Watching(RunningJobs):
+    """A load whose samples are made up: bytes per tenth of a second."""
+
+    def __init__(self, rate: Callable[[int], int]) -> None:
+        super().__init__(Mock(), ("disk1",))
+        self._jobs = {"disk1": Job("load1-disk1", "disk1", "sda", SPAN)}
+        self.rate, self.number, self.moved = rate, 0, 0
+
+    def _next_sample(self) -> ev.Sampled:
+        self.moved += self.rate(self.number)
+        self.number += 1
+        return ev.Sampled(at=self.number / 10, disks={"sda": (1, 0, self.moved, 0, 0, 0, 0, 0)})
+
+    def _begin(self) -> None: ...
+
+    def _stop_jobs(self, running: Iterable[Job]) -> dict[str, Any]:
+        return {}
+
+    def verify(self) -> None: ...
+
+    def _first_bytes(self, disk: str) -> int:
+        return 1
+
+
+def watched_for(rate: Callable[[int], int]) -> float:
+    load = Watching(rate)
+    begin = load._next_sample()
+    return (load._watch_steadily(begin, 2.1).at or 0.0) - (begin.at or 0.0)
+
+
+def test_a_steady_load_is_watched_no_longer_than_asked() -> None:
+    assert watched_for(lambda number: 100_000) == pytest.approx(2.1, abs=0.11)
+    assert watched_for(lambda number: 100_000 + 3_000 * (number % 2)) == pytest.approx(2.1, abs=0.11)
+
+
+def test_a_load_that_varies_is_watched_until_its_mean_is_known() -> None:
+    drawn = random.Random(5)
+    noise = [drawn.gauss(1, 0.15) for _ in range(100)]
+    took = watched_for(lambda number: int(100_000 * noise[number // 5]))
+    assert 2.3 < took < 6
+
+
+def test_a_load_that_never_settles_is_not_watched_for_ever() -> None:
+    assert watched_for(lambda number: 200_000 * (number // 5 % 2)) == pytest.approx(6.1, abs=0.2)

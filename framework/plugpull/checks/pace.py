@@ -60,7 +60,7 @@ TRICKLE = 0.05
 """Share of the baseline below which a disk stands still."""
 SLOWEST = 0.5
 """Share of its declared rate that a disk must reach before the first cut."""
-LEAST_POWER = 0.75
+LEAST_POWER = 0.9
 """The smallest loss, as a share, that a check with the default limit must be able to see."""
 
 
@@ -280,7 +280,7 @@ class _Slowness:
     def _margin(self, length: float) -> float:
         """What chance, and a host that ran the DUT now faster and now slower, may take of a mean over ``length``."""
         had = granted(self.verdict.story, self.seen.settled, self.seen.end)
-        return self.base.margin(length) + (1.0 - had) / 2
+        return self.base.margin(length) + (1.0 - had) / 4
 
     def _ratio(self, begin: float, end: float) -> float:
         """The mean rate between two places on the time line as a share of what could be had of the baseline."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from plugpull.checks.baseline import WINDOW, baseline
+from plugpull.checks.track import track
 from plugpull.dut.link import Message
 from plugpull.dut.stage import Stage
 from plugpull.errors import RigError
@@ -20,6 +22,10 @@ START_DEADLINE = 60.0
 BASELINE_SECONDS = 2.1
 """Seconds that a load is watched before the first cut: four of the half-second windows that a baseline is made of. With
 fewer, their spread says nothing about how far a later rate may be off by chance."""
+LONGEST_BASELINE = 4.0
+"""Seconds more that a load is watched where its rate varies, as it does on a slow host."""
+KNOWN = 0.05
+"""Standard error of a baseline, as a share of it, with which the first cut may be made."""
 SAMPLE_INTERVAL = 0.1
 """Seconds between two of the agent's samples (``ScenarioRig.begin`` asks for them)."""
 REGAIN_WITHIN = 6.0
@@ -106,14 +112,28 @@ class RunningJobs(ABC):
         self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
 
     def _watch_steadily(self, begin: ev.Sampled, seconds: float) -> ev.Sampled:
-        """Until ``seconds`` were covered by samples; time in which the sampler was starved does not count."""
-        covered, last, deadline = 0.0, begin, time.monotonic() + START_DEADLINE
-        while covered < seconds and time.monotonic() < deadline:
+        """Until ``seconds`` were covered by samples and the rates are known well enough to compare with, but no longer
+        than ``LONGEST_BASELINE`` beyond that. Time in which the sampler was starved does not count."""
+        covered, samples, deadline = 0.0, [begin], time.monotonic() + START_DEADLINE
+        while time.monotonic() < deadline:
             sample = self._next_sample()
-            step = _span(last, sample)
+            step = _span(samples[-1], sample)
             covered += step if step < 3 * SAMPLE_INTERVAL else 0.0
-            last = sample
-        return last
+            samples.append(sample)
+            if covered >= seconds + LONGEST_BASELINE or (covered >= seconds and self._known(samples)):
+                break
+        return samples[-1]
+
+    def _known(self, samples: Sequence[ev.Sampled]) -> bool:
+        """Whether the mean rate of each running disk is known to within ``KNOWN``."""
+        for job in self._jobs.values():
+            if job.ended.is_set():
+                continue
+            line = track([(one.at or 0.0, float(moved_bytes(one, job.kname))) for one in samples])
+            base = baseline(line, line.end, 1)
+            if base is None or not base.stationary or base.noise(base.windows * WINDOW) > KNOWN:
+                return False
+        return True
 
     def regain_pace(self, at_least: float = 0.5, within: float | None = None) -> None:
         """After a cut: watch until every disk whose load still runs is back at its pace, ``at_least`` seconds long.
