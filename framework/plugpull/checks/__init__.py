@@ -1,5 +1,6 @@
 """Pure judgements of a history, one subject a file. Scenarios import the helpers from here."""
 
+from plugpull.checks.answered import Answered, answered
 from plugpull.checks.base import Check, Judgement, check_name, decode_check, encode_check
 from plugpull.checks.blocked import NothingBlocked, nothing_blocked
 from plugpull.checks.data_intact import DataIntact, data_intact
@@ -24,6 +25,7 @@ from plugpull.checks.unmountable import Unmountable, unmountable
 from plugpull.checks.untouched import Untouched, untouched
 
 __all__ = [
+    "Answered",
     "Check",
     "DataIntact",
     "Discovered",
@@ -48,6 +50,7 @@ __all__ = [
     "Undisturbed",
     "Unmountable",
     "Untouched",
+    "answered",
     "check_name",
     "data_intact",
     "decode_check",

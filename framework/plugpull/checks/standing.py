@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from plugpull.checks.answered import Answered
 from plugpull.checks.base import Check, check_name
 from plugpull.checks.blocked import NothingBlocked
 from plugpull.checks.coherent import Coherent
@@ -36,6 +37,7 @@ STANDING: tuple[Check, ...] = (
     DataSound(),
     NothingBlocked(),
     NothingSpins(),
+    Answered(),
     NothingStuck(),
     SameProperties(),
     NothingStuck(),

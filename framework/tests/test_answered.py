@@ -1,0 +1,66 @@
+"""Requests in flight of which none is completed, by the kernel's own count."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from stories import CUT, SURVIVORS, VICTIM, Bench, healthy
+
+from plugpull.checks import answered
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+
+Counters = tuple[int, int, int, int, int, int, int, int]
+DISK = SURVIVORS[0]
+
+
+def story(bench: Bench, begin: float, end: float, disk: str = DISK, *, completing: bool = False) -> Story:
+    """The bench's story, in which a disk has two writes in flight from ``begin`` to ``end``."""
+    made = bench.story()
+    attached = next(event for event in made.all_attachments if event.disk == disk)
+    events: list[ev.Event] = []
+    for number, event in enumerate(made.events):
+        if isinstance(event, ev.Sampled) and attached.kname in event.disks:
+            row = list(event.disks[attached.kname])
+            inside = begin <= (event.at or 0.0) < end
+            row[4] = number if completing or not inside else 7
+            row[6] = 2 if inside else 0
+            counters: Counters = tuple(row)  # type: ignore[assignment]
+            event = msgspec.structs.replace(event, disks={**event.disks, attached.kname: counters})
+        events.append(event)
+    return Story(made.begun, tuple(events), rig=made.rig)
+
+
+def test_healthy_disks_answer() -> None:
+    judgement = healthy().judge(answered())
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+
+
+def test_requests_in_flight_of_which_none_is_completed() -> None:
+    (finding,) = answered().judge(story(healthy(), 18.0, 21.6)).findings
+    assert finding.subject == DISK
+    assert finding.summary.startswith(f"{DISK} completed nothing for 3.")
+    assert finding.at == pytest.approx(18.0, abs=0.06)
+
+
+def test_a_short_wait_and_requests_that_are_completed() -> None:
+    assert answered().judge(story(healthy(), 18.0, 20.5)).findings == ()
+    assert answered().judge(story(healthy(), 12.0, 24.0, completing=True)).findings == ()
+
+
+def test_time_in_which_the_dut_was_starved_does_not_count() -> None:
+    bench = healthy()
+    bench.starved = ((18.1, 22.0),)
+    made = story(bench, 18.0, 22.2)
+    made = Story(
+        made.begun,
+        tuple(e for e in made.events if not (isinstance(e, ev.ClockMapped) and 18.1 < (e.at or 0.0) < 22.0)),
+        rig=made.rig,
+    )
+    assert answered().judge(made).findings == ()
+
+
+def test_a_disk_that_was_cut_need_not_answer() -> None:
+    bench = healthy()
+    bench.events = [event for event in bench.events if not (isinstance(event, ev.DiskDetached))]
+    assert answered().judge(story(bench, CUT + 0.02, CUT + 9.0, VICTIM)).findings == ()
