@@ -30,6 +30,7 @@ from plugpull.judge import judge_story
 from plugpull.outcome import HISTORY_FILE, write_outcome
 from plugpull.plan import skip_reason
 from plugpull.results import Results, ScenarioResult
+from plugpull.rig.credentials import recorded
 from plugpull.rig.journal import Journal, sweep
 from plugpull.rig.lease import Lease
 from plugpull.rig.load import load_rig
@@ -225,7 +226,7 @@ class OpenScenario:
     def _story(self) -> Story:
         recorder = self._run.recorder
         if recorder.holds(self._mark):
-            return Story(self._opening, recorder.since(self._mark), rig=self._run.rig.model_dump(mode="json"))
+            return Story(self._opening, recorder.since(self._mark), rig=recorded(self._run.rig))
         return read_history(recorder.path).stories[-1]
 
 
@@ -270,7 +271,7 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
                 plugpull=__version__,
                 wall=_wall(),
                 rig_name=rig.rig.name,
-                rig=rig.model_dump(mode="json"),
+                rig=recorded(rig),
                 seed=seed,
                 argv=options.argv,
                 controller=_controller(),

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from plugpull.errors import RigError
+from plugpull.rig.credentials import without_userinfo
 from plugpull.rig.model import Rig, Switch
 
 _IDENTITY_KEYS = ("serial", "device", "path", "location", "host", "url")
@@ -48,8 +49,12 @@ def resources(rig: Rig, path: Path) -> tuple[str, ...]:
 
 def _switch_identity(switch: Switch) -> str:
     options = {key: str(value) for key, value in switch.options.items()}
-    identity = {key: value for key, value in options.items() if key in _IDENTITY_KEYS} or options
+    identity = {key: without_userinfo(value) for key, value in options.items() if key in _IDENTITY_KEYS}
     told = " ".join(f"{key}={value}" for key, value in sorted(identity.items()))
+    if options and not told:
+        # Commands, say, which may hold a password: this goes into messages.
+        digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:16]
+        told = f"with options {digest}"
     return f"{switch.driver} switch {told or switch.name}"
 
 

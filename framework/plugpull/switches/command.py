@@ -45,7 +45,7 @@ class CommandSwitch(ProgramSwitch):
 
     def _command(self, port: str, on: bool) -> None:
         with self._told() as deadline:
-            self._run(self._options.on if on else self._options.off, port, left(deadline))
+            self._run("on" if on else "off", port, left(deadline))
             if self._options.read is not None and self._state(port, left(deadline)) is not on:
                 raise disobeyed(port, on, "try the commands by hand: does the device do what they say?")
 
@@ -56,14 +56,15 @@ class CommandSwitch(ProgramSwitch):
             return self._state(port, left(deadline))
 
     def _state(self, port: str, timeout: float) -> bool:
-        return parse_state(self._run(self._options.read or "", port, timeout))
+        return parse_state(self._run("read", port, timeout))
 
-    def _run(self, line: str, port: str, timeout: float) -> str:
-        whole = line.replace("{port}", shlex.quote(port))
-        done = self._wiring.host.run(["sh", "-c", whole], timeout)
+    def _run(self, key: str, port: str, timeout: float) -> str:
+        line: str = getattr(self._options, key)
+        done = self._wiring.host.run(["sh", "-c", line.replace("{port}", shlex.quote(port))], timeout)
         if done.status != 0:
+            # Not with the command itself: it may hold a password, and this goes into the history.
             raise RigError(
-                f"{whole!r} ended with status {done.status}: {words_of(done)}",
+                f"the command {key!r} for port {port} ended with status {done.status}: {words_of(done)}",
                 mend=f"run it by hand on {self._wiring.host.name}",
             )
         return done.stdout

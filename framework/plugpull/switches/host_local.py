@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob as globbing
 import os
 import select
+import selectors
 import signal
 import subprocess
 import termios
@@ -22,6 +23,8 @@ from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, Seria
 
 LEAVING = 1.0
 """Seconds that what was written last gets to leave before the port is closed: it may be a command."""
+MOST_SAID = 1 << 19
+"""Bytes kept of the beginning and of the end of what a program writes to each of its two outputs."""
 MOST = 4096
 """Bytes ``read_until`` takes before it gives up: no board says so much."""
 WRITE = 2.0
@@ -82,8 +85,6 @@ class LocalHost:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
             )
@@ -92,7 +93,7 @@ class LocalHost:
                 f"cannot run {argv[0]}: {error.strerror}", mend=f"is {argv[0]} installed on this machine?"
             ) from None
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = _said(process, timeout)
         except subprocess.TimeoutExpired:
             raise RigError(f"{argv[0]} did not end within {timeout:g} s; it was killed") from None
         finally:
@@ -126,6 +127,51 @@ class LocalHost:
 
     def real_path(self, path: str) -> str:
         return os.path.realpath(path)
+
+
+class _Kept:
+    """What a program said: the beginning and the end of it, up to a bound."""
+
+    def __init__(self) -> None:
+        self._first = bytearray()
+        self._last = bytearray()
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        room = MOST_SAID - len(self._first)
+        self._first += data[:room]
+        self._last += data[room:]
+        if (more := len(self._last) - MOST_SAID) > 0:
+            del self._last[:more]
+            self._left_out += more
+
+    def text(self) -> str:
+        gap = f"\n[{self._left_out} bytes left out]\n" if self._left_out else ""
+        text = (self._first + gap.encode() + self._last).decode("utf-8", "replace")
+        # As pipes that are read as text have it.
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _said(process: subprocess.Popen[bytes], timeout: float) -> tuple[str, str]:
+    """Standard output and error of a program, read to their ends. Raises subprocess.TimeoutExpired."""
+    deadline = time.monotonic() + timeout
+    assert process.stdout is not None
+    assert process.stderr is not None
+    kept = {process.stdout.fileno(): _Kept(), process.stderr.fileno(): _Kept()}
+    with selectors.DefaultSelector() as waiting:
+        for fd in kept:
+            waiting.register(fd, selectors.EVENT_READ)
+        while waiting.get_map():
+            if time.monotonic() >= deadline:  # also of one that never stops talking
+                raise subprocess.TimeoutExpired(process.args, timeout)
+            for key, _ in waiting.select(max(0.0, deadline - time.monotonic())):
+                if data := os.read(key.fd, 1 << 16):
+                    kept[key.fd].add(data)
+                else:
+                    waiting.unregister(key.fd)
+    process.wait(max(0.0, deadline - time.monotonic()))
+    out, err = (one.text() for one in kept.values())
+    return out, err
 
 
 class _Line(Closing):

@@ -26,8 +26,9 @@ from plugpull.rig.model import Mechanism, Table
 from plugpull.switches import labgrid_helper
 from plugpull.switches.base import Capabilities, Identity
 from plugpull.switches.kinds import Kind, Wiring
-from plugpull.switches.program_switch import ProgramSwitch, disobeyed, left
+from plugpull.switches.program_switch import MOST_WORDS, ProgramSwitch, disobeyed, left
 
+MOST_ANSWER = 1 << 16
 OPENING = 60.0
 """Seconds labgrid gets to load and to activate its driver, which may have to reach another machine."""
 
@@ -95,12 +96,16 @@ class _Driver:
             if not more:
                 raise RigError(f"labgrid ended: {self._words()}", mend="try it with labgrid-client")
             self._pending += more
+            if len(self._pending) > MOST_ANSWER:
+                self.close()
+                raise RigError(f"labgrid answered more than {MOST_ANSWER} bytes", mend="try it with labgrid-client")
         line, _, self._pending = self._pending.partition(b"\n")
         return parse_answer(line)
 
     def _words(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - MOST_WORDS))
+        lines = self._errors.read(MOST_WORDS).decode("utf-8", "replace").strip().splitlines()
         return lines[-1].strip() if lines else "it says nothing"
 
     def close(self) -> None:

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from plugpull.errors import RigError
+from plugpull.plain import clean_line
+from plugpull.rig.credentials import without_userinfo
 from plugpull.rig.model import Mechanism
 from plugpull.switches.base import Capabilities, Identity, PortByPort
 from plugpull.switches.host import Closing, Completed
 from plugpull.switches.kinds import Wiring
+
+MOST_WORDS = 300
+"""Characters of what a program said that go into an error message."""
 
 
 class ProgramSwitch(PortByPort, Closing):
@@ -44,7 +49,7 @@ class ProgramSwitch(PortByPort, Closing):
             yield time.monotonic() + self._wiring.timeout
         except RigError as error:
             place = f" ({self.identity.place})" if self.identity.place else ""
-            raise RigError(f"switch {self.name}{place}: {error.what}", mend=error.mend) from error
+            raise RigError(without_userinfo(f"switch {self.name}{place}: {error.what}"), mend=error.mend) from None
 
     def _number(self, port: str) -> int:
         last = self._wiring.ports + self.first - 1
@@ -68,4 +73,4 @@ def disobeyed(port: str, on: bool, mend: str) -> RigError:
 def words_of(done: Completed) -> str:
     """What a program that failed had to say, on one line."""
     said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    return said[0] if said else "it says nothing"
+    return clean_line(said[0][:MOST_WORDS]) if said else "it says nothing"
