@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sysfs_tree import Sysfs
 
-from plugpull.dut.agent.disks import all_disks, describe, usb_place
+from plugpull.dut.agent.disks import Refused, _compare, all_disks, describe, refuse_twins, usb_place
 from plugpull.dut.agent.kmsg import parse_record
 from plugpull.dut.agent.uevents import parse_uevent
 
@@ -34,6 +34,7 @@ def test_a_usb_disk_is_described_by_the_usb_device_it_hangs_off(sysfs: Sysfs) ->
         "size": 16 << 20,
         "serial": "SERIAL-1",
         "place": "0000:00:05.0/1:0",
+        "sockets": [],
         "driver": "uas",
         "speed": "5000",
         "model": "QEMU QEMU HARDDISK",
@@ -129,6 +130,91 @@ def test_a_strange_serial_number_is_read_all_the_same(sysfs: Sysfs, told: bytes,
 def test_a_write_protected_disk_says_so(sysfs: Sysfs) -> None:
     sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", "RO", ro="1")
     assert described(sysfs, "sda")["read_only"] is True
+
+
+# --- which socket -----------------------------------------------------------------------------------------------------
+
+
+def bus(sysfs: Sysfs, number: int, version: str, pci: str = PCI) -> Path:
+    """A bus of a controller; ``version`` is what its root hub says of itself."""
+    return sysfs.write(sysfs.root / "devices" / pci / f"usb{number}", version=version)
+
+
+def port(sysfs: Sysfs, usb: str, peer: str = "") -> None:
+    """The link from a device to the port it is plugged into, and from there to the other half of its socket."""
+    device = sysfs.root / "devices" / usb
+    hub = device.parent
+    above = f"{hub.name.removeprefix('usb')}-0:1.0" if hub.name.startswith("usb") else f"{hub.name}:1.0"
+    number = device.name.replace("-", ".").rpartition(".")[2]
+    there = sysfs.write(hub / above / f"{hub.name}-port{number}")
+    (device / "port").symlink_to(there)
+    if peer:
+        (there / "peer").symlink_to(sysfs.write(sysfs.root / "devices" / peer))
+
+
+def test_port_1_of_one_bus_is_not_port_1_of_the_other(sysfs: Sysfs) -> None:
+    bus(sysfs, 1, " 2.00")
+    bus(sysfs, 2, " 3.10")
+    for kname, usb in (("sda", f"{PCI}/usb1/1-1"), ("sdb", f"{PCI}/usb2/2-1")):
+        sysfs.usb_disk(kname, usb, "uas", "FACTORY")
+        port(sysfs, usb)
+    one, other = described(sysfs, "sda"), described(sysfs, "sdb")
+    assert one["place"] == other["place"] == "0000:00:05.0/1:0"
+    assert (one["sockets"], other["sockets"]) == (["0000:00:05.0/usb2-1:0"], ["0000:00:05.0/usb3-1:0"])
+
+
+def test_a_disk_that_falls_back_to_high_speed_is_in_the_same_socket(sysfs: Sysfs) -> None:
+    for number, version in ((1, " 2.00"), (2, " 3.20")):
+        bus(sysfs, number, version)
+        sysfs.write(sysfs.root / "devices" / PCI / f"usb{number}/{number}-{'3' if number == 1 else '4'}")
+    fast, slow = f"{PCI}/usb2/2-4/2-4.2", f"{PCI}/usb1/1-3/1-3.2"
+    sysfs.usb_disk("sda", fast, "uas", "S")
+    port(sysfs, fast, peer=f"{PCI}/usb1/1-3/1-3:1.0/1-3-port2")
+    sysfs.usb_disk("sdb", slow, "usb-storage", "S")
+    port(sysfs, slow, peer=f"{PCI}/usb2/2-4/2-4:1.0/2-4-port2")
+    before, after = described(sysfs, "sda"), described(sysfs, "sdb")
+    assert before["sockets"] == ["0000:00:05.0/usb3-4.2:0", "0000:00:05.0/usb2-3.2:0"]
+    assert after["sockets"] == ["0000:00:05.0/usb2-3.2:0", "0000:00:05.0/usb3-4.2:0"]
+    wanted = {key: before[key] for key in ("serial", "place", "size", "sockets")}
+    _compare("sdb", after, wanted)
+    with pytest.raises(Refused, match=r"place is '0000:00:05.0/3.2:0', expected '0000:00:05.0/4.2:0'"):
+        _compare("sdb", after, {**wanted, "sockets": []})
+    with pytest.raises(Refused, match=r"place is '0000:00:05.0/3.2:0', expected '0000:00:05.0/7:0'"):
+        _compare("sdb", after, {**wanted, "place": "0000:00:05.0/7:0"})
+
+
+def test_a_bridge_with_the_same_serial_number_in_another_socket_is_another_disk(sysfs: Sysfs) -> None:
+    test_port_1_of_one_bus_is_not_port_1_of_the_other(sysfs)
+    one, other = described(sysfs, "sda"), described(sysfs, "sdb")
+    wanted = {key: one[key] for key in ("serial", "place", "size", "sockets")}
+    _compare("sda", one, wanted)
+    with pytest.raises(Refused, match=r"it is in the socket 0000:00:05.0/usb3-1:0, expected 0000:00:05.0/usb2-1:0"):
+        _compare("sdb", other, wanted)
+
+
+def test_two_bridges_with_one_serial_number_and_size_are_both_refused(sysfs: Sysfs) -> None:
+    root = str(sysfs.root)
+    sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", "FACTORY")
+    refuse_twins(described(sysfs, "sda"), root)
+    sysfs.usb_disk("sdb", f"{PCI}/usb1/1-2", "uas", "OTHER")
+    sysfs.usb_disk("sdc", f"{PCI}/usb1/1-3", "uas", "FACTORY", size="65536")
+    refuse_twins(described(sysfs, "sda"), root)
+    sysfs.usb_disk("sdd", f"{PCI}/usb2/2-1", "uas", "FACTORY")
+    for kname in ("sda", "sdd"):
+        with pytest.raises(Refused, match=r"both have the serial number FACTORY and 16777216 bytes"):
+            refuse_twins(described(sysfs, kname), root)
+
+
+def test_two_disks_behind_one_bridge_are_told_apart_by_their_places(sysfs: Sysfs) -> None:
+    test_two_disks_in_one_enclosure_differ_by_their_lun(sysfs)
+    refuse_twins(described(sysfs, "sda"), str(sysfs.root))
+
+
+@pytest.mark.parametrize(
+    ("address", "place"), [("0:0:0:2", "1:2"), ("7:0:1:0", "1:0.1.0"), ("7:1:0:3", "1:1.0.3"), ("12:0:0:0", "1:0")]
+)
+def test_targets_of_one_bridge_have_places_of_their_own(address: str, place: str) -> None:
+    assert usb_place(f"/sys/devices/{PCI}/usb1/1-1/1-1:1.0/host7/target7:0:0/{address}") == f"0000:00:05.0/{place}"
 
 
 # --- the kernel log ---------------------------------------------------------------------------------------------------

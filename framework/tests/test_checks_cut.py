@@ -238,6 +238,35 @@ def test_it_came_back_changed(change: dict[str, object], said: str) -> None:
     assert said in finding.summary
 
 
+HIGH, SUPER = "0000:00:05.0/usb2-1.1:0", "0000:00:05.0/usb3-1.1:0"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        pytest.param((HIGH,), (HIGH,), [], id="the same"),
+        pytest.param((SUPER,), (SUPER, HIGH), [], id="the peer is known later only"),
+        pytest.param((SUPER, HIGH), (HIGH, SUPER), [], id="the other half of the socket"),
+        pytest.param((), (SUPER,), [], id="recorded by an older version"),
+        pytest.param((HIGH,), (SUPER,), [f"came back at {SUPER} instead of {HIGH}"], id="another socket, one place"),
+    ],
+)
+def test_a_place_is_two_sockets(first: tuple[str, ...], then: tuple[str, ...], said: list[str]) -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM, sockets=first)
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, sockets=then)
+    assert [finding.summary for finding in bench.judge(returned(VICTIM)).findings] == [f"disk1 {one}" for one in said]
+
+
+def test_it_came_back_in_the_same_socket_on_the_slower_bus() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM, sockets=(SUPER, HIGH), speed="5000")
+    here = {"place": "0000:00:05.0/7.1:0", "sockets": (HIGH, SUPER), "speed": "480"}
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, **here)
+    (finding,) = bench.judge(returned(VICTIM)).findings
+    assert finding.summary == "disk1 came back at 480 Mb/s instead of 5000 Mb/s"
+
+
 def test_another_name_is_fine_while_the_old_one_is_in_use() -> None:
     bench = healthy()
     bench.drop(ev.LoadEnded, lambda event: event.disk != VICTIM)

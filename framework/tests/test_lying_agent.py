@@ -177,3 +177,18 @@ def test_a_dut_cannot_fill_the_controller_s_disk_through_ssh_s_standard_error(
         assert connection._errors.seek(0, 2) <= MOST_WORDS
     finally:
         connection.close()
+
+
+def test_the_socket_that_a_disk_was_first_seen_in_is_remembered() -> None:
+    first, other = ["0000:00:14.0/usb2-1:0"], ["0000:00:14.0/usb3-1:0"]
+    kept: dict[str, tuple[str, ...]] = {}
+    said: Message = dict.fromkeys(("serial", "place", "driver", "speed", "model", "sysfs", "devt"), "")
+    said |= {"kname": "sda", "diskseq": 1, "size": 512, "serial": "S-1"}
+    register = Register({"disk1": "S-1"}, {}, kept)
+    assert register.attach(said, 1.0).sockets == ()
+    assert register.attach({**said, "sockets": first}, 2.0).sockets == tuple(first)
+    register.detach("sda", 3.0)
+    register.attach({**said, "sockets": other}, 4.0)
+    register.attach({**said, "serial": "nobody's", "sockets": other}, 5.0)
+    assert kept == register.sockets == {"disk1": tuple(first)}
+    assert Register({"disk1": "S-1"}, {}, kept).sockets == kept, "the next scenario knows it too"

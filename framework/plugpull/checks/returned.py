@@ -150,11 +150,13 @@ class Returned(Check, frozen=True, tag="returned"):
 
     def _changed(self, story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Finding]:
         disk = was.disk
-        if self.same_place and now.place != was.place:
-            yield _finding(disk, f"{disk} came back at {now.place} instead of {was.place}", now)
-        elif now.place == was.place and _slower(now, was):
+        here = same_socket(now, was)
+        if self.same_place and not here:
+            places = (now.place, was.place) if now.place != was.place else (now.sockets[0], was.sockets[0])
+            yield _finding(disk, f"{disk} came back at {places[0]} instead of {places[1]}", now)
+        elif here and _slower(now, was):
             yield _finding(disk, f"{disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
-        if was.driver and now.driver and now.driver != was.driver and now.place == was.place:
+        if was.driver and now.driver and now.driver != was.driver and here:
             yield _finding(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
         if was.model and now.model and now.model != was.model:
             yield _finding(disk, f"{disk} came back as {now.model} instead of {was.model}", now)
@@ -270,6 +272,14 @@ def _stamped(story: Story, disk: str, at: float) -> bool:
     begins = [event.at for event in story.of(LedgerBegun) if event.disk == disk and (event.at or 0.0) <= at]
     ends = [event.at for event in story.of(LedgerEnded) if event.disk == disk and (event.at or 0.0) <= at - LET_GO]
     return len(begins) > len(ends)
+
+
+def same_socket(now: DiskAttached, was: DiskAttached) -> bool:
+    """Is it plugged in where it was? The two buses of a USB 3 controller number their ports apart: one place can be two
+    sockets, and a disk that comes back at another speed has another place in the same socket."""
+    if now.sockets and was.sockets:
+        return bool(set(now.sockets) & set(was.sockets))
+    return now.place == was.place
 
 
 def _finding(disk: str, summary: str, now: DiskAttached) -> Finding:

@@ -65,6 +65,8 @@ class RealSetting:
     """Was the DUT lost, so that it may take its time to come back?"""
     cut: set[str] = field(default_factory=set)
     """Outlets that were turned off in this scenario."""
+    sockets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Where each disk was plugged in when this run first saw it."""
     answers: bool = False
     """Has the DUT's console been seen to answer sysrq in this run?"""
     _switches: dict[str, Journaled] = field(default_factory=dict)
@@ -123,7 +125,8 @@ class RealBench:
         self._died: ev.DutDied | None = None
         self._hung = False
         setting.cut.clear()
-        self.register = Register({disk.name: disk.serial for disk in setting.rig.disk}, places_of(setting.rig))
+        serials = {disk.name: disk.serial for disk in setting.rig.disk}
+        self.register = Register(serials, places_of(setting.rig), setting.sockets)
         begun = time.monotonic()
         self._console = self._open_console(artefacts / "console.log")
         try:

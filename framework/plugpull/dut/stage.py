@@ -102,6 +102,7 @@ class Stage:
             "serial": disk.serial,
             "place": self.bench.register.places.get(name, attached.place),
             "size": disk.size,
+            "sockets": list(self.bench.register.sockets.get(name, ())),
             "erase_members": disk.erase_members,
         }
 

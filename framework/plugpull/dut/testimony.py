@@ -19,10 +19,17 @@ MOST_ITEMS = 4096
 class Register:
     """Which of today's kernel names is which disk of the rig. Kept from the agent's own announcements.
 
-    A disk is known by its serial number. ``places`` are where the rig file says each hangs.
+    A disk is known by its serial number. ``places`` are where the rig file says each hangs. ``sockets`` are those each
+    was in when the run first saw it: what has its serial number in another socket is another disk, or was plugged over.
     """
 
-    def __init__(self, serials: Mapping[str, str], places: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        serials: Mapping[str, str],
+        places: Mapping[str, str],
+        sockets: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.sockets = {} if sockets is None else sockets
         self._by_serial = {serial: disk for disk, serial in serials.items()}
         self.places = dict(places)
         self._attached: dict[str, ev.DiskAttached] = {}
@@ -44,11 +51,14 @@ class Register:
             speed=described["speed"],
             model=described["model"],
             sysfs=described["sysfs"],
+            sockets=tuple(described.get("sockets", ())),
         )
         with self._lock:
             self._attached[event.kname] = event
             if disk:
                 self._last[disk] = event
+                if event.sockets:
+                    self.sockets.setdefault(disk, event.sockets)
         return event
 
     def detach(self, kname: str, at: float) -> ev.DiskDetached:

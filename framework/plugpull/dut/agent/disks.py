@@ -16,7 +16,8 @@ SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
 _USB_ROOT = re.compile(r"^usb\d+$")
 _USB = re.compile(r"^\d+-([\d.]+)$")
-_SCSI = re.compile(r"^\d+:\d+:\d+:(\d+)$")
+_SCSI = re.compile(r"^\d+:(\d+):(\d+):(\d+)$")
+_PORT = re.compile(r"^(?:usb\d+|\d+-([\d.]+))-port(\d+)$")
 
 Disk = Dict[str, Any]
 
@@ -40,7 +41,10 @@ def read_attribute(*parts: str) -> str:
 def usb_place(sysfs: str) -> Optional[str]:
     """``/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.2/.../0:0:0:0/...`` -> ``0000:00:05.0/1.2:0``.
 
-    The controller is what the root hub hangs off: a PCI function, or ``xhci-hcd.0.auto`` on a board without PCI.
+    The controller is what the root hub hangs off: a PCI function, or ``xhci-hcd.0.auto`` on a board without PCI. Of a
+    SCSI address the LUN is told, and channel and target before it (``0.1.0``) where they are not both 0.
+
+    A USB 3 controller has two buses whose ports are numbered apart. A place does not say which: see ``sockets``.
     """
     controller, ports, lun, above = "", "", "0", ""
     for part in sysfs.split("/"):
@@ -52,8 +56,34 @@ def usb_place(sysfs: str) -> Optional[str]:
             ports = usb.group(1)
         scsi = _SCSI.match(part)
         if scsi:
-            lun = scsi.group(1)
+            lun = scsi.group(3) if scsi.group(1) == scsi.group(2) == "0" else ".".join(scsi.groups())
     return "%s/%s:%s" % (controller, ports, lun) if ports else None
+
+
+def sockets(usb: str, lun: str = "0") -> List[str]:
+    """Where the USB device with this sysfs directory is plugged in, with the kind of bus: ``0000:00:05.0/usb3-1.2:0``.
+
+    First by the port of its own bus, then by the port of the other bus that leads to the same socket, if the kernel
+    knows one (drivers/usb/core/port.c, ``peer``). Two devices are in one socket if any of theirs is the same, also if
+    one fell back from SuperSpeed to High Speed. Empty where the kernel does not say of which kind its buses are.
+    """
+    if not usb:
+        return []
+    peer = os.path.join(usb, "port", "peer")
+    paths = [usb, *([os.path.realpath(peer)] if os.path.exists(peer) else [])]
+    found = [_socket(path) for path in paths]
+    return ["%s:%s" % (socket, lun) for socket in found if socket]
+
+
+def _socket(path: str) -> str:
+    """The socket that a device (``.../usb2/2-1/2-1.2``) or a port (``.../2-1/2-1:1.0/2-1-port2``) is, without a LUN."""
+    device, port = _USB.match(os.path.basename(path)), _PORT.match(os.path.basename(path))
+    ports = device.group(1) if device else ".".join(part for part in port.groups() if part) if port else ""
+    root = path
+    while root not in ("", "/") and not _USB_ROOT.match(os.path.basename(root)):
+        root = os.path.dirname(root)
+    kind = read_attribute(root, "version").partition(".")[0]  # bcdUSB of the root hub: " 3.00"
+    return "%s/usb%s-%s" % (os.path.basename(os.path.dirname(root)), kind, ports) if ports and kind else ""
 
 
 def _usb_device(sysfs: str) -> str:
@@ -93,13 +123,15 @@ def describe(kname: str, root: str = SYS) -> Optional[Disk]:
     sysfs = os.path.realpath(base)
     usb = _usb_device(sysfs)
     serial = read_attribute(usb, "serial") if usb else ""
+    place = usb_place(sysfs)
     return {
         "kname": kname,
         "devt": devt,
         "diskseq": int(read_attribute(base, "diskseq") or 0),
         "size": int(read_attribute(base, "size") or 0) * 512,
         "serial": serial or _scsi_serial(sysfs),
-        "place": usb_place(sysfs) or os.path.relpath(os.path.dirname(sysfs), os.path.join(root, "devices")),
+        "place": place or os.path.relpath(os.path.dirname(sysfs), os.path.join(root, "devices")),
+        "sockets": sockets(usb, (place or "").rpartition(":")[2]),
         "driver": _driver(sysfs, usb),
         "speed": read_attribute(usb, "speed") if usb else "",
         "model": (
@@ -179,6 +211,7 @@ def open_scratch(wanted: Disk) -> int:
         if found is None:
             raise Refused("%s went away while it was being opened" % kname)
         _compare(kname, found, wanted)
+        refuse_twins(found)
         if _size_of(fd) != found["size"]:
             raise Refused("%s reports two sizes: %d and %d bytes" % (kname, _size_of(fd), found["size"]))
         _refuse_used(kname, fd, found["size"], node, number, bool(wanted.get("erase_members")))
@@ -189,9 +222,36 @@ def open_scratch(wanted: Disk) -> int:
 
 
 def _compare(kname: str, found: Disk, wanted: Disk) -> None:
+    """``sockets`` of what is wanted are those that it was in when this run first saw it."""
+    first, now = list(wanted.get("sockets") or ()), found["sockets"]
+    same_socket = bool(set(first) & set(now))
     for key in ("serial", "place", "size", "diskseq"):
-        if wanted.get(key) and found[key] != wanted[key]:
-            raise Refused("%s is not the disk it was: %s is %r, expected %r" % (kname, key, found[key], wanted[key]))
+        if not wanted.get(key) or found[key] == wanted[key]:
+            continue
+        if key == "place" and same_socket and place_of(first[0]) == wanted[key]:
+            continue  # where it was declared to be, at another speed
+        raise Refused("%s is not the disk it was: %s is %r, expected %r" % (kname, key, found[key], wanted[key]))
+    if first and now and not same_socket:
+        raise Refused("%s is not the disk it was: it is in the socket %s, expected %s" % (kname, now[0], first[0]))
+
+
+def place_of(socket: str) -> str:
+    """The place that a socket is: ``0000:00:05.0/usb3-1.2:0`` -> ``0000:00:05.0/1.2:0``."""
+    return re.sub(r"/usb\d+-", "/", socket)
+
+
+def refuse_twins(found: Disk, root: str = SYS) -> None:
+    """Refuse a disk if another USB device on the DUT has its serial number and size: all else tells them apart only as
+    long as nobody plugs them over. Several disks behind one bridge are told apart by their LUNs."""
+    usb = _usb_device(str(found["sysfs"]))
+    for other in all_disks(root):
+        alike = (other["serial"], other["size"]) == (found["serial"], found["size"])
+        if alike and other["kname"] != found["kname"] and (not usb or _usb_device(str(other["sysfs"])) != usb):
+            raise Refused(
+                "%s (at %s) and %s (at %s) both have the serial number %s and %d bytes"
+                % (found["kname"], found["place"], other["kname"], other["place"], found["serial"], found["size"]),
+                mend="unplug the one that is not to be erased: nothing proves which is which",
+            )
 
 
 def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, erase_members: bool) -> None:
