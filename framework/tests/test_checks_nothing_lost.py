@@ -297,7 +297,9 @@ def test_three_rounds_pass() -> None:
 @pytest.mark.parametrize("kinds", ["ledger", "all"])
 def test_a_round_that_is_not_on_record_is_noticed(gone: int, kinds: str) -> None:
     bench = three_rounds()
-    bench.add(ev.StampingPlanned(at=11.0, run=RUN, session=3, disks=(VICTIM,)))
+    for number in (1, 2, 3):
+        bench.add(ev.StampingPlanned(at=11.0, run=RUN, session=number, disks=(VICTIM,)))
+    assert judged(bench).unknowns != (), "the end is not on record yet"
     bench.add(ev.StampingOver(at=25.0, run=RUN, disks=(VICTIM,), sessions={VICTIM: 3}))
     drop = rounds(gone) if kinds == "all" else rounds(gone)[:1]
     bench.events = [event for event in bench.events if getattr(event, "job", "") not in drop]
@@ -313,6 +315,14 @@ def test_old_records_show_by_their_phases_that_the_last_round_is_missing() -> No
     bench.events.remove(begun)
     bench.add(ev.Phase(at=45.0, name="verify", text="reading back"))
     assert "reading back began at 45.00 s, and nothing of it is on record" in unknown(bench)
+
+
+def test_a_plan_that_is_missing_is_noticed_where_the_end_is_on_record() -> None:
+    bench = three_rounds()
+    bench.add(ev.StampingOver(at=60.0, run=RUN, disks=(VICTIM,), sessions={VICTIM: 3}))
+    for number in (1, 3):
+        bench.add(ev.StampingPlanned(at=11.0, run=RUN, session=number, disks=(VICTIM,)))
+    assert f"that {VICTIM} was to be stamped in session 2 is not on record" in unknown(bench)
 
 
 @pytest.mark.parametrize("kind", [ev.LedgerBegun, ev.LedgerEnded, ev.ReadBackBegun, ev.ReadBackEnded])

@@ -236,7 +236,7 @@ def _clocks(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
     if not ledger.begun_ns:
         return
     origin = ledger.begun_ns / 1e9
-    if one.begun.at is not None and abs(one.begun.at - origin) > 2 * CLOCKS:
+    if one.begun.at is not None and abs(one.begun.at - origin) > 4 * CLOCKS:
         yield f"its ledger says that it began at {origin:.2f} s, the record says {one.begun.at:.2f} s"
     done = [write.completed_at for write in ledger.writes if write.completed_at is not None and not write.error]
     done += [flush.completed_at for flush in ledger.flushes if flush.completed_at is not None and not flush.error]
@@ -324,6 +324,10 @@ def _planned(story: Story, rounds: list[Round]) -> Iterator[str]:
                 yield f"session {plan.session} of what was stamped on {disk} is not on record"
         if plan.run not in overs:
             yield f"the end of stamping {', '.join(plan.disks)} is not on record"
+    announced = {(plan.run, plan.session) for plan in plans}
+    for run, session, disk in sorted(known):
+        if run in overs and (run, session) not in announced:
+            yield f"that {disk} was to be stamped in session {session} is not on record"
     for run, over in overs.items():
         for disk in over.disks:
             last = max((one.begun.session for one in rounds if (one.begun.run, one.disk) == (run, disk)), default=0)

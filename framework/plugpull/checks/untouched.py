@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.claims import Claim, Evidence
 from plugpull.errors import Finding
-from plugpull.history.events import SeenFromOutside
+from plugpull.history.events import CutArmed, LedgerBegun, LoadBegun, LoadEnded, SeenFromOutside
 from plugpull.history.reader import Story
 
 
@@ -29,6 +30,15 @@ class Untouched(Check, frozen=True, tag="untouched"):
         how = " (proved from outside the DUT)" if outside else " (by the kernel's count)"
         worst = "" if findings or unknowns else f"untouched: {', '.join(self.disks)}{how}"
         return Judgement(findings=findings, unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        """The kernel's count has to cover all the time in which something was written or cut."""
+        busy = [*story.of(LoadBegun), *story.of(LoadEnded), *story.of(LedgerBegun), *story.of(CutArmed)]
+        times = [event.at for event in busy if event.at is not None]
+        for disk in self.disks:
+            if times and not _views(story, disk):
+                what = f"{disk} was never written"
+                yield Claim(what=what, evidence=(Evidence.SAMPLES,), begin=min(times), end=max(times), disk=disk)
 
 
 def untouched(disks: Disks) -> Untouched:
