@@ -270,6 +270,12 @@ def test_missing_properties_are_unknown() -> None:
     assert bench.judge(same_properties()).unknowns == ("how disk2 was driven at the end is not on record",)
 
 
+def test_a_disk_that_is_healed_on_the_way_out_comes_back_after_the_last_look() -> None:
+    bench = watched()
+    bench.attach("disk1", 25.65)
+    assert bench.judge(same_properties()).unknowns == ()
+
+
 def returned_as(kname: str) -> Bench:
     bench = healthy()
     bench.replace(ev.DiskAttached, lambda event: event.at == BACK, kname=kname)

@@ -92,3 +92,13 @@ def test_lost_connections_and_stepped_clocks(tmp_path: Path) -> None:
     sampled = [event.at for event in stories["stepped"].of(ev.Sampled) if event.at is not None]
     assert sampled == sorted(sampled)
     assert sampled[-1] - sampled[0] < 600, "the clock of the history was stepped"
+    timers = {name: [(event.moment, event.changed) for event in one.of(ev.TimersSet)] for name, one in stories.items()}
+    for name in ("stepped", "whole"):
+        assert timers[name][0][0] == "begin"
+        # As they were, also after agents whose connection was lost.
+        assert ("/proc/sys/kernel/hung_task_timeout_secs", "120", "20") in timers[name][0][1]
+        assert timers[name][-1][0] == "restored"
+        assert ("/proc/sys/kernel/hung_task_timeout_secs", "", "120") in timers[name][-1][1]
+        assert not any(event.failed for event in stories[name].of(ev.TimersSet))
+    # What was plugged in again after the agent had gone is in the log between two scenarios.
+    assert any(one.of(ev.EarlierMessage) for one in stories.values())

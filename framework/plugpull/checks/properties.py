@@ -93,17 +93,15 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         if not recorded(story, "properties") or story.of(AgentLost):
             return []
         known = {(event.kname, event.diskseq, event.moment) for event in story.of(DiskProperties)}
+        looked = [event.at for event in story.of(DiskProperties) if event.moment == "end" and event.at is not None]
+        # The disks are asked right after what is left of the loads.
+        end = min(looked or [event.at for event in story.of(Residue) if event.at is not None], default=None)
         missing = []
-        for attached in story.of(DiskAttached):
-            key = (attached.kname, attached.diskseq)
-            if attached.disk and (*key, "attached") not in known and _stayed(story, attached):
-                missing.append(f"how {attached.disk} was driven at {attached.at or 0:.2f} s is not on record")
-            elif (
-                attached.disk
-                and story.of(Residue)
-                and story.detached_at(attached) is None
-                and (*key, "end") not in known
-            ):
+        for attached in (one for one in story.of(DiskAttached) if one.disk):
+            key, at = (attached.kname, attached.diskseq), attached.at or 0.0
+            if (*key, "attached") not in known and _stayed(story, attached):
+                missing.append(f"how {attached.disk} was driven at {at:.2f} s is not on record")
+            elif end is not None and at < end and story.detached_at(attached) is None and (*key, "end") not in known:
                 missing.append(f"how {attached.disk} was driven at the end is not on record")
         return missing
 

@@ -286,8 +286,8 @@ class DutState(Event, frozen=True, kw_only=True, tag="dut.state"):
 class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):
     """How the kernel drives a disk of the rig: ``moment`` is ``attached`` or ``end`` (of the scenario).
 
-    ``values`` are sysfs attributes as the kernel writes them (``PROPERTIES`` in ``checks/properties.py`` says which):
-    ``driver``, ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others."""
+    ``values`` are sysfs attributes as the kernel writes them (``dut/agent/properties.py`` says which): ``driver``,
+    ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others."""
 
     disk: str
     kname: str

@@ -2,8 +2,11 @@
 /* Brings the kernel down on request: echo WAY > /sys/module/plugpull_dies/parameters/now */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/panic.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 
@@ -58,6 +61,23 @@ static int leak(void)
 	return 0;
 }
 
+/* Uninterruptible, as a driver that waits for a device which is gone. */
+static noinline int wait_in_vain(void *unused)
+{
+	msleep(300000);
+	return 0;
+}
+
+/* As a worker that queues itself again and again: it lets others run, so that no detector reports it. */
+static noinline int spin_politely(void *unused)
+{
+	unsigned long end = jiffies + 20 * HZ;
+
+	while (time_before(jiffies, end))
+		cond_resched();
+	return 0;
+}
+
 static void on_every_cpu(int (*what)(void *))
 {
 	unsigned int cpu;
@@ -84,6 +104,12 @@ static int now(const char *way, const struct kernel_param *param)
 		kthread_run(storm, NULL, "plugpull-storm");
 	else if (sysfs_streq(way, "leak"))
 		return leak();
+	else if (sysfs_streq(way, "block"))
+		kthread_run(wait_in_vain, NULL, "plugpull-block");
+	else if (sysfs_streq(way, "spin"))
+		kthread_run(spin_politely, NULL, "plugpull-spin");
+	else if (sysfs_streq(way, "taint"))
+		add_taint(TAINT_WARN, LOCKDEP_STILL_OK);
 	else
 		return -EINVAL;
 	return 0;
