@@ -209,13 +209,15 @@ def _note_problems(one: Round, ledger: Ledger, found: Found, read: ReadBack) -> 
 
 
 def _logical_block(story: Story, one: Round, ledger: Ledger, found: Found, belief: Belief) -> int:
-    """Bytes. The largest of those on record: a mix inside of it is wrong."""
+    """Bytes. The largest of those on record: a mix inside of it is wrong. What the rig file declares counts only where
+    nobody asked the disk."""
     tables = story.rig.get("disk", [])
     own = [table for table in tables if isinstance(table, dict) and table.get("name") == one.disk]
     declared = own[0].get("logical_block", 0) if own else 0
     read = one.read.begun.logical if one.read is not None else 0
-    said = [read, ledger.logical, found.logical, belief.logical_block, declared if isinstance(declared, int) else 0]
-    return max(512, *(size - size % 512 for size in said))
+    asked = max(ledger.logical, found.logical, belief.logical_block)
+    said = max(read, asked, declared if isinstance(declared, int) and not asked else 0)
+    return max(512, said - said % 512)
 
 
 def counted(opinion: Opinion) -> str:

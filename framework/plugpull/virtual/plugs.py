@@ -85,7 +85,7 @@ class Plugs:
         medium: dict[str, Any] = {"drive": f"medium-{disk.name}", "serial": serial}
         medium |= {"logical_block_size": disk.logical_block, "physical_block_size": disk.logical_block}
         medium |= {"write-cache": "off" if writes_through else "auto"}
-        if disk.protocol == "uas" or disk.fua or writes_through:
+        if disk.protocol == "uas" or disk.fua or writes_through or disk.logical_block != 512:
             self._plug_with_unit(disk, medium, bus, port)
         else:
             self._add(medium, driver="usb-storage", id=disk.name, bus=bus, port=port)
