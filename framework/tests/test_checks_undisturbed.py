@@ -168,7 +168,7 @@ def test_a_reset_soon_after_a_survivor_was_plugged_in() -> None:
     assert plugged_in_at(begin, begin - 0.05) == [], "while it comes up"
     assert plugged_in_at(begin, begin + 0.4) == [], "udev's first reads"
     assert plugged_in_at(begin, begin + 2.3) == ["disk2"], "0.1 s after the cut"
-    assert plugged_in_at(CUT - 0.2, CUT + 0.1) == ["disk2"], "it was up when the cut was made"
+    assert plugged_in_at(CUT - 0.5, CUT + 0.1) == ["disk2"], "it was up when the cut was made"
     odd = "sd 4:0:0:0: [sdc] the flux capacitor is out of phase"
     assert plugged_in_at(begin, begin - 0.05, odd) == []
     assert plugged_in_at(begin, begin + 2.3, odd) == ["disk2"]
@@ -384,3 +384,35 @@ def test_a_survivor_loses_its_capacity_soon_after_it_came_up() -> None:
     assert found(made) == []
     made.add(warn("sdc: detected capacity change from 131072 to 0", 10.9, 6))
     assert subjects(made) == ["disk2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FAT-fs (sdb): Volume was not properly unmounted. Some data may be corrupt. Please run fsck.",
+        "EXT4-fs (sdb): error count since last fsck: 2",
+        "EXT4-fs (sdb): warning: mounting fs with errors, running e2fsck is recommended",
+        "BTRFS info (device sdb): bdev /dev/sdb errs: wr 5, rd 0, flush 0, corrupt 0, gen 0",
+    ],
+)
+def test_a_filesystem_that_was_cut_is_dirty_when_it_is_mounted_again(text: str) -> None:
+    for at, expected in ((BACK + 3, []), (13.0, [VICTIM])):
+        made = bench()
+        made.add(warn(text, at, 4))
+        assert subjects(made) == expected
+    made = bench()
+    made.add(warn(text.replace("sdb", "sdc"), BACK + 3, 4))
+    assert subjects(made) == ["disk2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FAT-fs (sdc): utf8 is not a recommended IO charset for FAT filesystems, filesystem will be case sensitive!",
+        "XFS (sdc): Deprecated V4 format (crc=0) will not be supported after September 2030.",
+    ],
+)
+def test_what_healthy_filesystems_warn_of(text: str) -> None:
+    made = bench()
+    made.add(warn(text, 13.0, 4))
+    assert found(made) == []

@@ -190,9 +190,16 @@ def test_what_a_process_writes_shows_no_removal() -> None:
 LOCKUP = "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:1:33]"
 
 
-def starved_bench(*, jiffies_in_the_gap: int) -> Bench:
+STUCK = [
+    "watchdog: BUG: soft lockup - CPU#1 stuck for 7s! [kworker/1:1:33]",
+    "rcu: INFO: rcu_preempt self-detected stall on CPU",
+    "workqueue: hub_event hogged CPU for >10000us 4 times, consider switching to WQ_UNBOUND",
+]
+
+
+def starved_bench(text: str, *, jiffies_in_the_gap: int) -> Bench:
     """Nothing is heard of the DUT from 16 s to 23 s; the CPUs' counters say whether they ran."""
-    bench = said("watchdog: BUG: soft lockup - CPU#1 stuck for 7s! [kworker/1:1:33]", 22.9, 0)
+    bench = said(text, 22.9, 0)
     bench.starved = ((16.0, 23.0),)
     bench.replace(ev.DutReady, cpus=2)
     bench.add(
@@ -202,16 +209,30 @@ def starved_bench(*, jiffies_in_the_gap: int) -> Bench:
     return bench
 
 
-def test_a_lockup_of_a_dut_that_its_host_did_not_run_is_a_doubt() -> None:
-    found, doubts = outcome(starved_bench(jiffies_in_the_gap=40))
+@pytest.mark.parametrize("text", STUCK)
+def test_a_lockup_of_a_dut_that_its_host_did_not_run_is_a_doubt(text: str) -> None:
+    found, doubts = outcome(starved_bench(text, jiffies_in_the_gap=40))
     assert found == []
     assert "its host did not run" in doubts[0]
 
 
-def test_a_lockup_in_which_the_cpus_counted_time_is_the_duts() -> None:
-    found, _ = outcome(starved_bench(jiffies_in_the_gap=1390))
-    assert "soft lockup" in found[0]
+@pytest.mark.parametrize("text", STUCK)
+def test_a_lockup_in_which_the_cpus_counted_time_is_the_duts(text: str) -> None:
+    assert outcome(starved_bench(text, jiffies_in_the_gap=1390))[0] == [text]
     assert outcome(said(LOCKUP, 22.0))[0] == [LOCKUP]
+
+
+@pytest.mark.parametrize("text", STUCK)
+def test_a_lockup_while_the_host_ran_the_dut_is_the_duts(text: str) -> None:
+    bench = starved_bench(text, jiffies_in_the_gap=40)
+    bench.drop(ev.ClockMapped)
+    for at, ran in ((15.9, 5.0), (23.1, 12.0)):
+        bench.add(ev.ClockMapped(at=at, controller=at + 600, error=0.002, ran=ran))
+    assert outcome(bench)[0] == [text]
+
+
+def test_a_lockup_that_took_longer_than_the_host_was_away() -> None:
+    assert outcome(starved_bench(LOCKUP, jiffies_in_the_gap=40))[0] == [LOCKUP]
 
 
 # --- is the log whole? -----------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
         body = split_prefix(message.text)[1].strip()
-        if expected.message(about, event.kind if event else "", at) or (event is None and harmless(body)):
+        if expected.message(about, event.kind if event else "", at, body) or (event is None and harmless(body)):
             continue
         if (event is None or usual(body)) and all(expected.coming_up(stay, at) for stay in about.stays):
             continue

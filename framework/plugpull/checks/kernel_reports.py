@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from plugpull.checks.complaints import from_the_kernel
-from plugpull.checks.starved import awake, starved_within
+from plugpull.checks.starved import HZ, Span, ran, starved
 from plugpull.errors import Finding
-from plugpull.history.events import ConsoleLine, DutDied, DutReady, KernelMessage, Sampled
+from plugpull.history.events import ConsoleLine, DutDied, DutReady, KernelMessage
 from plugpull.history.story import Story
 from plugpull.kernel.classify import KernelEvent, classify
 from plugpull.kernel.entry import Severity
@@ -23,7 +22,9 @@ ONE_REPORT = 5.0
 SHOWN = 12
 """Lines of a report given as evidence at most."""
 STALLED = 20.0
-"""Seconds that a lockup took that does not say so: twice the default of kernel.watchdog_thresh."""
+"""Seconds that a lockup took at most that does not say so: twice the default of kernel.watchdog_thresh."""
+SHORTEST = 3.0
+"""Seconds that the host must not have run the DUT for, to explain one that does not say how long it took."""
 RAN = 0.5
 """Share of the time that the DUT's CPUs must have counted for them to have run: those of a guest that its host does not
 run count nothing, those that spin in the kernel count all of it."""
@@ -112,28 +113,28 @@ def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
     """Why a lockup or a stall is not the DUT's doing, as a sentence; empty if it is.
 
     A guest that its host does not run for a while reports, when it runs again, that its CPUs were stuck. Its own count
-    of CPU time shows the difference.
+    of CPU time and its host's show the difference.
     """
     if at is None or kind not in _WAITS:
         return ""
     found = _SECONDS.search(body)
     took = float(found.group(1) or found.group(2)) if found else STALLED
-    lost = starved_within(story, at - took, at + ONE_REPORT)
-    if lost <= 0 or awake(story, at - took, at) > took / 2 or _cpus_ran(story, at - took, at + ONE_REPORT):
+    lost = 0.0
+    for gap in starved(story):
+        inside = min(gap.end, at + ONE_REPORT) - max(gap.begin, at - took)
+        if inside > 0 and not ran(story, gap) and not _cpus_ran(story, gap):
+            lost += inside
+    if lost <= 0 or (kind != "cpu.hog" and lost < (took / 2 if found else SHORTEST)):
         return ""
     return f"not held against the DUT, which its host did not run for {lost:.2f} s then: {body}"
 
 
-def _cpus_ran(story: Story, begin: float, end: float) -> bool:
-    """Whether the DUT's CPUs counted time in the longest gap between two samples of their counters."""
-    counted = [(one.at, one.cpu[1]) for one in story.of(Sampled) if one.at is not None and one.cpu != (0, 0)]
+def _cpus_ran(story: Story, gap: Span) -> bool:
+    """Whether the DUT's CPUs counted time in a gap: between the samples of their counters nearest to it."""
+    before = [one for one in story.cpu_times if one[0] <= gap.begin][-1:]
+    after = [one for one in story.cpu_times if one[0] >= gap.end][:1]
     cpus = next((ready.cpus for ready in story.of(DutReady) if ready.cpus), 1)
-    around = [(one, two) for one, two in pairwise(counted) if one[0] < end and two[0] > begin]
-    if not around:
+    if not before or not after:
         return False
-    (at1, jiffies1), (at2, jiffies2) = max(around, key=lambda pair: pair[1][0] - pair[0][0])
-    return (jiffies2 - jiffies1) / HZ >= RAN * (at2 - at1) * cpus
-
-
-HZ = 100
-"""Jiffies a second in /proc/stat: USER_HZ, on all architectures that have USB (include/asm-generic/param.h)."""
+    seconds = after[0][0] - before[0][0]
+    return (after[0][2] - before[0][2]) / HZ >= RAN * seconds * cpus

@@ -179,8 +179,8 @@ def story_of_history(story: Story) -> ErrorStory:
         if about.level in {Level.HUB, Level.CONTROLLER} and about.disks:
             keys = (about.name,)
             devices.setdefault(about.name, Device(about.name, f"{about.level} {about.name}", about.level))
-        expected = cuts.message(about, event.kind, message.at)
         body = split_prefix(message.text)[1].strip()
+        expected = cuts.message(about, event.kind, message.at, body)
         attached = story.attachment_at(about.disks[0], message.at) if about.disks else None
         driver = attached.driver if attached else ""
         happenings.append(Happening(number, message.at, event, body, keys, about.level, expected, driver))

@@ -39,6 +39,11 @@ REVIVAL = 30.0
 """Seconds after power was restored in which the hub and controller of a disk that stays away are excused."""
 
 _USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed")
+_DIRTY = re.compile(
+    r"not properly unmounted|not clean|kicking non-fresh|mounting (?:unchecked fs|fs with errors)"
+    r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
+)
+"""What filesystems and arrays say, when they are used again, of a disk that went while they used it."""
 _ATTACHED = re.compile(r"^sd \S+: \[(\w+)\] Attached SCSI ")
 _NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
 """What a hub does not suffer from the loss of a disk behind it."""
@@ -86,10 +91,12 @@ class Expected:
         self._scope = scope or Scope(story)
         self.windows = (*_windows(story, miswired), *_unarmed(story))
 
-    def message(self, about: About, kind: str, at: float) -> bool:
+    def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a message about these is explained by a cut. ``kind`` is empty for one that is in no catalogue."""
         if kind in NEVER:
             return False
+        if _DIRTY.search(body):
+            return any(window.disk in about.disks and window.begin <= at for window in self.windows)
         if about.level in (Level.DISK, Level.ARRAY):
             return any(self.of_stay(stay, at) for stay in about.stays)
         if about.level is Level.HUB and kind in _NOT_SHARED:
@@ -147,7 +154,7 @@ class Expected:
         found: defaultdict[str, list[float]] = defaultdict(list)
         for message in self._story.of(KernelMessage):
             line = _ATTACHED.match(split_prefix(message.text)[1].strip())
-            if line and message.at is not None:
+            if line and message.at is not None and message.facility == 0:
                 found[line.group(1)].append(message.at)
         return found
 

@@ -157,7 +157,7 @@ class Scope:
         said: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
         for message in self._story.of(KernelMessage):
             names = names_in(split_prefix(message.text)[1].strip())
-            if message.at is not None and names.arrays and names.blocks:
+            if message.facility == 0 and message.at is not None and names.arrays and names.blocks:
                 for array in names.arrays:
                     said[array] += [(message.at, block) for block in names.blocks]
         return said

@@ -19,6 +19,8 @@ _HARMLESS = re.compile(
     r"|^(?:ses|scsi|sd) \S+: (?:Wrong diagnostic page|Failed to (?:get diagnostic page|bind enclosure))"  # ses.c
     r"|^CPU: \d+ (?:UID: \d+ )?PID: \d+ |^Hardware name: |^Call [Tt]race|^handlers:$|^\[<[\da-f]+>\]"
     r"|^\S+: \d+ callbacks suppressed"
+    r"|not a recommended IO charset|Deprecated V4 format|\bEXPERIMENTAL\b|mounted filesystem"  # fs/*/super.c
+    r"|Optimal transfer size|Preferred minimum I/O size|physical block alignment offset"  # drivers/scsi/sd.c
 )
 _POWER = re.compile(r"[Uu]nder-?voltage detected")
 _STORAGE = re.compile(
