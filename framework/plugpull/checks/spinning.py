@@ -12,7 +12,7 @@ from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
 from plugpull.checks.watched import recorded, tasks_not_watched
 from plugpull.errors import Finding
-from plugpull.history.events import Activity, DutState
+from plugpull.history.events import Activity, DutState, Sampled
 from plugpull.history.story import Story
 
 _BUSY_BY_NATURE = re.compile(
@@ -20,12 +20,17 @@ _BUSY_BY_NATURE = re.compile(
 )
 """Kernel threads of a real DUT that other work than the bench's keeps busy."""
 _PID = re.compile(r" \((\d+)\)$")
+_MOVES_DATA = re.compile(r"^usb-storage\b|kblockd|writeback|flush-")
+"""Kernel threads that work for the loads: as long as requests are completed, what they cost is the loads'."""
 INTERRUPTS = "interrupts"
 
 
 class NothingSpins(Check, frozen=True, tag="nothing_spins"):
     """Neither a kernel thread nor the handling of interrupts takes more than ``share`` of one CPU for more than
-    ``limit`` seconds without a pause. On healthy emulated DUTs under load none took more than 0.14 of one for 2 s."""
+    ``limit`` seconds without a pause; threads that move data may, while requests are completed.
+
+    In 76 scenarios of healthy emulated DUTs, on a host with four times as many of them as it has CPUs, usb-storage took
+    up to 0.89 of a CPU for 2 s, any other thread 0.57, and interrupts 0.25."""
 
     share: float = 0.8
     limit: float = 5.0
@@ -82,7 +87,21 @@ def nothing_spins(share: float = 0.8, limit: float = 5.0) -> NothingSpins:
 def _shares(story: Story, event: Activity) -> dict[str, float]:
     real = bench_kind(story) not in ("virtual", "")
     shares = {name: share for name, share in event.threads.items() if not (real and _BUSY_BY_NATURE.search(name))}
+    if any(_MOVES_DATA.search(name) for name in shares) and _completes(story, event):
+        shares = {name: share for name, share in shares.items() if not _MOVES_DATA.search(name)}
     return {**shares, INTERRUPTS: event.hard + event.soft}
+
+
+def _completes(story: Story, event: Activity) -> bool:
+    """Did any disk complete a request between this look and the one before?"""
+    begin, end = (event.at or 0.0) - event.seconds, event.at or 0.0
+    first: dict[tuple[str, int], int] = {}
+    for sample in story.of(Sampled):
+        if begin <= (sample.at or 0.0) <= end:
+            for kname, (diskseq, _, _, reads, writes, *_) in sample.disks.items():
+                if first.setdefault((kname, diskseq), reads + writes) != reads + writes:
+                    return True
+    return False
 
 
 def _key(name: str) -> str:
