@@ -268,6 +268,16 @@ def test_the_numbers_begin_somewhere_else_after_a_restart() -> None:
     assert bench.unreached(kernel_clean()) == ()
 
 
+def test_the_agents_own_marks_are_not_missed() -> None:
+    bench = healthy()
+    lines = numbered(bench)
+    bench.replace(ev.KernelMessage, lambda one: one.at > lines[0].at, seq=-1)
+    bench.add(ev.KernelMessage(at=10.05, text="a", seq=396), ev.KernelMessage(at=10.06, text="b", seq=399))
+    assert bench.unreached(kernel_clean()) == ()
+    bench.add(ev.KernelMessage(at=11.05, text="c", seq=403))
+    assert "2 records of the kernel log are missing" in bench.unreached(kernel_clean())[0]
+
+
 def test_a_record_that_is_there_twice() -> None:
     bench = healthy()
     lines = numbered(bench)
