@@ -58,6 +58,7 @@ def test_a_write_in_flight_at_the_cut_may_be_gone() -> None:
         ("mains", f"{VICTIM}.power", True),
         ("data+vbus", f"{VICTIM}.cable", False),
         ("data", f"{VICTIM}.cable", False),
+        ("data+vbus", f"{VICTIM}.cable", True),
         ("logical", f"{VICTIM}.cable", True),
     ],
 )

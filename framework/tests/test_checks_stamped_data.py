@@ -158,3 +158,13 @@ def test_a_disk_that_was_filled_only_counts_as_written() -> None:
     judgement = bench.judge(data_intact())
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert judgement.subject == VICTIM
+
+
+def test_a_disk_that_was_compared_and_had_no_load() -> None:
+    """As when it lies idle after it was filled."""
+    bench = healthy()
+    bench.drop(ev.LoadBegun)
+    bench.drop(ev.LoadEnded)
+    judgement = bench.judge(data_intact())
+    assert (judgement.findings, judgement.unknowns, judgement.smallest) == ((), (), 1.0)
+    assert healthy().judge(data_intact()).smallest == 128.0, "fio compares blocks of 64 KiB as a whole"

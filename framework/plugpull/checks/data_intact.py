@@ -63,6 +63,10 @@ class DataIntact(Check, frozen=True, tag="data_intact"):
             worst="" if findings or unknowns else intact,
             subject=", ".join(disks),
             integrity=msgspec.convert(dict(counts), Integrity),
+            measured=float(sum(bad for name, bad in counts.items() if name != "sectors_checked")),
+            limit=0.0,
+            unit="sectors",
+            smallest=float(max((one.smallest for one in compared), default=1)),
         )
 
     def claims(self, story: Story) -> Iterable[Claim]:
@@ -72,13 +76,15 @@ class DataIntact(Check, frozen=True, tag="data_intact"):
 
 @dataclass
 class _Compared:
-    """What was compared on one disk. ``unpromised``: it lost its power, and nothing had been made durable on it."""
+    """What was compared on one disk. ``unpromised``: it lost its power, and nothing had been made durable on it.
+    ``smallest``: sectors of the smallest damage that would have been noticed."""
 
     disk: str
     findings: list[Finding] = field(default_factory=list)
     unknowns: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     unpromised: bool = False
+    smallest: int = 1
 
 
 def _stamped(story: Story, disks: tuple[str, ...] | None) -> Record | None:
@@ -93,6 +99,8 @@ def _compare(story: Story, record: Record | None, disk: str) -> _Compared:
     for event in story.of(Verified):
         if event.disk == disk:
             _by_fio(made, event)
+            blocks = [load.block // SECTOR for load in story.of(LoadBegun) if load.disk == disk]
+            made.smallest = max(blocks, default=1)
     rounds = [one for one in record.rounds if one.round.disk == disk] if record is not None else []
     for one in rounds:
         made.unknowns += one.unknowns

@@ -42,6 +42,10 @@ class KeptWhilePowered(Check, frozen=True, tag="kept_while_powered"):
             unknowns=unknowns,
             worst="" if findings or unknowns else said,
             subject=", ".join(disks),
+            measured=float(sum(wrong.sectors for one in powered for wrong in one.owed)),
+            limit=0.0,
+            unit="sectors",
+            smallest=1.0,
         )
 
     def claims(self, story: Story) -> Iterable[Claim]:

@@ -51,6 +51,10 @@ class NothingLost(Check, frozen=True, tag="nothing_lost"):
             worst="" if findings or unknowns else _worst(sheets, integrity),
             subject=", ".join(record.disks),
             integrity=integrity,
+            measured=float(sum(sum(sheet.counts.values()) for sheet in sheets)),
+            limit=0.0,
+            unit="sectors",
+            smallest=1.0,
         )
 
     def claims(self, story: Story) -> Iterable[Claim]:

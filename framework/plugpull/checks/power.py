@@ -24,8 +24,9 @@ class Power(StrEnum):
 def power_in(story: Story, cut: Cut, disk: str) -> Power:
     """What one cut did to a disk's power, by the rig file.
 
-    A cut of the data lines leaves a disk with a supply of its own as it was. Of a disk that VBUS feeds this cannot be
-    said: its port may lose VBUS together with the link.
+    A cut of the data lines alone leaves a disk with a supply of its own as it was. Of a disk that VBUS feeds this
+    cannot be said, because its port may lose VBUS together with the link; nor of one with its own supply whose VBUS is
+    cut, because enclosures turn their disk off when it is gone.
     """
     if disk not in cut.armed.victims:
         return Power.KEPT
@@ -35,10 +36,8 @@ def power_in(story: Story, cut: Cut, disk: str) -> Power:
     for point in _at_one_outlet(tables, cut.armed.point):
         if point == f"{disk}.power":
             return Power.LOST
-    if cut.armed.mechanism in CUTS_VBUS:
-        if own is None:
-            return Power.UNSURE
-        return Power.LOST if fed_by_bus else Power.KEPT
+    if cut.armed.mechanism in CUTS_VBUS and own is not None and fed_by_bus:
+        return Power.LOST
     return Power.KEPT if cut.armed.mechanism == "data" and not fed_by_bus else Power.UNSURE
 
 
