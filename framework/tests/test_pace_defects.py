@@ -183,6 +183,32 @@ def without_samples(bench: Bench, disks: tuple[str, ...], last: float) -> Bench:
     return resampled(bench, fewer)
 
 
+def test_a_loss_that_chance_may_explain() -> None:
+    """83 % of a baseline that is known to 10 %: neither a finding nor a pass."""
+    drawn = random.Random(4)
+    noise = [drawn.gauss(1.0, 0.06) for _ in range(100)]
+    bench = healthy(pace=only("disk2", lambda at: noise[int(at * 2)] * (0.83 if at > CUT else 1.0)))
+    result = verdict(bench)
+    assert result.verdict is Verdict.UNKNOWN
+    assert "(at least 85% wanted), known to" in result.unknowns[0]
+
+
+def test_a_short_record_that_is_slow_to_its_end() -> None:
+    """Half the rate for 2.3 s: too short for a window of a second after the 1.5 s, and slow for certain."""
+    bench = healthy(pace=only("disk2", between(CUT, 99, 0.5)))
+    bench.drop(ev.Edge, lambda event: event.state == "off")
+    bench.drop(ev.DiskAttached, lambda event: event.at < CUT)
+    bench.replace(ev.CutArmed, permanent=True)
+    bench.replace(ev.LoadEnded, lambda event: event.disk in SURVIVORS, at=CUT + 2.4, asked_at=CUT + 2.3)
+    assert "did not get back to 85%" in bench.judge(NEW).findings[0].summary
+
+
+def test_samples_that_end_just_before_the_load() -> None:
+    result = verdict(without_samples(healthy(), ("disk2",), STOPPED - 0.6))
+    assert result.verdict is Verdict.UNKNOWN
+    assert "0.60 s before its load was to end" in " ".join(result.unknowns)
+
+
 @BOTH
 def test_an_endless_load_that_ends_by_itself(check: Check) -> None:
     bench = healthy()

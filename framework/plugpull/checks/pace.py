@@ -48,6 +48,8 @@ from plugpull.results import Survivor
 
 WINDOW = 1.0
 """Seconds over which a rate must hold to count."""
+SHORTEST = 0.5
+"""Seconds over which a rate that is too low shows for certain that pace was not regained."""
 FINAL = 2.0
 """Seconds of the final mean, at least."""
 MOST_STARVED = 0.2
@@ -262,11 +264,14 @@ class _Slowness:
         regained = self._recoveries()
         self.final, length = self._final_ratio(regained)
         self.smallest = min(1.0, 1.0 - self._wanted(length) + self._margin(length))
-        if self.final is not None and self.recovery is not None and self.final < self._wanted(length):
-            what = f"ended at {self.final:.0%} of its baseline"
-            self._accuse(f"{what} (at least {bounds.min_ratio:.0%} wanted)", line.times[-1])
+        if self.final is not None and self.recovery is not None and self.final < bounds.min_ratio:
+            what = f"ended at {self.final:.0%} of its baseline (at least {bounds.min_ratio:.0%} wanted)"
+            if self.final < self._wanted(length):
+                self._accuse(what, line.times[-1])
+            else:
+                self._doubt(what, self._margin(length))
         elif self.recovery is not None:
-            self._last_seconds()
+            self._last_seconds(regained)
         if not bounds.given and self.smallest > LEAST_POWER:
             spread = f"the baseline of {self.verdict.disk} varies by {self.base.spread:.0%}"
             self.verdict.unknowns.append(f"{spread}: a loss of less than {self.smallest:.0%} would not have been seen")
@@ -303,6 +308,13 @@ class _Slowness:
         else:
             self.verdict.accuse(what, at)
 
+    def _doubt(self, what: str, margin: float) -> None:
+        """A rate below its limit by no more than chance may take. One that is bound by the CPUs says less still."""
+        busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
+        if busy is None or busy < BUSY:
+            chance = f"known to {margin:.0%} only"
+            self.verdict.unknowns.append(f"{self.verdict.disk} {what}, {chance}")
+
     def _kept_the_lowest(self) -> bool:
         line, ratio = self.seen.line, self.verdict.limits.min_ratio
         return line.end > self.cut and line.rate(self.cut, line.end) >= ratio * self.base.lowest
@@ -317,7 +329,7 @@ class _Slowness:
             watched_for = line.end - edge
             if regained is not None and self._took(edge, regained) <= within:
                 worst = max(worst, self._took(edge, regained))
-            elif watched_for > within + WINDOW:
+            elif watched_for > within + WINDOW or self._still_slow(edge + within):
                 back = f"get back to {ratio:.0%} of its {rate_text(self.base.rate)}"
                 if regained is None:
                     mean = self._ratio(edge, line.end)
@@ -333,6 +345,11 @@ class _Slowness:
                 return None
         self.recovery = worst
         return regained
+
+    def _still_slow(self, since: float) -> bool:
+        """Whether the disk is too slow from ``since`` on to the end, though that is shorter than a window."""
+        length = self.seen.line.end - since
+        return length >= SHORTEST and self._ratio(since, self.seen.line.end) < self._wanted(length)
 
     def _regained(self, edge: float, later: Sequence[float]) -> float | None:
         """Start of the first window at pace after ``edge`` from which on the mean is at pace too."""
@@ -366,15 +383,18 @@ class _Slowness:
             return None, FINAL
         return self._ratio(begin, line.end), line.end - begin
 
-    def _last_seconds(self) -> None:
+    def _last_seconds(self, regained: float | None) -> None:
+        """A disk that had its pace again and lost it later. Half of what chance may take makes a doubt."""
         line, bounds = self.seen.line, self.verdict.limits
-        edges = _edges(self.verdict.story, line, self.cut)
-        if not edges or line.end - edges[-1] < bounds.recover_within + FINAL:
+        if regained is None or line.end - regained < FINAL:
             return
-        ratio = self._ratio(line.end - FINAL, line.end)
+        ratio, margin = self._ratio(line.end - FINAL, line.end), self._margin(FINAL)
+        what = f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load"
+        what = f"{what} (at least {bounds.min_ratio:.0%} wanted)"
         if ratio < self._wanted(FINAL):
-            what = f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load"
-            self._accuse(f"{what} (at least {bounds.min_ratio:.0%} wanted)", line.time(line.end - FINAL))
+            self._accuse(what, line.time(line.end - FINAL))
+        elif ratio < bounds.min_ratio - margin / 2:
+            self._doubt(what, margin)
 
 
 def _worst(verdicts: Sequence[_Verdict], *, passed: bool) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from plugpull.checks.starved import awake, granted, starved
+from plugpull.checks.starved import GAP, awake, granted, starved
 from plugpull.checks.track import Track, interpolate, track
 from plugpull.errors import Finding
 from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase
@@ -198,6 +198,10 @@ class _Fate:
             self._accuse(f"the load on {self.disk} ended with an I/O error: {said}", at)
         asked = asked_at(story, load, ended)
         if asked is not None:
+            missing = awake(story, readings[-1].at, asked)
+            if missing > GAP * story.sample_interval:
+                until = f"the samples of {self.disk} end at {readings[-1].at:.2f} s"
+                self.unknowns.append(f"{until}, {missing:.2f} s before its load was to end")
             took = awake(story, asked, at)
             if ended.stuck or took > STOP_WITHIN:
                 what = f"its load could not be ended in {took:.2f} s" if ended.stuck else f"its load took {took:.2f} s"
