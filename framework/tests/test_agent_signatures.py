@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -195,3 +196,31 @@ def test_a_loop_device_over_a_disk_is_found(sysfs: Sysfs, tmp_path: Path) -> Non
     assert loop_over({"8:0"}, str(sysfs.root), str(tmp_path)) == ""
     (sysfs.root / "block" / "loop0" / "loop" / "backing_file").write_text(f"{file} (deleted)\n")
     assert loop_over({number}, str(sysfs.root), str(tmp_path)) == "loop0"
+
+
+@pytest.mark.parametrize(
+    ("device", "backing", "number"),
+    [((8, 1), (8, 33), "8:33"), ((8, 1), (0, 0), "8:1"), ((259, 300), (259, 300), "259:300")],
+    ids=["over a disk", "over a file", "large numbers"],
+)
+def test_the_kernel_s_own_word_on_a_loop_device_goes_before_its_path(
+    sysfs: Sysfs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    device: tuple[int, int],
+    backing: tuple[int, int],
+    number: str,
+) -> None:
+    """include/uapi/linux/loop.h, struct loop_info64; numbers as in include/linux/kdev_t.h."""
+
+    def encoded(major: int, minor: int) -> int:
+        return (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)
+
+    said = struct.pack("=QQQ", encoded(*device), 12, encoded(*backing)).ljust(232, b"\0")
+    monkeypatch.setattr("plugpull.dut.agent.signatures.fcntl.ioctl", lambda fd, request, buffer: said)
+    monkeypatch.setattr("plugpull.dut.agent.signatures.stat.S_ISBLK", lambda mode: True)
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "loop0").touch()
+    sysfs.write(sysfs.root / "block" / "loop0" / "loop", backing_file="/not/there")
+    assert loop_over({number}, str(sysfs.root), str(tmp_path / "dev")) == "loop0"
+    assert loop_over({"8:2"}, str(sysfs.root), str(tmp_path / "dev")) == ""
