@@ -1,0 +1,399 @@
+"""Is every port on within 5 s of an interruption at a random moment? After SIGKILL: by the next start?
+
+Commands that turn ports off are interrupted: `plugpull switch cycle` and `switch qualify` on emulated serial boards and
+on `command` switches whose state is a file, and, with `--runs N`, `plugpull run` on the virtual bench. The state of the
+ports is watched from outside, at the board or the file; of a run, in the history that it writes.
+
+signals    SIGINT, SIGTERM, SIGHUP, SIGQUIT: the ports stay off for minutes unless the signal ends that.
+terminal   the command runs on a terminal of its own, which is closed.
+pipe       the reader of its output goes away. That ends nothing: the ports come back when their time is over.
+full       nothing can be written to any file any more (RLIMIT_FSIZE of the process is set to 0) and its output goes to
+           /dev/full. That ends nothing either.
+kill       SIGKILL, and then `plugpull switch on` of a port of another switch.
+
+Most moments are chosen within a second of the first port's going off, the others between the start and the end.
+Exit status 1 if a port stayed off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pty
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP), str(TOP / "framework")]
+
+from fixtures.boards import KmTronic, Port  # noqa: E402
+
+WITHIN = 5.0
+"""Seconds until every port has to be on."""
+LONG, SHORT = 600.0, 2.0
+"""Seconds that ports are off: where the interruption ends that, and where it does not."""
+START = 60.0
+"""Seconds a command gets to turn its first port off, on a busy machine."""
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+MEANS = (*SIGNALS, "terminal", "pipe", "full", "kill")
+CHEAP = ("cycle files", "cycle boards", "qualify files", "qualify boards")
+ENDLESS = frozenset({"pipe", "full"})
+"""Means that do not end a command."""
+
+RIG = """\
+[rig]
+name = "interrupted"
+[dut]
+kind = "local"
+[[controller]]
+name = "usb"
+path = "0000:00:99.0"
+[[hub]]
+name = "hub1"
+at = "usb.1"
+power = "first.1"
+[[disk]]
+name = "disk1"
+at = "usb.2"
+serial = "{serial}"
+size = "1 MiB"
+"""
+FILES = """\
+[[switch]]
+name = "{name}"
+driver = "command"
+on = "echo on > {folder}/{name}{{port}}"
+off = "echo off > {folder}/{name}{{port}}"
+read = "cat {folder}/{name}{{port}}"
+ports = 2
+mechanism = "mains"
+"""
+BOARD = """\
+[[switch]]
+name = "{name}"
+driver = "kmtronic"
+device = "{device}"
+channels = 2
+ports = 2
+mechanism = "mains"
+"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One interruption. ``moment`` is seconds after the first port went off; after the start, if ``early``."""
+
+    command: str
+    means: str
+    moment: float
+    early: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of it. ``took`` is seconds from the interruption until all ports were on for good; None: never."""
+
+    trial: Trial
+    took: float | None
+    off: bool
+    """Was a port off when the interruption came?"""
+    status: int | None
+    said: str
+
+    @property
+    def good(self) -> bool:
+        if self.trial.means == "kill":
+            return self.took is not None
+        return self.took is not None and self.took <= WITHIN
+
+
+class Bench:
+    """Two switches with two ports each, and the rig file that declares them."""
+
+    def __init__(self, folder: Path, boards: Sequence[KmTronic]) -> None:
+        self.folder = folder
+        self._boards = boards
+
+    def all_on(self) -> bool:
+        if self._boards:
+            return all(all(board.energised) for board in self._boards)
+        return all(
+            (self.folder / f"{name}{port}").read_text() != "off\n" for name in ("first", "second") for port in "12"
+        )
+
+
+@contextmanager
+def bench(kind: str) -> Iterator[Bench]:
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="plugpull-interrupted-")))
+        text = RIG.format(serial=folder.name)
+        boards = []
+        for name in ("first", "second"):
+            if kind.endswith("boards"):
+                board = KmTronic(channels=2)
+                board.energised[:] = [True, True]
+                port = held.enter_context(Port(board))
+                boards.append(board)
+                text += BOARD.format(name=name, device=port.path)
+            else:
+                text += FILES.format(name=name, folder=folder)
+                for number in "12":
+                    (folder / f"{name}{number}").write_text("on\n")
+        (folder / "rig.toml").write_text(text)
+        yield Bench(folder, boards)
+
+
+def command_of(trial: Trial, folder: Path) -> list[str]:
+    off = SHORT if trial.means in ENDLESS else LONG
+    words = ["switch", "cycle", "first.1", "second.2", "second.1", "--off", str(off)]
+    if trial.command.startswith("qualify"):
+        words = ["switch", "qualify", "hub1.power", "--hold", str(off), "--out", str(folder / "q.json")]
+    return [sys.executable, "-m", "plugpull", *words, "--rig", str(folder / "rig.toml")]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(TOP / "framework"), "PLUGPULL_CACHE": str(folder / "cache")}
+
+
+class Running:
+    """The command, with its output going where the trial wants it."""
+
+    def __init__(self, trial: Trial, command: Sequence[str], folder: Path) -> None:
+        self._trial = trial
+        self._ends: list[int] = []
+        self._output = folder / "output"
+        means, env = trial.means, environment(folder)
+        if means == "terminal":
+            master, slave = pty.openpty()
+            self._ends = [master]
+            # A session of its own, whose controlling terminal it is: closing it hangs up.
+            acquire = [sys.executable, "-c", _ACQUIRE, *command]
+            self.process = subprocess.Popen(acquire, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=folder)
+            os.close(slave)
+        elif means == "pipe":
+            reading, writing = os.pipe()
+            self._ends = [reading]
+            self.process = subprocess.Popen(command, stdout=writing, stderr=writing, env=env, cwd=folder)
+            os.close(writing)
+        else:
+            output = "/dev/full" if means == "full" else str(self._output)
+            with open(output, "wb") as file:
+                self.process = subprocess.Popen(command, stdout=file, stderr=file, env=env, cwd=folder)
+
+    def interrupt(self) -> None:
+        means = self._trial.means
+        if means in SIGNALS:
+            self.process.send_signal(signal.Signals[means])
+        elif means == "kill":
+            self.process.kill()
+            self.process.wait()
+        elif means == "full":
+            with suppress(ProcessLookupError):
+                resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (0, 0))
+        else:
+            self._close()
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def said(self) -> str:
+        return self._output.read_text(errors="replace")[-1000:] if self._output.exists() else ""
+
+    def _close(self) -> None:
+        while self._ends:
+            os.close(self._ends.pop())
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._close()
+
+
+_ACQUIRE = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def wait_until(condition: Callable[[], bool], timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)  # files and boards of another process: nothing tells when they change
+    return True
+
+
+def interrupt(trial: Trial) -> Outcome:
+    """One trial on a bench of its own."""
+    with bench(trial.command) as here:
+        running = Running(trial, command_of(trial, here.folder), here.folder)
+        try:
+            if not trial.early:
+                wait_until(lambda: running.ended() or not here.all_on(), START)
+            wait_until(running.ended, trial.moment)
+            off = not here.all_on()
+            begun = time.monotonic()
+            running.interrupt()
+            if trial.means == "kill":
+                _next_start(here.folder)
+                return Outcome(trial, time.monotonic() - begun if here.all_on() else None, off, None, running.said())
+            took = _on_for_good(here, running, begun)
+            return Outcome(trial, took, off, running.process.poll(), running.said())
+        finally:
+            running.close()
+
+
+def _on_for_good(here: Bench, running: Running, begun: float) -> float | None:
+    """Seconds until all ports were on and the command had ended, so that nothing turns one off any more; what is
+    counted is the time of the last one's going on."""
+    since: float | None = None
+    deadline = begun + START
+    while time.monotonic() < deadline:
+        over, on = running.ended(), here.all_on()
+        since = (since or time.monotonic()) if on else None
+        if over:
+            return since - begun if since is not None else None
+        time.sleep(0.005)  # as above
+    return None
+
+
+def _next_start(folder: Path) -> None:
+    words = ["switch", "on", "second.2", "--rig", str(folder / "rig.toml")]
+    done = subprocess.run(
+        [sys.executable, "-m", "plugpull", *words],
+        env=environment(folder),
+        cwd=folder,
+        capture_output=True,
+        timeout=START,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- whole runs -----------------------------------------------------------------------------------------------
+
+
+def interrupt_run(trial: Trial, rig: Path, select: str) -> Outcome:
+    """A run on the virtual bench: its ports are QEMU's and are gone with it, so the history is what is looked at."""
+    with tempfile.TemporaryDirectory(prefix="plugpull-interrupted-") as name:
+        folder = Path(name)
+        command = [
+            sys.executable,
+            "-m",
+            "plugpull",
+            "run",
+            "--rig",
+            str(rig),
+            "--out",
+            str(folder / "runs"),
+            "-k",
+            select,
+        ]
+        cache = os.environ.get("PLUGPULL_CACHE")
+        running = Running(
+            trial, ["env", "-u", "PLUGPULL_CACHE", *([f"PLUGPULL_CACHE={cache}"] if cache else []), *command], folder
+        )
+        try:
+            wait_until(lambda: running.ended() or (trial.early or bool(_off_in(folder))), 6 * START)
+            wait_until(running.ended, trial.moment)
+            off, begun = bool(_off_in(folder)), time.monotonic()
+            running.interrupt()
+            if trial.means == "kill":
+                return Outcome(trial, 0.0, off, None, running.said())  # its bench is gone with it: PDEATHSIG
+            wait_until(lambda: running.ended() or not _off_in(folder), START)
+            took = time.monotonic() - begun
+            wait_until(running.ended, START)
+            return Outcome(trial, None if _off_in(folder) else took, off, running.process.poll(), running.said())
+        finally:
+            running.close()
+
+
+def _off_in(folder: Path) -> set[str]:
+    """Ports that are off by the last edge of each in the history."""
+    off: set[str] = set()
+    for history in folder.glob("runs/2*/history.jsonl"):
+        for line in history.read_bytes().splitlines():
+            with suppress(ValueError, KeyError, TypeError):
+                event = json.loads(line)
+                if event["ev"] == "edge" and event["phase"] == "acknowledged":
+                    port = f"{event['switch']}.{event['port']}"
+                    off = off | {port} if event["state"] == "off" else off - {port}
+    return off
+
+
+# --- all of it ------------------------------------------------------------------------------------------------
+
+
+def trials(count: int, seed: int, commands: Sequence[str] = CHEAP, span: float = 1.0) -> list[Trial]:
+    """Every command with every means in turn, each at a moment of its own."""
+    generator = random.Random(seed)
+    pairs = [(command, means) for means in MEANS for command in commands if possible(command, means)]
+    generator.shuffle(pairs)
+    made = []
+    for number in range(count):
+        early = generator.random() < 0.25
+        moment = generator.uniform(0.0, 2.5 * span if early else span)
+        made.append(Trial(*pairs[number % len(pairs)], moment, early))
+    return made
+
+
+def possible(command: str, means: str) -> bool:
+    """A switch that is a file cannot be switched where no file can be written."""
+    return not (means == "full" and command.endswith("files"))
+
+
+def show(outcomes: Sequence[Outcome]) -> None:
+    counted: Counter[tuple[str, str]] = Counter((one.trial.command, one.trial.means) for one in outcomes)
+    print(f"{'command':<16} {'means':<10} {'times':>5} {'off':>4} {'on late':>7}  slowest")
+    for (command, means), count in sorted(counted.items()):
+        these = [one for one in outcomes if (one.trial.command, one.trial.means) == (command, means)]
+        slowest = max((one.took for one in these if one.took is not None), default=0.0)
+        late, off = sum(not one.good for one in these), sum(one.off for one in these)
+        print(f"{command:<16} {means:<10} {count:>5} {off:>4} {late:>7}  {slowest:.2f} s")
+    bad = sum(not one.good for one in outcomes)
+    print(f"{len(outcomes)} interruptions, {sum(one.off for one in outcomes)} with a port off, {bad} bad")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").split("\n\n")[0], formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-n", type=int, default=64, help="interruptions of switch cycle and qualify (default: 64)")
+    parser.add_argument("--runs", metavar="N", type=int, default=0, help="interruptions of whole runs (default: 0)")
+    parser.add_argument("--rig", type=Path, default=TOP / "rigs" / "quick.toml", help="the rig of those runs")
+    parser.add_argument("-k", dest="select", default="while_writing", help="the scenario of those runs")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments (default: 1)")
+    parser.add_argument("--out", type=Path, help="append a line of JSON per interruption to this file")
+    arguments = parser.parse_args(argv)
+    cheap = trials(arguments.n, arguments.seed)
+    runs = trials(arguments.runs, arguments.seed, ("run",), span=3.0)
+    outcomes: list[Outcome] = []
+    for trial in (*cheap, *runs):
+        whole = trial.command == "run"
+        outcomes.append(interrupt_run(trial, arguments.rig, arguments.select) if whole else interrupt(trial))
+        if arguments.out:
+            with arguments.out.open("a") as file:
+                file.write(json.dumps({**asdict(outcomes[-1]), "good": outcomes[-1].good}) + "\n")
+        if not outcomes[-1].good:
+            print(f"BAD: {outcomes[-1]}", flush=True)
+    show(outcomes)
+    return 1 if any(not one.good for one in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
