@@ -93,7 +93,10 @@ def granted(story: Story, begin: float, end: float) -> float:
     (at1, busy1, total1), (at2, busy2, total2) = times[first], times[last]
     if at2 <= at1:
         return 1.0
-    share = min((total2 - total1) / (cpus * HZ * (at2 - at1)) / QUIET, 1.0 - _late(story, begin, end))
+    late = _late(story, begin, end)
+    ticks = (total2 - total1) / (cpus * HZ * (at2 - at1)) / QUIET
+    # Two witnesses: an agent whose samples come on time had what it needed, however few ticks were counted.
+    share = max(min(ticks, 1.0 - late), 1.0 - LATE_SHARE * late)
     if share >= 1.0 or _had_its_way(story, at1, at2, (busy2 - busy1) / HZ / (at2 - at1)):
         return 1.0
     return max(0.05, share)
@@ -101,6 +104,9 @@ def granted(story: Story, begin: float, end: float) -> float:
 
 LATE = 1.5
 """An interval between two samples this many times the median is late: the agent did not get to run in time."""
+LATE_SHARE = 3.0
+"""Of 1,820 windows of a second on a busy host those with 35 % of their ticks were late by 20 % (median), those with
+55 % by 12 %, those with 85 % by nothing: a lateness of one part goes with at most three parts that were not granted."""
 AROUND = 0.5
 """Seconds before and after a span that are looked at with it: a span may be shorter than two samples."""
 
