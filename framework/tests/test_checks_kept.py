@@ -78,6 +78,20 @@ def test_an_outlet_that_feeds_the_disk_as_well_takes_its_power() -> None:
     assert kept_while_powered().judge(replace(story, rig=story.rig | {"disk": tables})).findings == ()
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "outlet", "accused"),
+    [("data", "cables.1", True), ("mains", "cables.1", False), ("data", "cables.2", False)],
+)
+def test_a_cut_that_the_rig_file_contradicts_accuses_nobody(mechanism: str, outlet: str, accused: bool) -> None:
+    """The record says that cables.1 cut the data lines."""
+    bench = completed_and_gone()
+    story = bench.story()
+    tables = [table | ({"cable": outlet} if table["name"] == VICTIM else {}) for table in story.rig["disk"]]
+    switch = [{"name": "cables", "mechanism": mechanism}]
+    judgement = kept_while_powered().judge(replace(story, rig=story.rig | {"disk": tables, "switch": switch}))
+    assert bool(judgement.findings) == accused
+
+
 def test_a_cut_whose_switch_is_in_doubt_accuses_nobody() -> None:
     bench = completed_and_gone()
     bench.replace(ev.Edge, lambda edge: (edge.state, edge.phase) == ("off", "read-back"), agrees=False)

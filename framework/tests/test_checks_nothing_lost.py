@@ -11,7 +11,7 @@ import pytest
 from ledgers import RUN, Book, found_bytes, ledger_bytes, stamped, zeros
 from stories import CUT, GONE, RESTORED, SURVIVORS, VICTIM, Bench, healthy
 
-from plugpull.checks import Judgement, decode_check, encode_check, nothing_lost
+from plugpull.checks import Judgement, decode_check, encode_check, kept_while_powered, nothing_lost
 from plugpull.history import events as ev
 from plugpull.integrity.readback import Kind, Run
 from plugpull.integrity.stamp import device_number
@@ -450,6 +450,24 @@ def test_a_ledger_whose_times_contradict_the_cut_proves_nothing() -> None:
     bench = healthy()
     on_record(bench, session()[0], *session()[1], start=500.0)
     assert "its ledger says that it began at 500.00 s" in unknown(bench)
+
+
+def test_a_read_back_from_before_the_end_proves_nothing() -> None:
+    """A cut that seems to come after it would not count, and a power loss would be held against the disk."""
+    bench = healthy()
+    book, runs = session()
+    book.write(5)
+    on_record(bench, book, *runs)
+    bench.replace(ev.CutArmed, mechanism="mains", point=f"{VICTIM}.power")
+    story = bench.story()
+    early = tuple(
+        msgspec.structs.replace(event, at=CUT - 1.5) if isinstance(event, ev.ReadBackBegun) else event
+        for event in story.events
+    )
+    for check in (nothing_lost(), kept_while_powered()):
+        judgement = check.judge(replace(story, events=early))
+        assert judgement.findings == ()
+        assert any("was read back at 13.50 s, and its writer ended at 16.00 s" in why for why in judgement.unknowns)
 
 
 # --- logical blocks, and what the kernel believed --------------------------------------------------------------------

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from plugpull.history.cuts import Cut
+from plugpull.history.events import Edge
 from plugpull.history.story import Story
 
 CUTS_VBUS = frozenset({"vbus", "data+vbus", "mains"})
@@ -31,6 +32,8 @@ def power_in(story: Story, cut: Cut, disk: str) -> Power:
     if disk not in cut.armed.victims:
         return Power.KEPT
     tables = _tables(story)
+    if _contradicts(story, tables, cut):
+        return Power.UNSURE
     own = tables.get(disk)
     fed_by_bus = own is None or own.get("self_powered", True) is False
     for point in _at_one_outlet(tables, cut.armed.point):
@@ -67,6 +70,21 @@ def _tables(story: Story) -> Mapping[str, Mapping[str, Any]]:
         tables = story.rig.get(kind, [])
         found.update((str(table.get("name")), table) for table in tables if isinstance(table, Mapping))
     return found
+
+
+def _contradicts(story: Story, tables: Mapping[str, Mapping[str, Any]], cut: Cut) -> bool:
+    """Does the rig file say that another mechanism is behind this cut point, or another switch than the one that was
+    switched?"""
+    name, _, kind = cut.armed.point.rpartition(".")
+    switch, _, port = str(tables.get(name, {}).get(kind) or "").partition(".")
+    declared = [table for table in story.rig.get("switch", []) if isinstance(table, Mapping)]
+    mechanisms = {str(table.get("mechanism")) for table in declared if table.get("name") == switch}
+    if not mechanisms:
+        return False  # a rig file that does not say it
+    other_port = any(
+        edge.cut == cut.armed.cut and (edge.switch, edge.port) != (switch, port) for edge in story.of(Edge)
+    )
+    return cut.armed.mechanism not in mechanisms or other_port
 
 
 def _at_one_outlet(tables: Mapping[str, Mapping[str, Any]], point: str) -> Iterable[str]:

@@ -31,6 +31,8 @@ from plugpull.integrity.stamp import device_number
 CLOCKS = 5.0
 """Seconds by which two records of the same moment may differ before they contradict each other: a writer that was not
 scheduled for so long may report a completion that late. Measured on healthy guests: 0.2 s."""
+EARLY = 1.0
+"""Seconds by which a read-back may seem to begin before its writer ended: two mapped clocks are compared."""
 _STAMP_JOB = re.compile(r"^stamp\d+-")
 _JOB_NUMBER = re.compile(r"^(?:stamp|readback)(\d+)-")
 _ON_DISKS = re.compile(r" on (\d+) disks$")
@@ -233,6 +235,10 @@ def _covers(begun: LedgerBegun, first: int, end: int) -> bool:
 
 def _clocks(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
     """Both clocks are the DUT's: what the ledger says of its times has to fit what the rest of the record says."""
+    read_at = one.read.begun.at if one.read is not None else None
+    ended_at = one.ended.at if one.ended is not None else None
+    if read_at is not None and ended_at is not None and read_at < ended_at - EARLY:
+        yield f"it was read back at {read_at:.2f} s, and its writer ended at {ended_at:.2f} s"
     if not ledger.begun_ns:
         return
     origin = ledger.begun_ns / 1e9
