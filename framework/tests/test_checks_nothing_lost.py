@@ -516,6 +516,24 @@ def test_a_write_through_disk_owes_what_it_completed_even_to_a_power_cut() -> No
     assert judged(bench).worst == f"nothing lost that was completed by {VICTIM}, said to be write-through (8 sectors)"
 
 
+@pytest.mark.parametrize(
+    ("supports", "says"),
+    [
+        ("supports DPO and", "nothing lost that was flushed or written with FUA (8 sectors)"),
+        (
+            "doesn't support DPO or",
+            "nothing lost that was flushed or written with FUA, which the kernel sends as flushes (8 ",
+        ),
+    ],
+)
+def test_what_kind_of_promise_was_tested_is_said(supports: str, says: str) -> None:
+    bench = healthy()
+    whole(bench)
+    bench.replace(ev.LedgerBegun, fua=25)
+    cache_line(bench, f"Write cache: enabled, read cache: enabled, {supports} FUA")
+    assert says in judged(bench).worst
+
+
 def test_a_disk_that_said_nothing_of_its_cache_promised_nothing() -> None:
     """The kernel assumes that it writes through, and sends no flush."""
     bench = healthy()

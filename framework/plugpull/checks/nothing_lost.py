@@ -229,8 +229,10 @@ def promises(rounds: Iterable[Judged]) -> str:
     kinds = {one.belief.write_cache for one in rounds}
     words = []
     if kinds - {WriteCache.THROUGH}:
-        fua = any(one.round.begun.fua for one in rounds)
-        words.append("that was flushed or written with FUA" if fua else "that was flushed")
+        fua = [one.belief for one in rounds if one.round.begun.fua]
+        sent = "" if any(belief.fua for belief in fua) else ", which the kernel sends as flushes"
+        known = any(belief.write_cache is WriteCache.BACK for belief in fua)
+        words.append("that was flushed" + (f" or written with FUA{sent * known}" if fua else ""))
     if WriteCache.THROUGH in kinds:
         through = dict.fromkeys(one.round.disk for one in rounds if one.belief.write_cache is WriteCache.THROUGH)
         words.append(f"that was completed by {', '.join(through)}, said to be write-through")
