@@ -378,6 +378,13 @@ def test_a_removal_or_an_attachment_that_is_not_on_record_accuses_nobody() -> No
     assert found(made) == []
 
 
+def test_a_first_attachment_that_is_not_on_record_was_one_all_the_same() -> None:
+    made = bench()
+    made.drop(ev.DiskAttached, lambda event: event.disk != VICTIM or event.at == BACK)
+    made.add(warn("usb 1-1.1: not running at top speed; connect to a high speed hub", 10.1, 6))
+    assert found(made) == []
+
+
 def test_a_survivor_loses_its_capacity_soon_after_it_came_up() -> None:
     made = bench()
     made.add(warn("sdc: detected capacity change from 0 to 131072", 10.51, 6))

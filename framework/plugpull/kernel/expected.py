@@ -137,8 +137,8 @@ class Expected:
     # --- coming up -----------------------------------------------------------------------------------------------
 
     def coming_up(self, stay: Stay, at: float) -> bool:
-        """Whether this attachment of a disk is coming up at ``at``: from before it is announced until it is up."""
-        return stay.begin - COMING_UP <= at <= self._up(stay)
+        """Whether this attachment of a disk is coming up at ``at``: it is not announced yet, or not up."""
+        return at <= self._up(stay)
 
     def _up(self, stay: Stay) -> float:
         lines = self._attached_lines.get(stay.kname, [])
