@@ -252,19 +252,22 @@ def interrupt(trial: Trial) -> Outcome:
             if trial.means == "kill":
                 _next_start(here.folder)
                 return Outcome(trial, time.monotonic() - begun if here.all_on() else None, off, None, running.said())
-            took = _on_for_good(here, running, begun)
+            took = _on_for_good(here, running, begun, goes_on=trial.means in ENDLESS)
             return Outcome(trial, took, off, running.process.poll(), running.said())
         finally:
             running.close()
 
 
-def _on_for_good(here: Bench, running: Running, begun: float) -> float | None:
+def _on_for_good(here: Bench, running: Running, begun: float, *, goes_on: bool) -> float | None:
     """Seconds until all ports were on and the command had ended, so that nothing turns one off any more; what is
-    counted is the time of the last one's going on."""
+    counted is the time of the last one's going on. Where the command ``goes_on``, a port may still go off, and then the
+    time counts from there."""
     since: float | None = None
     deadline = begun + START
     while time.monotonic() < deadline:
         over, on = running.ended(), here.all_on()
+        if goes_on and since is not None and not on:
+            begun = time.monotonic()
         since = (since or time.monotonic()) if on else None
         if over:
             return since - begun if since is not None else None
