@@ -23,6 +23,7 @@ from plugpull.cli import main
 from plugpull.commands.switch_ports import _toml
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
+from plugpull.switches.command import CommandSwitch
 from plugpull.switches.find import find_all, tables
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import Found, kind_named
@@ -310,6 +311,29 @@ def test_output_that_fails_keeps_no_switch_from_being_switched(tmp_path: Path, a
     with open("/dev/full", "wb") as full:
         done = subprocess.run(line, stdout=full, stderr=full, cwd=tmp_path, env=environment(tmp_path), check=False)
     assert (done.returncode, states(tmp_path, files)) == (0, [action, action])
+
+
+def test_a_driver_that_raises_anything_keeps_no_other_port_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Port 1 of the first switch cannot be turned on: its port 2 and the second switch are."""
+    two_switches(tmp_path)
+    command = CommandSwitch._command
+
+    def fails(switch: CommandSwitch, port: str, on: bool) -> None:
+        if on and (switch.name, port) == ("plugs", "1"):
+            raise ValueError("a defect of the driver")
+        command(switch, port, on)
+
+    monkeypatch.setattr(CommandSwitch, "_command", fails)
+    monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
+    words = ["cycle", "plugs.1", "plugs.2", "second.1", "--off", "0", "--rig", str(tmp_path / "desk.toml")]
+    assert main(["switch", *words]) == 3
+    assert states(tmp_path, ("1", "2", "s1")) == ["off", "on", "on"]
+    assert "switch plugs: ValueError('a defect of the driver')" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert "power restored: plugs.1 was left off" in run(tmp_path, "on", "plugs.2", "--rig", "desk.toml").stderr
+    assert states(tmp_path, ("1", "2", "s1")) == ["on", "on", "on"]
 
 
 def test_a_terminal_that_is_closed_in_mid_cycle_restores_power(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from plugpull.commands.base import add_command
-from plugpull.errors import EXIT_PASS, RigError, UsageError
+from plugpull.errors import EXIT_PASS, PlugpullError, RigError, UsageError
 from plugpull.plain import clean
 
 if TYPE_CHECKING:
@@ -175,12 +175,15 @@ def _off(bench: Bench) -> None:
 
 def _power(bench: Bench) -> None:
     """Turn everything on, then report. One switch that fails does not keep the others from it."""
-    done, failed = [], []
+    done = []
+    failed: list[PlugpullError] = []
     for name, ports in bench.wanted.items():
         try:
             done.append((ports, bench.hands.power(name, [port.port for port in ports])))
-        except Exception as error:  # a driver may raise anything
+        except PlugpullError as error:
             failed.append(error)
+        except Exception as error:  # a driver may raise anything
+            failed.append(RigError(f"switch {name}: {error!r}"))
     for ports, edges in done:
         try:
             _report(bench, ports, True, edges)

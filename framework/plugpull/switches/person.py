@@ -41,5 +41,7 @@ class TerminalPerson:
             if not select.select([terminal], [], [], timeout)[0]:
                 raise RigError(f"nobody answered within {timeout:g} s: {text.strip()}")
             return os.read(terminal, MOST).decode("utf-8", "replace").strip()
+        except OSError as error:  # it hung up, or this runs in the background
+            raise RigError(f"the terminal cannot be used ({error.strerror}): {text.strip()}") from None
         finally:
             os.close(terminal)
