@@ -84,9 +84,7 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
         body = split_prefix(message.text)[1].strip()
         if expected.message(about, event.kind if event else "", at, body) or (event is None and harmless(body)):
             continue
-        if (event is None or usual(body)) and all(
-            stay.begin > at or expected.coming_up(stay, at) for stay in about.stays
-        ):
+        if (event is None or usual(body)) and all(expected.coming_up(stay, at) for stay in about.stays):
             continue
         yield Complaint(message, about, event.kind if event else "")
 
