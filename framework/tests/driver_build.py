@@ -1,4 +1,4 @@
-"""Rebuilds the guest kernel's usb-storage from the distribution's source, as it is or with a bug put in."""
+"""Rebuilds drivers of the guest's kernel from the distribution's source, as they are or with a bug put in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -24,7 +24,7 @@ from plugpull.virtual.kernel import find_kernel
 ASKED = os.environ.get("PLUGPULL_DRIVER_BUGS", "") not in ("", "0")
 """Whether what takes long may be done: fetching the kernel's source, 140 MB, of which 2 MB are kept."""
 DRIVER = "drivers/usb/storage"
-_WANTED = re.compile(r"[^/]+/(drivers/usb/storage/.+|drivers/scsi/[^/]+\.h)$")
+_WANTED = re.compile(r"[^/]+/(drivers/usb/storage/.+|drivers/scsi/[^/]+)$")
 _PAST = re.compile(r"[^/]+/(drivers/usb/[t-z]|drivers/[v-z]|[e-z])")
 """What comes after all that is wanted: these archives are sorted."""
 
@@ -38,9 +38,25 @@ def usb_storage(patch: str = "") -> Path:
     source = _source(version, cache)
     key = f"usb-storage-{hashlib.sha256(f'{version} {change}'.encode()).hexdigest()[:16]}"
     what = f"usb-storage with {patch or 'no change'} for {version}"
-    return cache.get("module", key, lambda place: _make(version, source, change, place), description=what) / (
-        "usb-storage.ko"
-    )
+
+    def make(place: Path) -> None:
+        _make(version, source, DRIVER, "usb-storage", lambda tree: _patched(tree, change), place)
+
+    return cache.get("module", key, make, description=what) / "usb-storage.ko"
+
+
+def driver(folder: str, module: str, edit: Callable[[Path], None], name: str) -> Path:
+    """``module.ko`` of ``folder``, such as ``drivers/scsi``, after ``edit`` changed the tree; from the cache if it was
+    built before under this ``name``, which has to tell every change from every other."""
+    cache = Cache.default(tell=lambda text: None)
+    version = find_kernel(None, cache).version
+    source = _source(version, cache)
+    key = f"{module}-{hashlib.sha256(f'{version} {name}'.encode()).hexdigest()[:16]}"
+
+    def make(place: Path) -> None:
+        _make(version, source, folder, module, edit, place)
+
+    return cache.get("module", key, make, description=f"{module} with a bug for {version}") / f"{module}.ko"
 
 
 def _source(version: str, cache: Cache) -> Path:
@@ -52,9 +68,9 @@ def _source(version: str, cache: Cache) -> Path:
     if headers not in packages or numbers is None:
         pytest.skip(f"apt knows no {headers} to build usb-storage with")
     package = KernelPackage(f"linux-source-{numbers[0]}", packages[headers].version)
-    key = f"usb-storage-{package.version.replace(':', '_')}"
+    key = f"drivers-{package.version.replace(':', '_')}"
     if ASKED:
-        cache.get("source", key, lambda place: _fetch(package, place), description=f"usb-storage of {package}")
+        cache.get("source", key, lambda place: _fetch(package, place), description=f"usb-storage and sd of {package}")
     try:
         with cache.hold("source", key) as place:
             return place
@@ -93,22 +109,26 @@ def _wanted(package: IO[bytes]) -> Iterator[tuple[str, bytes]]:
                         yield found[1], content.read()
 
 
-def _make(version: str, source: Path, change: str, place: Path) -> None:
-    with TemporaryDirectory(prefix="plugpull-driver-") as folder:
-        root = Path(folder)
+def _patched(tree: Path, change: str) -> None:
+    if change:
+        # Outside of any repository git applies a patch to the files as they are.
+        line = ["git", "apply", "--whitespace=nowarn", "-"]
+        ceiling = os.environ | {"GIT_CEILING_DIRECTORIES": str(tree.parent)}
+        subprocess.run(line, cwd=tree, input=change, check=True, text=True, env=ceiling)
+
+
+def _make(version: str, source: Path, folder: str, module: str, edit: Callable[[Path], None], place: Path) -> None:
+    with TemporaryDirectory(prefix="plugpull-driver-") as temporary:
+        root = Path(temporary)
         root.chmod(0o755)
         headers = module_build._headers(version, root)
         tree = root / "linux"
         shutil.copytree(source, tree)
-        if change:
-            # Outside of any repository git applies a patch to the files as they are.
-            line = ["git", "apply", "--whitespace=nowarn", "-"]
-            ceiling = os.environ | {"GIT_CEILING_DIRECTORIES": folder}
-            subprocess.run(line, cwd=tree, input=change, check=True, text=True, env=ceiling)
-        make = ["make", "-C", str(headers), f"M={tree / DRIVER}", "usb-storage.ko"]
+        edit(tree)
+        make = ["make", "-C", str(headers), f"M={tree / folder}", f"{module}.ko"]
         if shutil.which("gcc-12") is None:
             make.append("CC=cc")
         done = subprocess.run(make, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
-            raise PlugpullError(f"usb-storage does not build for {version}: {done.stderr[-1000:]}")
-        shutil.copy(tree / DRIVER / "usb-storage.ko", place)
+            raise PlugpullError(f"{module} does not build for {version}: {done.stderr[-1000:]}")
+        shutil.copy(tree / folder / f"{module}.ko", place)

@@ -1,0 +1,139 @@
+"""Driver mutants: bugs put into usb-storage, uas and sd, each run through a stock scenario. Is it found, and named?
+
+Each module is rebuilt from the distribution's source of the guest's kernel (140 MB are fetched the first time) and
+takes the place of the kernel's own. A bug counts as found when the verdict is FAIL, and as named when a finding of a
+check that is there for it says what is wrong. ``--only`` runs some of them; ``--unmodified`` the modules as they are,
+which have to pass. Takes a minute or two for each.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+os.environ.setdefault("PLUGPULL_DRIVER_BUGS", "1")
+
+import driver_build
+
+from benchmarks.driver_mutants_list import MUTANTS, PREAMBLE, STORAGE, Mutant
+from benchmarks.measure import ROOT, begin, console, scratch, table
+from plugpull.errors import Finding
+from plugpull.results import ScenarioResult, Verdict
+from plugpull.results_io import read_results
+
+UAS_RIG = """
+[rig]
+name = "uas-only"
+
+[dut]
+kind = "virtual"
+
+[[switch]]
+name = "cables"
+driver = "virtual"
+ports = 1
+mechanism = "data"
+
+[[controller]]
+name = "usb"
+model = "qemu-xhci"
+
+[[disk]]
+name = "victim"
+at = "usb.1"
+protocol = "uas"
+serial = "MUTANT-1"
+size = "16 MiB"
+rate = "2 MiB/s"
+scratch = true
+cable = "cables.1"
+
+[[disk]]
+name = "survivor"
+at = "usb.2"
+serial = "MUTANT-2"
+size = "16 MiB"
+rate = "2 MiB/s"
+scratch = true
+"""
+
+
+def edit(tree: Path, mutant: Mutant, *, bug: bool) -> None:
+    """Change the kernel's tree. Raises ValueError where a piece is not there exactly once."""
+    files = ("usb.c", "transport.c", "uas.c") if mutant.folder == STORAGE else ()
+    for file in files:
+        _replace(tree / mutant.folder / file, *PREAMBLE[file])
+    if bug:
+        _replace(tree / mutant.folder / mutant.file, mutant.old, mutant.new)
+
+
+def _replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    if text.count(old) != 1:
+        raise ValueError(f"{file}: {text.count(old)} times there: {old.strip().splitlines()[0]}")
+    file.write_text(text.replace(old, new))
+
+
+def build(mutant: Mutant, *, bug: bool) -> Path:
+    def change(tree: Path) -> None:
+        edit(tree, mutant, bug=bug)
+
+    return driver_build.driver(mutant.folder, mutant.module, change, repr((mutant, PREAMBLE, bug)))
+
+
+def run(mutant: Mutant, module: Path, folder: Path) -> Iterator[ScenarioResult]:
+    rig = ROOT / "rigs" / f"{mutant.rig}.toml"
+    if mutant.rig == "uas":
+        rig = folder / "uas.toml"
+        rig.write_text(UAS_RIG)
+    out = folder / mutant.name
+    what = ["run", str(ROOT / "scenarios"), "-k", mutant.scenario, "--rig", str(rig), "--module", str(module)]
+    command = [sys.executable, "-m", "plugpull", *what, "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
+    if not (out / "latest").is_dir():
+        raise SystemExit(f"{mutant.name} was not run:\n{done.stdout}\n{done.stderr}")
+    yield from read_results((out / "latest").resolve()).scenarios
+
+
+def named(mutant: Mutant, findings: Iterable[Finding]) -> Finding | None:
+    """The finding that says what is wrong."""
+    for finding in findings:
+        said = " ".join((finding.summary, *finding.evidence))
+        if finding.check in mutant.checks and any(word in said for word in mutant.words):
+            return finding
+    return None
+
+
+def main() -> int:
+    arguments = begin(
+        __doc__,
+        only=(str, "", "mutants whose name has this in it"),
+        unmodified=(int, 0, "1: run the modules without their bugs; they have to pass"),
+    )
+    shown = table("driver mutants", "mutant", "verdict", "found by", "what was said")
+    wrong = 0
+    with scratch() as folder:
+        for mutant in (one for one in MUTANTS if arguments.only in one.name):
+            results = list(run(mutant, build(mutant, bug=not arguments.unmodified), folder))
+            findings = [finding for result in results for finding in result.findings]
+            verdict = max(
+                (result.verdict for result in results), key=[Verdict.PASS, Verdict.UNKNOWN, Verdict.FAIL].index
+            )
+            right = named(mutant, findings)
+            good = verdict is Verdict.PASS if arguments.unmodified else right is not None
+            wrong += not good
+            told = right or (findings[0] if findings else None)
+            said = told.summary if told else results[0].sentence
+            shown.add_row(mutant.name, verdict.value, right.check if right else "-", said[:160])
+            console.print(f"{mutant.name}: {verdict.value}{'' if good else ' (WRONG)'}: {said}", markup=False)
+    console.print(shown)
+    console.print(f"{shown.row_count - wrong} of {shown.row_count} as they should be")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
