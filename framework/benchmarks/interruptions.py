@@ -8,8 +8,8 @@ signals    SIGINT, SIGTERM, SIGHUP, SIGQUIT: the ports stay off for minutes unle
 terminal   the command runs on a terminal of its own, which is closed.
 pipe       the reader of its output goes away. That ends nothing: the ports come back when their time is over.
 full       nothing can be written to any file any more (RLIMIT_FSIZE of the process is set to 0) and its output goes to
-           /dev/full. That ends nothing either.
-kill       SIGKILL, and then `plugpull switch on` of a port of another switch.
+           /dev/full. That ends nothing either. Of a run, only the output.
+kill       SIGKILL, and then `plugpull switch on` of a port of another switch. Of a run, no process may be left.
 
 Most moments are chosen within a second of the first port's going off, the others between the start and the end.
 Exit status 1 if a port stayed off.
@@ -50,6 +50,10 @@ MEANS = (*SIGNALS, "terminal", "pipe", "full", "kill")
 CHEAP = ("cycle files", "cycle boards", "qualify files", "qualify boards")
 ENDLESS = frozenset({"pipe", "full"})
 """Means that do not end a command."""
+SLOWLY = 0.1
+"""Seconds between two looks at a history."""
+MARK = "PLUGPULL_INTERRUPTED"
+"""A variable in the environment of a run and of all that it starts."""
 
 RIG = """\
 [rig]
@@ -229,12 +233,12 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def wait_until(condition: Callable[[], bool], timeout: float) -> bool:
+def wait_until(condition: Callable[[], bool], timeout: float, interval: float = 0.005) -> bool:
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.005)  # files and boards of another process: nothing tells when they change
+        time.sleep(interval)  # files and boards of another process: nothing tells when they change
     return True
 
 
@@ -295,48 +299,50 @@ def interrupt_run(trial: Trial, rig: Path, select: str) -> Outcome:
     """A run on the virtual bench: its ports are QEMU's and are gone with it, so the history is what is looked at."""
     with tempfile.TemporaryDirectory(prefix="plugpull-interrupted-") as name:
         folder = Path(name)
-        command = [
-            sys.executable,
-            "-m",
-            "plugpull",
-            "run",
-            "--rig",
-            str(rig),
-            "--out",
-            str(folder / "runs"),
-            "-k",
-            select,
-        ]
+        words = ["run", "--rig", str(rig), "--out", str(folder / "runs"), "-k", select]
         cache = os.environ.get("PLUGPULL_CACHE")
-        running = Running(
-            trial, ["env", "-u", "PLUGPULL_CACHE", *([f"PLUGPULL_CACHE={cache}"] if cache else []), *command], folder
-        )
+        wrapped = ["env", "-u", "PLUGPULL_CACHE", f"{MARK}={name}", *([f"PLUGPULL_CACHE={cache}"] if cache else [])]
+        running = Running(trial, [*wrapped, sys.executable, "-m", "plugpull", *words], folder)
         try:
-            wait_until(lambda: running.ended() or (trial.early or bool(_off_in(folder))), 6 * START)
+            wait_until(lambda: running.ended() or trial.early or bool(off_in(folder)), 6 * START, SLOWLY)
             wait_until(running.ended, trial.moment)
-            off, begun = bool(_off_in(folder)), time.monotonic()
-            running.interrupt()
+            off, begun = bool(off_in(folder)), time.monotonic()
+            if trial.means != "full":  # without its history there would be nothing to look at; its output is full
+                running.interrupt()
             if trial.means == "kill":
-                return Outcome(trial, 0.0, off, None, running.said())  # its bench is gone with it: PDEATHSIG
-            wait_until(lambda: running.ended() or not _off_in(folder), START)
+                gone = wait_until(lambda: not _left(name), START, SLOWLY)
+                return Outcome(trial, time.monotonic() - begun if gone else None, off, None, running.said())
+            wait_until(lambda: running.ended() or not off_in(folder), START, SLOWLY)
             took = time.monotonic() - begun
-            wait_until(running.ended, START)
-            return Outcome(trial, None if _off_in(folder) else took, off, running.process.poll(), running.said())
+            wait_until(running.ended, 6 * START, SLOWLY)
+            return Outcome(trial, None if off_in(folder) else took, off, running.process.poll(), running.said())
         finally:
             running.close()
 
 
-def _off_in(folder: Path) -> set[str]:
-    """Ports that are off by the last edge of each in the history."""
+def off_in(folder: Path) -> set[str]:
+    """Ports that are off by the last acknowledged edge of each in the history of a run in this folder."""
     off: set[str] = set()
     for history in folder.glob("runs/2*/history.jsonl"):
         for line in history.read_bytes().splitlines():
-            with suppress(ValueError, KeyError, TypeError):
+            if b'"acknowledged"' not in line:
+                continue
+            with suppress(ValueError):  # the last line may be half-written
                 event = json.loads(line)
-                if event["ev"] == "edge" and event["phase"] == "acknowledged":
+                if event["type"] == "edge" and event["phase"] == "acknowledged":
                     port = f"{event['switch']}.{event['port']}"
                     off = off | {port} if event["state"] == "off" else off - {port}
     return off
+
+
+def _left(mark: str) -> list[str]:
+    """Processes that a run has left behind."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        with suppress(OSError):
+            if directory.name.isdigit() and f"{MARK}={mark}".encode() in (directory / "environ").read_bytes():
+                found.append(directory.name)
+    return found
 
 
 # --- all of it ------------------------------------------------------------------------------------------------

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from benchmarks.interruptions import CHEAP, MEANS, Outcome, Trial, interrupt, possible, trials
+from benchmarks.interruptions import CHEAP, MEANS, Outcome, Trial, interrupt, off_in, possible, trials
+from plugpull.history import events as ev
+from plugpull.history.recorder import Recorder
 
 ALL = {(command, means) for command in CHEAP for means in MEANS if possible(command, means)}
 PAIRS = (
@@ -37,6 +41,20 @@ def test_a_port_that_stays_off_is_noticed() -> None:
     assert not Outcome(trial, None, True, 0, "").good
     assert not Outcome(trial, 5.1, True, 0, "").good
     assert Outcome(trial, 4.9, True, 0, "").good
+
+
+def test_the_ports_that_are_off_are_read_from_a_history(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "20310101T000000Z-r").mkdir(parents=True)
+    with Recorder(tmp_path / "runs" / "20310101T000000Z-r" / "history.jsonl") as recorder:
+        for port, state, phase in (
+            ("1", "off", "acknowledged"),
+            ("2", "off", "acknowledged"),
+            ("3", "off", "commanded"),
+            ("1", "on", "commanded"),
+            ("2", "on", "acknowledged"),
+        ):
+            recorder.record(ev.Edge(at=1.0, cut=1, point="p", switch="s", port=port, state=state, phase=phase))
+    assert off_in(tmp_path) == {"s.1"}
 
 
 def test_every_command_meets_every_means() -> None:
