@@ -12,10 +12,22 @@ import json
 import lzma
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from benchmarks import mutations_all
-from benchmarks.mutations_edits import CATALOGUE, DATA, FAIL, PASS, UNKNOWN, Edit, Outcome, judge_tape, outcomes
+from benchmarks.mutations_edits import (
+    CATALOGUE,
+    DATA,
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Edit,
+    Outcome,
+    all_outcomes,
+    judge_tape,
+    outcome,
+)
 from benchmarks.mutations_tape import Tape, encode, read_tape, single, without_seals
 
 __all__ = ["mutations_all"]
@@ -36,7 +48,7 @@ def main() -> int:
         tapes = {short(name): without_seals(tape) for name, tape in found.items()}
         made = [each for one in edits for each in on_tapes(one, tapes)]
     else:
-        made = outcomes(edits)
+        made = all_outcomes(edits)
     if options.json:
         print(json.dumps([as_data(one) for one in made], indent=1))
     else:
@@ -45,8 +57,12 @@ def main() -> int:
 
 
 def on_tapes(one: Edit, tapes: dict[str, Tape]) -> list[Outcome]:
-    present = Edit(**{**one.__dict__, "on": tuple(name for name in one.on if name in tapes)})
-    return outcomes([present], tapes.__getitem__)
+    """What can be applied to these: some edits need a disk, or a moment, that only the kept histories have."""
+    made = []
+    for name in (name for name in one.on if name in tapes):
+        with suppress(ValueError):
+            made.append(outcome(one, name, tapes[name]))
+    return made
 
 
 def short(name: str) -> str:

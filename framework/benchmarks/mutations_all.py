@@ -6,8 +6,10 @@ from benchmarks import (
     mutations_kernel,
     mutations_others,
     mutations_pace,
+    mutations_pairs,
     mutations_record,
     mutations_return,
+    mutations_shape,
     mutations_stamps,
     mutations_state,
 )
@@ -18,8 +20,10 @@ __all__ = [
     "mutations_kernel",
     "mutations_others",
     "mutations_pace",
+    "mutations_pairs",
     "mutations_record",
     "mutations_return",
+    "mutations_shape",
     "mutations_stamps",
     "mutations_state",
 ]

@@ -83,14 +83,14 @@ def stays_and_moves(tape: Tape) -> Tape:
 @edit("removal", UNKNOWN, ("while_idle",))
 def stays_without_a_sign(tape: Tape) -> Tape:
     """The switch says off; the disk stays and the kernel saw nothing at all: nothing shows that it was cut."""
-    return stays(tape.wait(tape.quiet_at, 8.0), tape.victim, moving=False)
+    return stays(tape.wait(tape.quiet_at, 14.0), tape.victim, moving=False)
 
 
 @edit("removal", FAIL, ("while_idle", "a_disk_dies_in_use", "while_writing"), "victim")
 def kernel_keeps_a_disk_that_it_saw_go(tape: Tape) -> Tape:
-    """The kernel logged the disconnect and errors, and the disk was on its list 8 s later: a zombie."""
+    """The kernel logged the disconnect and errors, and the disk was on its list 14 s later: a zombie."""
     names = tape.names(tape.victim)
-    tape = stays(tape.wait(tape.quiet_at, 8.0), tape.victim, moving=False)
+    tape = stays(tape.wait(tape.quiet_at, 14.0), tape.victim, moving=False)
     lines = (
         f"usb {names.usb}: USB disconnect, device number 3",
         f"sd {names.address}: [{names.kname}] tag#0 FAILED Result: hostbyte=DID_NO_CONNECT driverbyte=DRIVER_OK",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.mutations_tape import Event, Tape, encode, of, read_tape, without_seals
@@ -156,7 +158,7 @@ def judge_tape(tape: Tape) -> Results:
 def outcome(one: Edit, name: str, tape: Tape) -> Outcome:
     try:
         edited = one.apply(tape)
-        assert edited.events != tape.events or one.name == CONTROL, "it changes nothing"
+        assert encode(edited) != encode(tape) or one.name == CONTROL, "it changes nothing"
         results = judge_tape(edited)
     except (LookupError, StopIteration, ValueError, AssertionError) as error:
         raise ValueError(f"{one.family}/{one.name} cannot be applied to {name}: {error!r}") from error
@@ -165,8 +167,12 @@ def outcome(one: Edit, name: str, tape: Tape) -> Outcome:
 
 
 def _named(one: Edit, tape: Tape, results: Results) -> bool:
-    special = {"victim": lambda: tape.victim, "survivor": lambda: tape.survivor}
-    wanted = [special[name]() if name in special else name for name in one.names]
+    special = {
+        "victim": lambda: tape.victims[:1],
+        "survivor": lambda: tape.survivors[:1],
+        "survivors": lambda: tape.survivors,
+    }
+    wanted = [disk for name in one.names for disk in (special[name]() if name in special else (name,))]
     findings = [finding for scenario in results.scenarios for finding in scenario.findings]
     said = [f"{finding.subject} {finding.summary} {' '.join(finding.evidence)}" for finding in findings]
     said.append(results.sentence)
@@ -175,3 +181,16 @@ def _named(one: Edit, tape: Tape, results: Results) -> bool:
 
 def outcomes(edits: Iterable[Edit], tapes: Callable[[str], Tape] = base) -> list[Outcome]:
     return [outcome(one, name, tapes(name)) for one in edits for name in one.on]
+
+
+def all_outcomes(edits: Iterable[Edit]) -> list[Outcome]:
+    """The outcomes of registered edits on the kept histories, worked out on all processors."""
+    chosen = [(CATALOGUE.index(one), name) for one in edits for name in one.on]
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
+        judged = list(pool.map(_judged, chosen, chunksize=8))
+    return [Outcome(CATALOGUE[index], name, *rest) for (index, name), rest in zip(chosen, judged, strict=True)]
+
+
+def _judged(which: tuple[int, str]) -> tuple[Verdict, str, bool]:
+    made = outcome(CATALOGUE[which[0]], which[1], base(which[1]))
+    return made.got, made.sentence, made.named

@@ -148,7 +148,17 @@ def with_bystander(tape: Tape) -> Tape:
         "place": "0000:00:10.0/4:0",
         "sysfs": sysfs,
     }
-    tape = tape.change(of("run.begin"), rig=rig).insert(model | add_disk)
+    came = {"type": "uevent", "at": at, "action": "add", "subsystem": "block", "devtype": "disk"}
+    came["devpath"] = sysfs.removeprefix("/sys")
+    tape = tape.change(of("run.begin"), rig=rig).insert(came, model | add_disk)
+    lines = (
+        "usb 2-4: new SuperSpeed USB device number 8 using xhci_hcd",
+        "usb 2-4: SerialNumber: SHELF-1",
+        "usb-storage 2-4:1.0: USB Mass Storage device detected",
+        "scsi host9: usb-storage 2-4:1.0",
+        "sd 9:0:0:0: [sdx] Attached SCSI disk",
+    )
+    tape = tape.say(at - 0.01, *lines)
     first = tape.attached("shelf")["at"]
     tape = tape.map(
         both(of("sample"), lambda event: event["at"] > first),

@@ -169,8 +169,8 @@ add(
 add(
     "leak",
     "a little up and down",
-    PASS,
-    "A few kB up and down are what caches do.",
+    (PASS, UNKNOWN),
+    "A few kB up and down are what caches do: no leak, though they may hide one.",
     lambda tape: _slab(tape, lambda i: 4096 * (i % 2)),
     AGAIN,
 )
@@ -459,7 +459,8 @@ def found_after_25_seconds(tape: Tape) -> Tape:
 @edit("discovery", FAIL, FOUND, "behind")
 def found_with_another_serial(tape: Tape) -> Tape:
     """Something is at its place that has another serial number."""
-    return tape.change(of("disk.attached", disk="behind"), serial="OTHER-1", disk="")
+    tape = tape.change(of("disk.attached", disk="behind"), serial="OTHER-1", disk="")
+    return tape.wait(tape.judged_at - 0.02, 25.0)
 
 
 @edit("discovery", FAIL, FOUND, "behind")
@@ -473,18 +474,9 @@ def found_twice(tape: Tape) -> Tape:
 @edit("discovery", FAIL, FOUND, "bot")
 def flapped_as_it_was_found(tape: Tape) -> Tape:
     """It came, went and came again, with nothing cut."""
-    now = tape.attached("bot")
-    gone = {
-        "type": "disk.detached",
-        "at": now["at"] + 0.1,
-        "disk": "bot",
-        "kname": now["kname"],
-        "diskseq": now["diskseq"],
-    }
-    again = now | {"at": now["at"] + 0.3, "diskseq": 70}
-    return tape.insert(gone, again).say(
-        now["at"] + 0.08, f"usb {tape.names('bot').usb}: USB disconnect, device number 2"
-    )
+    at = tape.attached("bot")["at"]
+    tape = tape.wait(tape.judged_at - 0.02, 3.0)
+    return tape.leave("bot", at + 0.6, at + 2.0)
 
 
 @edit("discovery", FAIL, FOUND, "behind")
