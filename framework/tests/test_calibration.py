@@ -64,7 +64,7 @@ def test_the_limit_is_the_worst_and_a_margin() -> None:
     assert few["returned"] == Suggestion("returned", 3, 1.2, 2.5)
     assert many["returned"].limit == 1.9, "1.2 s x 1.58"
     assert by_name({"returned": [1.0, 26.0]})["returned"] == Suggestion("returned", 2, 26.0, None)
-    assert by_name({"removed": [0.01] * 5})["removed"].limit == 0.2, "no less than two samples"
+    assert by_name({"removed": [0.01] * 5})["removed"].limit == 0.5, "no less than a moment's disturbance"
 
 
 def test_a_ratio_has_its_margin_below() -> None:
@@ -106,7 +106,7 @@ def test_the_lines_fit_into_the_rig_file(tmp_path: Path, capsys: pytest.CaptureF
     assert "WARNING" not in text
     line = next(line for line in text.partition("# disk1")[2].splitlines() if line.startswith("limits"))
     own = tomllib.loads(line)["limits"]
-    assert own == {"removed": "0.2 s", "returned": "2.5 s"}
+    assert own == {"removed": "0.5 s", "returned": "2.5 s"}
     rig = parse_rig(edited(BENCH, ('serial = "S1"', f'serial = "S1"\n{line}')), tmp_path / "rig.toml")
     limits = rig.disk[0].limits
     assert limits is not None

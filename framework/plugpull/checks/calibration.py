@@ -27,7 +27,7 @@ LONG = 3600.0
 """Seconds: a limit that nothing exceeds, so that everything is measured."""
 FEWEST = 3
 """Values from which on a limit is suggested."""
-LEAST = {"removed": 0.2, "returned": 0.5, "max_stall": 0.3, "all_stalls": 0.5, "recover_within": 0.5}
+LEAST = {"removed": 0.5, "returned": 1.0, "max_stall": 0.3, "all_stalls": 0.6, "recover_within": 1.0}
 """Seconds below which no limit is suggested: two samples, and what a moment's disturbance of a bench takes."""
 SHORTEST = 0.5
 """Seconds of the other limits."""
