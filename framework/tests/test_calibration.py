@@ -51,6 +51,7 @@ def test_a_slow_recovery_is_measured_and_not_judged() -> None:
 def test_a_starved_run_measures_its_host() -> None:
     bench = healthy()
     bench.replace(ev.DutReady, cpus=2)
+    bench.starved = tuple((10.01 + i / 5, 10.09 + i / 5) for i in range(80))
     made = bench.samples
     bench.samples = lambda: [  # type: ignore[method-assign]
         msgspec.structs.replace(one, cpu=(1, round(20 * (one.at or 0)))) if isinstance(one, ev.Sampled) else one

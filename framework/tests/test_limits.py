@@ -11,7 +11,7 @@ from rig_texts import BENCH, edited
 from stories import RIG, healthy
 
 from plugpull.checks import limits
-from plugpull.checks.starved import awake, gaps, granted, starved
+from plugpull.checks.starved import awake, excused, gaps, granted, starved
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.rig.load import parse_rig
@@ -153,6 +153,14 @@ def test_lost_ticks_alone_are_no_starvation() -> None:
 def test_a_dut_that_was_run_as_long_as_it_was_busy_was_not_starved() -> None:
     assert granted(slowly(0.4, ran=1.5), 17.0, 20.0) == 1, "it lost its timer interrupts itself"
     assert granted(slowly(0.4, ran=0.3), 17.0, 20.0) == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_slow_host_excuses_what_it_made_longer() -> None:
+    story = slowly(0.5)
+    assert not excused(story, 11.0, 14.0, 2.0), "before that"
+    assert excused(story, 17.0, 20.0, 2.0)
+    assert not excused(story, 17.0, 25.0, 2.0), "8 s are more than that"
+    assert not excused(slowly(0.2), 17.0, 20.0, 2.0), "it hardly ran: nobody knows"
 
 
 def test_a_real_dut_has_no_host() -> None:

@@ -109,6 +109,16 @@ def test_a_declared_rate_is_not_held_against_who_cannot_reach_it() -> None:
     assert not with_rates(healthy(), RATE).findings
 
 
+@pytest.mark.parametrize(("flush_writes", "accused"), [(0, True), (64, False)])
+def test_stamps_that_are_not_flushed_must_reach_their_rate(flush_writes: int, accused: bool) -> None:
+    slow = healthy(pace=lambda disk, at: 0.03 * RATE if disk == "disk2" else RATE)
+    for disk in SURVIVORS:
+        known: dict[str, Any] = {"run": 1, "device": 1, "session": 1, "extents": ((0, 2048),), "block": 128, "depth": 4}
+        job = f"load-{disk}"
+        slow.add(ev.LedgerBegun(at=11.0, disk=disk, job=job, order="sequential", flush_writes=flush_writes, **known))
+    assert bool(with_rates(slow, RATE, argv=()).findings) is accused
+
+
 def test_a_hub_shares_its_rate() -> None:
     bench = healthy(pace=lambda disk, at: 0.3 * RATE)
     bench.replace(ev.LoadBegun, argv=("fio", "--time_based"))
@@ -346,7 +356,9 @@ def test_a_load_that_is_bound_by_the_cpu_accuses_no_disk() -> None:
 
 
 def slow_host(bench: Bench, share: float) -> None:
-    """Two CPUs whose host gives them this share of their time from the cut on."""
+    """Two CPUs whose host gives them this share of their time from the cut on: ticks are lost, and samples are late."""
+    if share < 1:
+        bench.starved = tuple((CUT + i / 5 + 0.01, CUT + i / 5 + 0.09) for i in range(50))
     ready = next(event for event in bench.events if isinstance(event, ev.DutReady))
     bench.drop(ev.DutReady)
     bench.add(msgspec.structs.replace(ready, cpus=2))

@@ -18,7 +18,7 @@ from plugpull.checks.ended_with_error import EndedWithError
 from plugpull.checks.limits import NAMES
 from plugpull.checks.pace import KeptPace
 from plugpull.checks.ready_under_load import ReadyUnderLoad
-from plugpull.checks.starved import awake, granted
+from plugpull.checks.starved import LEAST_GRANTED, awake, granted
 from plugpull.checks.unmountable import Unmountable
 from plugpull.history.events import Judged
 from plugpull.history.reader import Story
@@ -31,8 +31,6 @@ LEAST = {"removed": 0.5, "returned": 1.0, "max_stall": 0.3, "all_stalls": 0.6, "
 """Seconds below which no limit is suggested: two samples, and what a moment's disturbance of a bench takes."""
 SHORTEST = 0.5
 """Seconds of the other limits."""
-HALF = 0.5
-"""Share of its CPU time below which a scenario of a virtual DUT measures its host."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def measure(stories: Iterable[Story]) -> dict[str, dict[str, list[float]]]:
     found: defaultdict[str, dict[str, list[float]]] = defaultdict(lambda: {name: [] for name in NAMES})
     for story in stories:
         times = story.sample_times
-        if not times or granted(story, times[0], times[-1]) < HALF:
+        if not times or granted(story, times[0], times[-1]) < LEAST_GRANTED:
             continue
         for disk, name, value in _values(story):
             found[disk][name].append(value)

@@ -9,7 +9,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import discovered as limit_of
-from plugpull.checks.starved import awake
+from plugpull.checks.starved import awake, excused
 from plugpull.errors import Finding
 from plugpull.history.events import DiskAttached, DutReady, Phase
 from plugpull.history.reader import Story
@@ -42,7 +42,7 @@ class Discovered(Check, frozen=True, tag="discovered"):
             what = f"{disk} was found only after {seconds(took)} {limit(within)}"
             if begin is not None and found.at is not None and awake(story, begin, found.at) > within:
                 findings.append(self._finding(disk, what, found.at))
-            elif took > within:
+            elif took > within and not (begin is not None and found.at and excused(story, begin, found.at, within)):
                 unknowns.append(f"{what}, but the DUT was starved meanwhile")
             self._place(story, found, findings, unknowns)
         unknowns += [] if self.disks else ["discovered was asked about no disk"]

@@ -8,7 +8,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
 from plugpull.checks.limits import ended_with_error as limit_of
-from plugpull.checks.starved import awake
+from plugpull.checks.starved import awake, excused
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.reader import Story
@@ -85,7 +85,7 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
         what = f"the load on {disk} ended with an error only after {seconds(took)} {limit(within)}"
         if awake(story, begin, ended.at) > within + cut.error:
             return self._finding(disk, what, ended.at)
-        if took > within + cut.error:
+        if took > within + cut.error and not excused(story, begin, ended.at, within):
             return f"{what}, but the DUT was starved meanwhile"
         return took
 

@@ -39,7 +39,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.baseline import LEAST, Baseline, baseline
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import limit, miswired, seconds
-from plugpull.checks.starved import granted
+from plugpull.checks.starved import LEAST_GRANTED, granted
 from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, span, watched
 from plugpull.checks.track import Stall, Track
 from plugpull.errors import Finding
@@ -54,8 +54,6 @@ FINAL = 2.0
 """Seconds of the final mean, at least."""
 MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""
-LEAST_GRANTED = 0.5
-"""Share of its CPU time that a virtual DUT must have had over the judged time."""
 MOST_HIDDEN = 2.0
 """Seconds of a stall that starvation of a virtual DUT may hide without making its verdict UNKNOWN."""
 TRICKLE = 0.05

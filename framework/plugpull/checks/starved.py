@@ -75,6 +75,17 @@ def awake(story: Story, begin: float, end: float) -> float:
     return max(0.0, passed - starved_within(story, begin, end)) * granted(story, begin, end) ** 2
 
 
+LEAST_GRANTED = 0.5
+"""Share of its CPU time without which what a DUT did says nothing about how fast it is."""
+
+
+def excused(story: Story, begin: float, end: float, within: float) -> bool:
+    """Whether a host that ran the DUT slowly is all that made [begin, end] longer than ``within`` seconds. Gaps without
+    any evidence excuse nothing: they are a reason for UNKNOWN."""
+    had = granted(story, begin, end)
+    return LEAST_GRANTED <= had < 1.0 and (end - begin) * had**2 <= within
+
+
 HZ = 100
 """Jiffies of ``/proc/stat`` in a second (USER_HZ; proc(5))."""
 QUIET = 0.8

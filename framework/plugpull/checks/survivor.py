@@ -10,7 +10,7 @@ from typing import Any
 from plugpull.checks.starved import GAP, awake, granted, starved
 from plugpull.checks.track import Track, interpolate, track
 from plugpull.errors import Finding
-from plugpull.history.events import LoadBegun, LoadEnded, LoadSettled, Phase
+from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded, LoadSettled, Phase
 from plugpull.history.reader import Reading, Story
 
 STOP_WITHIN = 5.0
@@ -95,9 +95,9 @@ def declared_rate(story: Story, load: LoadBegun) -> float | None:
     """Bytes per second that the rig file lets the disk transfer at least, if its load can use them; else ``None``.
 
     Hubs and controllers with a rate share it among all disks below. Small blocks and flushes are slower than any disk,
-    so only fio's own loads are compared. On a real bus the disks under load share what it has.
+    so only loads without them are compared. On a real bus the disks under load share what it has.
     """
-    if not load.argv or load.block * load.depth < 64 << 10:
+    if load.block * load.depth < 64 << 10 or not (load.argv or _unflushed(story, load)):
         return None
     disks = {one.get("name"): one for one in story.rig.get("disk", ())}
     own = disks.get(load.disk, {}).get("rate")
@@ -110,6 +110,12 @@ def declared_rate(story: Story, load: LoadBegun) -> float | None:
         if thing.get("rate"):
             rate = min(rate, float(thing["rate"]) / below)
     return rate
+
+
+def _unflushed(story: Story, load: LoadBegun) -> bool:
+    """Whether the load writes stamps, and neither flushes nor forces them to the medium."""
+    ledgers = [one for one in story.of(LedgerBegun) if (one.disk, one.job) == (load.disk, load.job)]
+    return bool(ledgers) and not any(one.flush_writes or one.flush_ms or one.fua for one in ledgers)
 
 
 def _above(rig: dict[str, Any], disk: str) -> list[tuple[dict[str, Any], int]]:

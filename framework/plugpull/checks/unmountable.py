@@ -5,7 +5,7 @@ from __future__ import annotations
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import unmountable as limit_of
-from plugpull.checks.starved import starved_within
+from plugpull.checks.starved import awake, excused
 from plugpull.errors import Finding
 from plugpull.history.events import Acted
 from plugpull.history.reader import Story
@@ -34,9 +34,9 @@ class Unmountable(Check, frozen=True, tag="unmountable"):
             ended = 0.0 if last.at is None else last.at
             if not last.ok:
                 findings.append(self._finding(disk, f"{disk} could not be unmounted: {last.detail or '?'}", last))
-            elif last.seconds - starved_within(story, ended - last.seconds, ended) > within:
+            elif awake(story, ended - last.seconds, ended) > within:
                 findings.append(self._finding(disk, what, last))
-            elif last.seconds > within:
+            elif last.seconds > within and not excused(story, ended - last.seconds, ended, within):
                 unknowns.append(f"{what}, but the DUT was starved meanwhile")
         slowest, within = max(took, default=(0.0, 0.0))
         worst = f"unmounted in {seconds(slowest)} {limit(within)}" if took and not findings else ""
