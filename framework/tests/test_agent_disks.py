@@ -44,6 +44,13 @@ def test_a_usb_disk_is_described_by_the_usb_device_it_hangs_off(sysfs: Sysfs) ->
     }
 
 
+def test_a_disk_that_is_leaving_has_no_driver(sysfs: Sysfs) -> None:
+    sysfs.usb_disk("sda", f"{PCI}/usb2/2-1", "uas", "SERIAL-1")
+    (link,) = (sysfs.root / "devices").rglob("2-1:1.0/driver")
+    link.unlink()
+    assert described(sysfs, "sda")["driver"] == ""
+
+
 def test_behind_hubs_the_nearest_usb_device_counts_and_every_port_is_told(sysfs: Sysfs) -> None:
     sysfs.write(sysfs.root / "devices" / f"{PCI}/usb1/1-3", serial="THE-HUB", speed="480")
     sysfs.usb_disk("sda", f"{PCI}/usb1/1-3/1-3.2/1-3.2.4", "usb-storage", "BEHIND-HUBS")

@@ -43,6 +43,8 @@ AFTER_RETURN = {
 }
 """What must be the same after a return, and how a difference is said. Power management is left out: on a real DUT udev
 sets it at any time after the disk was announced."""
+UNBOUND = "driver"
+"""What older agents recorded as the driver of a disk that was just leaving, and had none any more."""
 AT_THE_END = ("driver", "ro", "write_cache", "size", "logical_block_size", "physical_block_size", "state")
 """What nothing but a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
 STATE = "is in state {now} instead of {was}"
@@ -81,6 +83,8 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
     ) -> Iterator[Finding]:
         for name in names:
             before, after = was.values.get(name), now.values.get(name)
+            if name == "driver" and UNBOUND in (before, after):
+                continue
             if before is None or after is None or before == after or _better(name, before, after):
                 continue
             how = AFTER_RETURN.get(name, STATE).format(now=_worded(name, after), was=_worded(name, before))

@@ -100,9 +100,17 @@ def _driver(sysfs: str, usb: str) -> str:
     path = sysfs
     while path not in ("", "/") and path != usb:
         if ":" in os.path.basename(path) and os.path.dirname(path) == usb:
-            return os.path.basename(os.path.realpath(os.path.join(path, "driver")))
+            return _linked(os.path.join(path, "driver"))
         path = os.path.dirname(path)
-    return os.path.basename(os.path.realpath(os.path.join(sysfs, "device", "driver")))
+    return _linked(os.path.join(sysfs, "device", "driver"))
+
+
+def _linked(path: str) -> str:
+    """The name that a link in sysfs leads to; empty if it is gone: a device that is leaving has no driver any more."""
+    try:
+        return os.path.basename(os.readlink(path))
+    except OSError:
+        return ""
 
 
 def _scsi_serial(sysfs: str) -> str:
