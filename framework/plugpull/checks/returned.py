@@ -23,7 +23,6 @@ from plugpull.checks.evidence import (
     victims_of,
 )
 from plugpull.checks.limits import returned_within
-from plugpull.checks.properties import UNBOUND
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut, same_identity
