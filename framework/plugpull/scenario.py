@@ -30,8 +30,9 @@ from plugpull.rig.topology import CutPoint, Topology
 
 GONE_WITHIN = 10.0
 """Seconds that a disk which was cut last gets to be gone from the DUT before what is there counts as left over."""
-BLOCKED_FOR = 8.0
-"""Seconds that a task which is blocked at the end of a scenario gets to run. Nothing waits where none is blocked."""
+BLOCKED_FOR = 12.0
+"""Seconds that a task which is blocked at the end of a scenario gets to run: the limit of ``nothing_blocked`` and half
+of that. Nothing waits where none is blocked."""
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 

@@ -153,6 +153,15 @@ def test_time_in_which_the_whole_dut_was_starved_accuses_nobody() -> None:
     bench.add(blocked(9.0))
     judgement = bench.judge(nothing_blocked())
     assert judgement.findings == ()
+    assert "did not run for 9.00 s, but nor did the whole DUT" in judgement.unknowns[0]
+
+
+def test_a_busy_host_excuses_no_blocked_task() -> None:
+    """Seen with eight guests on two CPUs: a thread blocked for good, in a guest that was starved now and then."""
+    bench = watched(healthy(until=30.0))
+    bench.starved = ((16.0, 16.9), (18.0, 18.9), (21.0, 21.9))
+    bench.add(blocked(8.19))
+    assert len(bench.judge(nothing_blocked()).findings) == 1
 
 
 def test_on_a_real_dut_io_may_take_as_long_as_its_timeouts() -> None:
