@@ -23,6 +23,7 @@ from plugpull.checks.evidence import (
     victims_of,
 )
 from plugpull.checks.limits import returned_within
+from plugpull.checks.properties import UNBOUND
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut, same_identity
@@ -156,7 +157,8 @@ class Returned(Check, frozen=True, tag="returned"):
             yield _finding(disk, f"{disk} came back at {places[0]} instead of {places[1]}", now)
         elif here and _slower(now, was):
             yield _finding(disk, f"{disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
-        if was.driver and now.driver and now.driver != was.driver and here:
+        known = was.driver and now.driver and UNBOUND not in (was.driver, now.driver)
+        if known and now.driver != was.driver and here:
             yield _finding(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
         if was.model and now.model and now.model != was.model:
             yield _finding(disk, f"{disk} came back as {now.model} instead of {was.model}", now)
