@@ -189,3 +189,15 @@ def test_a_gap_in_which_the_guest_was_run_is_its_own_doing(used: float, verdict:
     (gap,) = starved(Story(story.begun, events))
     assert ran(Story(story.begun, events), gap) is verdict
     assert not ran(story, gap), "nothing on record says so"
+
+
+def test_counters_that_go_back() -> None:
+    story = healthy().story()
+    events = tuple(
+        msgspec.structs.replace(event, disks=event.disks | {"sdc": (2, 0, 5, 0, 0, 0, 0, 0)})
+        if isinstance(event, ev.Sampled) and (event.at or 0.0) > 20.0
+        else event
+        for event in story.events
+    )
+    judgement = coherent().judge(Story(story.begun, events, rig=story.rig))
+    assert any("the counters of sdc went back" in what for what in judgement.unknowns), judgement

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from stories import BACK, CUT, GONE, RESTORED, RIG, VICTIM, Bench, healthy
+from stories import BACK, CUT, GONE, RESTORED, RIG, SIZE, VICTIM, Bench, healthy
 
 from plugpull.checks import kernel_clean, removed, returned
 from plugpull.checks.base import check_name, encode_check
@@ -262,3 +262,40 @@ def test_a_dut_of_which_nothing_is_on_record() -> None:
     bench = healthy()
     bench.drop(ev.DutReady)
     assert "which kernel the DUT ran is not on record" in judge_story(bench.story()).unknowns
+
+
+# --- what the rig file says of the disks --------------------------------------------------------------------------
+
+
+def sized(size: int) -> dict[str, object]:
+    return RIG | {"disk": [disk | {"size": size} for disk in RIG["disk"]]}
+
+
+def test_a_disk_of_another_size_than_declared() -> None:
+    story = healthy().story()
+    assert judge_story(replace(story, rig=sized(SIZE))).verdict is Verdict.PASS
+    result = judge_story(replace(story, rig=sized(2 * SIZE)))
+    assert result.verdict is Verdict.FAIL
+    assert "disk1 was announced with 67108864 bytes, and the rig file says 134217728" in result.sentence
+
+
+def test_a_disk_that_is_there_twice() -> None:
+    bench = healthy()
+    bench.attach("disk2", 20.0, kname="sdq")
+    found = {finding.summary for finding in judged(bench).findings}
+    assert "disk2 is there twice, as sdc and sdq" in found
+
+
+def test_a_record_of_disks_that_the_rig_file_does_not_have_accuses_nobody() -> None:
+    story = healthy().story()
+    result = judge_story(replace(story, rig=RIG | {"disk": [{"name": "other"}]}))
+    assert result.verdict is Verdict.UNKNOWN
+    assert "the rig file on record does not have disk1" in result.unknowns
+
+
+def test_a_removal_under_another_disks_name_accuses_nobody() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskDetached, disk="disk2")
+    result = judged(bench)
+    assert result.verdict is Verdict.UNKNOWN
+    assert any("was attached as disk1 and removed as disk2" in why for why in result.unknowns)

@@ -18,6 +18,11 @@ from plugpull.history.reader import Story
 APART = 1.0
 """Seconds by which the two may differ: the sampler looks ten times a second, and a disk takes its time to go."""
 
+DYING = 2.0
+"""Seconds before a disk is off the list in which its counters may be read half torn down."""
+FEW = 5
+"""Samples in a row with less than half of what was counted before that are no accident of the reading."""
+
 Key = tuple[str, int]
 """Kernel name and diskseq."""
 
@@ -26,7 +31,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
     """Each attachment begins once and ends once, and the samples list a disk exactly while it is attached."""
 
     def judge(self, story: Story) -> Judgement:
-        unknowns = [*_pairs(story), *_samples(story)]
+        unknowns = [*_pairs(story), *_samples(story), *_counters(story)]
         return Judgement(unknowns=tuple(f"the record contradicts itself: {what}" for what in dict.fromkeys(unknowns)))
 
     def claims(self, story: Story) -> Iterable[Claim]:
@@ -84,6 +89,22 @@ def _samples(story: Story) -> Iterator[str]:
         for kname, counters in event.disks.items():
             if kname in known and counters[0] and (kname, counters[0]) not in stays:
                 yield f"{kname} (diskseq {counters[0]}) was sampled and had never been attached"
+
+
+def _counters(story: Story) -> Iterator[str]:
+    """An attachment's counters only grow (Documentation/admin-guide/iostats.rst); they begin anew with the next."""
+    ends = {_key(event): event.at for event in story.of(DiskDetached) if event.at is not None}
+    most: dict[Key, int] = {}
+    below: Counter[Key] = Counter()
+    for event in sorted(story.of(Sampled), key=lambda event: event.at or 0.0):
+        for kname, counters in event.disks.items():
+            key, moved = (kname, counters[0]), counters[1] + counters[2]
+            if event.at is None or event.at > ends.get(key, float("inf")) - DYING:
+                continue
+            below[key] = below[key] + 1 if moved < most.get(key, 0) / 2 else 0
+            if counters[0] and below[key] == FEW:
+                yield f"the counters of {kname} went back at {event.at or 0.0:.2f} s"
+            most[key] = max(moved, most.get(key, 0))
 
 
 def _stay(story: Story, stay: DiskAttached, key: Key, samples: Sequence[Sampled]) -> Iterator[str]:

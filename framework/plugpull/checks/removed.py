@@ -149,7 +149,8 @@ def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Finding | str:
     """Why a disk that is not on record as removed stayed on the kernel's list."""
     begin = switched_at(story, cut.off) or cut.off.commanded_at or 0.0
     deadline = begin + within
-    watched = min(deadline, cut.restored_at or deadline, cut.until)
+    held = min(cut.restored_at or float("inf"), cut.until)
+    watched = min(deadline, held)
     if not story.covers(begin, watched):
         return f"whether {disk} was removed is not known: {story.why_not_covered(begin, watched)}"
     contradiction = left_without_record(story, cut, disk)
@@ -164,8 +165,10 @@ def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Finding | str:
     nothing_cut = ineffective(story, cut, disk, watched)
     if nothing_cut:
         return nothing_cut
-    if awake(story, begin, watched) < within - cut.error:
-        off = seconds(awake(story, begin, watched))
+    # A DUT that its host runs slowly takes longer, so what counts is watched for as long as the record goes.
+    counted = awake(story, begin, max(watched, min(held, story.heard_until or watched)))
+    if counted < within - cut.error:
+        off = seconds(counted)
         return f"{cut.armed.point} was off for only {off}, too short to say that {disk} must be removed"
     what = f"{disk} was still on the kernel's list {within:g} s after {cut.armed.point} was cut {limit(within)}"
     return _finding(cut, disk, what, deadline)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plugpull.checks.answered import Answered
+from plugpull.checks.as_declared import AsDeclared
 from plugpull.checks.base import Check, check_name
 from plugpull.checks.blocked import NothingBlocked
 from plugpull.checks.coherent import Coherent
@@ -30,6 +31,7 @@ from plugpull.checks.users_told import UsersTold
 
 STANDING: tuple[Check, ...] = (
     KernelClean(),
+    AsDeclared(),
     CutsMade(),
     Coherent(),
     Undisturbed(),

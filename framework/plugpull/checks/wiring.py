@@ -10,14 +10,27 @@ from collections.abc import Iterator
 from typing import Any
 
 from plugpull.checks.evidence import miswired, unbidden
-from plugpull.history.events import CutArmed, Edge
+from plugpull.history.events import CutArmed, DiskDetached, Edge
 from plugpull.history.reader import Story
 
 
 def wiring_doubts(story: Story) -> tuple[str, ...]:
     """Why it is not known which disks were cut off, a sentence each; empty if record and rig file agree."""
-    doubts = [miswired(story), *_edges(story), *_victims(story), *_unbidden(story)]
+    doubts = [*_names(story), miswired(story), *_edges(story), *_victims(story), *_unbidden(story)]
     return tuple(dict.fromkeys(doubt for doubt in doubts if doubt))
+
+
+def _names(story: Story) -> Iterator[str]:
+    """Victims that the rig file does not have, and removals of one disk under the name of another."""
+    declared = {str(disk.get("name")) for disk in story.rig.get("disk", ())}
+    named = {victim for cut in story.of(CutArmed) for victim in cut.victims}
+    if declared and named - declared:
+        yield f"the rig file on record does not have {', '.join(sorted(named - declared))}"
+    holders = {(one.kname, one.diskseq): one.disk for one in story.all_attachments if one.diskseq}
+    for event in story.of(DiskDetached):
+        holder = holders.get((event.kname, event.diskseq), event.disk)
+        if holder != event.disk:
+            yield f"the record contradicts itself: {event.kname} was attached as {holder} and removed as {event.disk}"
 
 
 def _edges(story: Story) -> Iterator[str]:
