@@ -183,9 +183,10 @@ def outcomes(edits: Iterable[Edit], tapes: Callable[[str], Tape] = base) -> list
     return [outcome(one, name, tapes(name)) for one in edits for name in one.on]
 
 
-def all_outcomes(edits: Iterable[Edit]) -> list[Outcome]:
-    """The outcomes of registered edits on the kept histories, worked out on all processors."""
-    chosen = [(CATALOGUE.index(one), name) for one in edits for name in one.on]
+def all_outcomes(edits: Iterable[Edit], *, bases: int | None = None) -> list[Outcome]:
+    """The outcomes of registered edits on the kept histories, or on the first few that each is meant for, worked out on
+    all processors."""
+    chosen = [(CATALOGUE.index(one), name) for one in edits for name in one.on[:bases]]
     with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
         judged = list(pool.map(_judged, chosen, chunksize=8))
     return [Outcome(CATALOGUE[index], name, *rest) for (index, name), rest in zip(chosen, judged, strict=True)]
