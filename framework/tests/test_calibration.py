@@ -28,6 +28,7 @@ def test_what_a_story_measures() -> None:
     bench = healthy(
         checks=(*all_checks(), ended_with_error(VICTIM), discovered([VICTIM, *SURVIVORS]), unmountable(VICTIM))
     )
+    bench.add(ev.Acted(at=12.0, action="mount", disk=VICTIM, ok=True, seconds=0.1))
     bench.add(ev.Acted(at=20.0, action="umount", disk=VICTIM, ok=True, seconds=0.2))
     values = measure([bench.story()])
     victim, survivor = values[VICTIM], values["disk2"]

@@ -7,12 +7,14 @@ from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import unmountable as limit_of
 from plugpull.checks.starved import awake, excused
 from plugpull.errors import Finding
+from plugpull.history.cuts import Cut
 from plugpull.history.events import Acted
 from plugpull.history.reader import Story
 
 
 class Unmountable(Check, frozen=True, tag="unmountable"):
-    """The last ``umount`` of each of ``disks`` succeeded, and took at most ``within`` seconds.
+    """The last ``umount`` of each of ``disks`` succeeded, and took at most ``within`` seconds. It proves something only
+    if the filesystem was mounted, and, where the disk was cut, if it was mounted at that moment.
 
     ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
 
@@ -29,6 +31,9 @@ class Unmountable(Check, frozen=True, tag="unmountable"):
                 unknowns.append(f"nobody tried to unmount {disk}")
                 continue
             last, within = tries[-1], limit_of(story, disk, self.within)
+            if why := _proves_nothing(story, last):
+                unknowns.append(why)
+                continue
             took.append((last.seconds, within))
             what = f"unmounting {disk} took {seconds(last.seconds)} {limit(within)}"
             ended = 0.0 if last.at is None else last.at
@@ -53,6 +58,29 @@ class Unmountable(Check, frozen=True, tag="unmountable"):
 
     def _finding(self, disk: str, summary: str, event: Acted) -> Finding:
         return Finding(check="unmountable", subject=disk, summary=summary, at=event.at)
+
+
+def _proves_nothing(story: Story, last: Acted) -> str:
+    """Why nothing follows from this ``umount``, as a sentence; empty if something does."""
+    disk = last.disk
+    steps = [event for event in story.of(Acted) if event.disk == disk and event.action in ("mount", "umount")]
+    earlier = [event for event in steps[: steps.index(last)] if event.ok]
+    mounts = [event for event in earlier if event.action == "mount"]
+    if not mounts or (last.ok and earlier[-1] is not mounts[-1]):
+        return f"the filesystem on {disk} was not mounted, so nothing is known of unmounting it"
+    cuts = [cut for cut in story.cut_records if disk in cut.armed.victims]
+    if not last.ok or not cuts or any(_mounted_at(cut, mounts[-1], last) for cut in cuts):
+        return ""
+    return f"the filesystem on {disk} was not mounted when {cuts[0].armed.point} was cut"
+
+
+def _mounted_at(cut: Cut, mount: Acted, umount: Acted) -> bool:
+    """Was the filesystem certainly mounted when its disk was cut?"""
+    off, gone = cut.off.commanded_at, cut.times(umount.disk).removed_at
+    if off is None or mount.at is None or umount.at is None:
+        return False
+    surely_cut = off + cut.error if gone is None else min(off + cut.error, gone)
+    return mount.at <= off - cut.error and umount.at >= surely_cut
 
 
 def unmountable(disks: Disks, within: float | None = None) -> Unmountable:
