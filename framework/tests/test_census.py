@@ -183,6 +183,23 @@ def test_what_the_agent_counts(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("image", "source"),
+    [
+        ("/dev/sdb", "/dev/sdb"),
+        ("/dev/sdb (deleted)", "/dev/sdb (deleted)"),
+        ("/dev/loop1", "/dev/loop3p1"),
+        ("/var/lib/snapd/snaps/core_1.snap", "/dev/loop3p1"),
+    ],
+)
+def test_a_loop_device_over_a_disk_goes_by_its_name(tmp_path: Path, image: str, source: str) -> None:
+    sys, proc = machine(tmp_path)
+    (tmp_path / "sys/block/loop3/loop").mkdir(parents=True)
+    (tmp_path / "sys/block/loop3/loop/backing_file").write_text(f"{image}\n")
+    Path(proc, "self/mountinfo").write_text("36 35 7:3 / /mnt/x ro - squashfs /dev/loop3p1 ro\n")
+    assert census(sys, proc)["things"]["mount"] == [f"{source} on /mnt/x (squashfs)"]
+
+
 def test_a_host_that_was_removed_and_not_freed_is_counted_by_its_thread(tmp_path: Path) -> None:
     sys, proc = machine(tmp_path)
     for pid, name in ((40, "scsi_eh_0"), (41, "scsi_eh_2"), (42, "scsi_tmf_2")):
@@ -232,6 +249,7 @@ def there(moment: str, at: float | None = None, **changed: tuple[str, ...]) -> e
     "changed",
     [
         {"mount": (*THINGS["mount"], "tmpfs on /run/user/1000 (tmpfs)")},
+        {"mount": (*THINGS["mount"], "/dev/loop3 on /snap/core/1 (squashfs)")},
         {"usb_device": (*THINGS["usb device"], "3-1")},
         {"scsi_host": (RIG_HOST,)},
     ],

@@ -83,7 +83,11 @@ class RigPlaces:
         return any(below(place, self.place_of_part(part)) for part in self._parts)
 
     def _mounted(self, name: str) -> bool:
-        """``/dev/sdb1 on /mnt (ext4)``: by the disk that had this name in the story."""
+        """``/dev/sdb1 on /mnt (ext4)``: by the disk that had this name in the story. What is mounted from an image is
+        named after the image's disk if that is a whole device. An image in a file of a disk of the rig keeps the mount
+        of that disk, which is named then."""
+        if name.startswith("/dev/loop"):
+            return False
         source = _DISK.match(name)
         if source is None:
             return self._virtual and name.startswith("/dev/")

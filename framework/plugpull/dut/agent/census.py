@@ -10,6 +10,7 @@ from .disks import all_disks, read_attribute, usb_place
 from .state import memory
 
 _BLOCK_FILE = re.compile(r"^/dev/(sd|nvme|md|dm-|loop|vd|mmcblk|bsg/|sg)")
+_LOOP = re.compile(r"^/dev/(loop\d+)")
 _ERROR_HANDLER = re.compile(r"^scsi_eh_\d+$")
 _DRIVER_THREAD = re.compile(r"^(usb-storage$|uas$|scsi_tmf_\d+$|jbd2/sd|ext4-rsv-conver|xfs[-_]|md\d+_)")
 _THREAD_NUMBER = re.compile(r"_\d+$|/sd\w+-\d+$")
@@ -27,7 +28,7 @@ def census(sys: str = "/sys", proc: str = "/proc") -> Dict[str, Any]:
         "scsi host": scsi_hosts(sys) + held_hosts(sys, proc),
         "block device": block_devices(sys),
         "usb device": [name for name in _listed(sys, "bus/usb/devices") if ":" not in name],
-        "mount": list(mounts(proc)),
+        "mount": list(mounts(sys, proc)),
         "open file": open_files(proc),
         "kernel thread": driver_threads(proc),
         "xhci slot": xhci_slots(sys),
@@ -103,13 +104,20 @@ def traces(sys: str) -> List[str]:
     return ["backing device %s" % name for name in backing] + ["debugfs directory block/%s" % name for name in debug]
 
 
-def mounts(proc: str) -> Iterator[str]:
-    """proc(5), mountinfo: ``/dev/sda1 on /mnt/x (ext4)``."""
+def mounts(sys: str, proc: str) -> Iterator[str]:
+    """proc(5), mountinfo: ``/dev/sda1 on /mnt/x (ext4)``. A loop device over a disk goes by the name of the disk."""
     for line in read_attribute(proc, "self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
         fields, kind = left.split(), right.split()
         if len(fields) > 4 and len(kind) > 1:
-            yield "%s on %s (%s)" % (kind[1], fields[4], kind[0])
+            yield "%s on %s (%s)" % (_below_loops(sys, kind[1]), fields[4], kind[0])
+
+
+def _below_loops(sys: str, source: str) -> str:
+    """The disk below a loop device, or what was given. Partitions of loop devices (``loop3p1``) lie on the same."""
+    found = _LOOP.match(source)
+    below = read_attribute(sys, "block", found.group(1), "loop/backing_file") if found else ""
+    return below if _BLOCK_FILE.match(below) and not _LOOP.match(below) else source
 
 
 def open_files(proc: str) -> List[str]:
