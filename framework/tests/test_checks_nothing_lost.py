@@ -496,6 +496,24 @@ def test_a_mix_inside_a_logical_block_is_torn_wherever_its_size_is_known_from(fr
     assert "from sector 3 on write 1" in finding.summary
 
 
+@pytest.mark.parametrize(("new_sectors", "torn"), [(3, True), (0, False), (8, False)])
+def test_a_rig_file_that_declares_larger_blocks_than_the_disk_has_makes_a_mix_unknown(
+    new_sectors: int, torn: bool
+) -> None:
+    bench = healthy()
+    book = Book()
+    old = book.write(0, 8)
+    book.flush()
+    new = book.write(0, 8)
+    runs = [(new, 0, new_sectors), (old, new_sectors, 8 - new_sectors)]
+    on_record(bench, book, *(stamped(*run) for run in runs if run[2]), logical=512)
+    story = replace(bench.story(), rig={"disk": [{"name": VICTIM, "serial": f"S-{VICTIM}", "logical_block": 4096}]})
+    judgement = nothing_lost().judge(story)
+    assert judgement.findings == ()
+    said = f"{VICTIM} holds old and new side by side inside of 4096 bytes, the logical block that the rig file declares"
+    assert any(said in why for why in judgement.unknowns) == torn
+
+
 def cache_line(bench: Bench, text: str) -> None:
     kname = next(event.kname for event in bench.events if isinstance(event, ev.DiskAttached))
     bench.add(ev.KernelMessage(at=10.39, text=f"sd 1:0:0:0: [{kname}] {text}"))

@@ -156,6 +156,7 @@ def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | No
         return replace(judged, unknowns=tuple(sentences)), None
     _note_problems(one, ledger, found, read)
     block = _logical_block(story, one, ledger, found, judged.belief)
+    declared = _declared_block(story, one.disk)
     again = tuple(run for reading in one.again for run in decode_found(reading.parts).runs)
     through = judged.belief.write_cache is WriteCache.THROUGH
     opinion = _ask(one, ledger, found, block, completed=through)
@@ -166,9 +167,13 @@ def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | No
         if strict.checked > opinion.checked and not opinion.wrong:
             # What no flush had promised is compared all the same on a disk that kept its power.
             opinion.checked, opinion.unclaimed = strict.checked, strict.unclaimed
-    return replace(judged, opinion=opinion, owed=owed, unknowns=tuple(_unknowns(one, opinion)), again=again), tuple(
-        found.runs
-    )
+    unknowns = list(_unknowns(one, opinion))
+    if declared > block and outside(_ask(one, ledger, found, declared, completed=through).wrong, opinion.wrong):
+        mix = (
+            f"{one.disk} holds old and new side by side inside of {declared} bytes, the logical block that the rig file"
+        )
+        unknowns.append(f"{mix} declares; the disk says that its blocks have {block} bytes")
+    return replace(judged, opinion=opinion, owed=owed, unknowns=tuple(unknowns), again=again), tuple(found.runs)
 
 
 def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:
@@ -211,13 +216,18 @@ def _note_problems(one: Round, ledger: Ledger, found: Found, read: ReadBack) -> 
 def _logical_block(story: Story, one: Round, ledger: Ledger, found: Found, belief: Belief) -> int:
     """Bytes. The largest of those on record: a mix inside of it is wrong. What the rig file declares counts only where
     nobody asked the disk."""
-    tables = story.rig.get("disk", [])
-    own = [table for table in tables if isinstance(table, dict) and table.get("name") == one.disk]
-    declared = own[0].get("logical_block", 0) if own else 0
     read = one.read.begun.logical if one.read is not None else 0
     asked = max(ledger.logical, found.logical, belief.logical_block)
-    said = max(read, asked, declared if isinstance(declared, int) and not asked else 0)
+    said = max(read, asked, 0 if asked else _declared_block(story, one.disk))
     return max(512, said - said % 512)
+
+
+def _declared_block(story: Story, disk: str) -> int:
+    """Bytes of a logical block by the rig file; 0 if it does not say."""
+    tables = story.rig.get("disk", [])
+    own = [table for table in tables if isinstance(table, dict) and table.get("name") == disk]
+    declared = own[0].get("logical_block", 0) if own else 0
+    return declared - declared % 512 if isinstance(declared, int) else 0
 
 
 def counted(opinion: Opinion) -> str:
