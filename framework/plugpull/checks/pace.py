@@ -39,6 +39,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.baseline import LEAST, Baseline, baseline
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.evidence import limit, miswired, seconds
+from plugpull.checks.slowness import PaceLimits, Slowness, rate_text
 from plugpull.checks.starved import LEAST_GRANTED, granted
 from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, span, watched
 from plugpull.checks.track import Stall, Track
@@ -46,12 +47,6 @@ from plugpull.errors import Finding
 from plugpull.history.reader import Story
 from plugpull.results import Survivor
 
-WINDOW = 1.0
-"""Seconds over which a rate must hold to count."""
-SHORTEST = 0.5
-"""Seconds over which a rate that is too low shows for certain that pace was not regained."""
-FINAL = 2.0
-"""Seconds of the final mean, at least."""
 MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""
 MOST_HIDDEN = 2.0
@@ -60,17 +55,6 @@ TRICKLE = 0.05
 """Share of the baseline below which a disk stands still."""
 SLOWEST = 0.5
 """Share of its declared rate that a disk must reach before the first cut."""
-LEAST_POWER = 0.9
-"""The smallest loss, as a share, that a check with the default limit must be able to see."""
-
-
-@dataclass(frozen=True)
-class _Limits:
-    max_stall: float
-    all_stalls: float
-    min_ratio: float
-    recover_within: float
-    given: bool
 
 
 class KeptPace(Check, frozen=True, tag="kept_pace"):
@@ -118,9 +102,9 @@ class KeptPace(Check, frozen=True, tag="kept_pace"):
                 evidence = (Evidence.SAMPLES, Evidence.LOAD)
                 yield Claim(what=what, evidence=evidence, begin=judged[0], end=judged[1], disk=disk)
 
-    def _limits(self, story: Story, disk: str) -> _Limits:
+    def _limits(self, story: Story, disk: str) -> PaceLimits:
         stalls = self.all_stalls
-        return _Limits(
+        return PaceLimits(
             max_stall=limits.max_stall(story, disk, self.max_stall),
             all_stalls=limits.all_stalls(story, disk, self.max_stall) if stalls is None else stalls,
             min_ratio=limits.min_ratio(story, disk, self.min_ratio),
@@ -146,7 +130,7 @@ class _Verdict:
 
     story: Story
     disk: str
-    limits: _Limits
+    limits: PaceLimits
     findings: list[Finding] = field(default_factory=list)
     unknowns: list[str] = field(default_factory=list)
     survivor: Survivor = field(init=False)
@@ -170,7 +154,7 @@ class _Verdict:
             raise Unjudgeable(_no_baseline(seen, cut))
         self._doubts(seen.line, base)
         longest, total = self._stalls(seen, base)
-        slow = _Slowness(self, seen, base, cut)
+        slow = Slowness(self, seen, base, cut)
         slow.judge()
         self._declared(seen, base)
         self.survivor = Survivor(
@@ -245,156 +229,6 @@ class _Verdict:
             self.accuse(f"{what} (limit {SLOWEST:.0%})", seen.cut)
 
 
-@dataclass
-class _Slowness:
-    """Recovery and final rate of one survivor."""
-
-    verdict: _Verdict
-    seen: Watched
-    base: Baseline
-    cut: float
-    recovery: float | None = None
-    final: float | None = None
-    smallest: float = 1.0
-
-    def judge(self) -> None:
-        line, bounds = self.seen.line, self.verdict.limits
-        regained = self._recoveries()
-        self.final, length = self._final_ratio(regained)
-        self.smallest = min(1.0, 1.0 - self._wanted(length) + self._margin(length))
-        if self.final is not None and self.recovery is not None and self.final < bounds.min_ratio:
-            what = f"ended at {self.final:.0%} of its baseline (at least {bounds.min_ratio:.0%} wanted)"
-            if self.final < self._wanted(length):
-                self._accuse(what, line.times[-1])
-            else:
-                self._doubt(what, self._margin(length))
-        elif self.recovery is not None:
-            self._last_seconds(regained)
-        if not bounds.given and self.smallest > LEAST_POWER:
-            spread = f"the baseline of {self.verdict.disk} varies by {self.base.spread:.0%}"
-            self.verdict.unknowns.append(f"{spread}: a loss of less than {self.smallest:.0%} would not have been seen")
-
-    def _wanted(self, length: float) -> float:
-        """Share of the baseline that a mean over ``length`` seconds is certainly too low below. Chance gets no more
-        than half of the limit: a disk at a tenth of its rate is not taken for a noisy one."""
-        ratio = self.verdict.limits.min_ratio
-        return ratio - min(self._margin(length), ratio / 2) if self.base.stationary else ratio
-
-    def _margin(self, length: float) -> float:
-        """What chance, and a host that ran the DUT now faster and now slower, may take of a mean over ``length``."""
-        had = granted(self.verdict.story, self.seen.settled, self.seen.end)
-        return self.base.margin(length) + (1.0 - had) / 4
-
-    def _ratio(self, begin: float, end: float) -> float:
-        """The mean rate between two places on the time line as a share of what could be had of the baseline."""
-        line = self.seen.line
-        had = self.verdict.attainable(self.seen, line.time(begin), line.time(end))
-        return line.rate(begin, end) / self.base.rate / had
-
-    def _accuse(self, what: str, at: float) -> None:
-        """A lower rate, unless the baseline or the DUT's CPUs may be the reason."""
-        what = f"{self.verdict.disk} {what}"
-        busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
-        if busy is not None and busy >= BUSY:
-            reason = f"but the DUT's CPUs were {busy:.0%} busy before the first cut already"
-            self.verdict.unknowns.append(f"{what}, {reason}")
-        elif not self.base.stationary and self._kept_the_lowest():
-            reason = (
-                f"but its baseline was not steady ({self.base.dropped} of its half seconds were slower than a third)"
-            )
-            self.verdict.unknowns.append(f"{what}, {reason}")
-        else:
-            self.verdict.accuse(what, at)
-
-    def _doubt(self, what: str, margin: float) -> None:
-        """A rate below its limit by no more than chance may take. One that is bound by the CPUs says less still."""
-        busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
-        if busy is None or busy < BUSY:
-            chance = f"known to {margin:.0%} only"
-            self.verdict.unknowns.append(f"{self.verdict.disk} {what}, {chance}")
-
-    def _kept_the_lowest(self) -> bool:
-        line, ratio = self.seen.line, self.verdict.limits.min_ratio
-        return line.end > self.cut and line.rate(self.cut, line.end) >= ratio * self.base.lowest
-
-    def _recoveries(self) -> float | None:
-        """Where on the time line pace was regained after the last edge; sets the worst recovery."""
-        line, within, ratio = self.seen.line, self.verdict.limits.recover_within, self.verdict.limits.min_ratio
-        edges = _edges(self.verdict.story, line, self.cut)
-        worst, regained = 0.0, None
-        for i, edge in enumerate(edges):
-            regained = self._regained(edge, edges[i + 1 :])
-            watched_for = line.end - edge
-            if regained is not None and self._took(edge, regained) <= within:
-                worst = max(worst, self._took(edge, regained))
-            elif watched_for > within + WINDOW or self._still_slow(edge + within):
-                back = f"get back to {ratio:.0%} of its {rate_text(self.base.rate)}"
-                if regained is None:
-                    mean = self._ratio(edge, line.end)
-                    what = f"did not {back} in the {seconds(watched_for)} after an edge, {mean:.0%} of it on average"
-                else:
-                    what = f"took {seconds(self._took(edge, regained))} to {back} after an edge"
-                self._accuse(f"{what} {limit(within)}", line.time(edge))
-                self.recovery = None if regained is None else self._took(edge, regained)
-                return regained
-            else:
-                short = f"was watched for only {seconds(watched_for)} after an edge, too short to judge it"
-                self.verdict.unknowns.append(f"{self.verdict.disk} {short}")
-                return None
-        self.recovery = worst
-        return regained
-
-    def _still_slow(self, since: float) -> bool:
-        """Whether the disk is too slow from ``since`` on to the end, though that is shorter than a window."""
-        length = self.seen.line.end - since
-        return length >= SHORTEST and self._ratio(since, self.seen.line.end) < self._wanted(length)
-
-    def _regained(self, edge: float, later: Sequence[float]) -> float | None:
-        """Start of the first window at pace after ``edge`` from which on the mean is at pace too."""
-        line = self.seen.line
-        for start in (edge, *(place for place in line.clock if place > edge)):
-            if start + WINDOW > line.end + 1e-9:
-                return None
-            stop = next((place for place in later if place >= start + WINDOW), line.end)
-            window, mean = self._ratio(start, min(start + WINDOW, line.end)), self._ratio(start, stop)
-            if window >= self._wanted(WINDOW) and mean >= self._wanted(stop - start):
-                return start
-        return None
-
-    def _took(self, edge: float, regained: float) -> float:
-        """Seconds that count of the time from an edge until pace was regained."""
-        begin = self.seen.line.time(edge)
-        return (regained - edge) * granted(self.verdict.story, begin, begin + regained - edge) ** 2
-
-    def _final_ratio(self, regained: float | None) -> tuple[float | None, float]:
-        """The final ratio, and over how many seconds it was measured."""
-        line = self.seen.line
-        if line.end <= self.cut:
-            return None, FINAL
-        begin = max(self.cut, line.end - FINAL)
-        restored = [cut.restored_at for cut in self.verdict.story.cut_records if cut.restored_at is not None]
-        if regained is not None:
-            begin = regained if restored else max(begin, regained)
-        elif restored:
-            begin = min(begin, max(self.cut, line.at(max(restored))))
-        if line.end <= begin:
-            return None, FINAL
-        return self._ratio(begin, line.end), line.end - begin
-
-    def _last_seconds(self, regained: float | None) -> None:
-        """A disk that had its pace again and lost it later. Half of what chance may take makes a doubt."""
-        line, bounds = self.seen.line, self.verdict.limits
-        if regained is None or line.end - regained < FINAL:
-            return
-        ratio, margin = self._ratio(line.end - FINAL, line.end), self._margin(FINAL)
-        what = f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load"
-        what = f"{what} (at least {bounds.min_ratio:.0%} wanted)"
-        if ratio < self._wanted(FINAL):
-            self._accuse(what, line.time(line.end - FINAL))
-        elif ratio < bounds.min_ratio - margin / 2:
-            self._doubt(what, margin)
-
-
 def _worst(verdicts: Sequence[_Verdict], *, passed: bool) -> str:
     survivors = [verdict.survivor for verdict in verdicts if verdict.survivor.stall_s is not None]
     if not survivors:
@@ -423,22 +257,3 @@ def _interval(line: Track) -> float:
     """The usual time between two samples."""
     steps = sorted(two - one for one, two in zip(line.clock, line.clock[1:], strict=False) if two > one)
     return steps[len(steps) // 2] if steps else 0.0
-
-
-def _edges(story: Story, line: Track, begin: float) -> list[float]:
-    """Where on the time line an edge was commanded; those less than a window after another belong to it."""
-    times = [edge.commanded_at for cut in story.cut_records if cut.executed for edge in (cut.off, cut.on)]
-    inside = (line.at(at) for at in times if at is not None and line.times[0] <= at <= line.times[-1])
-    edges: list[float] = []
-    for place in sorted(place for place in inside if place >= begin):
-        if not edges or place - edges[-1] >= WINDOW:
-            edges.append(place)
-    # What begins too near the end for a window cannot be judged apart: it belongs to the edge before.
-    while len(edges) > 1 and line.end - edges[-1] < WINDOW:
-        edges.pop()
-    return edges
-
-
-def rate_text(bps: float) -> str:
-    """A rate as people write it."""
-    return f"{bps / 1e6:.1f} MB/s" if bps >= 1e5 else f"{bps:.0f} B/s"
