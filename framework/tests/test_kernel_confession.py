@@ -259,6 +259,25 @@ def test_a_hole_in_the_sequence_numbers() -> None:
     assert bench.unreached(kernel_clean())[0].endswith("1 records of the kernel log were lost"), "not counted twice"
 
 
+def test_numbers_that_begin_again_without_a_restart() -> None:
+    bench = healthy()
+    lines = numbered(bench)
+    later = [one for one in lines if (one.at or 0.0) > 16.0]
+    for number, line in enumerate(later):
+        bench.events[bench.events.index(line)] = msgspec.structs.replace(line, seq=number)
+    last = max(one.seq for one in lines if one not in later)
+    doubt = f"the numbers of the kernel log fall from {last} back to 0, as in the log of another boot"
+    assert bench.unreached(kernel_clean())[0].endswith(doubt)
+
+
+def test_a_record_that_comes_late_is_not_another_boots() -> None:
+    bench = healthy()
+    lines = numbered(bench)
+    for line, seq in ((lines[2], lines[3].seq), (lines[3], lines[2].seq)):
+        bench.events[bench.events.index(line)] = msgspec.structs.replace(line, seq=seq)
+    assert bench.unreached(kernel_clean()) == ()
+
+
 def test_the_numbers_begin_somewhere_else_after_a_restart() -> None:
     bench = healthy()
     numbered(bench)
@@ -293,6 +312,19 @@ def test_a_log_that_ends_silently_before_the_cut() -> None:
     bench.drop(ev.DiskAttached, lambda event: event.at < CUT)
     doubts = bench.unreached(kernel_clean())
     assert f"disk1 was removed at {GONE:.2f} s and the kernel log does not say that it was disconnected" in doubts[0]
+
+
+def test_a_log_that_ends_silently_before_the_return() -> None:
+    bench = healthy()
+    back = [one for one in bench.events if isinstance(one, ev.KernelMessage) and GONE < (one.at or 0.0) <= BACK]
+    assert any("new" in line.text or "Attached" in line.text for line in back)
+    bench.drop(ev.KernelMessage, lambda event: event.at < RESTORED)
+    bench.add(
+        ev.KernelMessage(at=GONE + 0.02, text="sd 1:0:0:0: [sdb] Synchronizing SCSI cache", level=5),
+        ev.KernelMessage(at=GONE + 0.03, text="usb 1-1.1: cannot submit urb (err = -19)", level=3),
+    )
+    doubt = f"disk1 was attached at {BACK:.2f} s and the kernel log does not say so"
+    assert doubt in bench.unreached(kernel_clean())[0]
 
 
 def test_a_logical_removal_disconnects_nothing() -> None:

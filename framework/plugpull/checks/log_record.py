@@ -1,8 +1,8 @@
 """Is the record of the kernel log whole? A log that ends silently, or has a hole, looks like that of a healthy kernel.
 
-Three witnesses: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one; the
-agent, which reports records that were overwritten before it could read them; and the uevents, since the kernel logs
-each disk that comes and each USB device that goes.
+Three witnesses: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one until
+the DUT is started again; the agent, which reports records that were overwritten before it could read them; and the
+uevents, since the kernel logs each disk that comes and each USB device that goes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ BEGINNING = 0.5
 """Seconds after a DUT is ready in which records from before the marks may still arrive."""
 
 _GONE = re.compile(r"^usb (\d+-[\d.]+): USB disconnect")
+_COMES = re.compile(
+    r"\bnew (?:[\w-]+ )+USB device|[Nn]ew USB device found|USB Mass Storage device detected|^scsi host\d+: "
+    r"|^scsi \S+: +(?:Direct-Access|Optical|CD-ROM|Enclosure|RBC|Simplified)"
+    r"|\blogical blocks: |\] Attached SCSI |Attached scsi generic |hardware sectors"
+)
+"""What the USB core, its storage drivers and the disk driver say of a disk that comes: a disk that goes is spoken of
+for a while after it was taken off the list, so not every line that names it will do."""
 
 
 class _Line:
@@ -65,21 +72,27 @@ def _missing_numbers(story: Story) -> str:
     missing = 0
     ready: float | None = None
     seen: set[int] = set()
+    holes: list[range] = []
     twice = 0
     for event in story.events:
         if isinstance(event, DutReady):
-            last, seen, ready = -1, set(), event.at  # another boot, or the snapshot: the numbers begin somewhere else
+            # Another boot, or the snapshot: the numbers begin somewhere else.
+            last, seen, holes, ready = -1, set(), [], event.at
         elif isinstance(event, LogLost):
             missing -= event.count
         if not isinstance(event, KernelMessage) or event.seq < 0 or event.source in NOT_THE_AGENT:
             continue
         twice += event.seq in seen
-        missing -= event.seq < last and event.seq not in seen  # it came late
+        late = event.seq < last and event.seq not in seen
+        if late and not any(event.seq in hole for hole in holes):
+            return f"the numbers of the kernel log fall from {last} back to {event.seq}, as in the log of another boot"
+        missing -= late
         seen.add(event.seq)
         if 0 <= last < event.seq - 1:
-            hole = event.seq - 1 - last
-            if not (hole <= MARKS and _just(event.at, ready)):
-                missing += hole
+            hole = range(last + 1, event.seq)
+            holes.append(hole)
+            if not (len(hole) <= MARKS and _just(event.at, ready)):
+                missing += len(hole)
                 first_hole = first_hole if first_hole >= 0 else last + 1
         last = max(last, event.seq)
     if missing > 0:
@@ -122,7 +135,7 @@ def _silent(story: Story) -> Iterator[str]:
 def _announced(attached: DiskAttached, gone: float, lines: list[_Line]) -> bool:
     at, place = attached.at or 0.0, place_of(attached.sysfs)
     for line in lines:
-        if max(gone, at - BEFORE) <= line.at <= at + AFTER:
+        if max(gone, at - BEFORE) <= line.at <= at + AFTER and _COMES.search(line.body):
             names = line.names
             if attached.kname in names.blocks or place.address in names.addresses or place.usb in names.usb:
                 return True
