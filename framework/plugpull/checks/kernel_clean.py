@@ -15,7 +15,7 @@ from plugpull.errors import Finding
 from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
 from plugpull.history.reader import Story
 from plugpull.kernel.classify import classify
-from plugpull.kernel.expected import NEVER, Expected
+from plugpull.kernel.expected import Expected, never
 from plugpull.kernel.prefix import split_prefix
 from plugpull.kernel.scope import Level, Scope
 from plugpull.kernel.subjects import names_in
@@ -100,7 +100,8 @@ def _confessions(story: Story, reports: list[KernelReport]) -> Iterator[Finding 
         if event is not None:
             said = _known_line(story, event.kind, body, message)
         else:
-            said = "" if within_a_report(message, reports) else _unknown_line(message, body, expected, scope)
+            virtual = _is_virtual(story)
+            said = "" if within_a_report(message, reports) else _unknown_line(message, body, expected, scope, virtual)
         alike = re.sub(r"\d+", "0", body)
         if said == HELD:
             kinds.setdefault(alike, []).append(message)
@@ -115,7 +116,7 @@ HELD = "held"
 
 
 def _known_line(story: Story, kind: str, body: str, message: KernelMessage) -> str:
-    if kind in NEVER:
+    if never(kind, body):
         return HELD
     if kind == "hw.corrected":
         return HELD if _is_virtual(story) or _rigs_path(story, body) else ""
@@ -124,9 +125,10 @@ def _known_line(story: Story, kind: str, body: str, message: KernelMessage) -> s
     return ""
 
 
-def _unknown_line(message: KernelMessage, body: str, expected: Expected, scope: Scope) -> str:
-    """A message that is in no catalogue: critical ones accuse, errors of the storage path are a doubt. One that names a
-    disk is held against that disk (``no_errors``, ``undisturbed``)."""
+def _unknown_line(message: KernelMessage, body: str, expected: Expected, scope: Scope, virtual: bool) -> str:
+    """A message that is in no catalogue: critical ones accuse, errors are a doubt; on real machines, whose other
+    hardware logs errors every day, only those of the storage path. One that names a disk is held against that disk
+    (``no_errors``, ``undisturbed``)."""
     at = message.at
     if at is None or message.level > ERROR or not body or harmless(body):
         return ""
@@ -137,10 +139,11 @@ def _unknown_line(message: KernelMessage, body: str, expected: Expected, scope: 
         return ""
     if message.level <= CRITICAL:
         return HELD
-    if about.level is Level.DISK or not about_storage(body):
+    storage = about_storage(body)
+    if about.level is Level.DISK or not (storage or virtual):
         return ""
-    if not about.disks and (any(names_in(body)) or expected.any_at(at)):
-        return ""  # of a device that is none of the rig's; or while something was cut, which may be why
+    if not about.disks and (any(names_in(body)) or (storage and expected.any_at(at))):
+        return ""  # of a device that is none of the rig's; or of storage while something was cut, which may be why
     return f"the kernel logged an error that is in no catalogue: {body}"
 
 

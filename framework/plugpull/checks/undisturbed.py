@@ -15,7 +15,8 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
-from plugpull.kernel.expected import NEVER, Expected
+from plugpull.kernel.expected import Expected, never
+from plugpull.kernel.prefix import split_prefix
 from plugpull.kernel.scope import Level
 
 AS_ONE = 5.0
@@ -145,7 +146,8 @@ def _errors(
     by_subject: dict[str, list[Complaint]] = {}
     for complaint in complaints:
         at = complaint.message.at or 0.0
-        if complaint.kind in NEVER or set(complaint.about.disks) <= asked:
+        body = split_prefix(complaint.message.text)[1].strip()
+        if never(complaint.kind, body) or set(complaint.about.disks) <= asked:
             continue
         if complaint.about.level in (Level.HUB, Level.CONTROLLER):
             subjects: tuple[str, ...] = (neighbours.name_of(complaint.about),)

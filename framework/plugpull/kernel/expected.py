@@ -49,6 +49,13 @@ _NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
 """What a hub does not suffer from the loss of a disk behind it."""
 NEVER = frozenset({"hcd.died"})
 """What no cut explains."""
+_GIVEN_UP = re.compile(r"xHCI host not responding to stop endpoint")
+"""Other words for that: the controller is given up in the same breath (drivers/usb/host/xhci-ring.c)."""
+
+
+def never(kind: str, body: str) -> bool:
+    """Whether no cut explains a message, since it says that a host controller died."""
+    return kind in NEVER or bool(_GIVEN_UP.search(body))
 
 
 def usual(body: str) -> bool:
@@ -93,7 +100,7 @@ class Expected:
 
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a message about these is explained by a cut. ``kind`` is empty for one that is in no catalogue."""
-        if kind in NEVER:
+        if never(kind, body):
             return False
         if _DIRTY.search(body):
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)

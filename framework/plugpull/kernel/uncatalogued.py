@@ -8,7 +8,8 @@ CRITICAL = 2
 """KERN_CRIT (include/linux/kern_levels.h). A message of this level or worse, a smaller number, that nobody knows is
 held against the kernel."""
 ERROR = 3
-"""KERN_ERR. A message of this level that nobody knows is a doubt where it is about storage."""
+"""KERN_ERR. A message of this level that nobody knows is a doubt: on a real DUT if it is about storage; on an
+emulated one, which has no other hardware that logs errors, whatever it is about."""
 
 _HARMLESS = re.compile(
     r"^reboot: |^Restarting system|^System halted|^Power down"  # kernel/reboot.c; restarts are judged elsewhere
@@ -19,6 +20,8 @@ _HARMLESS = re.compile(
     r"|^(?:ses|scsi|sd) \S+: (?:Wrong diagnostic page|Failed to (?:get diagnostic page|bind enclosure))"  # ses.c
     r"|^CPU: \d+ (?:UID: \d+ )?PID: \d+ |^Hardware name: |^Call [Tt]race|^handlers:$|^\[<[\da-f]+>\]"
     r"|^\S+: \d+ callbacks suppressed"
+    r"|^k?audit\w*: |^Memory cgroup out of memory"  # kernel/audit.c; a container at a limit that somebody set for it
+    r"|^serial8250: too much work for irq"  # drivers/tty/serial/8250: an emulated port is faster than a real one
     r"|not a recommended IO charset|Deprecated V4 format|\bEXPERIMENTAL\b|mounted filesystem"  # fs/*/super.c
     r"|Optimal transfer size|Preferred minimum I/O size|physical block alignment offset"  # drivers/scsi/sd.c
 )
