@@ -89,6 +89,7 @@ def test_stamped_writing_is_a_load_of_its_own(tmp_path: Path) -> None:
     stamped = bench()
     stamped.drop(ev.LoadBegun)
     ledger: dict[str, Any] = {"run": 1, "device": 1, "session": 1, "extents": ((0, 8),), "block": 8, "depth": 1}
+    ledger["flush_writes"] = 64
     stamped.add(ev.LedgerBegun(at=12.0, disk="disk1", job="j", order="random", **ledger))
     coverage = covered(tmp_path, stamped)
     assert cells(coverage)["usb-storage", "data", "stamped writing"] == 1

@@ -335,7 +335,7 @@ def test_without_read_back_the_evidence_says_so() -> None:
     said = "no read-back: verified by its effect alone"
     judgement = without_read_back(healthy()).judge(removed("disk1"))
     assert (judgement.findings, judgement.unknowns) == ((), ())
-    assert judgement.worst == f"gone after 0.07 s (limit 5 s); {said}"
+    assert judgement.worst == f"gone after 0.07 s (limit 1 s); {said}"
     (finding,) = without_read_back(healthy()).judge(removed("disk1", within=0.05)).findings
     assert finding.evidence == (f"cables port 1: {said}",)
     (finding,) = healthy().judge(removed("disk1", within=0.05)).findings
