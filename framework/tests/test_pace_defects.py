@@ -203,6 +203,20 @@ def test_a_loss_that_chance_may_explain() -> None:
     assert "(at least 85% wanted), known to" in result.unknowns[0]
 
 
+@pytest.mark.parametrize(("lost", "due"), [(0.6, Verdict.FAIL), (0.0, Verdict.PASS)], ids=["declines", "keeps on"])
+def test_a_slow_decline_shows_at_the_end_where_the_mean_may_be_chance(lost: float, due: Verdict) -> None:
+    """Half seconds of 89 % and 111 %: 63 % on average may be 70 % by chance, 47 % in the last seconds may not."""
+
+    def rate(at: float) -> float:
+        return (1.11 if int(at * 2) % 2 else 0.89) * (1 - lost * max(0.0, at - CUT) / (STOPPED - CUT))
+
+    result = verdict(healthy(pace=only("disk2", rate)), OLD)
+    assert result.verdict is due
+    assert [finding.subject for finding in result.findings] == ["disk2"] * (due is Verdict.FAIL)
+    assert all("in the last 2 s of its load" in finding.summary for finding in result.findings)
+    assert result.unknowns == ()
+
+
 def test_a_short_record_that_is_slow_to_its_end() -> None:
     """Half the rate for 2.3 s: too short for a window of a second after the 1.5 s, and slow for certain."""
     bench = healthy(pace=only("disk2", between(CUT, 99, 0.5)))

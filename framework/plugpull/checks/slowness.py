@@ -69,7 +69,7 @@ class Slowness:
             what = f"ended at {self.final:.0%} of its baseline (at least {bounds.min_ratio:.0%} wanted)"
             if self.final < self._wanted(length):
                 self._accuse(what, line.times[-1])
-            else:
+            elif not self._slow_at_last(regained):
                 self._doubt(what, self._margin(length))
         elif self.recovery is not None:
             self._last_seconds(regained)
@@ -186,16 +186,26 @@ class Slowness:
 
     def _last_seconds(self, regained: float | None) -> None:
         """A disk that had its pace again and lost it later. Half of what chance may take makes a doubt."""
-        line, bounds = self.seen.line, self.verdict.limits
-        if regained is None or line.end - regained < FINAL:
-            return
-        ratio, margin = self._ratio(line.end - FINAL, line.end), self._margin(FINAL)
-        what = f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load"
-        what = f"{what} (at least {bounds.min_ratio:.0%} wanted)"
-        if ratio < self._wanted(FINAL):
-            self._accuse(what, line.time(line.end - FINAL))
-        elif ratio < bounds.min_ratio - margin / 2:
-            self._doubt(what, margin)
+        ratio, margin = self._last_ratio(regained), self._margin(FINAL)
+        if not self._slow_at_last(regained) and ratio < self.verdict.limits.min_ratio - margin / 2:
+            self._doubt(self._at_last(ratio), margin)
+
+    def _slow_at_last(self, regained: float | None) -> bool:
+        """Whether the last seconds are too slow for certain, and put down as such."""
+        ratio = self._last_ratio(regained)
+        if ratio >= self._wanted(FINAL):
+            return False
+        self._accuse(self._at_last(ratio), self.seen.line.time(self.seen.line.end - FINAL))
+        return True
+
+    def _last_ratio(self, regained: float | None) -> float:
+        """The rate of the last seconds; that of a healthy disk where pace was not regained long enough before."""
+        end = self.seen.line.end
+        return 1.0 if regained is None or end - regained < FINAL else self._ratio(end - FINAL, end)
+
+    def _at_last(self, ratio: float) -> str:
+        wanted = f"at least {self.verdict.limits.min_ratio:.0%} wanted"
+        return f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load ({wanted})"
 
 
 def _edges(story: Story, line: Track, begin: float) -> list[float]:
