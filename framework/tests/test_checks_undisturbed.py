@@ -300,7 +300,8 @@ def test_swapped_outlets_accuse_nobody() -> None:
 
 
 def coming_up(disk: str, port: int, at: float) -> list[ev.Event]:
-    lines = ("Write Protect is off", "Write cache: enabled, read cache: enabled, doesn't support DPO or FUA")
+    size = "131072 512-byte logical blocks: (67.1 MB/64.0 MiB)"
+    lines = (size, "Write Protect is off", "Write cache: enabled, read cache: enabled, doesn't support DPO or FUA")
     return [warn(f"sd {port}:0:0:0: [{disk}] {line}", at, 5) for line in lines]
 
 
@@ -312,6 +313,8 @@ def coming_up(disk: str, port: int, at: float) -> list[ev.Event]:
         "sd 2:0:0:0: [sdc] Write Protect is on",
         "sd 2:0:0:0: [sdc] Write cache: disabled, read cache: enabled, doesn't support DPO or FUA",
         "sd 2:0:0:0: [sdc] Assuming drive cache: write through",
+        "sd 2:0:0:0: [sdc] 65536 512-byte logical blocks: (33.6 MB/32.0 MiB)",
+        "sd 2:0:0:0: [sdc] 0 512-byte logical blocks: (0 B/0 B)",
     ],
 )
 def test_a_survivor_changes_its_properties(text: str) -> None:
@@ -329,6 +332,39 @@ def test_a_victim_comes_back_as_it_was_or_does_not() -> None:
     made.add(warn("sd 1:0:0:0: [sdb] Assuming drive cache: write through", BACK - 0.01, 3))
     ((subject, said),) = found(made)
     assert (subject, said) == (VICTIM, f"disk1 had a write cache and has no write cache since {BACK - 0.01:.2f} s")
+
+
+@pytest.mark.parametrize("blocks", ["16384 4096-byte", "131064 512-byte"])
+def test_a_victim_comes_back_with_other_blocks(blocks: str) -> None:
+    made = bench()
+    made.add(*coming_up("sdb", 1, 10.39))
+    made.add(warn(f"sd 1:0:0:0: [sdb] {blocks} logical blocks: (67.1 MB/64.0 MiB)", BACK - 0.02, 5))
+    ((subject, said),) = found(made)
+    number, size = blocks.removesuffix("-byte").split()
+    now = f"has {number} blocks of {size} bytes since {BACK - 0.02:.2f} s"
+    assert (subject, said) == (VICTIM, f"disk1 had 131072 blocks of 512 bytes and {now}")
+
+
+def test_a_disk_that_cannot_be_asked_for_its_size_has_not_changed_it() -> None:
+    made = bench()
+    nothing = "sd 1:0:0:0: [sdb] 0 512-byte logical blocks: (0 B/0 B)"
+    made.add(warn(nothing, 10.3, 5), *coming_up("sdb", 1, 10.39), warn(nothing, GONE - 0.01, 5))
+    made.add(warn(nothing, BACK - 0.5, 5), *coming_up("sdb", 1, BACK - 0.02))
+    assert found(made) == []
+
+
+def test_a_size_that_is_logged_long_before_the_disk_is_announced_is_its_own() -> None:
+    """Both disks went, and each comes back under the other's name, slowly."""
+    made = bench()
+    made.replace(ev.CutArmed, point="hub1.cable", victims=(VICTIM, "disk2"))
+    made.detach("disk2", GONE)
+    made.drop(ev.DiskAttached, lambda event: event.at != BACK)
+    made.attach(VICTIM, BACK, kname="sdc")
+    made.attach("disk2", BACK + 0.1, kname="sdb")
+    small = "sd 2:0:0:0: [{}] 65536 512-byte logical blocks: (33.6 MB/32.0 MiB)"
+    made.add(*coming_up("sdb", 1, 10.39)[:1], warn(small.format("sdc"), 10.49, 5))
+    made.add(*coming_up("sdc", 1, BACK - 1.5)[:1], warn(small.format("sdb"), BACK - 1.4, 5))
+    assert found(made) == []
 
 
 def test_names_that_are_exchanged_on_return_exchange_no_properties() -> None:

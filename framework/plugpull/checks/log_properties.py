@@ -1,7 +1,8 @@
 """Properties of a disk that the kernel logs as it learns them, and that must not change: size, protection, cache.
 
 The disk driver logs them at info or notice level when a disk comes up, and again only when one has changed
-(sd_read_write_protect_flag, sd_read_cache_type in drivers/scsi/sd.c; set_capacity_and_notify in block/genhd.c).
+(sd_print_capacity, sd_read_write_protect_flag, sd_read_cache_type in drivers/scsi/sd.c; set_capacity_and_notify in
+block/genhd.c). A disk that cannot be asked for its size, since it goes or has not spun up, is logged with 0 blocks.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
 from plugpull.kernel.expected import Expected
 from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import Level, Scope
+from plugpull.kernel.scope import COMING, Level, Scope
+from plugpull.kernel.subjects import names_in
 
 _PROTECTED = re.compile(r"\] Write Protect is (on|off)$")
 _CACHE = re.compile(r"\] Write cache: (enabled|disabled)|\] (?:Assuming drive cache|Cache): write (back|through)")
 _CAPACITY = re.compile(r"^\w+: detected capacity change from (?=0 |\d+ to 0$)(\d+) to (\d+)$")
 """From one size to another is in the catalogue of errors."""
+_SIZE = re.compile(r"\] (\d+) (\d+)-byte (?:logical blocks: |hardware sectors)")
 
 _WORDS = {
     "enabled": "a write cache",
@@ -39,19 +42,34 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]
         if message.at is None or learnt is None:
             continue
         about = scope.about(message.text, message.at)
-        if about.level is not Level.DISK or (expected.message(about, "", message.at) and learnt[0] == "capacity"):
+        if about.level is not Level.DISK:
             continue
         what, value = learnt
-        for disk in about.disks:
-            if what == "capacity":
-                up = all(expected.coming_up(stay, message.at) for stay in about.stays)
-                if not up or not value.startswith("from 0 "):
-                    yield _finding(disk, f"the capacity of {disk} changed {value}", message)
-                continue
+        cut = expected.message(about, "", message.at)
+        up = all(expected.coming_up(stay, message.at) for stay in about.stays)
+        if what == "capacity":
+            if not cut and not (up and value.startswith("from 0 ")):
+                yield from (_finding(disk, f"the capacity of {disk} changed {value}", message) for disk in about.disks)
+            continue
+        if what == "size" and value.startswith("0 ") and (cut or up):
+            continue
+        disks = _sized(scope, body, message.at, about.disks) if what == "size" else about.disks
+        for disk in disks:
             before = known.setdefault((disk, what), value)
             if before != value:
                 yield _finding(disk, f"{disk} had {before} and has {value} since {message.at:.2f} s", message)
                 known[disk, what] = value
+
+
+def _sized(scope: Scope, body: str, at: float, live: tuple[str, ...]) -> tuple[str, ...]:
+    """Whose size is logged by this name and SCSI address: where nobody has the name, the next one's who gets it."""
+    names = names_in(body)
+    mine = [stay for stay in scope.stays if stay.kname in names.blocks]
+    if any(stay.begin <= at < stay.end for stay in mine):
+        return live
+    coming = [stay for stay in mine if at < stay.begin <= at + COMING]
+    coming = [stay for stay in coming if not stay.place.address or stay.place.address in names.addresses]
+    return tuple(stay.disk for stay in sorted(coming, key=lambda stay: stay.begin)[:1] if stay.disk)
 
 
 def _learnt(body: str) -> tuple[str, str] | None:
@@ -62,6 +80,8 @@ def _learnt(body: str) -> tuple[str, str] | None:
         return "cache", _WORDS[found.group(1) or found.group(2)]
     if found := _CAPACITY.match(body):
         return "capacity", f"from {found.group(1)} to {found.group(2)} sectors"
+    if found := _SIZE.search(body):
+        return "size", f"{found.group(1)} blocks of {found.group(2)} bytes"
     return None
 
 
