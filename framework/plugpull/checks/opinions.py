@@ -112,12 +112,29 @@ def claims_of(record: Record, what: str) -> Iterable[Claim]:
 def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> Record:
     """Every round on ``disks`` (``None``: all that were stamped, apart from those that a permanent cut took for good),
     judged. ``unknowns`` are sentences about what is missing."""
-    rounds = rounds_of(story)
-    missing = missing_rounds(story, rounds)
-    stamped = tuple(dict.fromkeys(one.disk for one in rounds))
+    missing, every = _every_round(story)
+    stamped = tuple(dict.fromkeys(one.round.disk for one in every))
     wanted = stamped if disks is None else disks
     gone = gone_for_good(story) if disks is None else set()
     unknowns = [f"{disk} was not stamped" for disk in wanted if disk not in stamped and disk not in gone]
+    judged = [
+        one for one in every if one.round.disk in wanted and not (one.round.disk in gone and not one.round.read_back)
+    ]
+    unknowns += [unknown for one in judged for unknown in one.unknowns]
+    return Record(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])), tuple(missing))
+
+
+def _every_round(story: Story) -> tuple[tuple[str, ...], tuple[Judged, ...]]:
+    """What is missing of the rounds of a story, and all of them judged: once, for all checks that ask."""
+    known = vars(story)
+    if "_judged_rounds" not in known:
+        known["_judged_rounds"] = _judge_every_round(story)
+    judged: tuple[tuple[str, ...], tuple[Judged, ...]] = known["_judged_rounds"]
+    return judged
+
+
+def _judge_every_round(story: Story) -> tuple[tuple[str, ...], tuple[Judged, ...]]:
+    rounds = rounds_of(story)
     judged = []
     last: dict[tuple[int, str], tuple[int, tuple[Run, ...] | None]] = {}
     for one in rounds:
@@ -127,10 +144,8 @@ def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> Record:
             one.before = found
         opinion, runs = _judge_round(story, one)
         last[key] = (one.begun.session, runs)
-        if one.disk in wanted and not (one.disk in gone and not one.read_back):
-            judged.append(opinion)
-            unknowns += opinion.unknowns
-    return Record(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])), tuple(missing))
+        judged.append(opinion)
+    return tuple(missing_rounds(story, rounds)), tuple(judged)
 
 
 def gone_for_good(story: Story) -> set[str]:

@@ -137,7 +137,7 @@ def _late(story: Story, begin: float, end: float) -> float:
 
 
 def _cpus(story: Story) -> int:
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = [event for event in story.before if isinstance(event, DutReady)] + list(story.of(DutReady))
     return readies[-1].cpus if readies and readies[-1].kind == "virtual" else 0
 
 
