@@ -15,6 +15,7 @@ import pytest
 
 from fixtures.boards import Board, KmTronic, Lie, Port
 from fixtures.lab import Lab, LabUnavailable, lab
+from plugpull.integrity.build import GIVEN, writer_binary
 
 EVERYTHING = frozenset({"hid", "uhubctl", "sispmctl", "ssh", "plugpull"})
 """One image for all chains: each further one would have to be booted once."""
@@ -62,8 +63,9 @@ def run_here(rig: Path, expression: str, out: Path) -> Outcome:
 def run_in_guest(made: Lab, rig: str, expression: str) -> Outcome:
     """``plugpull run`` in the lab's guest, which is both controller and DUT."""
     made.put("/root/rig.toml", rig.encode())
+    made.put("/root/writer", writer_binary())  # there is no compiler in the guest
     line = ["python3", "-m", "plugpull", "run", "--rig", "/root/rig.toml", "-k", expression, "--out", "/root/out"]
-    done = made.run(line, RUN, cwd="/root")
+    done = made.run(line, RUN, env={GIVEN: "/root/writer"}, cwd="/root")
     there = made.run(["test", "-f", "/root/out/latest/results.json"]).status == 0
     results = json.loads(made.get("/root/out/latest/results.json")) if there else {}
     return Outcome(done.status, done.stdout + done.stderr, results)

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from writers import PATIENCE, Writer, found_of, records_of
 
+from plugpull.errors import RigError
 from plugpull.integrity import ledger, readback
+from plugpull.integrity.build import GIVEN, writer_binary
 from plugpull.integrity.ledger import Kind, Reason
 from plugpull.integrity.readback import Kind as Found
 from plugpull.integrity.readback import Run
@@ -216,3 +218,12 @@ def test_wrong_options_are_refused(writer: Writer, disk: Path, arguments: list[s
     status, out, err = writer.run(disk, *arguments)
     assert (status, out) == (2, b"")
     assert says in err
+
+
+def test_a_writer_that_was_compiled_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = tmp_path / "writer"
+    monkeypatch.setenv(GIVEN, str(given))
+    with pytest.raises(RigError, match=f"named by {GIVEN}: No such file"):
+        writer_binary()
+    given.write_bytes(b"ELF")
+    assert writer_binary() == b"ELF"

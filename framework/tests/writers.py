@@ -29,6 +29,8 @@ def records_of(data: bytes, sizes: Mapping[Any, int]) -> list[tuple[int, bytes]]
 def found_of(data: bytes) -> list[Run]:
     """The runs of a read-back that came to its end without an error."""
     *runs, (last, end) = records_of(data, readback.SIZES)
+    if runs and runs[0][0] == readback.READING:
+        del runs[0]  # what was looked for
     assert last == readback.Kind.READ
     assert readback.RUN.unpack(end)[2] == 0
     made = []
