@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 os.environ.setdefault("PLUGPULL_DRIVER_BUGS", "1")
 
 import driver_build
+from defects_bench import RIG
 
 from benchmarks.driver_mutants_list import MUTANTS, PREAMBLE, STORAGE, Mutant
 from benchmarks.measure import ROOT, begin, console, scratch, table
@@ -25,41 +26,8 @@ from plugpull.errors import Finding
 from plugpull.results import ScenarioResult, Verdict
 from plugpull.results_io import read_results
 
-UAS_RIG = """
-[rig]
-name = "uas-only"
-
-[dut]
-kind = "virtual"
-
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 1
-mechanism = "data"
-
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-
-[[disk]]
-name = "victim"
-at = "usb.1"
-protocol = "uas"
-serial = "MUTANT-1"
-size = "16 MiB"
-rate = "2 MiB/s"
-scratch = true
-cable = "cables.1"
-
-[[disk]]
-name = "survivor"
-at = "usb.2"
-serial = "MUTANT-2"
-size = "16 MiB"
-rate = "2 MiB/s"
-scratch = true
-"""
+UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
+"""Two disks, the victim driven by uas."""
 
 
 def edit(tree: Path, mutant: Mutant, *, bug: bool) -> None:
