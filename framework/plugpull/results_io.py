@@ -7,6 +7,7 @@ it anew after they changed.
 from __future__ import annotations
 
 import json
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,17 @@ def schema() -> dict[str, Any]:
 
 def schema_text() -> str:
     """The schema as the package carries it."""
-    return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
+    return json.dumps(_undented(schema()), indent=2, sort_keys=True) + "\n"
+
+
+def _undented(value: Any) -> Any:
+    """Descriptions come from docstrings, from which Python takes the indentation out itself since 3.13."""
+    if isinstance(value, dict):
+        return {
+            key: cleandoc(each) if key == "description" and isinstance(each, str) else _undented(each)
+            for key, each in value.items()
+        }
+    return [_undented(each) for each in value] if isinstance(value, list) else value
 
 
 def _file(path: Path) -> Path:
