@@ -125,9 +125,7 @@ def _make(version: str, source: Path, folder: str, module: str, edit: Callable[[
         tree = root / "linux"
         shutil.copytree(source, tree)
         edit(tree)
-        make = ["make", "-C", str(headers), f"M={tree / folder}", f"{module}.ko"]
-        if shutil.which("gcc-12") is None:
-            make.append("CC=cc")
+        make = ["make", "-C", str(headers), f"M={tree / folder}", f"{module}.ko", *module_build.variables()]
         done = subprocess.run(make, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             raise PlugpullError(f"{module} does not build for {version}: {done.stderr[-1000:]}")
