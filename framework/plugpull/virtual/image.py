@@ -182,7 +182,7 @@ def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()
     tree = Tree()
     for path in ("/proc", "/sys", "/dev", "/run", "/tmp", "/etc", "/mnt"):
         tree.directory(path)
-    tree.copy(_need("busybox"), "/bin/busybox")
+    tree.program(_need("busybox"), "/bin/busybox")  # linked statically or, since Debian 13, not
     for applet in BUSYBOX_APPLETS:
         tree.link(f"/bin/{applet}", "/bin/busybox")
     for program in PROGRAMS:
