@@ -55,6 +55,7 @@ _WHOLE_RUNS = (
     "test_driver_bugs.py",
     "test_interrupts.py",
     "test_kernel_source.py",
+    "test_survivors_data_in_guest.py",
 )
 """Files whose tests make whole runs, on rigs that several of them use: a rig is leased to one run at a time."""
 
