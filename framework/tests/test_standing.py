@@ -83,6 +83,7 @@ def test_victims_that_the_scenario_names_are_judged_as_it_asks() -> None:
 
 
 def test_what_the_scenario_asks_for_itself_is_judged_once() -> None:
+    assert len({check_name(check) for check in STANDING}) == len(STANDING)
     for check in STANDING:
         assert check_name(check) not in {check_name(one) for one in standing_checks([encode_check(check)])}
     result = judge_story(healthy(checks=(kernel_clean(),)).story())

@@ -42,7 +42,6 @@ STANDING: tuple[Check, ...] = (
     Answered(),
     NothingStuck(),
     SameProperties(),
-    NothingStuck(),
     NothingLeft(required=False),
     StateKept(),
     KernelBetween(),
