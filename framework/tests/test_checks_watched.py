@@ -280,6 +280,23 @@ def test_a_survivor_that_is_another_at_the_end(disk: str, name: str, value: str)
     assert finding.summary.endswith("at the end, though it never went")
 
 
+@pytest.mark.parametrize(("gone", "until", "found"), [(19.1, 19.04, 0), (19.1, 19.3, 0), (22.0, 19.04, 1)])
+def test_a_disk_that_is_taken_apart_while_its_properties_are_read(gone: float, until: float, found: int) -> None:
+    """The kernel sets the size of a disk that leaves to 0 before it announces that the disk is gone."""
+    bench = watched()
+    bench.add(ev.DiskDetached(at=18.0, disk=VICTIM, kname="sdb", diskseq=_last(bench).diskseq))
+    bench.attach(VICTIM, 19.0)
+    read = properties(_last(bench), 19.02, "attached", size="0")
+    bench.add(msgspec.structs.replace(read, until=until))
+    bench.add(ev.DiskDetached(at=gone, disk=VICTIM, kname=read.kname, diskseq=read.diskseq))
+    findings = [one for one in bench.judge(same_properties()).findings if "0 bytes" in one.summary]
+    assert len(findings) == found
+
+
+def _last(bench: Bench) -> ev.DiskAttached:
+    return [event for event in bench.events if isinstance(event, ev.DiskAttached) and event.disk == VICTIM][-1]
+
+
 def test_more_commands_at_once_and_another_depth_at_the_end_accuse_nobody() -> None:
     bench = watched()
     change(bench, "attached", (VICTIM,), {"queue_depth": "30"}, CUT)

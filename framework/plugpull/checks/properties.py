@@ -9,6 +9,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
 from plugpull.errors import Finding
+from plugpull.history.cuts import Cut
 from plugpull.history.events import (
     Acted,
     AgentLost,
@@ -48,6 +49,8 @@ UNBOUND = "driver"
 AT_THE_END = ("driver", "ro", "write_cache", "size", "logical_block_size", "physical_block_size", "state")
 """What nothing but a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
 STATE = "is in state {now} instead of {was}"
+LEAVING = 0.2
+"""Seconds before its removal is announced in which a disk without requests is taken apart."""
 HELD_ON = 1.0
 """Seconds before a return within which a user of the disk must have ended to have let go of its name."""
 
@@ -65,7 +68,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
     def _returns(self, story: Story) -> Iterator[Finding]:
         for disk in _disks(story):
-            attached = [event for event in _of(story, disk) if event.moment == "attached"]
+            attached = [event for event in _of(story, disk) if event.moment == "attached" and _undivided(story, event)]
             for was, now in pairwise(attached):
                 yield from self._differences(disk, was, now, AFTER_RETURN, "after its return")
 
@@ -128,6 +131,24 @@ def _stayed(story: Story, attached: DiskAttached) -> bool:
     gone = story.detached_at(attached)
     end = story.sample_times[-1] if story.sample_times else attached.at or 0.0
     return (end if gone is None else gone) - (attached.at or 0.0) > 2.0
+
+
+def _undivided(story: Story, read: DiskProperties) -> bool:
+    """Were these read before the disk began to leave? The kernel takes a disk apart piece by piece: one that is leaving
+    has no driver, no SCSI device or no size any more, while its name is still there."""
+    over = (read.at if read.until is None else read.until) or 0.0
+    for attached in story.attachments(read.disk):
+        if (attached.kname, attached.diskseq) == (read.kname, read.diskseq):
+            gone = story.detached_at(attached)
+            if gone is not None and gone < over + LEAVING:
+                return False
+    return not any(_off_at(cut, over) for cut in story.cut_records if read.disk in cut.armed.victims)
+
+
+def _off_at(cut: Cut, at: float) -> bool:
+    """Was the port commanded off, and not yet on again?"""
+    off, on = cut.off.commanded_at, cut.on.commanded_at
+    return off is not None and off - cut.error < at and (on is None or on > at)
 
 
 def _better(name: str, before: str, after: str) -> bool:

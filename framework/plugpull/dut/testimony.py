@@ -121,6 +121,7 @@ def properties_of(message: Message, register: Register, moment: str) -> ev.DiskP
         diskseq=message["diskseq"],
         moment=moment,
         values=message["values"],
+        until=message["until"],
     )
 
 

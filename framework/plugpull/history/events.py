@@ -287,13 +287,15 @@ class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):
     """How the kernel drives a disk of the rig: ``moment`` is ``attached`` or ``end`` (of the scenario).
 
     ``values`` are sysfs attributes as the kernel writes them (``dut/agent/properties.py`` says which): ``driver``,
-    ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others."""
+    ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others. They were read one after
+    another from ``at`` to ``until`` (DUT seconds; absent in older histories)."""
 
     disk: str
     kname: str
     diskseq: int
     moment: str
     values: dict[str, str]
+    until: float | None = None
 
 
 class LogLost(Event, frozen=True, kw_only=True, tag="kernel.lost"):

@@ -83,11 +83,14 @@ class Attendant:
 
 
 def described(kname: str, diskseq: int, moment: str) -> Dict[str, Any]:
+    at = now()
+    values = properties(kname)
     return {
         "ev": "disk.properties",
-        "at": now(),
+        "at": at,
+        "until": now(),
         "kname": kname,
         "diskseq": diskseq,
         "moment": moment,
-        "values": properties(kname),
+        "values": values,
     }
