@@ -9,48 +9,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rig_builder import a_rig
 
 from plugpull.rig.drivers import DriverBook
 from plugpull.rig.load import RigFileErrors, parse_rig
 
-BENCH = """\
-[rig]
-name = "bench"
-[dut]
-kind = "virtual"
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 4
-mechanism = "data"
-[[switch]]
-name = "mains"
-driver = "virtual"
-ports = 4
-mechanism = "mains"
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-ports = 4
-[[hub]]
-name = "hub1"
-at = "usb.1"
-cable = "cables.4"
-[[disk]]
-name = "disk1"
-at = "usb.2"
-serial = "S1"
-size = "64 MiB"
-cable = "cables.1"
-power = "mains.1"
-[[disk]]
-name = "disk2"
-at = "hub1.1"
-serial = "S2"
-size = "64 MiB"
-cable = "cables.2"
-power = "mains.2"
-"""
+BENCH = (
+    a_rig()
+    .switch("cables")
+    .switch("mains", mechanism="mains")
+    .controller(ports=4)
+    .hub("hub1", "usb.1", cable="cables.4")
+    .disk("disk1", "usb.2", "S1", cable="cables.1", power="mains.1")
+    .disk("disk2", "hub1.1", "S2", cable="cables.2", power="mains.2")
+    .text
+)
 
 REAL = (
     BENCH.replace('"virtual"\n[[switch]]', '"local"\n[[switch]]')
