@@ -11,7 +11,7 @@ from plugpull.history.story import Story
 from plugpull.kernel.culprit import Hint, hints
 from plugpull.kernel.error_story import story_of_history
 from plugpull.kernel.show import device_text
-from plugpull.report.lanes import Timeline, around, split, thin, timeline
+from plugpull.report.timeline import Timeline, around, split, thin, timeline
 from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed

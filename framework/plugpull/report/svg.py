@@ -1,4 +1,4 @@
-"""Where everything of a scenario's chart goes, in the units of its SVG. Drawn by ``templates/lanes.svg.j2``.
+"""Where everything of a scenario's chart goes, in the units of its SVG. Drawn by ``templates/timeline.svg.j2``.
 
 Lane curves are paths in tenths of a unit, relative and in whole numbers: small, and exact enough for print.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from plugpull.report import text
-from plugpull.report.lanes import Column, Lane, Shade, Timeline, thin
+from plugpull.report.timeline import Column, Lane, Shade, Timeline, thin
 from plugpull.results import Survivor
 
 WIDTH = 1000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plugpull.history import events as ev
 from plugpull.plain import clean
-from plugpull.report.lanes import Column, thin, timeline
+from plugpull.report.timeline import Column, thin, timeline
 from plugpull.report.svg import ceiling
 from plugpull.report.text import natural, title_of
 
