@@ -89,9 +89,9 @@ def test_what_did_not_pass_is_open_and_what_passed_is_folded(page: Page) -> None
     assert ["open" in scenario for scenario in page.all("details", "scenario")] == [False, True, True]
 
 
-def test_every_disk_has_a_lane_with_its_role(page: Page) -> None:
-    lanes = [a["class"] for a in page.all("g", "lane")]
-    assert lanes == ["lane lane-victim", "lane lane-survivor", "lane lane-survivor"] * 2
+def test_every_disk_has_a_row_with_its_role(page: Page) -> None:
+    disks = [a["class"] for a in page.all("g", "disk")]
+    assert disks == ["disk disk-victim", "disk disk-survivor", "disk disk-survivor"] * 2
     assert "49 % of baseline" in page.words
 
 
@@ -135,7 +135,7 @@ def test_kernel_messages_are_ticks_on_the_axis_and_lines_around_the_cut(page: Pa
 
 def test_charts_and_tables_are_named_for_those_who_cannot_see_them(page: Page) -> None:
     assert page.all("html")[0]["lang"] == "en"
-    charts = page.all("svg", "lanes")
+    charts = page.all("svg", "timeline")
     assert len(charts) == 2
     assert all(chart["role"] == "img" and chart["aria-labelledby"] for chart in charts)
     assert len(page.all("desc")) == len(charts)
@@ -197,7 +197,7 @@ def test_a_run_without_scenarios_and_scenarios_without_events_are_reported() -> 
     assert "0 of 0 cuts executed" in empty.words
     bare = Page(render_html(made.results_of(made.passing(), made.unknown()), {}))
     assert "Nothing was sampled and nothing was cut" in bare.words
-    assert len(bare.all("svg", "lanes")) == 1, "the executed cut alone is worth a drawing"
+    assert len(bare.all("svg", "timeline")) == 1, "the executed cut alone is worth a drawing"
 
 
 def test_an_incomplete_run_says_so() -> None:
@@ -221,7 +221,7 @@ def test_a_story_of_the_reader_is_taken_with_what_held_before_it() -> None:
     rest = tuple(event for event in events[1:] if not isinstance(event, ev.DiskAttached))
     story = Story(begun, (begun, *rest), before=held)
     page = Page(render_html(made.results_of(made.passing()), events_of([story])))
-    assert len(page.all("path", "write")) == 3 + 1, "three lanes and the key"
+    assert len(page.all("path", "write")) == 3 + 1, "three disks and the key"
 
 
 def test_a_long_run_of_many_disks_stays_small() -> None:

@@ -1,4 +1,4 @@
-"""Lanes: rates from samples, absences, roles, and a decimation that hides no stall."""
+"""Timelines: rates from samples, absences, roles, and a decimation that hides no stall."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from hypothesis import strategies as st
 
 from plugpull.history import events as ev
 from plugpull.plain import clean
-from plugpull.report.timeline import Column, thin, timeline
 from plugpull.report.svg import ceiling
 from plugpull.report.text import natural, title_of
+from plugpull.report.timeline import Column, thin, timeline_of
 
 
 def test_rates_come_from_the_counters_of_one_attachment() -> None:
-    line = timeline(made.run().stories[made.PASSING], made.passing())
-    victim, survivor, _ = line.lanes
-    at = dict(zip(line.grid, survivor.write, strict=True))
-    assert at[line.grid[0]] is None, "the first sample has no predecessor"
+    timeline = timeline_of(made.run().stories[made.PASSING], made.passing())
+    victim, survivor, _ = timeline.disks
+    at = dict(zip(timeline.grid, survivor.write, strict=True))
+    assert at[timeline.grid[0]] is None, "the first sample has no predecessor"
     assert at[made.START + 7.0] == pytest.approx(30 * made.MB, rel=0.05)
-    back = next(index for index, time in enumerate(line.grid) if time >= made.RETURNED_AT)
+    back = next(index for index, time in enumerate(timeline.grid) if time >= made.RETURNED_AT)
     assert victim.write[back] is None, "counters start anew with the attachment"
     assert victim.absent == ((made.CUT_AT + 0.118, made.RETURNED_AT),)
-    assert [lane.role for lane in line.lanes] == ["victim", "survivor", "survivor"]
+    assert [disk.role for disk in timeline.disks] == ["victim", "survivor", "survivor"]
 
 
 def test_an_idle_disk_of_the_rig_is_a_bystander() -> None:
     events = [*made.run().stories[made.PASSING], made.attached("disk4", made.START + 0.2)]
-    line = timeline(events, made.passing())
-    assert [lane.role for lane in line.lanes if lane.disk == "disk4"] == ["bystander"]
+    timeline = timeline_of(events, made.passing())
+    assert [disk.role for disk in timeline.disks if disk.name == "disk4"] == ["bystander"]
 
 
 def test_a_permanent_cut_is_shaded_to_the_end() -> None:
     never_back = made.changed(made.CUT, restored_at=None, returned_at=None, permanent=True)
     result = made.changed(made.passing(), cuts=(never_back,))
-    line = timeline(made.run().stories[made.PASSING], result)
-    assert (line.shades[0].begin, line.shades[0].end) == (made.CUT_AT, line.end)
-    assert line.shades[0].open_ended
+    timeline = timeline_of(made.run().stories[made.PASSING], result)
+    assert (timeline.cuts[0].begin, timeline.cuts[0].end) == (made.CUT_AT, timeline.end)
+    assert timeline.cuts[0].open_ended
 
 
 def test_the_axis_ignores_the_clock_before_a_restored_snapshot() -> None:
@@ -47,8 +47,8 @@ def test_the_axis_ignores_the_clock_before_a_restored_snapshot() -> None:
         ev.Sampled(at=5.5, disks={}),
         ev.Sampled(at=9.0, disks={}),
     ]
-    line = timeline(events, made.unknown())
-    assert (line.start, line.end) == (5.0, 9.0)
+    timeline = timeline_of(events, made.unknown())
+    assert (timeline.start, timeline.end) == (5.0, 9.0)
 
 
 def test_what_comes_after_a_second_boot_is_not_drawn_on_the_first_ones_axis() -> None:
@@ -56,9 +56,9 @@ def test_what_comes_after_a_second_boot_is_not_drawn_on_the_first_ones_axis() ->
         ev.DutReady(at=4.0, kernel="6.12", kind="virtual", how="booted", took=6.0),
         ev.KernelMessage(at=110.0, text="of the second boot"),
     ]
-    line = timeline([*made.run().stories[made.PASSING], *reboot], made.passing())
-    assert line.start == made.START
-    assert all("second boot" not in message.text for message in line.kernel)
+    timeline = timeline_of([*made.run().stories[made.PASSING], *reboot], made.passing())
+    assert timeline.start == made.START
+    assert all("second boot" not in message.text for message in timeline.kernel)
 
 
 def test_thinning_keeps_a_stall_of_one_sample_and_a_gap() -> None:
@@ -86,7 +86,7 @@ def test_thinning_keeps_extremes_and_order(column: Column, limit: int) -> None:
 
 
 @pytest.mark.parametrize(("peak", "top"), [(0.0, 1e5), (29.9e6, 3e7), (30.6e6, 4e7), (1e6, 1e6), (9e8, 1e9)])
-def test_a_lane_ends_at_a_round_rate(peak: float, top: float) -> None:
+def test_a_curve_ends_at_a_round_rate(peak: float, top: float) -> None:
     assert ceiling(peak) == pytest.approx(top)
 
 

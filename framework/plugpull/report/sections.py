@@ -11,10 +11,10 @@ from plugpull.history.story import Story
 from plugpull.kernel.culprit import Hint, hints
 from plugpull.kernel.error_story import story_of_history
 from plugpull.kernel.show import device_text
-from plugpull.report.timeline import Timeline, around, split, thin, timeline
 from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed
+from plugpull.report.timeline import Timeline, around, split, thin, timeline_of
 from plugpull.results import CheckResult, CutResult, DiskTimes, ScenarioResult, Verdict
 
 KERNEL_LINES = 60
@@ -112,17 +112,17 @@ class Section:
 
 def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> Section:
     """Everything about one scenario; ``events`` may be empty."""
-    line = timeline(events, scenario)
+    timeline = timeline_of(events, scenario)
     own = split(events)[1]
     steps = tuple(step for step in map(narrate, own) if step is not None)
     return Section(
         anchor=f"s{number}",
         scenario=scenario,
         open=scenario.verdict is not Verdict.PASS,
-        drawing=None if line.empty else draw(line, {s.disk: s for s in scenario.survivors}),
-        data=_chart_data(line) if line.grid else None,
-        start=line.start,
-        cuts=tuple(_cut(index, scenario.cuts, line) for index in range(len(scenario.cuts))),
+        drawing=None if timeline.empty else draw(timeline, {s.disk: s for s in scenario.survivors}),
+        data=_chart_data(timeline) if timeline.grid else None,
+        start=timeline.start,
+        cuts=tuple(_cut(index, scenario.cuts, timeline) for index in range(len(scenario.cuts))),
         steps=steps[:STEP_LINES],
         steps_omitted=max(len(steps) - STEP_LINES, 0),
         traceback="\n".join(e.traceback for e in own if isinstance(e, ScenarioError) and e.traceback),
@@ -159,14 +159,14 @@ def _rank(check: CheckResult) -> int:
     return SEVERITY[check.verdict]
 
 
-def _cut(index: int, cuts: Sequence[CutResult], line: Timeline) -> CutPart:
+def _cut(index: int, cuts: Sequence[CutResult], timeline: Timeline) -> CutPart:
     cut = cuts[index]
     mates = tuple(n for n, other in enumerate(cuts) if n != index and cut.group and other.group == cut.group)
     later = (other.commanded_at for n, other in enumerate(cuts) if n > index and n not in mates)
     following = next((at for at in later if at is not None), None)
     own = (*(cuts[n] for n in mates), cut)
     head, tail, omitted = (
-        _kernel_lines(cut, own, following, line) if index < min(mates, default=len(cuts)) else ((), (), 0)
+        _kernel_lines(cut, own, following, timeline) if index < min(mates, default=len(cuts)) else ((), (), 0)
     )
     return CutPart(
         number=index + 1,
@@ -227,7 +227,7 @@ def _last(times: Any) -> float | None:
 
 
 def _kernel_lines(
-    cut: CutResult, at_once: Sequence[CutResult], following: float | None, line: Timeline
+    cut: CutResult, at_once: Sequence[CutResult], following: float | None, timeline: Timeline
 ) -> tuple[tuple[KernelLine, ...], tuple[KernelLine, ...], int]:
     """From just before the command until just after the last known moment of the cuts made with it, or until the next
     cut."""
@@ -236,7 +236,7 @@ def _kernel_lines(
     end = max(at for one in at_once for at in _moments(one) if at is not None) + 2.0
     if following is not None:
         end = min(end, max(following, cut.commanded_at))
-    head, tail, omitted = around(line.kernel, cut.commanded_at - 0.5, end, KERNEL_LINES)
+    head, tail, omitted = around(timeline.kernel, cut.commanded_at - 0.5, end, KERNEL_LINES)
     return _told(head, cut), _told(tail, cut), omitted
 
 
@@ -254,28 +254,32 @@ def _told(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLine
     )
 
 
-def _chart_data(line: Timeline) -> dict[str, Any]:
+def _chart_data(timeline: Timeline) -> dict[str, Any]:
     """What the zoomable chart is made of.
 
     ``x`` are milliseconds, each since the one before; rates are in
-    thousandths of the lane's ``top`` (MB/s), -1 for none."""
-    columns = [column for lane in line.lanes for column in (lane.read, lane.write)]
-    grid, thinned = thin(line.grid, columns, DATA_POINTS)
-    stamps = [round((at - line.start) * 1000) for at in grid]
-    lanes = []
-    for index, lane in enumerate(line.lanes):
-        top, curves = ceiling(lane.peak), {}
+    thousandths of the disk's ``top`` (MB/s), -1 for none."""
+    columns = [column for disk in timeline.disks for column in (disk.read, disk.write)]
+    grid, thinned = thin(timeline.grid, columns, DATA_POINTS)
+    stamps = [round((at - timeline.start) * 1000) for at in grid]
+    disks = []
+    for index, disk in enumerate(timeline.disks):
+        top, curves = ceiling(disk.peak), {}
         for name, column in (("r", thinned[2 * index]), ("w", thinned[2 * index + 1])):
             if any(column):
                 curves[name] = [-1 if value is None else round(value / top * 1000) for value in column]
-        gaps = [[round(a - line.start, 3), round(b - line.start, 3)] for a, b in lane.absent]
-        lanes.append({"disk": lane.disk, "role": lane.role, "top": top / 1e6, "absent": gaps, **curves})
+        gaps = [[round(a - timeline.start, 3), round(b - timeline.start, 3)] for a, b in disk.absent]
+        disks.append({"name": disk.name, "role": disk.role, "top": top / 1e6, "absent": gaps, **curves})
     return {
         "x": [now - before for before, now in zip([0, *stamps], stamps, strict=False)],
-        "end": round(line.end - line.start, 3),
-        "lanes": lanes,
-        "cuts": [[round(s.begin - line.start, 3), round(s.end - line.start, 3), s.number] for s in line.shades],
-        "kernel": [[round((m.at or line.start) - line.start, 3), min(m.level, 7)] for m in line.kernel if m.level <= 4][
-            :400
+        "end": round(timeline.end - timeline.start, 3),
+        "disks": disks,
+        "cuts": [
+            [round(s.begin - timeline.start, 3), round(s.end - timeline.start, 3), s.number] for s in timeline.cuts
         ],
+        "kernel": [
+            [round((m.at or timeline.start) - timeline.start, 3), min(m.level, 7)]
+            for m in timeline.kernel
+            if m.level <= 4
+        ][:400],
     }

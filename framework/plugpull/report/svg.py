@@ -1,6 +1,6 @@
 """Where everything of a scenario's chart goes, in the units of its SVG. Drawn by ``templates/timeline.svg.j2``.
 
-Lane curves are paths in tenths of a unit, relative and in whole numbers: small, and exact enough for print.
+The curves of the disks are paths in tenths of a unit, relative and in whole numbers: small, and exact enough for print.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from plugpull.report import text
-from plugpull.report.timeline import Column, Lane, Shade, Timeline, thin
+from plugpull.report.timeline import Column, CutInterval, DiskTimeline, Timeline, thin
 from plugpull.results import Survivor
 
 WIDTH = 1000
 LEFT = 150
 RIGHT = 988
-LANE = 46
+DISK_HEIGHT = 46
 GAP = 12
 ROW = 17
 POINTS = 180
@@ -35,8 +35,8 @@ class Span:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawnLane:
-    disk: str
+class DrawnDisk:
+    name: str
     role: str
     note: str
     top: str
@@ -74,12 +74,12 @@ class Drawing:
     height: float
     left: int
     right: int
-    lane_height: int
+    disk_height: int
     plot_top: float
     plot_bottom: float
     sampled_until: float
     kernel_y: float
-    lanes: tuple[DrawnLane, ...]
+    disks: tuple[DrawnDisk, ...]
     cuts: tuple[DrawnCut, ...]
     ticks: tuple[DrawnTick, ...]
     kernel_count: int
@@ -98,61 +98,67 @@ class Axis:
         return round(min(max(LEFT + (at - self.start) * self.scale, LEFT), RIGHT), 1)
 
 
-def draw(line: Timeline, survivors: Mapping[str, Survivor]) -> Drawing:
-    axis = Axis(line.start, line.end)
-    cuts, rows = _cuts(line.shades, axis, line.start)
-    phases = _phases(line, axis)
+def draw(timeline: Timeline, survivors: Mapping[str, Survivor]) -> Drawing:
+    axis = Axis(timeline.start, timeline.end)
+    cuts, rows = _cuts(timeline.cuts, axis, timeline.start)
+    phases = _phases(timeline, axis)
     plot_top = 6 + (16 if phases else 0) + rows * ROW
-    columns = [column for lane in line.lanes for column in (lane.read, lane.write)]
-    grid, thinned = thin(line.grid, columns, POINTS)
-    lanes = []
-    for index, lane in enumerate(line.lanes):
-        y = plot_top + 6 + index * (LANE + GAP)
-        lanes.append(_lane(lane, grid, thinned[2 * index], thinned[2 * index + 1], y, axis, survivors.get(lane.disk)))
-    kernel_y = plot_top + 6 + len(lanes) * (LANE + GAP)
+    columns = [column for disk in timeline.disks for column in (disk.read, disk.write)]
+    grid, thinned = thin(timeline.grid, columns, POINTS)
+    disks = []
+    for index, disk in enumerate(timeline.disks):
+        y = plot_top + 6 + index * (DISK_HEIGHT + GAP)
+        disks.append(_disk(disk, grid, thinned[2 * index], thinned[2 * index + 1], y, axis, survivors.get(disk.name)))
+    kernel_y = plot_top + 6 + len(disks) * (DISK_HEIGHT + GAP)
     return Drawing(
         width=WIDTH,
         height=kernel_y + 48,
         left=LEFT,
         right=RIGHT,
-        lane_height=LANE,
+        disk_height=DISK_HEIGHT,
         plot_top=plot_top,
         plot_bottom=kernel_y + 22,
         sampled_until=axis(grid[-1]) if grid else LEFT,
         kernel_y=kernel_y + 11,
-        lanes=tuple(lanes),
+        disks=tuple(disks),
         cuts=cuts,
-        ticks=_ticks(line, axis),
-        kernel_count=len(line.kernel),
+        ticks=_ticks(timeline, axis),
+        kernel_count=len(timeline.kernel),
         phases=phases,
-        axis=tuple((axis(line.start + value), f"{value:g}") for value in _steps(line.end - line.start)),
+        axis=tuple((axis(timeline.start + value), f"{value:g}") for value in _steps(timeline.end - timeline.start)),
     )
 
 
 def ceiling(peak: float) -> float:
-    """The round rate at the top of a lane: 1, 2, 3, 5 or 8 times a power of ten, at least 100 kB/s."""
+    """The round rate at the top of a disk's curve: 1, 2, 3, 5 or 8 times a power of ten, at least 100 kB/s."""
     least = max(peak, 1e5)
     power: float = 10.0 ** math.floor(math.log10(least))
     return next((step * power for step in (1, 1.5, 2, 3, 4, 5, 6, 8) if step * power >= least), 10.0 * power)
 
 
-def _lane(
-    lane: Lane, grid: Sequence[float], read: Column, write: Column, y: float, axis: Axis, survivor: Survivor | None
-) -> DrawnLane:
-    top = ceiling(lane.peak)
-    writes = any(value for value in lane.write if value is not None)
-    reads = any(value for value in lane.read if value is not None)
-    return DrawnLane(
-        disk=lane.disk,
-        role=lane.role,
+def _disk(
+    disk: DiskTimeline,
+    grid: Sequence[float],
+    read: Column,
+    write: Column,
+    y: float,
+    axis: Axis,
+    survivor: Survivor | None,
+) -> DrawnDisk:
+    top = ceiling(disk.peak)
+    writes = any(value for value in disk.write if value is not None)
+    reads = any(value for value in disk.read if value is not None)
+    return DrawnDisk(
+        name=disk.name,
+        role=disk.role,
         note=_note(survivor, reads, writes),
         top=text.rate(top),
         y=y,
         write=_path(grid, write, y, top, axis, area=True) if writes or not reads else "",
         read=_path(grid, read, y, top, axis, area=False) if reads else "",
-        absent=tuple(_absent(begin, end, axis) for begin, end in lane.absent),
-        flags=tuple(axis(at) for at in lane.first_io),
-        empty=all(value is None for value in (*lane.read, *lane.write)),
+        absent=tuple(_absent(begin, end, axis) for begin, end in disk.absent),
+        flags=tuple(axis(at) for at in disk.first_io),
+        empty=all(value is None for value in (*disk.read, *disk.write)),
     )
 
 
@@ -171,7 +177,7 @@ def _absent(begin: float, end: float, axis: Axis) -> Span:
 
 def _path(grid: Sequence[float], column: Column, y: float, top: float, axis: Axis, *, area: bool) -> str:
     """The curve as SVG path data in tenths of a unit. An ``area`` begins and ends at the floor, so it can be filled."""
-    bottom = round((y + LANE) * 10)
+    bottom = round((y + DISK_HEIGHT) * 10)
     drawn: list[str] = []
     for run in _runs(grid, column, y, top, axis):
         (x, first), steps = run[0], []
@@ -192,7 +198,7 @@ def _runs(grid: Sequence[float], column: Column, y: float, top: float, axis: Axi
         if value is None:
             unbroken = False
             continue
-        point = (round(axis(at) * 10), round((y + LANE * (1 - min(value / top, 1.0))) * 10))
+        point = (round(axis(at) * 10), round((y + DISK_HEIGHT * (1 - min(value / top, 1.0))) * 10))
         if not unbroken:
             runs.append([point])
             unbroken = True
@@ -203,16 +209,16 @@ def _runs(grid: Sequence[float], column: Column, y: float, top: float, axis: Axi
     return runs
 
 
-def _cuts(shades: Sequence[Shade], axis: Axis, start: float) -> tuple[tuple[DrawnCut, ...], int]:
+def _cuts(cuts: Sequence[CutInterval], axis: Axis, start: float) -> tuple[tuple[DrawnCut, ...], int]:
     """The cuts with their labels, staggered so as not to run into each other, and the number of rows they take."""
     ends = [-1.0] * LABEL_ROWS
     drawn = []
-    for shade in shades:
-        x, right = axis(shade.begin), axis(shade.end)
-        label = f"{shade.number} {shade.point}, {shade.mechanism}{' →' if shade.open_ended else ''}"
+    for cut in cuts:
+        x, right = axis(cut.begin), axis(cut.end)
+        label = f"{cut.number} {cut.point}, {cut.mechanism}{' →' if cut.open_ended else ''}"
         row = _free_row(ends, x)
         if row is None:
-            label, row = str(shade.number), 0
+            label, row = str(cut.number), 0
         reach = 6.8 * len(label)
         leftwards = x + reach > RIGHT
         if not leftwards:
@@ -221,14 +227,14 @@ def _cuts(shades: Sequence[Shade], axis: Axis, start: float) -> tuple[tuple[Draw
             DrawnCut(
                 x=x,
                 width=round(max(right - x, 1.5), 1),
-                hatch=str(MECHANISMS.index(shade.mechanism)) if shade.mechanism in MECHANISMS else "0",
+                hatch=str(MECHANISMS.index(cut.mechanism)) if cut.mechanism in MECHANISMS else "0",
                 label=label,
                 label_x=min(right, RIGHT) if leftwards else x,
                 label_y=float(row),
                 anchor="end" if leftwards else "start",
-                title=f"cut {shade.number}: {shade.point}, {shade.mechanism}, commanded {shade.begin - start:.3f} s, "
-                + ("not restored" if shade.open_ended else f"restored {shade.end - start:.3f} s"),
-                saw_x=None if shade.saw is None else axis(shade.saw),
+                title=f"cut {cut.number}: {cut.point}, {cut.mechanism}, commanded {cut.begin - start:.3f} s, "
+                + ("not restored" if cut.open_ended else f"restored {cut.end - start:.3f} s"),
+                saw_x=None if cut.saw is None else axis(cut.saw),
             )
         )
     used = 1 + max((int(cut.label_y) for cut in drawn), default=-1)
@@ -239,24 +245,24 @@ def _free_row(ends: Sequence[float], x: float) -> int | None:
     return next((row for row, end in enumerate(ends) if x > end + 8), None)
 
 
-def _phases(line: Timeline, axis: Axis) -> tuple[tuple[float, str], ...]:
+def _phases(timeline: Timeline, axis: Axis) -> tuple[tuple[float, str], ...]:
     placed: list[tuple[float, str]] = []
-    for at, name in line.phases:
+    for at, name in timeline.phases:
         x = axis(at)
         if not placed or x >= placed[-1][0] + 6.0 * len(placed[-1][1]) + 10:
             placed.append((x, name))
     return tuple(placed)
 
 
-def _ticks(line: Timeline, axis: Axis) -> tuple[DrawnTick, ...]:
+def _ticks(timeline: Timeline, axis: Axis) -> tuple[DrawnTick, ...]:
     """Kernel messages, gathered where they would overlap; the most severe gives the mark its shape and its words."""
     gathered: dict[int, list[int]] = {}
-    for index, message in enumerate(line.kernel):
-        gathered.setdefault(int(axis(message.at or line.start) // 5), []).append(index)
+    for index, message in enumerate(timeline.kernel):
+        gathered.setdefault(int(axis(message.at or timeline.start) // 5), []).append(index)
     ticks = []
     for indices in gathered.values():
-        worst = min((line.kernel[i] for i in indices), key=lambda message: message.level)
-        at = worst.at or line.start
+        worst = min((timeline.kernel[i] for i in indices), key=lambda message: message.level)
+        at = worst.at or timeline.start
         more = f" (and {len(indices) - 1} more)" if len(indices) > 1 else ""
         title = f"[{text.stamp(at)}] {text.one_line(worst.text, 140)}{more}"
         ticks.append(DrawnTick(x=axis(at), kind=severity(worst.level), title=title))

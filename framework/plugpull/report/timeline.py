@@ -1,4 +1,4 @@
-"""One scenario's history as lanes on one time axis: rates, presence and roles of disks; cuts; kernel lines.
+"""One scenario's history on one time axis: the rate, presence and role of each disk, the cuts and the kernel's lines.
 
 Rates come from the independent samples of ``/sys/block/*/stat``, never from fio. Times are DUT CLOCK_MONOTONIC seconds.
 """
@@ -29,11 +29,11 @@ Column = list[float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lane:
-    """One disk. ``role`` is ``victim``, ``survivor`` or ``bystander``; ``absent`` are the intervals it was off
-    the kernel's list, ``first_io`` the times at which the first byte moved after a return."""
+class DiskTimeline:
+    """One disk over time. ``role`` is ``victim``, ``survivor`` or ``bystander``. ``absent`` holds the intervals during
+    which the kernel did not list it, ``first_io`` the times at which the first byte moved after a return."""
 
-    disk: str
+    name: str
     role: str
     read: Column
     write: Column
@@ -46,7 +46,7 @@ class Lane:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shade:
+class CutInterval:
     """A cut as an interval, from commanded off to restored on (or to the end of the axis: ``open_ended``)."""
 
     number: int
@@ -60,40 +60,40 @@ class Shade:
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """Everything drawn for one scenario. ``grid`` are the sampling times that the lanes' columns belong to."""
+    """Everything drawn for one scenario. ``grid`` are the sampling times that the disks' columns belong to."""
 
     start: float
     end: float
     grid: list[float]
-    lanes: tuple[Lane, ...]
-    shades: tuple[Shade, ...]
+    disks: tuple[DiskTimeline, ...]
+    cuts: tuple[CutInterval, ...]
     kernel: tuple[KernelMessage, ...]
     phases: tuple[tuple[float, str], ...]
 
     @property
     def empty(self) -> bool:
-        return not self.grid and not self.shades
+        return not self.grid and not self.cuts
 
 
-def timeline(events: Sequence[Event], result: ScenarioResult) -> Timeline:
-    """Lay one scenario's events out for drawing. Survives any of them missing.
+def timeline_of(events: Sequence[Event], result: ScenarioResult) -> Timeline:
+    """The timeline of one scenario. Any of its events may be missing.
 
-    ``events`` may begin with earlier ones that still hold (disks attached before the scenario). When the DUT is booted
-    again in the middle its clock starts anew; what comes after that is not drawn.
+    ``events`` may begin with earlier ones that still hold (disks attached before the scenario). When the DUT
+    boots again in the middle, its clock starts at zero again, and later events are not drawn.
     """
     earlier, own = split(events)
     drawn = _one_clock(own)
     samples = _samples(drawn)
     begin = _start(drawn, samples)
-    shades = _shades(result.cuts, begin)
-    end = _end(drawn, shades, begin)
+    cuts = _cut_intervals(result.cuts, begin)
+    end = _end(drawn, cuts, begin)
     messages = sorted((e.at, i, e) for i, e in enumerate(drawn) if isinstance(e, KernelMessage) and e.at is not None)
     return Timeline(
         start=begin,
         end=end,
         grid=[at for at, _ in samples],
-        lanes=_lanes([*earlier, *drawn], result, samples, begin, end),
-        shades=tuple(replace(shade, end=end) if shade.open_ended else shade for shade in shades),
+        disks=_disks([*earlier, *drawn], result, samples, begin, end),
+        cuts=tuple(replace(cut, end=end) if cut.open_ended else cut for cut in cuts),
         kernel=tuple(message for at, _, message in messages if begin <= at <= end),
         phases=tuple((e.at, e.name) for e in drawn if isinstance(e, Phase) and e.at is not None and e.at >= begin),
     )
@@ -112,7 +112,7 @@ def _one_clock(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _samples(events: Iterable[Event]) -> list[tuple[float, Sampled]]:
-    """Samples in order of time. One that does not come after its predecessor tells no rate and is left out."""
+    """Samples in order of time. A sample that is not later than its predecessor gives no rate and is left out."""
     kept: list[tuple[float, Sampled]] = []
     for event in events:
         if isinstance(event, Sampled) and event.at is not None and (not kept or event.at > kept[-1][0]):
@@ -132,18 +132,18 @@ def _start(events: Sequence[Event], samples: Sequence[tuple[float, Sampled]]) ->
     return min((event.at for event in events if event.at is not None), default=0.0)
 
 
-def _end(events: Sequence[Event], shades: Iterable[Shade], begin: float) -> float:
+def _end(events: Sequence[Event], cuts: Iterable[CutInterval], begin: float) -> float:
     last = max((event.at for event in events if event.at is not None), default=begin)
-    return max(last, begin + 1.0, *(shade.end for shade in shades))
+    return max(last, begin + 1.0, *(cut.end for cut in cuts))
 
 
-def _shades(cuts: Sequence[CutResult], begin: float) -> list[Shade]:
+def _cut_intervals(cuts: Sequence[CutResult], begin: float) -> list[CutInterval]:
     drawn = []
     for number, cut in enumerate(cuts, start=1):
         if cut.commanded_at is not None:
             end = cut.restored_at
             drawn.append(
-                Shade(
+                CutInterval(
                     number=number,
                     point=cut.point,
                     mechanism=cut.mechanism,
@@ -156,9 +156,9 @@ def _shades(cuts: Sequence[CutResult], begin: float) -> list[Shade]:
     return drawn
 
 
-def _lanes(
+def _disks(
     events: Sequence[Event], result: ScenarioResult, samples: Sequence[tuple[float, Sampled]], begin: float, end: float
-) -> tuple[Lane, ...]:
+) -> tuple[DiskTimeline, ...]:
     owners = _owners(events)
     columns = _columns(samples, owners)
     victims = {disk for cut in result.cuts for disk in cut.victims}
@@ -166,14 +166,14 @@ def _lanes(
     loaded = {event.disk for event in events if isinstance(event, LoadBegun)} | {s.disk for s in result.survivors}
     named = {*owners.values(), *victims, *loaded} - {""}
     nothing: Column = [None] * len(samples)
-    lanes = []
+    disks = []
     for disk in sorted(named, key=natural):
         read, write = columns.get(disk, (nothing, nothing))
         role = "victim" if disk in victims else "survivor" if disk in loaded else "bystander"
         times = [times for cut in result.cuts for times in cut.disks if times.disk == disk]
-        lanes.append(
-            Lane(
-                disk=disk,
+        disks.append(
+            DiskTimeline(
+                name=disk,
                 role=role,
                 read=read,
                 write=write,
@@ -181,7 +181,7 @@ def _lanes(
                 first_io=tuple(t.first_io_at for t in times if t.first_io_at is not None),
             )
         )
-    return tuple(lanes)
+    return tuple(disks)
 
 
 def _owners(events: Iterable[Event]) -> dict[tuple[str, int], str]:

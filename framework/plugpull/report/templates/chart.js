@@ -1,4 +1,4 @@
-// Zoomable lanes beside the drawn ones: one small uPlot per disk, all on one time axis. Nothing here is needed to read the report.
+// Zoomable timelines beside the drawn ones: one small uPlot per disk, all on one time axis. Nothing here is needed to read the report.
 (function () {
   "use strict";
   const all = JSON.parse(document.getElementById("data").textContent);
@@ -28,11 +28,11 @@
     const rates = function (values, top) {
       return values ? values.map(function (v) { return v < 0 ? null : v * top / 1000; }) : x.map(function () { return null; });
     };
-    return data.lanes.map(function (lane) { return [x, rates(lane.w, lane.top), rates(lane.r, lane.top)]; });
+    return data.disks.map(function (disk) { return [x, rates(disk.w, disk.top), rates(disk.r, disk.top)]; });
   }
 
   // Cuts are shaded under the curves; the kernel's warnings and errors are ticks along the floor.
-  function shade(data, lane) {
+  function shade(data, disk) {
     return function (u) {
       const ctx = u.ctx, box = u.bbox;
       ctx.save();
@@ -49,7 +49,7 @@
         ctx.fillRect(from, box.top, 1, box.height);
         ctx.fillRect(to - 1, box.top, 1, box.height);
       });
-      lane.absent.forEach(function (gap) {
+      disk.absent.forEach(function (gap) {
         const from = u.valToPos(gap[0], "x", true), to = u.valToPos(gap[1], "x", true);
         ctx.fillStyle = colour("--absent");
         ctx.fillRect(from, box.top, to - from, box.height);
@@ -79,16 +79,16 @@
     }, extra);
   }
 
-  function plot(host, readout, data, lane, values, key, last) {
+  function plot(host, readout, data, disk, values, key, last) {
     const curve = { spanGaps: false, points: { show: false }, width: 1.3 };
     const shown = function (v) { return v == null ? "–" : v.toFixed(1) + " MB/s"; };
     const options = {
       width: Math.max(host.clientWidth, 320), height: last ? 88 : 66, padding: [7, 18, last ? 0 : 7, 0], legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false }, sync: { key: key, scales: ["x", null] }, points: { size: 5 } },
-      scales: { x: { time: false, min: 0, max: data.end }, y: { range: [0, lane.top] } },
+      scales: { x: { time: false, min: 0, max: data.end }, y: { range: [0, disk.top] } },
       axes: [
         axis(last, { size: 24, values: function (u, ticks) { return ticks.map(function (t) { return +t.toFixed(6) + " s"; }); } }),
-        axis(true, { size: 34, gap: 4, splits: function () { return [0, lane.top]; } })
+        axis(true, { size: 34, gap: 4, splits: function () { return [0, disk.top]; } })
       ],
       series: [
         {},
@@ -96,11 +96,11 @@
         Object.assign({ label: "read", stroke: function () { return colour("--read"); } }, curve)
       ],
       hooks: {
-        drawClear: [shade(data, lane)],
+        drawClear: [shade(data, disk)],
         setCursor: [function (u) {
           const i = u.cursor.idx;
-          readout.textContent = i == null ? lane.role
-            : u.data[0][i].toFixed(2) + " s\n" + (lane.w ? "write " + shown(values[1][i]) : "") + (lane.r ? (lane.w ? "\n" : "") + "read " + shown(values[2][i]) : "");
+          readout.textContent = i == null ? disk.role
+            : u.data[0][i].toFixed(2) + " s\n" + (disk.w ? "write " + shown(values[1][i]) : "") + (disk.r ? (disk.w ? "\n" : "") + "read " + shown(values[2][i]) : "");
         }]
       }
     };
@@ -115,16 +115,16 @@
     hint.className = "zhint";
     hint.textContent = "Drag to zoom all disks, double-click to see everything again.";
     zoomed.append(hint);
-    return data.lanes.map(function (lane, index) {
+    return data.disks.map(function (disk, index) {
       const row = document.createElement("div"), who = document.createElement("div"), host = document.createElement("div"), readout = document.createElement("span");
-      row.className = "zlane";
+      row.className = "zdisk";
       who.className = "who";
-      who.textContent = lane.disk;
-      readout.textContent = lane.role;
+      who.textContent = disk.name;
+      readout.textContent = disk.role;
       who.append(readout);
       row.append(who, host);
       zoomed.append(row);
-      return plot(host, readout, data, lane, values[index], figure.dataset.key, index === data.lanes.length - 1);
+      return plot(host, readout, data, disk, values[index], figure.dataset.key, index === data.disks.length - 1);
     });
   }
 
