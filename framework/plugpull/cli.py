@@ -52,7 +52,7 @@ def _add_rig(commands: Commands) -> None:
 def _rig_check(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from plugpull.rig.check import rig_check
+    from plugpull.commands.rig_check import rig_check
 
     return rig_check(arguments.file, Console())
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from plugpull import __version__
 from plugpull.cache import Cache
+from plugpull.coordination.journal import Journal, sweep
+from plugpull.coordination.lease import Lease
 from plugpull.draw import Draw
 from plugpull.dut.base import Bench
 from plugpull.dut.stage import Stage
@@ -31,8 +33,6 @@ from plugpull.outcome import HISTORY_FILE, write_outcome
 from plugpull.plan import skip_reason
 from plugpull.results import Results, ScenarioResult
 from plugpull.rig.credentials import recorded
-from plugpull.rig.journal import Journal, sweep
-from plugpull.rig.lease import Lease
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import Topology

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from plugpull.cache import Cache
+from plugpull.coordination.journal import Journal
 from plugpull.dut.stage import Stage
 from plugpull.dut.watch import Watch
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
-from plugpull.rig.journal import Journal
 from plugpull.rig.load import load_rig
 from plugpull.rig.topology import Topology
 from plugpull.virtual.bench import VirtualBench

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from plugpull.coordination.lease import resources
 from plugpull.errors import RigError
 from plugpull.rig.credentials import WITHHELD, recorded, without_userinfo
-from plugpull.rig.lease import resources
 from plugpull.rig.load import parse_rig
 from plugpull.rig.model import Rig, Switch
 from plugpull.switches.host import Completed

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugpull.rig.discover import DEVICES, draft, usb_tree
+from plugpull.discover.rig_file import DEVICES, draft, usb_tree
+from plugpull.discover.switches import tables
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
 from plugpull.rig.toml_text import toml_string, toml_value
-from plugpull.switches.find import tables
 from plugpull.switches.kinds import Found
 
 PCI = "/sys/devices/pci0000:00"

@@ -17,6 +17,7 @@ from rig_texts import REAL, mistakes
 from sshds import HOST, Sshd, sshd
 
 from fixtures.boards import KmTronic, Port
+from plugpull.coordination.journal import Journal
 from plugpull.dut import coroner, real, revive, watch
 from plugpull.dut.base import Bench
 from plugpull.dut.console import Console
@@ -27,7 +28,6 @@ from plugpull.dut.watch import Watch
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
-from plugpull.rig.journal import Journal
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Dut
 

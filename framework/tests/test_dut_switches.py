@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from sysfs_tree import Sysfs
 
+from plugpull.coordination.journal import Journal, sweep
 from plugpull.dut.agent.system import system_disks, used_disks
 from plugpull.dut.reach import reach_of
 from plugpull.dut.real import RealSetting
 from plugpull.dut.safety import refuse_own_control, refuse_system_disks, usb_place_of
 from plugpull.errors import RigError, UsageError
-from plugpull.rig.journal import Journal, sweep
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
 from plugpull.run import _restore

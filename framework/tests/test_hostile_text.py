@@ -14,12 +14,12 @@ from rich.console import Console
 from stories import Bench, encode, healthy, run_of
 
 from plugpull.cli import main
+from plugpull.commands.rig_check import rig_check
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.outcome import write_outcome
 from plugpull.plain import clean, clean_json, clean_line, kernel_escaped
 from plugpull.report.live import LiveView, PlainView
-from plugpull.rig.check import rig_check
 from plugpull.rig.load import load_rig
 from plugpull.rig.tree import tree_text
 

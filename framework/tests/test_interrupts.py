@@ -15,12 +15,12 @@ import pytest
 from defects_bench import RIG
 
 from plugpull.cache import Cache
+from plugpull.coordination.journal import sweep
 from plugpull.errors import EXIT_UNKNOWN
 from plugpull.history.reader import History, read_history
 from plugpull.judge import judge_history
 from plugpull.results import Verdict
 from plugpull.results_io import read_results
-from plugpull.rig.journal import sweep
 
 pytestmark = pytest.mark.bench
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
+from plugpull.coordination.journal import VARIABLE, Journal, sweep
 from plugpull.errors import RigError
-from plugpull.rig.journal import VARIABLE, Journal, sweep
 
 PATIENCE = 60.0
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from plugpull.rig.journal import Journal
+from plugpull.coordination.journal import Journal
 
 root, parent = map(Path, sys.argv[1:])
 journal = Journal(root, Path("/runs/killed"))
@@ -197,7 +197,7 @@ def off(port: str, **other: Any) -> bytes:
 def dead_run(root: Path, *ports: str) -> Path:
     """The journal of a run that was killed with these ports off; its process is gone."""
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom plugpull.rig.journal import Journal\n"
+        "import os, sys\nfrom pathlib import Path\nfrom plugpull.coordination.journal import Journal\n"
         "journal = Journal(Path(sys.argv[1]), Path('/runs/killed'))\n"
         "for port in sys.argv[2:]: journal.outlet({'name': 's'}, {}, Path('.'), port, False)\n"
         "print(journal.path, flush=True)\nos.kill(os.getpid(), 9)\n"
@@ -245,7 +245,7 @@ def test_a_port_whose_switch_fails_does_not_keep_the_others_off(tmp_path: Path) 
 def test_the_journal_of_another_machine_is_skipped_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home directory that several machines share: the switches are plugged into the other one."""
     journal = dead_run(tmp_path / "journal", "1")
-    monkeypatch.setattr("plugpull.rig.journal.machine_id", lambda: "another")
+    monkeypatch.setattr("plugpull.coordination.journal.machine_id", lambda: "another")
     restored, told = Restored(), list[str]()
     assert sweep(tmp_path / "journal", told.append, restored) == 0
     assert (restored.ports, journal.exists()) == ([], True)
@@ -311,7 +311,7 @@ def test_on_a_full_disk_the_port_is_not_to_be_turned_off(tmp_path: Path, monkeyp
     journal.outlet({"name": "s"}, {}, tmp_path, "2", False)
     journal.close()
     restored = Restored()
-    monkeypatch.setattr("plugpull.rig.journal.lock", lambda path, wait: os.open(path, os.O_RDONLY))
+    monkeypatch.setattr("plugpull.coordination.journal.lock", lambda path, wait: os.open(path, os.O_RDONLY))
     sweep(tmp_path / "journal", lambda text: None, restored)
     assert restored.ports == ["2"]
 

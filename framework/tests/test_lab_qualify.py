@@ -11,8 +11,8 @@ from chains import chain, relays_cutting_power
 
 from fixtures.boards import KmTronic, Port
 from fixtures.lab import desk
+from plugpull.qualify.qualification import read_qualification
 from plugpull.rig.load import load_rig
-from plugpull.rig.qualification import read_qualification
 
 pytestmark = pytest.mark.bench
 

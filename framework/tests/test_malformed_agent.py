@@ -11,8 +11,8 @@ from typing import Any
 from desks import desk
 
 from plugpull.dut.link import AgentLink
-from plugpull.dut.sight import Sight
 from plugpull.history import events as ev
+from plugpull.qualify.observer import Sight
 
 
 def test_a_loss_without_a_reason_is_recorded(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from plugpull.qualify.judgement import Cycle, Edge, Measured, Vbus, findings, latencies, spread, unknowns, verdict
+from plugpull.qualify.qualification import Device, Qualification, problem, read_qualification
 from plugpull.rig.load import RigFileErrors, load_rig
 from plugpull.rig.model import Mechanism, Switch
-from plugpull.rig.qualification import Device, Qualification, problem, read_qualification
-from plugpull.switches.qualify import Cycle, Edge, Measured, Vbus, findings, latencies, spread, unknowns, verdict
 
 OFF, ON = Edge(0.010, 0.050, False), Edge(0.012, 1.400, True)
 HEALTHY = Measured("disk1.cable", Mechanism.VBUS, ("disk1",), (Cycle(OFF, ON),) * 3, 30.0, None, Vbus(0.02, 5.1))

@@ -14,13 +14,13 @@ from boards import Nobody
 from desks import described
 
 from plugpull.dut.link import AgentLost
-from plugpull.dut.qualifying import Bench, Plan, measure
-from plugpull.dut.sight import Scope, Sight, tops_of
 from plugpull.errors import RigError
+from plugpull.qualify.judgement import findings, unknowns, verdict
+from plugpull.qualify.measuring import Bench, Plan, measure
+from plugpull.qualify.observer import Scope, Sight, tops_of
 from plugpull.rig.load import parse_rig
 from plugpull.rig.topology import Topology
 from plugpull.switches.base import Acknowledged, Capabilities, Identity, PortByPort
-from plugpull.switches.qualify import findings, unknowns, verdict
 
 PCI = "/sys/devices/pci0000:00/0000:00:05.0"
 RIG = """

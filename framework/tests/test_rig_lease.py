@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import plugpull
+from plugpull.coordination.lease import Lease, lease_directory, resources
 from plugpull.errors import RigError
-from plugpull.rig.lease import Lease, lease_directory, resources
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
 
@@ -23,7 +23,7 @@ QUICK = Path(__file__).parents[2] / "rigs" / "quick.toml"
 HOLDER = """
 import sys
 from pathlib import Path
-from plugpull.rig.lease import Lease
+from plugpull.coordination.lease import Lease
 from plugpull.rig.model import Rig
 rig = Rig.model_validate_json(sys.argv[1])
 with Lease(rig, Path("other.toml"), run_dir=Path("runs/other"), directory=Path(sys.argv[2]), exclusive=True):

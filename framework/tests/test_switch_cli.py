@@ -21,10 +21,10 @@ from desks import described
 from fixtures.boards import KmTronic, Lie, Port
 from plugpull.cli import main
 from plugpull.commands.switch_ports import _toml
+from plugpull.discover.switches import find_all, tables
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
 from plugpull.switches.command import CommandSwitch
-from plugpull.switches.find import find_all, tables
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import Found, kind_named
 
@@ -407,9 +407,9 @@ def test_what_the_system_runs_from_is_not_turned_off(
 ) -> None:
     desk(tmp_path)
     root = described("ROOT-DISK", "sda", place="0000:00:99.0/1:0")
-    monkeypatch.setattr("plugpull.dut.hands.all_disks", lambda: [root])
-    monkeypatch.setattr("plugpull.dut.hands.system_disks", lambda: ["sda"])
-    monkeypatch.setattr("plugpull.dut.hands.used_disks", lambda: {"sda": "/"})
+    monkeypatch.setattr("plugpull.dut.opened_switches.all_disks", lambda: [root])
+    monkeypatch.setattr("plugpull.dut.opened_switches.system_disks", lambda: ["sda"])
+    monkeypatch.setattr("plugpull.dut.opened_switches.used_disks", lambda: {"sda": "/"})
     monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
     assert main(["switch", action, "plugs.1", "--rig", str(tmp_path / "desk.toml")]) == status
     told = capsys.readouterr().err

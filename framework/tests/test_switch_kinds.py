@@ -13,9 +13,9 @@ import pytest
 from boards import Nobody
 
 from plugpull.errors import UsageError
+from plugpull.qualify.qualification import Device, Qualification, Spread
 from plugpull.rig.load import RigFileErrors, load_rig
 from plugpull.rig.model import Switch
-from plugpull.rig.qualification import Device, Qualification, Spread
 from plugpull.switches import kinds
 from plugpull.switches.base import Capabilities
 from plugpull.switches.host_local import LocalHost

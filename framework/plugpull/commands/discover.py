@@ -66,9 +66,9 @@ def _discover(arguments: argparse.Namespace) -> int:
 
 
 def _local() -> str:
+    from plugpull.discover.rig_file import draft, usb_tree
+    from plugpull.discover.switches import find_all, tables
     from plugpull.dut.agent.disks import all_disks
-    from plugpull.rig.discover import draft, usb_tree
-    from plugpull.switches.find import find_all, tables
     from plugpull.switches.host_local import LocalHost
 
     host = LocalHost()
@@ -76,13 +76,13 @@ def _local() -> str:
 
 
 def _remote(arguments: argparse.Namespace) -> str:
+    from plugpull.discover.rig_file import draft, usb_tree
+    from plugpull.discover.switches import find_all, tables
     from plugpull.dut.dut_host import DutHost
     from plugpull.dut.hello import ANSWER
     from plugpull.dut.reach import reach_of
     from plugpull.dut.real import dial
-    from plugpull.rig.discover import draft, usb_tree
     from plugpull.rig.model import Dut
-    from plugpull.switches.find import find_all, tables
     from plugpull.switches.host_local import LocalHost
 
     options = tuple(arguments.ssh_option)

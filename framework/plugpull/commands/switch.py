@@ -121,14 +121,14 @@ def _add_qualify(actions: Commands) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from plugpull.switches.find import find_all, tables
+    from plugpull.discover.switches import find_all, tables
     from plugpull.switches.host_local import LocalHost
 
     if arguments.rig is None:
         listing = find_all(LocalHost())
     else:
         from plugpull.dut.dut_host import DutHost
-        from plugpull.dut.hands import connected
+        from plugpull.dut.opened_switches import connected
         from plugpull.rig.load import load_rig
 
         with connected(load_rig(arguments.rig)) as link:
@@ -159,7 +159,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _qualify(arguments: argparse.Namespace) -> int:
-    from plugpull.dut.qualifying import Plan, qualify
+    from plugpull.qualify.measuring import Plan, qualify
     from plugpull.rig.load import load_rig
     from plugpull.switches.person import TerminalPerson
 

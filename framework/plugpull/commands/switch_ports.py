@@ -19,8 +19,8 @@ from plugpull.plain import clean
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
-    from plugpull.dut.hands import Hands
-    from plugpull.rig.journal import Journal
+    from plugpull.coordination.journal import Journal
+    from plugpull.dut.opened_switches import Hands
     from plugpull.rig.model import Rig, Switch
     from plugpull.switches.base import Acknowledged
     from plugpull.switches.kinds import Kind
@@ -286,8 +286,8 @@ def _has_port(declared: Switch, port: str) -> None:
 def _held(rig: Rig, file: Path, do: str) -> Iterator[Hands]:
     """The rig in our hands and in nobody else's. What a run that was killed left off is restored first, except for
     somebody who only wants to see."""
-    from plugpull.dut.hands import hands
-    from plugpull.rig.lease import Lease
+    from plugpull.coordination.lease import Lease
+    from plugpull.dut.opened_switches import hands
     from plugpull.switches.person import TerminalPerson
 
     with ExitStack() as held:
@@ -311,7 +311,7 @@ def tidy_up() -> None:
 def journal_of(what: str) -> Iterator[Journal]:
     """A journal for what turns ports off and on again."""
     from plugpull.cache import Cache
-    from plugpull.rig.journal import Journal
+    from plugpull.coordination.journal import Journal
 
     journal = Journal(Cache.default(tell=_say).journals(), Path(what))
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from plugpull.coordination.journal import Journal
 from plugpull.dut.base import Autopsy
 from plugpull.dut.console import Console
 from plugpull.dut.console_wires import wire_of
@@ -27,7 +28,6 @@ from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig import model
-from plugpull.rig.journal import Journal
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.host import Host, Person

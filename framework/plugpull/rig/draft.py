@@ -10,7 +10,7 @@ from plugpull.errors import UsageError
 from plugpull.rig.drivers import VIRTUAL, Driver, DriverBook
 from plugpull.rig.mistakes import Mistake
 from plugpull.rig.source import KeyPath, Source
-from plugpull.rig.wording import TABLES, label
+from plugpull.rig.validation_messages import TABLES, label
 
 
 @dataclass(frozen=True)

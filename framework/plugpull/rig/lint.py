@@ -15,7 +15,7 @@ from plugpull.rig.lint_places import hub_chains, sockets, where
 from plugpull.rig.lint_switches import control, driver_keys, known_drivers, mechanisms, qualified
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.quantities import QuantityError, parse_duration, parse_size
-from plugpull.rig.wording import header
+from plugpull.rig.validation_messages import header
 
 SECTOR = 512
 """Bytes; the kernel counts every disk's size in these, whatever the disk's own sector size is."""

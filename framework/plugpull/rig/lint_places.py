@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from plugpull.rig.draft import Draft, Entry
 from plugpull.rig.lint_virtual import controller_ports
 from plugpull.rig.mistakes import Mistake, closest, quote
-from plugpull.rig.wording import header
+from plugpull.rig.validation_messages import header
 
 DEEPEST_HUBS = 5
 """Hubs in a row between the root hub and a device (USB 2.0, 4.1.1: seven tiers with host and device)."""

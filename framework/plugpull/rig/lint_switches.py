@@ -8,12 +8,12 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from plugpull.errors import UsageError
+from plugpull.qualify.qualification import problem
 from plugpull.rig.draft import Draft, Entry
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.model import Mechanism, Switch
-from plugpull.rig.qualification import problem
 from plugpull.rig.source import KeyPath
-from plugpull.rig.wording import mistakes_of
+from plugpull.rig.validation_messages import mistakes_of
 
 
 def known_drivers(draft: Draft) -> Iterator[Mistake]:

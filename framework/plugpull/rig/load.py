@@ -12,7 +12,7 @@ from plugpull.rig.lint import lint
 from plugpull.rig.mistakes import Mistake, RigFileErrors
 from plugpull.rig.model import Rig
 from plugpull.rig.source import KeyPath, Source, parse_source, read_source
-from plugpull.rig.wording import mistakes_of
+from plugpull.rig.validation_messages import mistakes_of
 
 __all__ = ["Mistake", "RigFileErrors", "load_rig", "parse_rig"]
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from plugpull.coordination.lease import lease_directory
 from plugpull.errors import RigError
-from plugpull.rig.lease import lease_directory
 from plugpull.switches.base import Identity
 from plugpull.switches.host import Host, SerialLine
 from plugpull.switches.kinds import Found, Kind, Wiring

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from plugpull.coordination.journal import Journal
 from plugpull.dut.base import Autopsy
 from plugpull.dut.coroner import LAST, QUIET, by_its_words, deaf, examine
 from plugpull.dut.hello import ANSWER, hello
@@ -23,7 +24,6 @@ from plugpull.dut.watch import Watch
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
-from plugpull.rig.journal import Journal
 from plugpull.rig.model import Controller, Defect, Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from plugpull.cache import Cache
+from plugpull.coordination.journal import Journal
 from plugpull.dut.watch import Watch
 from plugpull.errors import UsageError
 from plugpull.history.recorder import Recorder
-from plugpull.rig.journal import Journal
 from plugpull.rig.model import Rig
 from plugpull.virtual.accel import find_accel
 from plugpull.virtual.bench import Setting, VirtualBench, shape_of

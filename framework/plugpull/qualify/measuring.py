@@ -12,22 +12,22 @@ from pathlib import Path
 import msgspec
 
 from plugpull import __version__
+from plugpull.coordination.journal import Journal
+from plugpull.coordination.lease import Lease
 from plugpull.dut.dut_host import DutHost
-from plugpull.dut.hands import Hands, connected, hands
 from plugpull.dut.hello import ANSWER
 from plugpull.dut.link import AgentLink
-from plugpull.dut.sight import Scope, Sight, device_at, tops_of
+from plugpull.dut.opened_switches import Hands, connected, hands
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, RigError, UsageError
 from plugpull.interrupts import signals_held
-from plugpull.rig.journal import Journal
-from plugpull.rig.lease import Lease
+from plugpull.qualify import judgement as judging
+from plugpull.qualify.judgement import Cycle, Edge, Measured, Vbus
+from plugpull.qualify.observer import Scope, Sight, device_at, tops_of
+from plugpull.qualify.qualification import VERSION, Device, Qualification
 from plugpull.rig.model import Rig
-from plugpull.rig.qualification import VERSION, Device, Qualification
 from plugpull.rig.topology import CutPoint, Topology
-from plugpull.switches import qualify as judging
 from plugpull.switches.base import Acknowledged, Identity, Switch
 from plugpull.switches.host import Person
-from plugpull.switches.qualify import Cycle, Edge, Measured, Vbus
 from plugpull.switches.usb_hub import halves_of
 
 PATIENCE = 300.0

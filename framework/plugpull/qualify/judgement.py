@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
+from plugpull.qualify.qualification import Spread
 from plugpull.rig.model import Mechanism
-from plugpull.rig.qualification import Spread
 
 VBUS_GONE = 0.8
 """Volts. USB 2.0, 7.1.5 and 7.2.1: a device may take VBUS for absent below 0.8 V (vSafe0V of USB PD)."""

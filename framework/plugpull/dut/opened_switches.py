@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+from plugpull.coordination.journal import Journal
 from plugpull.dut.agent.disks import all_disks
 from plugpull.dut.agent.system import system_disks, used_disks
 from plugpull.dut.dut_host import DutHost
@@ -18,7 +19,6 @@ from plugpull.dut.real import dial
 from plugpull.dut.safety import refuse_own_control, refuse_system_disks
 from plugpull.errors import UsageError
 from plugpull.rig import model
-from plugpull.rig.journal import Journal
 from plugpull.rig.model import Rig
 from plugpull.switches.base import Acknowledged, Switch
 from plugpull.switches.host import Host, Person

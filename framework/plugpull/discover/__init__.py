@@ -1,0 +1,1 @@
+"""Drafting a rig file from what is attached to a machine."""

@@ -1,0 +1,1 @@
+"""Finding out whether a switch port does what it claims."""
