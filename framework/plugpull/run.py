@@ -215,6 +215,8 @@ class OpenScenario:
                     seconds=time.monotonic() - self._begun,
                     split=self._split,
                     asked=self.rig.asked if self.rig is not None else 0,
+                    reports=self._watch.reports,
+                    censuses=self.rig.censuses if self.rig is not None else 0,
                 )
             )
         story = self._story()

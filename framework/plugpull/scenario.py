@@ -162,6 +162,8 @@ class ScenarioRig:
         self.breaker = Breaker(stage)
         self.asked = 0
         """How many checks were asked for."""
+        self.censuses = 0
+        """How many censuses were put on record."""
         self._begun: ev.Census | None = None
         self._kind = ""
         topology = stage.topology
@@ -282,8 +284,7 @@ class ScenarioRig:
                 mend="are they plugged in and powered, and are the serial numbers right?",
             )
         self._record_state("begin")
-        self._begun = self._count("begin")
-        stage.recorder.record(self._begun)
+        self._begun = self._record_census(self._count("begin"))
 
     def _shorten_timers(self) -> None:
         """A guest is thrown away after the scenario; any other DUT gets its own timeouts back, whatever happens."""
@@ -318,7 +319,12 @@ class ScenarioRig:
 
     def take_census(self) -> None:
         """Put on record what the DUT's kernel holds, once more with each cut: ``leak_slope`` tells whether it grows."""
-        self.stage.recorder.record(self._count("cycle"))
+        self._record_census(self._count("cycle"))
+
+    def _record_census(self, census: ev.Census) -> ev.Census:
+        self.stage.recorder.record(census)
+        self.censuses += 1
+        return census
 
     def _count(self, moment: str) -> ev.Census:
         counted = self.stage.bench.link.call("census")
@@ -339,11 +345,11 @@ class ScenarioRig:
             last = replace(census, moment="settling")
             if first is None:
                 first = last
-                self.stage.recorder.record(first)
+                self._record_census(first)
             self.stage.pause(0.25)
         if last is not None and last is not first:
-            self.stage.recorder.record(last)
-        self.stage.recorder.record(census)
+            self._record_census(last)
+        self._record_census(census)
 
     def end(self) -> None:
         """Heal, and look for what is left behind. Never raises."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.steps import missing_switching
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history.cuts import Cut
 from plugpull.history.events import CutArmed, Edge
@@ -20,6 +21,7 @@ class CutsMade(Check, frozen=True, tag="cuts_made"):
     def judge(self, story: Story) -> Judgement:
         unknowns = [why for cut in story.cut_records for why in _doubts(cut)]
         unknowns += _doubled(story)
+        unknowns += missing_switching(story)
         unknowns += wiring_doubts(story)
         cuts = story.cut_records
         worst = f"{len(cuts)} of {len(cuts)} cuts made" if cuts and not unknowns else ""

@@ -21,6 +21,7 @@ from plugpull.checks.kernel_between import KernelBetween
 from plugpull.checks.kernel_clean import KernelClean
 from plugpull.checks.kernel_state import StateKept
 from plugpull.checks.nothing_stuck import NothingStuck
+from plugpull.checks.on_record import OnRecord
 from plugpull.checks.properties import SameProperties
 from plugpull.checks.removed import Removed
 from plugpull.checks.residue import NothingLeft
@@ -34,6 +35,7 @@ STANDING: tuple[Check, ...] = (
     AsDeclared(),
     CutsMade(),
     Coherent(),
+    OnRecord(),
     Undisturbed(),
     KeptWhilePowered(),
     DataSound(),

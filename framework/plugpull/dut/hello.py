@@ -29,6 +29,7 @@ def hello(
         accel=accel,
         modules=modules,
         records=tuple(said.get("records", ())),
+        reports=said.get("reports"),
         log_clock_offset=offset,
         log_clock_error=error,
     )

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from plugpull.history import events as ev
 
 Message = dict[str, Any]
@@ -165,7 +167,12 @@ def bounded(value: Any) -> Any:
 
 def translate(message: Message, register: Register) -> ev.Event | None:
     """The event an agent's message stands for; None for what is no testimony (ends of jobs, loss of the link)."""
-    message = bounded(message)
+    event = _event(bounded(message), register)
+    number = int(message.get("report", 0))
+    return replace(event, report=number) if event is not None and number else event
+
+
+def _event(message: Message, register: Register) -> ev.Event | None:
     kind, at = message.get("ev"), message.get("at")
     if kind == "sample":
         disks = {kname: _counters(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}

@@ -29,7 +29,8 @@ EXAMINED = 120.0
 
 
 class Watch:
-    """Between the agent and the history. ``lost`` says why the agent is gone, empty while it is there."""
+    """Between the agent and the history. ``lost`` says why the agent is gone, empty while it is there; ``reports`` is
+    the highest number of a report of the agent that was put on record."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -47,6 +48,7 @@ class Watch:
         self._examined = threading.Event()
         self._examined.set()
         self.lost = ""
+        self.reports = 0
 
     def hear(self, message: Message) -> None:
         """Take one message of the agent. Runs in the link's thread."""
@@ -112,6 +114,7 @@ class Watch:
                 event = translate(message, bench.register)
                 if event is not None:
                     self._recorder.record(event)
+                    self.reports = max(self.reports, event.report)
         except RigError:
             pass  # the recorder keeps its failure and raises it in the thread that waits on the history
         except Exception as error:

@@ -18,9 +18,13 @@ HISTORY_VERSION = 1
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    """Base of all events."""
+    """Base of all events.
+
+    ``report`` is the agent's running number of the report that became this event, from 1 since the agent was started;
+    0 for events that are no reports of the agent or have no number."""
 
     at: float | None = None
+    report: int = 0
 
 
 # --- the run and its scenarios -----------------------------------------------------------------------------
@@ -63,13 +67,16 @@ class ScenarioBegun(Event, frozen=True, kw_only=True, tag="scenario.begin"):
 
 class ScenarioEnded(Event, frozen=True, kw_only=True, tag="scenario.end"):
     """``seconds`` is wall time from the first to the last event; ``split`` where it went, in seconds by phase.
-    ``asked`` is how many checks the scenario asked for (``None``: not recorded)."""
+    ``asked`` is how many checks the scenario asked for, ``reports`` the number of the agent's last report, ``censuses``
+    how many were taken (``None``: not recorded)."""
 
     id: str
     wall: str
     seconds: float
     split: dict[str, float] = {}
     asked: int | None = None
+    reports: int | None = None
+    censuses: int | None = None
 
 
 class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):
@@ -133,6 +140,8 @@ class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
     """Seconds to add to a kernel log stamp to get CLOCK_MONOTONIC; already applied to ``KernelMessage.at``."""
     log_clock_error: float | None = None
     """Bound on the error of that, seconds; ``None``: not recorded."""
+    reports: int | None = None
+    """How many numbered reports the agent had made by then; ``None``: not recorded."""
 
 
 class ClockMapped(Event, frozen=True, kw_only=True, tag="clock"):

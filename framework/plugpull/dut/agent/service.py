@@ -27,8 +27,11 @@ from .uevents import Uevents
 from .volumes import Volumes
 from .wire import Message, Outbox, now
 
-RECORDS = ("facility", "properties", "state", "tasks", "timers")
+RECORDS = ("facility", "properties", "reports", "state", "tasks", "timers")
 """What this agent records beyond what the first agents did: a history that names it has to have it."""
+NUMBERED = frozenset(("activity", "disk.add", "disk.remove", "kmsg", "kmsg.lost", "task.blocked", "timers", "uevent"))
+"""Messages that each say something that no other says, so that one that is missing must be noticed. Each becomes an
+event, whichever disk it is about. Samples have no numbers: counters are cumulative, and a hole shows by itself."""
 ENDING_GRACE = 2.0
 """Seconds each signal gets when the controller is gone: nobody waits for the result any more."""
 
@@ -50,6 +53,8 @@ class Service:
         self.uevents: Optional[Uevents] = None
         self.patience = 0.0
         self.heard = now()
+        self.reports = 0
+        self._numbering = threading.Lock()
         self._fio: Tuple[Tuple[str, int], str] = (("", 0), "")
 
     def watch(self) -> None:
@@ -89,6 +94,10 @@ class Service:
             self.attendant.attach(message["disk"])
         elif message.get("ev") == "disk.remove" and self.sampler is not None:
             self.sampler.remove(message["kname"])
+        if message.get("ev") in NUMBERED:
+            with self._numbering:
+                self.reports += 1
+                message["report"] = self.reports
         self.outbox.send(message)
 
     def _answer(self, message: Message) -> None:
@@ -129,6 +138,7 @@ class Service:
             "at": now(),
             "uevents": self.uevents.source if self.uevents else "",
             "records": RECORDS,
+            "reports": self.reports,
         }
 
     def _fio_version(self) -> str:

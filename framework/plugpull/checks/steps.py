@@ -1,0 +1,142 @@
+"""Is each step of what the bench did on record? One that is missing looks like one that was not taken.
+
+Switches are commanded, acknowledge and are read back; what is turned off for good is turned on when the scenario ends;
+ports that are switched at once have one event about all of them; loads settle; timeouts of the kernel are shortened and
+restored; censuses are counted. Each of these shows in two places, and they are compared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from plugpull.checks.watched import recorded
+from plugpull.history.events import (
+    Acted,
+    AgentLost,
+    Census,
+    CutArmed,
+    CutSwitched,
+    DiskAttached,
+    DiskProperties,
+    DutDied,
+    DutReady,
+    Edge,
+    Healed,
+    LoadSettled,
+    Phase,
+    Residue,
+    TimersSet,
+)
+from plugpull.history.story import Story
+
+Port = tuple[str, str]
+"""Switch and port."""
+
+
+def missing_switching(story: Story) -> Iterator[str]:
+    """Steps of edges, of switching several ports at once, and of restoring power, that are not on record."""
+    steps: defaultdict[tuple[int, str, Port], set[str]] = defaultdict(set)
+    for edge in story.of(Edge):
+        steps[edge.cut, edge.state, (edge.switch, edge.port)].add(edge.phase)
+    readable = {port for (_, _, port), phases in steps.items() if "read-back" in phases}
+    for (_, state, port), phases in steps.items():
+        where = f"switch {port[0]} port {port[1]}"
+        for phase, said in (("commanded", "told"), ("acknowledged", "acknowledged")):
+            if phase not in phases:
+                yield f"{where} was switched {state}, and that it {_DONE[said]} is not on record"
+        if port in readable and "read-back" not in phases:
+            yield f"{where} was switched {state}, and what it read back then is not on record"
+    yield from _unswitched(story)
+    yield from _unhealed(story)
+
+
+_DONE = {"told": "was commanded", "acknowledged": "acknowledged"}
+
+
+def _unswitched(story: Story) -> Iterator[str]:
+    """Cuts made at once without the event that says how far apart their edges were."""
+    groups: defaultdict[int, list[CutArmed]] = defaultdict(list)
+    for armed in story.of(CutArmed):
+        if armed.group:
+            groups[armed.group].append(armed)
+    for cuts in groups.values():
+        numbers = {armed.cut for armed in cuts}
+        for state in ("off", "on"):
+            edges = [edge for edge in story.of(Edge) if edge.cut in numbers and edge.state == state]
+            ports = {(edge.switch, edge.port) for edge in edges if edge.phase == "acknowledged"}
+            said = any(numbers & set(one.cuts) and one.state == state for one in story.of(CutSwitched))
+            # What was cut for good is restored port by port.
+            if len(ports) > 1 and not said and not (state == "on" and cuts[0].permanent):
+                yield f"how far apart {len(ports)} ports were switched {state} at once is not on record"
+
+
+def _unhealed(story: Story) -> Iterator[str]:
+    """What was cut for good and is not on record as restored when the scenario ended."""
+    if story.ended is None:
+        return
+    healed = {outlet for event in story.of(Healed) for outlet in event.ports}
+    permanent = {armed.cut for armed in story.of(CutArmed) if armed.permanent}
+    for edge in story.of(Edge):
+        outlet = f"{edge.switch}.{edge.port}"
+        if edge.cut in permanent and edge.state == "off" and edge.phase == "commanded" and outlet not in healed:
+            yield f"that {edge.point} was restored when the scenario ended is not on record"
+    switched = {f"{edge.switch}.{edge.port}" for edge in story.of(Edge) if edge.state == "on"}
+    for event in story.of(Healed):
+        for outlet in event.ports:
+            if event.ok and outlet not in switched:
+                yield f"how {outlet} was switched on when the scenario ended is not on record"
+
+
+def missing_steps(story: Story) -> Iterator[str]:
+    """Other steps of the bench that are not on record. A bench that stopped says so elsewhere."""
+    phases = [phase.name for phase in story.of(Phase)]
+    if phases.count("settle") > len(story.of(LoadSettled)):
+        yield "when the load had settled is not on record"
+    if phases.count("mkfs") > sum(event.action == "mkfs" for event in story.of(Acted)):
+        yield "that a file system was made is not on record"
+    yield from _timers(story)
+    counted, taken = len(story.of(Census)), story.ended.censuses if story.ended is not None else None
+    if taken is not None and counted < taken:
+        yield f"{taken} censuses were taken, and {counted} are on record"
+
+
+def _timers(story: Story) -> Iterator[str]:
+    """Timeouts that were shortened at the beginning, of each disk that came, and restored at the end."""
+    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    over = bool(story.of(Residue)) and not story.of(AgentLost) and not story.of(DutDied)
+    if not over or not recorded(story, "timers"):
+        return
+    moments = {event.moment for event in story.of(TimersSet)}
+    if "begin" not in moments:
+        yield "that the timeouts of the kernel were shortened is not on record"
+    if "restored" not in moments and readies[-1].kind != "virtual":
+        yield "that the timeouts of the kernel were restored is not on record"
+    yield from _disk_timers(story)
+
+
+def _disk_timers(story: Story) -> Iterator[str]:
+    """A disk that came with a timeout which was shortened for another disk has to have it shortened too."""
+    changes = [change for event in story.of(TimersSet) for change in event.changed if change[0].endswith(TIMEOUT)]
+    shortened = {before for _, before, _ in changes}
+    touched = {path for path, *_ in changes}.union(*(event.failed for event in story.of(TimersSet)))
+    had = {
+        (one.kname, one.diskseq): one.values.get("timeout") for one in story.of(DiskProperties) if one.moment != "end"
+    }
+    for attached in story.of(DiskAttached):
+        path = attached.sysfs.partition("/block/")[0] + TIMEOUT
+        came_with = had.get((attached.kname, attached.diskseq))
+        if attached.disk and came_with in shortened and path not in touched and _stayed(story, attached):
+            yield f"that the timeouts of {attached.disk} were shortened at {attached.at or 0.0:.2f} s is not on record"
+
+
+TIMEOUT = "/timeout"
+"""The file of a SCSI device with the seconds that a command may take."""
+STAYED = 3.0
+"""Seconds after which a disk that was announced has certainly been attended to."""
+
+
+def _stayed(story: Story, attached: DiskAttached) -> bool:
+    gone = story.detached_at(attached)
+    end = story.sample_times[-1] if story.sample_times else attached.at or 0.0
+    return (end if gone is None else gone) - (attached.at or 0.0) > STAYED

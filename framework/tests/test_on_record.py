@@ -1,0 +1,291 @@
+"""Records of which one line is missing: a report of the agent, or a step of the bench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from stories import BACK, CUT, DISKS, RESTORED, SETTLED, VICTIM, Bench, healthy
+
+from plugpull.checks.cuts_made import cuts_made
+from plugpull.checks.on_record import missing_reports, on_record
+from plugpull.dut.agent.service import NUMBERED, Service
+from plugpull.dut.testimony import Register, translate
+from plugpull.history import events as ev
+from plugpull.history.reader import Story
+from plugpull.judge import judge_story
+from plugpull.results import Verdict
+
+BEFORE = 40
+"""Reports that the agent had made before it was asked."""
+
+
+def without(story: Story, unwanted: Callable[[Any], bool]) -> Story:
+    """The story without the one event that is unwanted."""
+    kept = tuple(event for event in story.events if not unwanted(event))
+    assert len(kept) == len(story.events) - 1
+    return with_events(story, kept)
+
+
+def with_events(story: Story, events: tuple[ev.Event, ...]) -> Story:
+    return Story(story.begun, events, rig=story.rig)
+
+
+# --- reports of the agent --------------------------------------------------------------------------------------------
+
+REPORTED = (ev.Uevent, ev.DiskAttached, ev.DiskDetached, ev.KernelMessage, ev.Activity)
+
+
+def numbered(story: Story, *, before: int | None = BEFORE, ended: bool = True) -> Story:
+    """The story as a numbering agent would have made it."""
+    number, events = BEFORE, []
+    for event in story.events:
+        if isinstance(event, REPORTED):
+            number += 1
+            event = replace(event, report=number)
+        elif isinstance(event, ev.DutReady):
+            event = replace(event, reports=before)
+        elif isinstance(event, ev.ScenarioEnded) and ended:
+            event = replace(event, reports=number)
+        events.append(event)
+    return with_events(story, tuple(events))
+
+
+def test_a_record_with_every_report_is_whole() -> None:
+    assert missing_reports(numbered(healthy().story())) == ()
+    assert judge_story(numbered(healthy().story())).verdict is Verdict.PASS
+
+
+def test_any_report_that_is_missing_is_noticed() -> None:
+    whole = numbered(healthy().story())
+    reports = [event.report for event in whole.events if event.report]
+    assert len(reports) > 8
+    for number in reports:
+        story = without(whole, lambda event, number=number: event.report == number)  # type: ignore[misc]
+        assert missing_reports(story) == (f"1 reports of the agent are not on record, the first is number {number}",)
+        assert judge_story(story).verdict is not Verdict.PASS
+
+
+def test_reports_that_arrive_in_another_order_are_whole() -> None:
+    whole = numbered(healthy().story())
+    ready = next(event for event in whole.events if isinstance(event, ev.DutReady))
+    early = ev.KernelMessage(at=9.9, text="one more", report=BEFORE)
+    events = (whole.events[0], early, *reversed(whole.events[1:]))
+    assert ready in events
+    assert missing_reports(with_events(whole, events)) == ()
+
+
+def test_records_without_numbers_are_judged_as_ever() -> None:
+    for story in (
+        healthy().story(),
+        numbered(healthy().story(), before=None),
+        numbered(healthy().story(), ended=False),
+    ):
+        first = next(event for event in story.events if isinstance(event, ev.Uevent))
+        assert missing_reports(without(story, lambda event, first=first: event is first)) == ()  # type: ignore[misc]
+
+
+def test_what_went_with_an_agent_that_was_lost_is_said_elsewhere() -> None:
+    story = numbered(healthy().story())
+    lost = with_events(story, (*story.events[:-1], ev.AgentLost(at=25.9, why="it fell silent"), story.events[-1]))
+    assert missing_reports(without(lost, lambda event: event.report == BEFORE + 3)) == ()
+
+
+def test_the_agent_numbers_what_only_it_can_say() -> None:
+    lines: list[bytes] = []
+    service = Service(lines.append)
+    messages: list[dict[str, Any]] = [{"ev": kind} for kind in sorted(NUMBERED - {"disk.add", "disk.remove"})]
+    for message in [{"ev": "disk.properties"}, *messages, {"id": 1, "ok": True}]:
+        service._tell(message)
+    assert [message["report"] for message in messages] == list(range(1, len(messages) + 1))
+    assert service.op_hello()["reports"] == len(messages)
+
+
+def test_a_report_keeps_its_number_on_the_way_into_the_record() -> None:
+    message = {"ev": "kmsg", "at": 1.0, "text": "hello", "level": 6, "seq": 5, "report": 17}
+    assert translate(message, Register({}, {})) == ev.KernelMessage(at=1.0, text="hello", seq=5, report=17)
+    with pytest.raises(ValueError, match="seventeen"):
+        translate(message | {"report": "seventeen"}, Register({}, {}))
+
+
+# --- switching -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["off", "on"])
+@pytest.mark.parametrize("phase", ["commanded", "acknowledged", "read-back"])
+def test_each_step_of_an_edge_has_to_be_on_record(state: str, phase: str) -> None:
+    story = healthy().story()
+    assert cuts_made().judge(story).unknowns == ()
+    holed = without(story, lambda e: isinstance(e, ev.Edge) and (e.state, e.phase) == (state, phase))
+    assert any(f"was switched {state}" in what for what in cuts_made().judge(holed).unknowns)
+
+
+def test_a_switch_that_cannot_be_asked_is_not_asked_for_an_answer() -> None:
+    bench = healthy()
+    bench.drop(ev.Edge, keep=lambda edge: edge.phase != "read-back")
+    assert bench.judge(cuts_made()).unknowns == ()
+
+
+def for_good() -> Bench:
+    """A cable that is cut for good, and restored as the scenario ends."""
+    bench = healthy()
+    bench.replace(ev.CutArmed, permanent=True)
+    bench.add(ev.Healed(at=RESTORED + 0.1, ports=("cables.1",)))
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("unwanted", "said"),
+    [
+        (lambda e: isinstance(e, ev.Healed), "disk1.cable was restored when the scenario ended is not on record"),
+        (lambda e: isinstance(e, ev.Edge) and (e.state, e.phase) == ("on", "commanded"), "it was commanded"),
+        (lambda e: isinstance(e, ev.Edge) and (e.state, e.phase) == ("on", "acknowledged"), "it acknowledged"),
+        (lambda e: isinstance(e, ev.Edge) and (e.state, e.phase) == ("on", "read-back"), "read back then"),
+    ],
+)
+def test_restoring_what_was_cut_for_good_has_to_be_on_record(unwanted: Callable[[Any], bool], said: str) -> None:
+    story = for_good().story()
+    assert cuts_made().judge(story).unknowns == ()
+    assert any(said in what for what in cuts_made().judge(without(story, unwanted)).unknowns)
+
+
+def test_a_healing_without_any_edge_is_noticed() -> None:
+    bench = for_good()
+    bench.drop(ev.Edge, keep=lambda edge: edge.state == "off")
+    said = "how cables.1 was switched on when the scenario ended is not on record"
+    assert said in bench.judge(cuts_made()).unknowns
+
+
+def at_once() -> Bench:
+    """Two cables that are cut at once."""
+    bench = healthy()
+    edges = [event for event in bench.events if isinstance(event, ev.Edge)]
+    bench.add(*(replace(edge, cut=2, port="2", point="disk2.cable") for edge in edges))
+    bench.replace(ev.CutArmed, group=1)
+    armed = next(event for event in bench.events if isinstance(event, ev.CutArmed))
+    bench.add(replace(armed, cut=2, point="disk2.cable", victims=("disk2",)))
+    for state, at in (("off", CUT), ("on", RESTORED)):
+        switched = ev.CutSwitched(at=at + 0.01, cuts=(1, 2), state=state, switches=("cables",), ports=2, skew=0.0)
+        bench.add(switched)
+    return bench
+
+
+@pytest.mark.parametrize("state", ["off", "on"])
+def test_how_far_apart_edges_made_at_once_were_has_to_be_on_record(state: str) -> None:
+    said = f"how far apart 2 ports were switched {state} at once is not on record"
+    story = at_once().story()
+    assert said not in cuts_made().judge(story).unknowns
+    holed = without(story, lambda event: isinstance(event, ev.CutSwitched) and event.state == state)
+    assert said in cuts_made().judge(holed).unknowns
+
+
+# --- other steps -----------------------------------------------------------------------------------------------------
+
+
+def test_a_load_that_was_to_settle_has_to_have_settled() -> None:
+    bench = healthy()
+    bench.add(ev.Phase(at=SETTLED - 0.5, name="settle"))
+    assert bench.judge(on_record()).unknowns == ()
+    bench.drop(ev.LoadSettled)
+    assert bench.judge(on_record()).unknowns == ("when the load had settled is not on record",)
+
+
+def test_a_file_system_that_was_to_be_made_has_to_have_been_made() -> None:
+    bench = healthy()
+    bench.add(ev.Phase(at=10.9, name="mkfs", text="ext4 on disk2"))
+    bench.add(ev.Acted(at=10.95, action="mkfs", disk="disk2", ok=True, seconds=0.1))
+    assert bench.judge(on_record()).unknowns == ()
+    bench.drop(ev.Acted)
+    assert bench.judge(on_record()).unknowns == ("that a file system was made is not on record",)
+
+
+def counted(taken: int | None) -> Bench:
+    bench = healthy()
+    for at, moment in ((10.9, "begin"), (20.0, "cycle"), (25.6, "end")):
+        bench.add(ev.Census(at=at, moment=moment, things={}))
+    return bench
+
+
+def test_every_census_has_to_be_on_record() -> None:
+    def story(taken: int | None) -> Story:
+        made = counted(taken).story()
+        *events, ended = made.events
+        assert isinstance(ended, ev.ScenarioEnded)
+        return with_events(made, (*events, replace(ended, censuses=taken)))
+
+    assert on_record().judge(story(3)).unknowns == on_record().judge(story(None)).unknowns == ()
+    holed = without(story(3), lambda event: isinstance(event, ev.Census) and event.moment == "cycle")
+    assert on_record().judge(holed).unknowns == ("3 censuses were taken, and 2 are on record",)
+
+
+def timed(kind: str = "virtual", came_with: str = "30") -> Bench:
+    """A DUT whose timeouts are shortened: as the scenario begins, and those of each disk as it comes."""
+    bench = healthy()
+    bench.events = [
+        replace(event, records=("timers",), kind=kind) if isinstance(event, ev.DutReady) else event
+        for event in bench.events
+    ]
+    bench.add(
+        ev.TimersSet(at=10.0, moment="begin", changed=(("/proc/sys/kernel/hung_task_timeout_secs", "120", "20"),))
+    )
+    for event in [event for event in bench.events if isinstance(event, ev.DiskAttached)]:
+        path = event.sysfs.partition("/block/")[0] + "/timeout"
+        at = (event.at or 0.0) + 0.1
+        bench.add(ev.TimersSet(at=at, moment="attached", changed=((path, "30", "15"),)))
+        key: dict[str, Any] = {"disk": event.disk, "kname": event.kname, "diskseq": event.diskseq}
+        bench.add(ev.DiskProperties(at=at, moment="attached", values={"timeout": came_with}, **key))
+    if kind != "virtual":
+        bench.add(ev.TimersSet(at=25.8, moment="restored", changed=()))
+    return bench
+
+
+def moment(name: str) -> Callable[[Any], bool]:
+    return lambda event: isinstance(event, ev.TimersSet) and event.moment == name
+
+
+@pytest.mark.parametrize("kind", ["virtual", "ssh"])
+def test_timeouts_that_are_shortened_and_restored_are_on_record(kind: str) -> None:
+    assert timed(kind).judge(on_record()).unknowns == ()
+
+
+def test_timeouts_of_the_kernel_that_are_not_on_record_are_noticed() -> None:
+    whole = timed("ssh").story()
+    assert on_record().judge(without(whole, moment("begin"))).unknowns == (
+        "that the timeouts of the kernel were shortened is not on record",
+    )
+    assert on_record().judge(without(whole, moment("restored"))).unknowns == (
+        "that the timeouts of the kernel were restored is not on record",
+    )
+
+
+def test_a_disk_whose_timeouts_were_not_shortened_is_noticed() -> None:
+    bench = timed()
+    other = DISKS.index("disk2") + 1
+    bench.drop(ev.TimersSet, keep=lambda event: not any(f"host{other}/" in path for path, *_ in event.changed))
+    (said,) = bench.judge(on_record()).unknowns
+    assert said.startswith("that the timeouts of disk2 were shortened at 10.5")
+
+
+def test_a_disk_that_came_with_a_shorter_timeout_needs_no_other() -> None:
+    bench = timed()
+    bench.drop(ev.TimersSet, keep=lambda event: not any("host2/" in path for path, *_ in event.changed))
+    bench.replace(ev.DiskProperties, lambda event: event.disk == "disk2", values={"timeout": "10"})
+    assert bench.judge(on_record()).unknowns == ()
+
+
+def test_a_disk_that_left_at_once_was_not_attended_to() -> None:
+    bench = timed()
+    new = "/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.1/1-1.1:1.0/host9/block/sdb"
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, sysfs=new)
+    assert bench.judge(on_record()).unknowns == (
+        f"that the timeouts of disk1 were shortened at {BACK:.2f} s is not on record",
+    )
+    bench.detach(VICTIM, BACK + 0.4)
+    assert bench.judge(on_record()).unknowns == ()
+
+
+def test_an_old_record_without_timers_is_judged_as_ever() -> None:
+    assert healthy().judge(on_record()).unknowns == ()
+    assert judge_story(healthy().story()).verdict is Verdict.PASS
