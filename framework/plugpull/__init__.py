@@ -1,3 +1,7 @@
-"""Pull-the-plug testing for storage on Linux."""
+"""Pull-the-plug testing for storage on Linux.
+
+PYTEST_DONT_REWRITE: ``plugpull run`` imports this package before pytest starts. pytest rewrites the assertions of
+installed plugins and would warn that it is too late for this one, which has none for pytest.
+"""
 
 __version__ = "0.1.0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -51,6 +52,26 @@ def test_the_installed_package_finds_its_own_scenarios(wheel: Path, tmp_path: Pa
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert answer.stdout.split() == ["None", str(tmp_path / "plugpull/stock/scenarios"), "True"]
+
+
+def test_the_installed_command_starts_pytest_without_a_warning(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "test_none.py").write_text("def test_none(): pass\n")
+    body = (
+        "import pytest, plugpull.cli; print(plugpull.__file__); raise SystemExit(pytest.main(['-q', 'test_none.py']))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", body],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.stdout.startswith(str(tmp_path)), "another plugpull was imported"
+    assert "1 passed" in answer.stdout
+    assert "Warning" not in answer.stdout + answer.stderr
 
 
 def test_the_lock_file_names_hashes_and_no_host() -> None:

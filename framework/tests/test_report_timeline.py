@@ -92,6 +92,9 @@ def test_a_curve_ends_at_a_round_rate(peak: float, top: float) -> None:
 
 def test_names_in_words_and_in_natural_order() -> None:
     assert title_of("scenarios/test_x.py::test_cable_cut[write-disk1]") == "cable cut (write-disk1)"
+    assert title_of("scenarios/test_cable_cut.py::test_while_idle") == "cable cut while idle"
+    assert title_of("/srv/test_cable_cut.py::test_under_load[a]") == "cable cut under load (a)"
+    assert title_of("while_idle") == "while idle"
     assert sorted(["disk10", "disk9", "a1"], key=natural) == ["a1", "disk9", "disk10"]
 
 

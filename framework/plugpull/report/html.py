@@ -21,6 +21,7 @@ from plugpull.history.events import Event, RunBegun
 from plugpull.history.reader import Story
 from plugpull.plain import clean
 from plugpull.report import hexdump, text
+from plugpull.report.rerun import run_again, scenario_again
 from plugpull.report.sections import EARLIER_SHAPES, section, worst_case
 from plugpull.results import Results, ScenarioResult, Verdict
 
@@ -43,6 +44,7 @@ def render_html(
     """
     sections = [section(number, *pair) for number, pair in enumerate(_paired(results, stories), 1)]
     data = {part.anchor: part.data for part in sections if part.data is not None}
+    argv = begun.argv if begun is not None else ()
     script = _asset("vendor/uplot/uPlot.iife.min.js") + "\n" + _asset("templates/chart.js")
     return (
         _environment()
@@ -51,10 +53,12 @@ def render_html(
             results=results,
             sections=sections,
             tally=_tally(results),
+            under_test=_under_test(results, begun),
             cuts=text.cuts_executed(cut for scenario in results.scenarios for cut in scenario.cuts),
             earlier=[(name, verdict, EARLIER_SHAPES[verdict]) for name, verdict in sparkline or ()],
             environment=_facts(results, begun),
-            command=_command(results, begun),
+            command=run_again(argv, [scenario.id for scenario in results.scenarios], results.seed),
+            again=lambda scenario: scenario_again(argv, scenario.id, scenario.seed or results.seed),
             kernel_log=kernel_log,
             style=Markup(_asset("vendor/uplot/uPlot.min.css") + "\n" + _asset("templates/report.css")),
             script=Markup(script),
@@ -98,7 +102,6 @@ def _environment() -> Environment:
         text.error_bound,
         text.skew,
         text.title_of,
-        text.repeat,
     ):
         environment.filters[function.__name__] = function
     environment.filters["worst_case"] = worst_case
@@ -134,16 +137,21 @@ def _tally(results: Results) -> str:
     return f"{len(verdicts)} {noun}" + (f": {', '.join(parts)}" if parts else "") + skipped
 
 
+def _under_test(results: Results, begun: RunBegun | None) -> str:
+    dut = results.dut
+    declared = begun.rig.get("dut", {}) if begun is not None else {}
+    return text.under_test(dut.kernel, dut.kind, dut.accel, dut.modules, str(declared.get("host") or ""))
+
+
 def _facts(results: Results, begun: RunBegun | None) -> list[tuple[str, str]]:
     dut = results.dut
     facts = [
         ("Rig", results.rig),
-        ("DUT", dut.kind),
+        ("Under test", _under_test(results, begun)),
         ("Kernel", dut.kernel),
         ("Kernels of scenarios", ", ".join(sorted({s.kernel for s in results.scenarios if s.kernel} - {dut.kernel}))),
-        ("Acceleration", dut.accel),
-        ("CPUs", str(dut.cpus) if dut.cpus else ""),
-        ("Memory", text.size(dut.memory_bytes) if dut.memory_bytes else ""),
+        ("CPUs of the DUT", str(dut.cpus) if dut.cpus else ""),
+        ("Memory of the DUT", text.size(dut.memory_bytes) if dut.memory_bytes else ""),
         ("fio", dut.fio),
         ("Modules under test", ", ".join(dut.modules)),
         ("plugpull", results.plugpull),
@@ -155,10 +163,3 @@ def _facts(results: Results, begun: RunBegun | None) -> list[tuple[str, str]]:
     controller = results.controller or (begun.controller if begun else {})
     facts += [(f"Controller, {key}", value) for key, value in controller.items()]
     return [(name, value) for name, value in facts if value]
-
-
-def _command(results: Results, begun: RunBegun | None) -> str:
-    """The command line that made the run, as it can be pasted into a shell."""
-    if begun is not None and begun.argv:
-        return text.shell(begun.argv)
-    return text.shell(["plugpull", "run", *(scenario.id for scenario in results.scenarios[:3])])

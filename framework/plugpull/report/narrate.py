@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plugpull.history import events as ev
-from plugpull.report.text import duration, one_line, rate, size, skew, stamp
+from plugpull.report.text import duration, one_line, rate, size, skew, stamp, under_test
+
+READY = {"restored": "was restored from its snapshot", "booted": "booted"}
+"""How a DUT became ready, by ``DutReady.how``. Any other one just answered."""
 
 
 class Tone(StrEnum):
@@ -65,8 +68,10 @@ def _scenario(event: ev.Event) -> Told:
         case ev.Note():
             return Tone.PLAIN, f"note: {event.subject + ': ' if event.subject else ''}{event.text}"
         case ev.DutReady():
-            accel = f", {event.accel}" if event.accel else ""
-            return Tone.PLAIN, f"DUT {event.how} in {duration(event.took)}: {event.kind}, kernel {event.kernel}{accel}"
+            return Tone.PLAIN, (
+                f"under test: {under_test(event.kernel, event.kind, event.accel, event.modules)}; the DUT "
+                f"{READY.get(event.how, 'answered')} in {duration(event.took)}"
+            )
         case ev.RunEnded() if event.interrupted:
             return Tone.TROUBLE, f"run interrupted: {event.interrupted}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from plugpull.kernel.show import device_text
 from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed
-from plugpull.report.timeline import Timeline, around, split, thin, timeline_of
+from plugpull.report.timeline import Column, Timeline, around, split, thin, timeline_of
 from plugpull.results import CheckResult, CutResult, DiskTimes, ScenarioResult, Verdict
 
 KERNEL_LINES = 60
@@ -23,6 +24,8 @@ STORY_LINES = 60
 """Of one device's error story."""
 DATA_POINTS = 1200
 """Points per curve handed to the zoomable chart."""
+DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-_"
+"""Of the numbers in the page's data; ``chart.js`` has the same."""
 SEVERITY = {Verdict.FAIL: 0, Verdict.UNKNOWN: 1, Verdict.PASS: 2}
 EARLIER_SHAPES = {Verdict.PASS: "▁", Verdict.FAIL: "█", Verdict.UNKNOWN: "▄"}
 MOMENTS = (
@@ -254,11 +257,15 @@ def _told(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLine
     )
 
 
-def _chart_data(timeline: Timeline) -> dict[str, Any]:
-    """What the zoomable chart is made of.
+def _packed(column: Column, top: float) -> str:
+    """The column as two digits of base 64 per value, from 0 to 4095 at ``top``; two dots where there is no value."""
+    steps = (None if value is None else min(round(value / top * 4095), 4095) for value in column)
+    return "".join(".." if step is None else DIGITS[step >> 6] + DIGITS[step & 63] for step in steps)
 
-    ``x`` are milliseconds, each since the one before; rates are in
-    thousandths of the disk's ``top`` (MB/s), -1 for none."""
+
+def _chart_data(timeline: Timeline) -> dict[str, Any]:
+    """The numbers of the zoomable chart. ``x`` are milliseconds, each since the one before. Rates are in 4095ths of the
+    disk's ``top`` (MB/s): see ``_packed``."""
     columns = [column for disk in timeline.disks for column in (disk.read, disk.write)]
     grid, thinned = thin(timeline.grid, columns, DATA_POINTS)
     stamps = [round((at - timeline.start) * 1000) for at in grid]
@@ -267,7 +274,7 @@ def _chart_data(timeline: Timeline) -> dict[str, Any]:
         top, curves = ceiling(disk.peak), {}
         for name, column in (("r", thinned[2 * index]), ("w", thinned[2 * index + 1])):
             if any(column):
-                curves[name] = [-1 if value is None else round(value / top * 1000) for value in column]
+                curves[name] = _packed(column, top)
         gaps = [[round(a - timeline.start, 3), round(b - timeline.start, 3)] for a, b in disk.absent]
         disks.append({"name": disk.name, "role": disk.role, "top": top / 1e6, "absent": gaps, **curves})
     return {

@@ -6,12 +6,16 @@ Kernel messages, serial numbers and tracebacks come from outside: they may hold 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable
 
 from plugpull.plain import clean
 from plugpull.results import CutResult
 
+CIRCUMSTANCES = (
+    "after and as at before between by during for from if in on once or then through to under until when while with "
+    "without"
+)
+"""First words of a scenario's name that need the name of its file to be understood."""
 NONE = "\N{EN DASH}"
 """Shown where a value is missing."""
 
@@ -86,10 +90,32 @@ def measure(value: float | None, unit: str) -> str:
 
 
 def title_of(scenario_id: str) -> str:
-    """A pytest node id in words: ``scenarios/test_x.py::test_cable_cut[write]`` becomes ``cable cut (write)``."""
-    name, _, parameters = scenario_id.rsplit("::", 1)[-1].partition("[")
-    words = re.sub(r"^test_", "", name).replace("_", " ").strip() or scenario_id
+    """A pytest node id in words: ``scenarios/test_x.py::test_cable_cut[write]`` becomes ``cable cut (write)``.
+
+    A name that only says when or where, such as ``test_while_idle``, is put after the words of its file.
+    """
+    path, _, function = scenario_id.rpartition("::")
+    name, _, parameters = function.partition("[")
+    words = _words(name) or scenario_id
+    if words.split(" ", 1)[0] in CIRCUMSTANCES.split():
+        words = f"{_words(path.rpartition('/')[2].removesuffix('.py'))} {words}".strip()
     return f"{words} ({parameters.rstrip(']')})" if parameters else words
+
+
+def _words(name: str) -> str:
+    return re.sub(r"^test_", "", name).replace("_", " ").strip()
+
+
+def under_test(kernel: str, kind: str, accel: str = "", modules: Iterable[str] = (), host: str = "") -> str:
+    """What is being tested, in words: the kernel, the machine that runs it, and replaced modules."""
+    emulated = {"tcg": "emulated by TCG", "kvm": "with KVM"}.get(accel, accel)
+    machine = {
+        "virtual": f" in a QEMU guest{f' ({emulated})' if emulated else ''}",
+        "local": " of this machine",
+        "ssh": f" on {host or 'the DUT'}",
+    }.get(kind, "")
+    replaced = ", ".join(modules)
+    return f"kernel {kernel or 'unknown'}{machine}" + (f", with {replaced} replaced" if replaced else "")
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -108,13 +134,3 @@ def cuts_executed(cuts: Iterable[CutResult]) -> str:
     planned = list(cuts)
     noun = "cut" if len(planned) == 1 else "cuts"
     return f"{sum(map(executed, planned))} of {len(planned)} {noun} executed"
-
-
-def shell(argv: Iterable[str]) -> str:
-    """A command line that can be pasted into a shell."""
-    return shlex.join(argv)
-
-
-def repeat(scenario_id: str) -> str:
-    """The command that runs one scenario again."""
-    return shell(["plugpull", "run", scenario_id])

@@ -3,6 +3,7 @@
   "use strict";
   const all = JSON.parse(document.getElementById("data").textContent);
   const body = document.body;
+  const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
   let made = 0;
   body.classList.remove("no-js");
 
@@ -25,8 +26,11 @@
   function columns(data) {
     let at = 0;
     const x = data.x.map(function (step) { at += step; return at / 1000; });
-    const rates = function (values, top) {
-      return values ? values.map(function (v) { return v < 0 ? null : v * top / 1000; }) : x.map(function () { return null; });
+    const rates = function (packed, top) {
+      return x.map(function (_, i) {
+        const high = packed ? digits.indexOf(packed[2 * i]) : -1;
+        return high < 0 ? null : (64 * high + digits.indexOf(packed[2 * i + 1])) * top / 4095;
+      });
     };
     return data.disks.map(function (disk) { return [x, rates(disk.w, disk.top), rates(disk.r, disk.top)]; });
   }
