@@ -9,6 +9,8 @@ from sysfs_tree import Sysfs
 
 from plugpull.dut.agent.disks import Refused, _compare, all_disks, describe, refuse_twins, usb_place
 from plugpull.dut.agent.kmsg import parse_record
+from plugpull.dut.agent.properties import properties
+from plugpull.dut.agent.timers import Timers
 from plugpull.dut.agent.uevents import parse_uevent
 
 PCI = "pci0000:00/0000:00:05.0"
@@ -112,6 +114,23 @@ def test_a_disk_that_goes_while_it_is_looked_at_is_left_out(sysfs: Sysfs) -> Non
     assert describe("sda", str(sysfs.root)) is None
     assert describe("sdz", str(sysfs.root)) is None
     assert [disk["kname"] for disk in all_disks(str(sysfs.root))] == ["sdb"]
+
+
+def test_a_link_that_goes_between_seeing_and_reading_it(sysfs: Sysfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``os.path.realpath`` raises then, of whatever Python it is."""
+    sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", "GOING")
+    timers, disk = Timers(str(sysfs.root)), describe("sda", str(sysfs.root))
+    assert disk is not None
+    timers.shorten(["GOING"], guarded=False)
+
+    def gone(path: str, **_: object) -> str:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr("os.path.realpath", gone)
+    found = properties("sda", str(sysfs.root))
+    assert found["size"]
+    assert "driver" not in found
+    assert timers.attached(disk) == {"changed": [], "failed": {}}
 
 
 def test_a_kernel_before_5_15_gives_no_sequence_number(sysfs: Sysfs) -> None:

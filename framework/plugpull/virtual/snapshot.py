@@ -16,9 +16,9 @@ from plugpull.virtual.console import Console
 from plugpull.virtual.image import Additions, base_tree, cpio, ingredients, module_tree
 from plugpull.virtual.kernel import KernelTree, required_modules
 from plugpull.virtual.kernel_modules import read_module
-from plugpull.virtual.machine import COMMAND_LINE, Machine, Shape, qemu_version
+from plugpull.virtual.machine import COMMAND_LINE, MODULE_OPTIONS, Machine, Shape, qemu_version
 
-FORMAT = "3"
+FORMAT = "4"
 """Changes when a snapshot made by an older plugpull would not fit."""
 BOOT_DEADLINE = 240.0
 """Seconds a guest gets to boot under emulation on a busy machine."""
@@ -57,7 +57,7 @@ class Snapshot:
 def boot_image(modules: Sequence[Path], without: frozenset[str], additions: Additions = PLAIN) -> bytes:
     """The initramfs for one kernel: user space and the modules, in the order they are to be loaded."""
     files = ((path.name.split(".ko")[0] + ".ko", read_module(path)) for path in modules)
-    tree = module_tree(files, additions.options)
+    tree = module_tree(files, {**MODULE_OPTIONS, **additions.options})
     base = base_tree(without=without, init=additions.init)
     return cpio([*base.entries(), *tree.entries(), *additions.files()])
 

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any, Dict, Iterator, List
 
-from .disks import all_disks, read_attribute, usb_place
+from .disks import all_disks, read_attribute, resolved, usb_place
 from .state import memory
 
 _BLOCK_FILE = re.compile(r"^/dev/(sd|nvme|md|dm-|loop|vd|mmcblk|bsg/|sg)")
@@ -53,7 +53,7 @@ def scsi_hosts(sys: str) -> List[str]:
     found = []
     for name in _listed(sys, "class/scsi_host"):
         base = os.path.join(sys, "class/scsi_host", name)
-        path = os.path.realpath(base)
+        path = resolved(base)
         place = usb_place(path)
         where = place.rpartition(":")[0] if place else os.path.relpath(path.partition("/host")[0], sys)
         found.append("%s at %s" % (read_attribute(base, "proc_name") or "scsi host", where))

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from . import usb_hid
-from .disks import read_attribute
+from .disks import read_attribute, resolved
 
 MOST = 4096
 """Bytes a switch may say in one answer."""
@@ -75,7 +75,7 @@ def _make_raw(fd: int, baud: int) -> None:
 
 def _usb_above(sysfs: str) -> str:
     """The directory of the USB device something in sysfs belongs to, empty if there is none."""
-    path = os.path.realpath(sysfs)
+    path = resolved(sysfs)
     while path not in ("", "/"):
         if os.path.exists(os.path.join(path, "idVendor")):
             return path
@@ -319,4 +319,4 @@ class Devices:
         return sorted(glob.glob(pattern))
 
     def real_path(self, path: str) -> str:
-        return os.path.realpath(path)
+        return resolved(path)

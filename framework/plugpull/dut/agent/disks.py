@@ -38,6 +38,15 @@ def read_attribute(*parts: str) -> str:
         return ""
 
 
+def resolved(path: str) -> str:
+    """The path without links; as given if a part of it is removed meanwhile. ``os.path.realpath`` lets that error
+    through: it reads a link that it saw a moment before."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
+
+
 def usb_place(sysfs: str) -> Optional[str]:
     """``/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.2/.../0:0:0:0/...`` -> ``0000:00:05.0/1.2:0``.
 
@@ -70,7 +79,7 @@ def sockets(usb: str, lun: str = "0") -> List[str]:
     if not usb:
         return []
     peer = os.path.join(usb, "port", "peer")
-    paths = [usb, *([os.path.realpath(peer)] if os.path.exists(peer) else [])]
+    paths = [usb, *([resolved(peer)] if os.path.exists(peer) else [])]
     found = [_socket(path) for path in paths]
     return ["%s:%s" % (socket, lun) for socket in found if socket]
 
@@ -128,7 +137,9 @@ def describe(kname: str, root: str = SYS) -> Optional[Disk]:
     devt = read_attribute(base, "dev")
     if not devt:
         return None
-    sysfs = os.path.realpath(base)
+    sysfs = resolved(base)
+    if not os.path.isdir(sysfs):
+        return None
     usb = _usb_device(sysfs)
     serial = read_attribute(usb, "serial") if usb else ""
     place = usb_place(sysfs)
@@ -214,7 +225,7 @@ def open_scratch(wanted: Disk) -> int:
         if not stat.S_ISBLK(opened.st_mode):
             raise Refused("%s is no disk" % kname)
         number = "%d:%d" % (os.major(opened.st_rdev), os.minor(opened.st_rdev))
-        node = os.path.realpath("%s/dev/block/%s" % (SYS, number))
+        node = resolved("%s/dev/block/%s" % (SYS, number))
         found = describe(os.path.basename(node))
         if found is None:
             raise Refused("%s went away while it was being opened" % kname)

@@ -7,7 +7,7 @@ import queue
 import threading
 from typing import Any, Callable, Dict
 
-from .disks import SYS, Disk, _driver, _usb_device, read_attribute
+from .disks import SYS, Disk, _driver, _usb_device, read_attribute, resolved
 from .timers import Timers
 from .wire import now
 
@@ -45,7 +45,7 @@ USB = {
 def properties(kname: str, root: str = SYS) -> Dict[str, str]:
     """Those that there are, as the kernel writes them. ``size`` is in sectors of 512 bytes."""
     base = os.path.join(root, "block", kname)
-    sysfs = os.path.realpath(base)
+    sysfs = resolved(base)
     usb = _usb_device(sysfs)
     found = {name: read_attribute(base, path) for name, path in BLOCK.items()}
     if usb:

@@ -14,7 +14,7 @@ import threading
 from contextlib import suppress
 from typing import Dict, List, Optional, Set, Tuple
 
-from .disks import Disk, all_disks, read_attribute
+from .disks import Disk, all_disks, read_attribute, resolved
 
 GLOBAL: Tuple[Tuple[str, str], ...] = (
     # Documentation/admin-guide/sysctl/kernel.rst. A task is reported after 20 to 25 s without a context switch.
@@ -78,7 +78,7 @@ class Timers:
         if disk["serial"] not in self._serials:
             return []
         # Resolved: /sys/block/sdb may lead to another disk when the old values are restored.
-        device = os.path.realpath(os.path.join(disk["sysfs"], "device"))
+        device = resolved(os.path.join(disk["sysfs"], "device"))
         host = _host_of(device, os.path.join(self._root, "sys"))
         return [(os.path.join(device, name), value) for name, value in DISK] + [
             (os.path.join(host, name), value) for name, value in HOST if host
@@ -144,7 +144,7 @@ def _host_of(device: str, sys: str) -> str:
     """``.../host3/target3:0:0/3:0:0:0`` -> the directory of SCSI host 3 in its class; empty for other disks."""
     for part in device.split("/"):
         if part.startswith("host") and part[4:].isdigit():
-            return os.path.realpath(os.path.join(sys, "class/scsi_host", part))
+            return resolved(os.path.join(sys, "class/scsi_host", part))
     return ""
 
 

@@ -17,7 +17,7 @@ import struct
 from contextlib import suppress
 from typing import Any, Dict, List
 
-from .disks import read_attribute
+from .disks import read_attribute, resolved
 
 PATH = re.compile(r"^/dev/bus/usb/(\d{3})/(\d{3}):(\d+)\Z")
 """What such a device is opened by: its node, and the number of its interface."""
@@ -49,7 +49,7 @@ def _interfaces() -> List[str]:
 
 
 def _path_of(interface: str) -> str:
-    usb = os.path.dirname(os.path.realpath(interface))
+    usb = os.path.dirname(resolved(interface))
     node = "/dev/bus/usb/%03d/%03d" % (int(read_attribute(usb, "busnum")), int(read_attribute(usb, "devnum")))
     return "%s:%d" % (node, int(read_attribute(interface, "bInterfaceNumber"), 16))
 
@@ -57,7 +57,7 @@ def _path_of(interface: str) -> str:
 def devices() -> List[Dict[str, Any]]:
     found = []
     for interface in _interfaces():
-        usb = os.path.dirname(os.path.realpath(interface))
+        usb = os.path.dirname(resolved(interface))
         with suppress(ValueError):  # unplugged while it is looked at
             found.append(
                 {
