@@ -12,11 +12,10 @@ from fixtures.boards import BOARDS, Board, Port
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism
 from plugpull.rig.model import Switch as Declared
-from plugpull.switches.base import Switch
+from plugpull.switches.base import DeviceSwitch, Switch
 from plugpull.switches.host import SerialInfo
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import open_switch
-from plugpull.switches.serial_board import SerialBoard
 
 PATIENCE = 20.0
 """Seconds a board gets in tests where it answers: for a machine that is busy."""
@@ -97,6 +96,6 @@ def wait_for(relays: list[bool], wanted: list[bool]) -> None:
 
 
 def give(switch: Switch, seconds: float) -> None:
-    """Change how long a switch's board gets to answer."""
-    assert isinstance(switch, SerialBoard)
-    switch._wiring = replace(switch._wiring, timeout=seconds)
+    """Change how long a switch's device gets to answer."""
+    assert isinstance(switch, DeviceSwitch)
+    switch._context = replace(switch._context, timeout=seconds)

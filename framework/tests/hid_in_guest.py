@@ -58,7 +58,7 @@ class Steps:
     def patience(self, seconds: float) -> None:
         from dataclasses import replace
 
-        self.switch._wiring = replace(self.switch._wiring, timeout=seconds)
+        self.switch._context = replace(self.switch._context, timeout=seconds)
 
     def lie(self, control: str, lie: str) -> None:
         Path(control).write_text(lie)

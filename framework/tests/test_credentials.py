@@ -15,10 +15,10 @@ from plugpull.rig.credentials import WITHHELD, recorded, without_userinfo
 from plugpull.rig.load import parse_rig
 from plugpull.rig.model import Rig, Switch
 from plugpull.switches.host import Completed
-from plugpull.switches.host_local import MOST_SAID, LocalHost
+from plugpull.switches.host_local import MOST_OUTPUT, LocalHost
 from plugpull.switches.kinds import open_switch
 from plugpull.switches.person import TerminalPerson
-from plugpull.switches.program_switch import words_of
+from plugpull.switches.programs import error_line
 
 SECRETS = ("hunter2", "s3cret", "t0ken", "pr1vate", "4711")
 RIG = """
@@ -129,13 +129,13 @@ def test_the_beginning_and_the_end_of_what_a_program_says_are_kept() -> None:
     )
     assert done.stdout.startswith("first\nx")
     assert done.stdout.endswith("\nlast\n")
-    assert len(done.stdout) < 2 * MOST_SAID + 100
+    assert len(done.stdout) < 2 * MOST_OUTPUT + 100
     assert "bytes left out]" in done.stdout
     assert (done.status, done.stderr) == (0, "e")
 
 
 def test_a_little_is_kept_whole() -> None:
-    count = MOST_SAID // 3 + 1000
+    count = MOST_OUTPUT // 3 + 1000
     done = said(f"import sys; sys.stdout.buffer.write(('\\u26a1' * {count}).encode()); sys.exit(3)")
     assert (done.status, done.stdout) == (3, "\u26a1" * count)
 
@@ -146,7 +146,7 @@ def test_a_program_that_never_stops_talking_is_ended_at_its_deadline() -> None:
 
 
 def test_little_of_what_a_program_says_goes_into_an_error() -> None:
-    words = words_of(Completed(1, "", "\x1b[2J" + "x" * 100_000))
+    words = error_line(Completed(1, "", "\x1b[2J" + "x" * 100_000))
     assert len(words) <= 300
     assert "\x1b" not in words
 

@@ -17,7 +17,7 @@ from plugpull.discover.switches import tables
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
 from plugpull.rig.toml_text import toml_string, toml_value
-from plugpull.switches.kinds import Found
+from plugpull.switches.kinds import FoundSwitch
 
 PCI = "/sys/devices/pci0000:00"
 
@@ -194,6 +194,6 @@ def test_whatever_a_controller_is_called_the_draft_is_toml(name: str) -> None:
 
 def test_a_switch_that_lies_is_only_the_switch_it_is() -> None:
     options: dict[str, Any] = {"serial": INJECTED, "channels": 2, 'odd "key"\n[[switch]]': "x"}
-    (table,) = tables((Found("ykush", "YKUSH", INJECTED, INJECTED, 3, options, Mechanism.VBUS),), via="dut")
+    (table,) = tables((FoundSwitch("ykush", "YKUSH", INJECTED, INJECTED, 3, options, Mechanism.VBUS),), via="dut")
     (found,) = tomllib.loads(table)["switch"]
     assert (found["driver"], found["serial"], found["channels"], found["via"]) == ("ykush", INJECTED, 2, "dut")

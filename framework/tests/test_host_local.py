@@ -226,7 +226,7 @@ def test_nothing_but_sysfs_is_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
     for path in (str(file), f"/sys/../{file}", "/etc/plugpull-none"):
-        with pytest.raises(RigError, match="is no sysfs attribute: nothing was written"):
+        with pytest.raises(RigError, match="is not a sysfs attribute: nothing was written"):
             HOST.write_text(path, "1")
     assert file.read_text() == "kept"
     with pytest.raises(RigError, match="cannot write /sys/kernel/plugpull-none") as caught:

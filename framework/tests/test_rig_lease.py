@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,41 @@ def test_how_a_switch_is_spoken_to_does_not_make_it_another_switch() -> None:
     options = {"name": "z", "driver": "ykush", "ports": 3, "mechanism": "vbus", "serial": "YK1", "settle": 0.5}
     other = Rig.model_validate({**rig.model_dump(), "switch": [options]})
     assert resources(other, QUICK) == resources(rig, QUICK)
+
+
+def switched(dut: dict[str, object] | None = None, **switch: Any) -> str:
+    """What a rig with this switch holds besides its disk."""
+    rig = real().model_dump() | {"dut": dut or {"kind": "local"}}
+    usual = {"name": "y", "ports": 1, "mechanism": "mains"}
+    return resources(Rig.model_validate({**rig, "switch": [{**usual, **switch}]}), QUICK)[-1]
+
+
+def test_each_kind_says_which_keys_identify_its_device() -> None:
+    board: dict[str, Any] = {"driver": "kmtronic", "device": "/dev/ttyUSB0"}
+    assert switched(**board, channels=4, baud=19200) == switched(**board) == "kmtronic switch device=/dev/ttyUSB0"
+    strip: dict[str, Any] = {"driver": "pdudaemon", "pdu": "rack"}
+    assert switched(**strip) == switched(**strip, server="http://localhost:16421")
+    assert switched(**strip) != switched(**strip, server="http://other:16421")
+    assert switched(driver="human", name="a") != switched(driver="human", name="b")
+
+
+def test_a_key_that_nobody_guessed_identifies_a_device() -> None:
+    """Two outlets of labgrid's with one environment file were one device, whatever their target."""
+    one, other = (switched(driver="labgrid", environment="env.yaml", target=target) for target in ("main", "second"))
+    assert one != other
+    assert switched(driver="labgrid", environment="env.yaml", python="/opt/python") == one.replace("second", "main")
+
+
+def test_the_only_device_of_a_kind_is_one_device_whatever_its_name() -> None:
+    assert switched(driver="ykush", name="a") == switched(driver="ykush", name="b") == "ykush switch (the only one)"
+
+
+def test_hubs_of_two_duts_with_one_name_are_two_hubs() -> None:
+    hub: dict[str, Any] = {"driver": "uhubctl", "location": "1-1", "via": "dut"}
+    one, other = (switched({"kind": "ssh", "host": f"root@{host}"}, **hub) for host in ("one", "two"))
+    assert one == "uhubctl switch location=1-1 on ...@one"
+    assert one != other
+    assert switched(**hub) == "uhubctl switch location=1-1"
 
 
 def test_virtual_rigs_are_shared_unless_one_is_wanted_alone(directory: Path) -> None:

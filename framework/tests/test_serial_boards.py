@@ -15,11 +15,12 @@ from boards import MECHANISM, Nobody, ToldHost, a_board, attached, declared, wai
 
 from fixtures.boards import BOARDS, Devantech, Icse, KmTronic, Lcus, Numato, Port
 from plugpull.errors import RigError, UsageError
-from plugpull.switches import icse, serial_board
+from plugpull.switches import icse, relays
 from plugpull.switches.host import SerialInfo
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import kind_named, open_switch
-from plugpull.switches.serial_board import BoardOptions, Contact
+from plugpull.switches.relays import Contact
+from plugpull.switches.serial_board import BoardOptions
 
 CHECKOUT = Path(__file__).parents[2]
 FIRST = {"numato": 0}
@@ -357,7 +358,7 @@ def test_boards_that_are_attached(driver: str, places: list[str], ports: int) ->
 def test_each_kind_says_what_it_is(driver: str) -> None:
     kind = kind_named(driver)
     assert kind.name == driver
-    assert kind.mechanisms == serial_board.MECHANISMS
+    assert kind.mechanisms == relays.MECHANISMS
     assert kind.port_names == str(FIRST.get(driver, 1))
     assert kind.summary
 

@@ -230,7 +230,7 @@ def test_permission_denied(driver: str) -> None:
             os.chmod(port.path, mode)
         assert told == [
             f"switch relays: cannot open {port.path}: Permission denied",
-            f"may this user open {port.path}? add it to the group dialout, or use a udev rule (plugpull switch list)",
+            f"may this user open {port.path}? Join the group dialout, or use a udev rule (plugpull switch list)",
         ]
 
 

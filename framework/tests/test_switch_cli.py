@@ -26,7 +26,7 @@ from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
 from plugpull.switches.command import CommandSwitch
 from plugpull.switches.host_local import LocalHost
-from plugpull.switches.kinds import Found, kind_named
+from plugpull.switches.kinds import FoundSwitch, kind_named
 
 SHELL = {
     "on": "echo on > {folder}/{{port}}",
@@ -447,8 +447,8 @@ def test_list_says_where_it_looked(tmp_path: Path) -> None:
 
 
 def test_what_is_listed_can_be_pasted(tmp_path: Path) -> None:
-    found = Found("ykush", "YKUSH", 'odd "serial"', "1-1", 3, {"serial": 'odd "serial"'}, Mechanism.VBUS)
-    hub = Found("uhubctl", "hub", "", "1-1", 4, {"location": "1-1"}, Mechanism.VBUS, "a rule")
+    found = FoundSwitch("ykush", "YKUSH", 'odd "serial"', "1-1", 3, {"serial": 'odd "serial"'}, Mechanism.VBUS)
+    hub = FoundSwitch("uhubctl", "hub", "", "1-1", 4, {"location": "1-1"}, Mechanism.VBUS, "a rule")
     one, two, three = tables((found, found, hub))
     assert 'name = "ykush"' in one
     assert 'name = "ykush2"' in two

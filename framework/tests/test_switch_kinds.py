@@ -87,7 +87,7 @@ def test_the_example_of_the_readme_is_a_switch(install: Install, tmp_path: Path)
     [
         ("lamp = no_such_module:KIND", "cannot be loaded"),
         ("lamp = desk_lamp:NOTHING", "cannot be loaded"),
-        ("lamp = desk_lamp:Lamp", "is no plugpull.switches.kinds.Kind"),
+        ("lamp = desk_lamp:Lamp", "is not a plugpull.switches.kinds.Kind"),
     ],
 )
 def test_a_broken_package_is_named_and_harms_nobody_else(install: Install, entry_points: str, said: str) -> None:

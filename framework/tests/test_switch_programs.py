@@ -246,7 +246,7 @@ def test_pdudaemon_switches_an_outlet_and_says_when_it_cannot(python: Path, tmp_
         assert "secret" not in repr(switch.identity)
         with pytest.raises(RigError, match="is other in its configuration"):
             opened("pdudaemon", tmp_path, pdu="other", server=server).set("1", False)
-    with pytest.raises(RigError, match="cannot speak with pdudaemon") as raised:
+    with pytest.raises(RigError, match="cannot reach pdudaemon") as raised:
         switch.set("2", False)
     assert "secret" not in str(raised.value)
 
@@ -257,7 +257,7 @@ def test_pdudaemon_that_does_not_answer(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"127.0.0.1:{deaf.getsockname()[1]}"
         switch = opened("pdudaemon", tmp_path, pdu="strip", server=address, timeout=0.5)
-        with pytest.raises(RigError, match=r"did not answer within 0\.5 s; the strip may obey yet"):
+        with pytest.raises(RigError, match=r"did not answer within 0\.5 s; the strip may still obey"):
             switch.set("1", False)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
-from typing import Any
 
 import pytest
+from boards import give
 from hid_doubles import SHORT, HidHost, YkushDevice, opened, refused, survives, ykush
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -22,10 +21,6 @@ from plugpull.switches.kinds import kind_named
 EXAMPLES = int(os.environ.get("PLUGPULL_FUZZ", "300"))
 """Examples for each parser: PLUGPULL_FUZZ=10000 takes a minute."""
 PRODUCTS = {0xF2F7: ("vbus", 3), 0x0042: ("vbus", 3), 0xF11B: ("data+vbus", 3), 0xF0CD: ("vbus", 1)}
-
-
-def hurry(switch: Any, seconds: float = SHORT) -> None:
-    switch._wiring = replace(switch._wiring, timeout=seconds)
 
 
 @pytest.mark.parametrize("product", sorted(PRODUCTS))
@@ -104,10 +99,10 @@ def test_it_begins_to_lie(lie: Lie, says: str) -> None:
     with opened(host, "ykush", 3) as switch:
         device.board.lie = lie
         if lie in (Lie.SILENT, Lie.LATE):
-            hurry(switch)
+            give(switch, SHORT)
         with refused(says):
             switch.set("1", False)
-        hurry(switch, 20)
+        give(switch, 20)
         device.board.lie = Lie.NONE
         device.queue.clear()
         switch.set("1", True)
@@ -131,7 +126,7 @@ def test_it_lies_about_all_ports() -> None:
         device = ykush(host)
         with opened(host, "ykush", 3) as switch:
             device.board.lie = lie
-            hurry(switch)
+            give(switch, SHORT)
             with refused("YKUSH YK12345 at 3-1:1.0"):
                 switch.set_many(["1", "2", "3"], False)
 
@@ -151,12 +146,12 @@ def test_a_late_answer_while_the_next_one_is_awaited() -> None:
     device = ykush(host, late=SHORT + 0.3)
     with opened(host, "ykush", 3) as switch:
         device.board.lie = Lie.LATE
-        hurry(switch)
+        give(switch, SHORT)
         with refused("gave no answer"):
             switch.read("1")
         device.board.lie = Lie.NONE
         device.board.energised[0] = False  # what the late answer does not know
-        hurry(switch, 20)
+        give(switch, 20)
         late = device.queue.pop()[1]
         plain = device.write
 
@@ -193,7 +188,7 @@ def test_early_firmware_does_not_know_its_version_and_may_say_nothing_about_it()
     device.board = Early(0x0042)
     with opened(host, "ykush", 3, timeout=0.5) as switch:
         assert switch.identity.firmware == "1.2"
-        hurry(switch, 20)
+        give(switch, 20)
         switch.set("2", False)
         assert device.board.energised == [True, False, True]
 

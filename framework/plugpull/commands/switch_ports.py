@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 PORTS = "a port as SWITCH.PORT, a cut point such as disk1.cable, or with --driver just the port"
 ALONE = "it"
 """The name of a switch that no rig file declares."""
-FIRST = {"0": 0, "1": 1}
-"""``Kind.port_names`` of kinds whose ports are numbers: the first of them."""
 
 _EXAMPLES = {
     "on": """\
@@ -272,9 +270,10 @@ def _by_switch(ports: Sequence[Port]) -> Wanted:
 
 
 def _has_port(declared: Switch, port: str) -> None:
+    from plugpull.rig.drivers import first_port
     from plugpull.switches.kinds import kind_named
 
-    first = FIRST.get(kind_named(declared.driver).port_names)
+    first = first_port(kind_named(declared.driver).port_names)
     if first is not None and not (port.isdecimal() and first <= int(port) < first + declared.ports):
         raise UsageError(
             f"switch {declared.name} has no port {port!r}",
@@ -369,7 +368,9 @@ def _usual(kind: Kind) -> str:
 
 
 def _enough(kind: Kind, ports: Sequence[str]) -> int:
-    first = FIRST.get(kind.port_names)
+    from plugpull.rig.drivers import first_port
+
+    first = first_port(kind.port_names)
     if first is None:
         return len(set(ports))
     return max([1, *(int(port) - first + 1 for port in ports if port.isdecimal())])

@@ -21,12 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from plugpull.errors import RigError
-from plugpull.rig.credentials import without_userinfo
+from plugpull.errors import RigError, UsageError
+from plugpull.rig.credentials import ADDRESS_KEYS, OPEN_KEYS, without_userinfo
+from plugpull.rig.drivers import DriverBook, installed
 from plugpull.rig.model import Rig, Switch
 
-_IDENTITY_KEYS = ("serial", "device", "path", "location", "host", "url")
-"""Options of a switch driver that say which switch it is; the others say how it is spoken to."""
+SHOWN_KEYS = OPEN_KEYS | ADDRESS_KEYS | {"name"}
+"""Keys whose values may be shown in messages, addresses without ``USER:PASSWORD@``."""
 _TRIES = 10
 
 
@@ -39,23 +40,44 @@ def lease_directory() -> Path:
     return Path(f"/tmp/plugpull-{os.geteuid()}")
 
 
-def resources(rig: Rig, path: Path) -> tuple[str, ...]:
-    """What a run of the rig needs to itself, a word for each: disks and switches, or a virtual rig's file."""
+def resources(rig: Rig, path: Path, drivers: DriverBook | None = None) -> tuple[str, ...]:
+    """What two runs of this rig cannot share, as short texts: disks and switches, or a virtual rig's file.
+
+    ``drivers`` are the kinds of switch, by default those that are installed. Each kind declares which of its keys
+    identify a device.
+    """
     if rig.dut.kind == "virtual":
         return (f"virtual rig {path.resolve()}",)
     disks = {f"disk with serial number {disk.serial}" for disk in rig.disk}
-    return tuple(sorted(disks | {_switch_identity(switch) for switch in rig.switch}))
+    book = installed() if drivers is None else drivers
+    return tuple(sorted(disks | {_switch_identity(rig, switch, book) for switch in rig.switch}))
 
 
-def _switch_identity(switch: Switch) -> str:
-    options = {key: str(value) for key, value in switch.options.items()}
-    identity = {key: without_userinfo(value) for key, value in options.items() if key in _IDENTITY_KEYS}
-    told = " ".join(f"{key}={value}" for key, value in sorted(identity.items()))
-    if options and not told:
-        # Commands, say, which may hold a password: this goes into messages.
-        digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:16]
-        told = f"with options {digest}"
-    return f"{switch.driver} switch {told or switch.name}"
+def _switch_identity(rig: Rig, switch: Switch, drivers: DriverBook) -> str:
+    found = _identity_values(switch, drivers)
+    shown = {key: without_userinfo(str(value)) if key in SHOWN_KEYS else None for key, value in found.items()}
+    if None in shown.values():
+        # A command, for example, may contain a password, and this text goes into messages.
+        digest = hashlib.sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        identity = f"with options {digest}"
+    else:
+        identity = " ".join(f"{key}={value}" for key, value in sorted(shown.items()))
+    # The other machine's hubs and serial ports have the same names as this one's.
+    machine = f" on {without_userinfo(rig.dut.host)}" if switch.via == "dut" and rig.dut.host else ""
+    return f"{switch.driver} switch {identity or '(the only one)'}{machine}"
+
+
+def _identity_values(switch: Switch, drivers: DriverBook) -> dict[str, Any]:
+    """The values of the keys that tell the physical device from others, without those that are not given."""
+    given: dict[str, Any] = {**switch.options, "name": switch.name}
+    try:
+        kind = drivers.kind_named(switch.driver)
+    except UsageError:  # whoever opens it reports that
+        return switch.options
+    keys = tuple(switch.options) if kind.identity_keys is None else kind.identity_keys
+    fields = kind.options.model_fields
+    defaults = {key: fields[key].get_default() for key in keys if key in fields and not fields[key].is_required()}
+    return {key: value for key in keys if (value := given.get(key, defaults.get(key))) not in (None, ())}
 
 
 class Lease:

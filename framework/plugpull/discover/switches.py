@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from plugpull.errors import PlugpullError
 from plugpull.rig.toml_text import toml_key, toml_value
 from plugpull.switches.host import Host
-from plugpull.switches.kinds import Found, all_kinds
+from plugpull.switches.kinds import FoundSwitch, all_kinds
 
 
 @dataclass(frozen=True)
 class Listing:
     """All that was found. ``looked`` are the kinds that can be found, ``failed`` why some of them could not be."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundSwitch, ...]
     looked: tuple[str, ...]
     failed: tuple[str, ...]
 
 
 def find_all(host: Host) -> Listing:
     """Ask every kind that knows how to look. One that cannot does not keep the others from it."""
-    found: list[Found] = []
+    found: list[FoundSwitch] = []
     looked, failed = [], []
     for kind in all_kinds():
         if kind.find is None:
@@ -36,7 +36,7 @@ def find_all(host: Host) -> Listing:
     return Listing(tuple(found), tuple(looked), tuple(failed))
 
 
-def tables(found: tuple[Found, ...], *, via: str = "controller", seen: Counter[str] | None = None) -> list[str]:
+def tables(found: tuple[FoundSwitch, ...], *, via: str = "controller", seen: Counter[str] | None = None) -> list[str]:
     """A ``[[switch]]`` table for each, with names that differ. ``via`` is the machine they were found on; ``seen``
     counts the names that are taken, for switches of several machines."""
     seen = Counter() if seen is None else seen

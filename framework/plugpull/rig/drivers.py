@@ -1,15 +1,15 @@
-"""What a rig file's rules need to know about the kinds of switch there are.
+"""What the rules of rig files need to know about the kinds of switch.
 
-Dependencies point from the switches to the rig: a driver is opened with the model of a ``[[switch]]`` table. So nothing
-here imports a driver. The rules see kinds through these Protocols; which module knows them all is named in one place,
-as text, and looked up when a file is read, the way an entry point is.
+Switches depend on the rig, because a driver is opened with the model of a ``[[switch]]`` table, so nothing here imports
+a driver. The rules see the kinds through these Protocols. The module that lists all kinds is named here as text, and
+looked up when a rig file is read, as entry points are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from plugpull.rig.model import Mechanism, Table
 
@@ -17,35 +17,47 @@ VIRTUAL_DRIVER = "virtual"
 """The switch driver that unplugs QEMU's devices; the only one that can cut anything on a virtual bench."""
 _BOOK = "plugpull.switches.kinds"
 
+PortNames = Literal["0", "1", "any"]
+"""How a kind's ports are called: "1": numbers from 1; "0": numbers from 0; "any": names."""
+
+
+def first_port(names: PortNames) -> int | None:
+    """The number of a kind's first port. None if its ports have names."""
+    return None if names == "any" else int(names)
+
 
 class Driver(Protocol):
-    """One kind of switch: a ``plugpull.switches.kinds.Kind``, as far as a rig file can be wrong about it."""
+    """The part of a ``plugpull.switches.kinds.Kind`` that a rig file can be wrong about."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def options(self) -> type[Table]:
-        """The keys of its own that a ``[[switch]]`` table may have."""
+        """The keys that a ``[[switch]]`` table of this kind may have besides the common ones."""
         ...
 
     @property
     def mechanisms(self) -> frozenset[Mechanism]: ...
 
     @property
-    def port_names(self) -> str:
-        """ "1": ports count from 1; "0": from 0; "any": they have names."""
+    def port_names(self) -> PortNames: ...
+
+    @property
+    def identity_keys(self) -> tuple[str, ...] | None:
+        """The keys that tell one physical device from another. None: all keys of this kind."""
         ...
 
 
 @dataclass(frozen=True)
 class _Virtual:
-    """The virtual bench is its own driver, and has no keys of its own."""
+    """The switches of a virtual bench, which have no keys of their own."""
 
     name: str = VIRTUAL_DRIVER
     options: type[Table] = Table
     mechanisms: frozenset[Mechanism] = frozenset(Mechanism)
-    port_names: str = "1"
+    port_names: PortNames = "1"
+    identity_keys: tuple[str, ...] | None = ()
 
 
 VIRTUAL: Driver = _Virtual()
@@ -57,10 +69,10 @@ class DriverBook(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
     def kind_named(self, name: str) -> Driver:
-        """Raises UsageError for a kind there is none of, or that cannot be loaded."""
+        """Raises UsageError if there is no such kind, or if it cannot be loaded."""
         ...
 
 
 def installed() -> DriverBook:
-    """The kinds that are built in, and those that other installed packages add."""
+    """The built-in kinds, and those of other installed packages."""
     return cast("DriverBook", import_module(_BOOK))

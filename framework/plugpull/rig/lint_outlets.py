@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.drivers import first_port
 from plugpull.rig.lint_places import port_problem, where
 from plugpull.rig.mistakes import Mistake, closest, quote
-
-_FIRST_PORT = {"0": 0, "1": 1}
-"""``Driver.port_names`` of drivers whose ports are numbers: the first of them."""
 
 Lead = tuple[Entry, str]
 """What goes through an outlet: a device's ``cable`` or ``power``."""
@@ -60,7 +58,7 @@ def _outlet_problem(draft: Draft, entry: Entry, key: str, name: str, port: str) 
 
 def _no_such_port(draft: Draft, switch: Entry, port: str) -> tuple[str, str] | None:
     driver = draft.driver(switch)
-    first = None if driver is None else _FIRST_PORT.get(driver.port_names)
+    first = None if driver is None else first_port(driver.port_names)
     return None if first is None else port_problem(switch, port, switch.get("ports"), first)
 
 
@@ -95,7 +93,7 @@ def named_ports(draft: Draft) -> Iterator[Mistake]:
     """No more ports of a switch are used than it has, also where they have names."""
     for switch in draft.of("switch"):
         driver, count = draft.driver(switch), switch.get("ports")
-        if driver is None or driver.port_names in _FIRST_PORT or count is None:
+        if driver is None or first_port(driver.port_names) is not None or count is None:
             continue
         used = dict.fromkeys(outlet[1] for _, _, outlet in _leads(draft) if outlet[0] == switch.name)
         if len(used) > count:

@@ -1,39 +1,26 @@
 """Devantech USB-RLY02, -RLY08, -RLY16, -RLY82 and their relatives (04d8:ffee, CDC ACM: the baud rate does not matter).
 
-Protocol, single bytes: ``64+n`` energises relay n (from 1), ``6E+n`` lets it go, ``5C m`` sets all at once by a mask
-(bit 0 is relay 1); ``5B`` is answered with that mask, ``5A`` with the module's id and its software's version. Commands
-have no answer of their own. Sources: the manuals of USB-RLY02, -RLY08, -RLY16 and -RLY16L (robot-electronics.co.uk).
+Protocol, single bytes: ``64+n`` energises relay n (from 1), ``6E+n`` releases it, ``5C m`` sets all at once by a mask
+(bit 0 is relay 1). The answer to ``5B`` is that mask, the answer to ``5A`` is the module's id and the version of its
+software. Commands have no answer. Sources: the manuals of USB-RLY02, -RLY08, -RLY16 and -RLY16L
+(robot-electronics.co.uk).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from plugpull.switches.host import Host, SerialInfo, SerialLine
-from plugpull.switches.kinds import Found, Kind, Wiring
-from plugpull.switches.serial_board import (
-    MECHANISMS,
-    BoardOptions,
-    SerialBoard,
-    bad_answer,
-    exchange,
-    found_boards,
-    has_ports,
-    identity_of,
-    opened,
-)
+from plugpull.switches.base import SwitchContext, require_ports
+from plugpull.switches.host import SerialInfo, SerialLine
+from plugpull.switches.serial_board import BoardOptions, SerialBoard, bad_answer, board_kind, exchange
 
 USB = (0x04D8, 0xFFEE)
 MODELS = {8: ("USB-RLY08", 8), 9: ("USB-RLY16", 8), 10: ("USB-RLY02", 2), 15: ("USB-RLY16L", 8)}
-"""By module id: the name, and how many relays it has. Modules of another id are taken to have eight at most."""
+"""By module id: the name and the number of relays. Modules with another id have eight at most."""
 LATCHING = 15
-"""The id of the USB-RLY16L, whose relays stay as they are without power."""
-
-
-class Options(BoardOptions):
-    pass
+"""The id of the USB-RLY16L, whose relays keep their state without power."""
 
 
 def command(channel: int, energised: bool) -> bytes:
@@ -42,27 +29,30 @@ def command(channel: int, energised: bool) -> bytes:
 
 
 def parse_mask(answer: bytes) -> int:
-    """The answer to 5B. Raises RigError if there is none."""
+    """The mask in the answer to 5B. Raises RigError if there is no answer."""
     if len(answer) != 1:
         raise bad_answer(answer, "a byte", "for the state of its relays (5B)")
     return answer[0]
 
 
 def parse_version(answer: bytes) -> tuple[int, int]:
-    """Module id and software version, by the answer to 5A. Raises RigError."""
+    """Module id and software version in the answer to 5A. Raises RigError."""
     if len(answer) != 2 or answer[0] in (0x00, 0xFF):
         raise bad_answer(answer, "a module id and a version", "for its version (5A)")
     return answer[0], answer[1]
 
 
 class Devantech(SerialBoard):
-    def __init__(self, wiring: Wiring, options: Options, line: SerialLine, info: SerialInfo) -> None:
-        super().__init__(wiring, options, line, identity_of("devantech", info, "USB-RLY"))
-        deadline = time.monotonic() + wiring.timeout
+    driver = "devantech"
+    model = "USB-RLY"
+
+    def __init__(self, context: SwitchContext, options: BoardOptions, line: SerialLine, info: SerialInfo) -> None:
+        super().__init__(context, options, line, info)
+        deadline = time.monotonic() + context.timeout
         module, version = parse_version(exchange(line, b"\x5a", 2, deadline))
         model, channels = MODELS.get(module, (f"USB-RLY, module id {module}", 8))
-        has_ports(wiring, channels, model)
-        self.identity = identity_of("devantech", info, model, firmware=str(version))
+        require_ports(context, channels, f"a {model}", "relay")
+        self.identity = replace(self.identity, model=model, firmware=str(version))
         self.capabilities = replace(self.capabilities, read_back=True, simultaneous=True, latching=module == LATCHING)
 
     def _switch(self, wanted: Mapping[int, bool], deadline: float) -> None:
@@ -78,17 +68,10 @@ class Devantech(SerialBoard):
         return {channel: bool(mask >> channel & 1) for channel in range(8)}
 
 
-def open_board(wiring: Wiring, options: Options) -> Devantech:
-    with opened(wiring.host, options) as (line, info):
-        return Devantech(wiring, options, line, info)
-
-
 def _ports(info: SerialInfo) -> int:
     return 2 if info.model.upper().startswith(("USB-RLY02", "USB-RLY82")) else 8
 
 
-def find(host: Host) -> Iterable[Found]:
-    return found_boards(host, "devantech", lambda info: (info.vendor, info.product) == USB, _ports)
-
-
-KIND = Kind("devantech", "Devantech USB-RLY relay modules", Options, open_board, MECHANISMS, find=find)
+KIND = board_kind(
+    Devantech, "Devantech USB-RLY relay modules", lambda info: (info.vendor, info.product) == USB, ports=_ports
+)

@@ -1,41 +1,30 @@
 """DLP Design DLP-IOR4: four latching change-over relays (an FT232R, 0403:6001, product name "DLP-IOR4").
 
-Protocol, 9600 8N1: ``1`` to ``4`` set a relay (its common is joined to A), ``Q W E R`` reset it (joined to B). Nothing
-is answered. The relays stay as they are without power. ``wiring = "no"`` is a load on A, ``"nc"`` one on B. All modules
-are sold with the serial number 12345678: name them by their place. Source: DLP Design's data sheet dlp-ior4-ds-v12.pdf,
-and the kernel log of one in the documentation of the test framework pluma.
+Protocol, 9600 8N1: ``1`` to ``4`` set a relay (which connects its common contact to A), ``Q W E R`` reset it (to B).
+There are no answers. The relays keep their state without power. ``wiring = "no"`` is a load on A, ``"nc"`` one on B.
+All modules are sold with the serial number 12345678, so name them by their place. Sources: DLP Design's data sheet
+dlp-ior4-ds-v12.pdf, and the kernel log of a module in the documentation of the test framework pluma.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from plugpull.switches.base import Identity
-from plugpull.switches.host import Host, SerialLine
-from plugpull.switches.kinds import Found, Kind, Wiring
-from plugpull.switches.serial_board import (
-    MECHANISMS,
-    BoardOptions,
-    SerialBoard,
-    found_boards,
-    has_ports,
-    identity_of,
-    opened,
-)
+from plugpull.switches.base import SwitchContext
+from plugpull.switches.host import SerialInfo, SerialLine
+from plugpull.switches.serial_board import BoardOptions, SerialBoard, board_kind
 
-CHANNELS = 4
 SET, RESET = b"1234", b"QWER"
-_NOTE = "these modules all have the same serial number"
-
-
-class Options(BoardOptions):
-    pass
 
 
 class DlpIor4(SerialBoard):
-    def __init__(self, wiring: Wiring, options: Options, line: SerialLine, place: Identity) -> None:
-        super().__init__(wiring, options, line, place)
+    driver = "dlp-ior4"
+    model = "DLP-IOR4"
+    relays = 4
+
+    def __init__(self, context: SwitchContext, options: BoardOptions, line: SerialLine, info: SerialInfo) -> None:
+        super().__init__(context, options, line, info)
         self.capabilities = replace(self.capabilities, latching=True)
 
     def _switch(self, wanted: Mapping[int, bool], deadline: float) -> None:
@@ -43,21 +32,10 @@ class DlpIor4(SerialBoard):
             self._line.write((SET if energised else RESET)[channel : channel + 1])
 
 
-def open_board(wiring: Wiring, options: Options) -> DlpIor4:
-    has_ports(wiring, CHANNELS, "a DLP-IOR4")
-    with opened(wiring.host, options) as (line, info):
-        return DlpIor4(wiring, options, line, identity_of("dlp-ior4", info, "DLP-IOR4"))
-
-
-def find(host: Host) -> Iterable[Found]:
-    return found_boards(
-        host,
-        "dlp-ior4",
-        lambda info: info.model.startswith("DLP-IOR4"),
-        lambda info: CHANNELS,
-        _NOTE,
-        own_serial=False,
-    )
-
-
-KIND = Kind("dlp-ior4", "DLP Design DLP-IOR4 latching relays", Options, open_board, MECHANISMS, find=find)
+KIND = board_kind(
+    DlpIor4,
+    "DLP Design DLP-IOR4 latching relays",
+    lambda info: info.model.startswith("DLP-IOR4"),
+    note="these modules all have the same serial number",
+    unique_serials=False,
+)

@@ -1,10 +1,10 @@
-"""USB relay boards by dcttech and those that copy them (16c0:05df, product "USBRelayN", HID without a driver).
+"""USB relay boards by dcttech and their copies (16c0:05df, product "USBRelayN", HID without a kernel driver).
 
-Protocol: a feature report of 8 bytes without an id. Sent, its first byte is a command: ``ff n`` energises relay n (from
-1), ``fd n`` lets it go, ``fe`` and ``fc`` do so with all of them. Read, it holds the board's serial number (five
-characters), and in its last byte which relays are energised (bit 0 is relay 1). The USB device has no serial number.
-Sources: labgrid/util/agents/usb_hid_relay.py; the firmware at github.com/u1f35c/usb-relay-firmware; the listing of
-descriptors at github.com/darrylb123/usbrelay.
+Protocol: a feature report of 8 bytes without an id. In a report that is sent, the first byte is a command: ``ff n``
+energises relay n (from 1), ``fd n`` releases it, ``fe`` and ``fc`` do so with all relays. A report that is read holds
+the board's serial number (five characters), and in its last byte which relays are energised (bit 0 is relay 1). The
+USB device itself has no serial number. Sources: labgrid/util/agents/usb_hid_relay.py; the firmware at
+github.com/u1f35c/usb-relay-firmware; the list of descriptors at github.com/darrylb123/usbrelay.
 
 The machine itself gives up on such a transfer: after one second with hidapi, after five with hidraw.
 """
@@ -13,29 +13,31 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism, Table
-from plugpull.switches.base import Acknowledged, Capabilities, Identity
-from plugpull.switches.hid_switch import HidSwitch, has_ports, named, opened, the_one, udev_rule
+from plugpull.switches.base import Identity, SwitchContext, disobeyed
+from plugpull.switches.hid_switch import REPLUG, HidSwitch, choose_device, open_device, opening_device, udev_rule
 from plugpull.switches.host import HidDevice, HidInfo, Host
-from plugpull.switches.kinds import Found, Kind, Wiring
-from plugpull.switches.serial_board import MECHANISMS, Contact
+from plugpull.switches.kinds import FoundSwitch, Kind
+from plugpull.switches.relays import MECHANISMS, Contact, ContactName
 
 VENDOR, PRODUCT = 0x16C0, 0x05DF
 REPORT = 8
-_AGAIN = "unplug the board for some seconds and plug it in again; if that does not help, try another cable or hub"
+_REPLUG = REPLUG.format(thing="board")
 
 
-class Options(Table):
+class HidRelayOptions(Table):
+    """Keys of a dcttech relay board."""
+
     serial: Annotated[str, Field(min_length=1, max_length=10)] | None = None
     """The board's own: `plugpull switch list` prints it. By default the only board there is."""
-    wiring: Literal["no", "nc"] = "no"
+    wiring: ContactName = "no"
     """"no": a relay feeds its port while it is energised; "nc": a relay cuts its port while it is energised."""
 
 
@@ -50,68 +52,54 @@ def command_all(energised: bool) -> bytes:
 
 
 def parse_report(report: bytes) -> tuple[str, int]:
-    """The board's serial number, and which of its relays are energised. Raises RigError."""
+    """The board's serial number, and a mask of its energised relays. Raises RigError."""
     serial = report[:5].rstrip(b"\0")
     if len(report) != REPORT or not serial:
         said = report.hex(" ") or "nothing"
         raise RigError(
-            f"it answered {said}, not the {REPORT} bytes that tell its serial number and the state of its relays",
-            mend=f"is it a dcttech relay board? {_AGAIN}",
+            f"it answered {said}, not the {REPORT} bytes with its serial number and the state of its relays",
+            mend=f"is it a dcttech relay board? {_REPLUG}",
         )
     text = serial.decode("ascii", "replace")
     return (text if text.isprintable() and text.isascii() else serial.hex()), report[7]
 
 
 class HidRelay(HidSwitch):
-    def __init__(self, wiring: Wiring, options: Options, device: HidDevice, info: HidInfo) -> None:
-        super().__init__(wiring, device, Identity("hid-relay", _model(info), info.serial, "", info.path))
-        self._count = relays_of(info)
-        has_ports(wiring, self._count, self.identity.model)
+    """A dcttech relay board. Every command is followed by a report with the state of all relays."""
+
+    def __init__(self, context: SwitchContext, options: HidRelayOptions, device: HidDevice, info: HidInfo) -> None:
+        identity = Identity("hid-relay", _model(info), info.serial, "", info.path)
+        super().__init__(context, device, identity, relays_of(info))
         self._contact = Contact(options.wiring)
-        self.capabilities = Capabilities(
-            wiring.mechanism, read_back=True, latching=False, simultaneous=self._count == wiring.ports > 1
-        )
-        self._energised(time.monotonic() + wiring.timeout)
+        self._energised(time.monotonic() + context.timeout)
 
     def _command(self, port: str, on: bool) -> None:
-        self._edge({port: self._number(port) - 1}, on)
+        self._switch((port,), on, command(self._number(port) - 1, self._contact.energised(on)))
 
-    def set_many(self, ports: Sequence[str], on: bool) -> tuple[Acknowledged, ...]:
-        """All relays of the board go by one command; fewer go one after the other."""
-        channels = {port: self._number(port) - 1 for port in ports}
-        if len(channels) < 2 or set(channels.values()) != set(range(self._count)):
-            return super().set_many(ports, on)
-        commanded = time.monotonic()
-        self._edge(channels, on)
-        acknowledged = time.monotonic()
-        return tuple(Acknowledged(port, commanded, acknowledged) for port in ports)
+    def _command_many(self, ports: Sequence[str], on: bool) -> None:
+        self._switch(ports, on, command_all(self._contact.energised(on)))
 
     def read(self, port: str) -> bool | None:
         channel = self._number(port) - 1
-        with self._told() as deadline:
+        with self._deadline() as deadline:
             return self._contact.on(bool(self._energised(deadline) >> channel & 1))
 
-    def _edge(self, channels: Mapping[str, int], on: bool) -> None:
-        energised = self._contact.energised(on)
-        first = next(iter(channels.values()))
-        report = command_all(energised) if len(channels) > 1 else command(first, energised)
-        with self._told() as deadline:
+    def _switch(self, ports: Sequence[str], on: bool, report: bytes) -> None:
+        wanted = self._contact.energised(on)
+        with self._deadline() as deadline:
             self._device.send_feature(report)
-            told = self._energised(deadline)
-            disobeyed = [port for port, channel in channels.items() if bool(told >> channel & 1) != energised]
-            if disobeyed:
-                raise RigError(
-                    f"port {', '.join(disobeyed)} was switched {'on' if on else 'off'}, and the board says it is "
-                    f"{'off' if on else 'on'}",
-                    mend=f"does another program switch it? {_AGAIN}",
-                )
+            mask = self._energised(deadline)
+            failed = [port for port in ports if bool(mask >> (self._number(port) - 1) & 1) != wanted]
+            if failed:
+                raise disobeyed(failed, on, f"does another program switch it? {_REPLUG}", "the board")
 
     def _energised(self, deadline: float) -> int:
+        """A mask of the relays that are energised."""
         serial, mask = parse_report(self._device.get_feature(0, REPORT))
         if serial != self.identity.serial:
-            raise RigError(f"it says that its serial number is {serial}", mend=_AGAIN)
+            raise RigError(f"it says that its serial number is {serial}", mend=_REPLUG)
         if time.monotonic() > deadline:
-            raise RigError(f"it took longer to answer than {self._wiring.timeout:g} s (timeout = ...)", mend=_AGAIN)
+            raise RigError(f"it took longer to answer than {self._context.timeout:g} s (timeout = ...)", mend=_REPLUG)
         return mask
 
 
@@ -121,24 +109,24 @@ def _model(info: HidInfo) -> str:
 
 
 def relays_of(info: HidInfo) -> int:
-    """How many relays a board has, by its product name; eight, which is the most, if that does not tell."""
+    """The number of relays, from the product name; 8, the largest number, if the name does not say."""
     named = re.search(r"USBRelay([1-8])\b", info.model)
     return int(named.group(1)) if named else 8
 
 
 def _boards(host: Host) -> Iterator[HidInfo]:
-    """HID devices that may be such boards. Their ids are shared by everything made with V-USB (vusb/USB-IDs-for-free
-    says: go by the names)."""
+    """HID devices that may be such boards. Everything made with V-USB shares their ids, so the product name decides
+    (vusb/USB-IDs-for-free)."""
     for info in host.hid_devices(VENDOR, PRODUCT):
         if not info.model or "USBRelay" in info.model:
             yield info
 
 
-def _named(host: Host, refused: list[RigError]) -> Iterator[HidInfo]:
-    """The boards with the serial numbers they tell when they are asked."""
+def _with_serials(host: Host, refused: list[RigError]) -> Iterator[HidInfo]:
+    """The boards with the serial numbers that they report. ``refused`` collects the errors of the others."""
     for info in _boards(host):
         try:
-            device = opened(host, info, "HID relay board")
+            device = open_device(host, info, "HID relay board")
             try:
                 serial, _ = parse_report(device.get_feature(0, REPORT))
             finally:
@@ -150,29 +138,25 @@ def _named(host: Host, refused: list[RigError]) -> Iterator[HidInfo]:
         yield replace(info, serial=serial)
 
 
-def open_relay(wiring: Wiring, options: Options) -> HidRelay:
+def open_relay(context: SwitchContext, options: HidRelayOptions) -> HidRelay:
+    """Find the board and open it. Raises RigError."""
     refused: list[RigError] = []
-    boards = tuple(_named(wiring.host, refused))
-    # The board that does not answer may be the one that is meant, or a second one with the same serial number.
+    boards = tuple(_with_serials(context.host, refused))
+    # The board that does not answer may be the one to use, or a second one with the same serial number.
     if refused and (options.serial is None or all(info.serial != options.serial for info in boards)):
         raise refused[0]
-    info = the_one(boards, options.serial, "HID relay board", wiring.host.name)
-    device = opened(wiring.host, info, "HID relay board")
-    try:
-        return HidRelay(wiring, options, device, info)
-    except BaseException as error:
-        device.close()
-        if isinstance(error, RigError):
-            raise RigError(f"{named(_model(info), info.serial, info.path)}: {error.what}", mend=error.mend) from error
-        raise
+    info = choose_device(boards, options.serial, "HID relay board", context.host.name)
+    with opening_device(context.host, info, "HID relay board", _model(info)) as device:
+        return HidRelay(context, options, device, info)
 
 
-def find(host: Host) -> Iterable[Found]:
+def find(host: Host) -> Iterable[FoundSwitch]:
+    """Every board that is attached."""
     refused: list[RigError] = []
-    named = {info.path: info.serial for info in _named(host, refused)}
+    serials = {info.path: info.serial for info in _with_serials(host, refused)}
     for info in _boards(host):
-        serial = named.get(info.path, "")
-        yield Found(
+        serial = serials.get(info.path, "")
+        yield FoundSwitch(
             "hid-relay",
             _model(info),
             serial,
@@ -185,4 +169,12 @@ def find(host: Host) -> Iterable[Found]:
         )
 
 
-KIND = Kind("hid-relay", "dcttech USBRelay boards (HID)", Options, open_relay, MECHANISMS, find=find)
+KIND = Kind(
+    "hid-relay",
+    "dcttech USBRelay boards (HID)",
+    HidRelayOptions,
+    open_relay,
+    MECHANISMS,
+    find=find,
+    identity_keys=("serial",),
+)

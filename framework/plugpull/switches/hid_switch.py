@@ -1,43 +1,39 @@
-"""What both kinds of HID switch have in common: which device it is, opening it, and errors that name it."""
+"""What the HID drivers share: choosing the device, opening it, and a handle that stays open."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from plugpull.errors import RigError
-from plugpull.rig.model import Mechanism
-from plugpull.switches.base import Identity, PortByPort
-from plugpull.switches.host import Closing, HidDevice, HidInfo, Host
-from plugpull.switches.kinds import Wiring
+from plugpull.switches.base import Capabilities, DeviceSwitch, Identity, SwitchContext, require_ports
+from plugpull.switches.host import HidDevice, HidInfo, Host
+
+REPLUG = "unplug the {thing} for some seconds and plug it in again; if that does not help, try another cable or hub"
 
 
 def udev_rule(vendor: int, product: int) -> str:
-    """Lets the group dialout use a HID device. It matches both the USB device, which is what hidapi's libusb side
-    opens, and its hidraw node."""
+    """A udev rule that lets the group dialout use a HID device.
+
+    It matches the USB device, which hidapi opens through libusb, and its hidraw node.
+    """
     return (
         f'SUBSYSTEM=="usb|hidraw", ATTRS{{idVendor}}=="{vendor:04x}", ATTRS{{idProduct}}=="{product:04x}", '
         'GROUP="dialout", MODE="0660", TAG+="uaccess"'
     )
 
 
-class HidSwitch(PortByPort, Closing):
-    """A switch that is a HID device. Its handle stays open from the first command to the last."""
+class HidSwitch(DeviceSwitch):
+    """A switch that is a HID device with ``count`` ports. Its handle stays open until ``close``."""
 
-    def __init__(self, wiring: Wiring, device: HidDevice, identity: Identity) -> None:
-        self._wiring = wiring
+    def __init__(self, context: SwitchContext, device: HidDevice, identity: Identity, count: int) -> None:
+        require_ports(context, count, f"a {identity.model}")
+        at_once = count == context.ports > 1
+        capabilities = Capabilities(context.mechanism, read_back=True, latching=False, simultaneous=at_once)
+        super().__init__(context, identity, capabilities)
         self._device = device
-        self.identity = identity
+        self._count = count
         self._closed = False
-
-    @property
-    def name(self) -> str:
-        return self._wiring.name
-
-    @property
-    def mechanism(self) -> Mechanism:
-        return self._wiring.mechanism
 
     def close(self) -> None:
         if not self._closed:
@@ -45,50 +41,23 @@ class HidSwitch(PortByPort, Closing):
             self._device.close()
 
     @contextmanager
-    def _told(self) -> Iterator[float]:
-        """The deadline of one command, for a block whose errors say which switch it was and where it is."""
-        try:
+    def _deadline(self) -> Iterator[float]:
+        with super()._deadline() as deadline:
             if self._closed:
                 raise RigError("it is closed", mend="this is a defect of plugpull: please report it")
-            yield time.monotonic() + self._wiring.timeout
-        except RigError as error:
-            where = named(self.identity.model, self.identity.serial, self.identity.place)
-            raise RigError(f"switch {self.name} ({where}): {error.what}", mend=error.mend) from error
+            yield deadline
 
-    def _number(self, port: str) -> int:
-        number = int(port) if port.isascii() and port.isdigit() else 0
-        if not 1 <= number <= self._wiring.ports:
-            raise RigError(
-                f"switch {self.name} has no port {port}", mend=f"its ports are 1 to {self._wiring.ports} (ports = ...)"
-            )
-        return number
+    def _at_once(self, ports: Sequence[str]) -> bool:
+        """One command switches all ports of the device. Fewer are switched one after the other."""
+        numbers = {self._number(port) for port in ports}
+        return len(numbers) > 1 and numbers == set(range(1, self._count + 1))
 
 
-def named(model: str, serial: str, place: str) -> str:
-    """A device in messages."""
-    return f"{model} {serial} at {place}" if serial else f"{model} at {place}"
-
-
-def left(deadline: float) -> float:
-    """Seconds until a time of ``time.monotonic()``, none if it is over."""
-    return max(0.0, deadline - time.monotonic())
-
-
-def has_ports(wiring: Wiring, count: int, model: str) -> None:
-    """Raises RigError if more ports are declared than the device has."""
-    if wiring.ports > count:
-        has = "1 port" if count == 1 else f"{count} ports"
-        raise RigError(
-            f"a {model} has {has}, and the rig file says ports = {wiring.ports}",
-            mend=f"write ports = {count}" + ("" if count == 1 else " or less"),
-        )
-
-
-def the_one(found: Iterable[HidInfo], serial: str | None, what: str, machine: str) -> HidInfo:
-    """The device with this serial number, or without one the only device there is. Raises RigError."""
+def choose_device(found: Iterable[HidInfo], serial: str | None, what: str, machine: str) -> HidInfo:
+    """The device with this serial number, or, without one, the only device. Raises RigError."""
     devices = tuple(found)
     if not devices:
-        raise RigError(f"no {what} on {machine}", mend="is it plugged in? `lsusb` lists what is")
+        raise RigError(f"no {what} on {machine}", mend="is it plugged in? `lsusb` lists USB devices")
     matching = [info for info in devices if serial in (None, info.serial)]
     unread = [info for info in devices if not info.serial]
     if not matching and unread:
@@ -100,25 +69,25 @@ def the_one(found: Iterable[HidInfo], serial: str | None, what: str, machine: st
     if not matching:
         raise RigError(
             f"no {what} with the serial number {serial} on {machine}",
-            mend=f"is this the right serial number? there are: {_listed(devices)}",
+            mend=f"is this the right serial number? found: {_listed(devices)}",
         )
     if len(matching) == 1:
         return matching[0]
     if serial is None:
         raise RigError(
             f"there is more than one {what} on {machine}: {_listed(matching)}",
-            mend='say which one is meant: serial = "..."',
+            mend='name the one to use: serial = "..."',
         )
     raise RigError(
         f"{' and '.join(info.path for info in matching)} both have the serial number {serial}",
-        mend="which of them is meant cannot be told: unplug one, or plug it into another machine",
+        mend="plugpull cannot tell them apart: unplug one, or plug it into another machine",
     )
 
 
 def _permission(info: HidInfo) -> str:
     return (
-        "does another program have it open? If it is not permitted, write this line to "
-        "/etc/udev/rules.d/70-plugpull.rules, plug the device in again, and be in that group: "
+        "does another program have it open? If you may not open it, write this line to "
+        "/etc/udev/rules.d/70-plugpull.rules, plug the device in again, and add yourself to that group: "
         f"{udev_rule(info.vendor, info.product)}"
     )
 
@@ -130,12 +99,31 @@ def _listed(devices: Iterable[HidInfo]) -> str:
     )
 
 
-def opened(host: Host, info: HidInfo, what: str) -> HidDevice:
-    """The device, open. Raises RigError with the udev rule that lets its user open it."""
+def open_device(host: Host, info: HidInfo, what: str) -> HidDevice:
+    """The opened device. Raises RigError with the udev rule that lets an ordinary user open it."""
     try:
         return host.hid(info)
     except RigError as error:
         raise RigError(
-            f"cannot open the {named(what, info.serial, info.path)} on {host.name}: {error.what}",
+            f"cannot open the {device_name(what, info)} on {host.name}: {error.what}",
             mend=_permission(info),
         ) from error
+
+
+@contextmanager
+def opening_device(host: Host, info: HidInfo, what: str, model: str) -> Iterator[HidDevice]:
+    """The opened device, for a block that makes a switch of it. If the block raises, the device is closed again, and
+    a RigError names the device."""
+    device = open_device(host, info, what)
+    try:
+        yield device
+    except BaseException as error:
+        device.close()
+        if isinstance(error, RigError):
+            raise RigError(f"{device_name(model, info)}: {error.what}", mend=error.mend) from error
+        raise
+
+
+def device_name(model: str, info: HidInfo) -> str:
+    """A device in messages: ``YKUSH YK12345 at 1-4:1.0``."""
+    return str(Identity("", model, info.serial, "", info.path))

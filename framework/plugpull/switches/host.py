@@ -1,6 +1,6 @@
 """The machine a switch is plugged into: the controller itself, or the DUT through its agent.
 
-Drivers speak to their device through this and nothing else, so each works from either side. ``host_local.py`` is the
+Drivers reach their device only through a ``Host``, so each driver works on either machine. ``host_local.py`` is the
 controller (pyserial, hidapi, subprocess); ``dut/dut_host.py`` is the DUT.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 @dataclass(frozen=True)
 class HidInfo:
-    """A HID device as the machine lists it. ``path`` opens it (hidapi's path, or a ``/dev/hidrawN``)."""
+    """A HID device as the machine lists it. ``path`` is hidapi's path, or a ``/dev/hidrawN``."""
 
     vendor: int
     product: int
@@ -25,7 +25,7 @@ class HidInfo:
 
 @dataclass(frozen=True)
 class SerialInfo:
-    """A serial port as the machine lists it: its device file and the USB device behind it, if there is one."""
+    """A serial port as the machine lists it: its device file, and its USB device if it has one."""
 
     device: str
     vendor: int | None = None
@@ -44,36 +44,37 @@ class Completed:
 
 
 class SerialLine(Protocol):
-    """An open serial port, 8 data bits, no parity, one stop bit, exclusively ours. All raise RigError when the
-    device has gone."""
+    """An open serial port with 8 data bits, no parity and one stop bit, locked against other programs.
+
+    All methods raise RigError if the device is gone.
+    """
 
     def write(self, data: bytes) -> None: ...
 
     def read(self, count: int, timeout: float) -> bytes:
-        """Up to ``count`` bytes; fewer, perhaps none, when ``timeout`` seconds have passed."""
+        """Up to ``count`` bytes. Fewer, perhaps none, after ``timeout`` seconds."""
         ...
 
     def read_until(self, end: bytes, timeout: float) -> bytes:
-        """Everything up to and including ``end``; what there is, when ``timeout`` seconds have passed. Bounded at
-        4096 bytes."""
+        """All bytes up to and including ``end``. After ``timeout`` seconds or 4096 bytes, the bytes received so far."""
         ...
 
     def drop_input(self) -> bytes:
-        """Take what has arrived unasked out of the buffer: the tail of an earlier, late answer. Returns it."""
+        """Empty the input buffer, which may hold the end of an earlier, late answer. Returns its contents."""
         ...
 
     def close(self) -> None: ...
 
 
 class HidDevice(Protocol):
-    """An open HID device. All raise RigError when it has gone."""
+    """An open HID device. All methods raise RigError if the device is gone."""
 
     def write(self, report: bytes) -> None:
-        """An output report; the first byte is the report id (0 where the device has none)."""
+        """Send an output report. The first byte is the report id (0 if the device has none)."""
         ...
 
     def read(self, count: int, timeout: float) -> bytes:
-        """One input report without a report id of 0; empty when none came within ``timeout`` seconds."""
+        """One input report, without a report id of 0. Empty if none came within ``timeout`` seconds."""
         ...
 
     def get_feature(self, report_id: int, count: int) -> bytes:
@@ -81,14 +82,14 @@ class HidDevice(Protocol):
         ...
 
     def send_feature(self, report: bytes) -> None:
-        """The first byte is the report id."""
+        """Send a feature report. The first byte is the report id."""
         ...
 
     def close(self) -> None: ...
 
 
 class Host(Protocol):
-    """Where switches are plugged in. All raise RigError, naming this machine, with how to mend it."""
+    """A machine that switches are plugged into. All methods raise RigError with the machine's name and a hint."""
 
     @property
     def name(self) -> str:
@@ -100,14 +101,16 @@ class Host(Protocol):
     def serial_ports(self) -> tuple[SerialInfo, ...]: ...
 
     def hid_devices(self, vendor: int = 0, product: int = 0) -> tuple[HidInfo, ...]:
-        """HID devices; 0 stands for any."""
+        """HID devices of this vendor and product; 0 stands for any."""
         ...
 
     def hid(self, info: HidInfo) -> HidDevice: ...
 
     def run(self, argv: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
-        """Run a program to its end, without a shell and without standard input. It is killed, with its children, at
-        the deadline, and that is a RigError; so is a program that is not installed."""
+        """Run a program to its end, without a shell and without standard input.
+
+        After ``timeout`` seconds it is killed with its children. Raises RigError then, and if it is not installed.
+        """
         ...
 
     def read_text(self, path: str) -> str:
@@ -115,7 +118,7 @@ class Host(Protocol):
         ...
 
     def write_text(self, path: str, text: str) -> None:
-        """A sysfs attribute: anything else is refused."""
+        """Write a sysfs attribute. Any other file is refused."""
         ...
 
     def glob(self, pattern: str) -> tuple[str, ...]: ...
@@ -124,20 +127,20 @@ class Host(Protocol):
 
 
 class Person(Protocol):
-    """Somebody who can be asked to do or to look at something."""
+    """A person who can be asked to do or to look at something."""
 
     def do(self, request: str, timeout: float) -> float:
-        """Ask for something to be done and wait until it is said to be; the seconds that took. RigError at the
-        deadline, or when there is nobody to ask."""
+        """Ask for something to be done, and return the seconds until the person confirms it. Raises RigError after
+        ``timeout`` seconds, or if there is nobody to ask."""
         ...
 
     def ask(self, question: str, answers: Sequence[str], timeout: float) -> str:
-        """One of ``answers``. RigError as above."""
+        """Ask a question, and return one of ``answers``. Raises RigError as ``do`` does."""
         ...
 
 
 class Closing:
-    """``with`` for what has a ``close``."""
+    """Makes a class with a ``close`` method a context manager."""
 
     def close(self) -> None:
         raise NotImplementedError

@@ -22,15 +22,15 @@ from plugpull.errors import RigError
 from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, SerialInfo, SerialLine
 
 LEAVING = 1.0
-"""Seconds that what was written last gets to leave before the port is closed: it may be a command."""
-MOST_SAID = 1 << 19
-"""Bytes kept of the beginning and of the end of what a program writes to each of its two outputs."""
+"""Seconds that unsent output, which may be a command, gets before the port is closed."""
+MOST_OUTPUT = 1 << 19
+"""Bytes kept of the beginning and of the end of each of a program's two outputs."""
 MOST = 4096
-"""Bytes ``read_until`` takes before it gives up: no board says so much."""
+"""Bytes that ``read_until`` reads at most. No board sends more."""
 WRITE = 2.0
-"""Seconds a serial device gets to take what is written to it."""
+"""Seconds that a serial device gets to accept output."""
 _GONE = (OSError, serial.SerialException, termios.error, TypeError, ValueError)
-"""What pyserial raises for a port whose device has gone (termios.error is no OSError), or that is closed (the last
+"""Exceptions of pyserial for a port whose device is gone (termios.error is not an OSError) or that is closed (the last
 two)."""
 
 
@@ -44,7 +44,7 @@ class LocalHost:
             # Exclusive: two programs that share a relay board read each other's answers.
             port = serial.Serial(device, baud, timeout=0, write_timeout=WRITE, exclusive=True)
         except serial.SerialException as error:
-            raise RigError(f"cannot open {device}: {_reason(error)}", mend=_mend_open(device, error)) from None
+            raise RigError(f"cannot open {device}: {_reason(error)}", mend=_open_hint(device, error)) from None
         except (ValueError, termios.error) as error:
             raise RigError(f"cannot open {device}: {error}", mend="is it a serial port?") from None
         return _Line(port, device)
@@ -93,11 +93,11 @@ class LocalHost:
                 f"cannot run {argv[0]}: {error.strerror}", mend=f"is {argv[0]} installed on this machine?"
             ) from None
         try:
-            out, err = _said(process, timeout)
+            out, err = _read_output(process, timeout)
         except subprocess.TimeoutExpired:
             raise RigError(f"{argv[0]} did not end within {timeout:g} s; it was killed") from None
         finally:
-            # Its children too; whoever has been reaped is not there any more.
+            # With its children.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -114,12 +114,13 @@ class LocalHost:
 
     def write_text(self, path: str, text: str) -> None:
         if not os.path.realpath(path).startswith("/sys/"):
-            raise RigError(f"{path} is no sysfs attribute: nothing was written")
+            raise RigError(f"{path} is not a sysfs attribute: nothing was written")
         try:
             Path(path).write_text(text)
         except OSError as error:
             raise RigError(
-                f"cannot write {path}: {error.strerror}", mend="only root may, unless a udev rule says so"
+                f"cannot write {path}: {error.strerror}",
+                mend="run plugpull as root, or write a udev rule that lets this user do it",
             ) from None
 
     def glob(self, pattern: str) -> tuple[str, ...]:
@@ -129,8 +130,8 @@ class LocalHost:
         return os.path.realpath(path)
 
 
-class _Kept:
-    """What a program said: the beginning and the end of it, up to a bound."""
+class _Output:
+    """The beginning and the end of one output of a program."""
 
     def __init__(self) -> None:
         self._first = bytearray()
@@ -138,31 +139,31 @@ class _Kept:
         self._left_out = 0
 
     def add(self, data: bytes) -> None:
-        room = MOST_SAID - len(self._first)
+        room = MOST_OUTPUT - len(self._first)
         self._first += data[:room]
         self._last += data[room:]
-        if (more := len(self._last) - MOST_SAID) > 0:
+        if (more := len(self._last) - MOST_OUTPUT) > 0:
             del self._last[:more]
             self._left_out += more
 
     def text(self) -> str:
         gap = f"\n[{self._left_out} bytes left out]\n" if self._left_out else ""
         text = (self._first + gap.encode() + self._last).decode("utf-8", "replace")
-        # As pipes that are read as text have it.
+        # As in text mode.
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _said(process: subprocess.Popen[bytes], timeout: float) -> tuple[str, str]:
+def _read_output(process: subprocess.Popen[bytes], timeout: float) -> tuple[str, str]:
     """Standard output and error of a program, read to their ends. Raises subprocess.TimeoutExpired."""
     deadline = time.monotonic() + timeout
     assert process.stdout is not None
     assert process.stderr is not None
-    kept = {process.stdout.fileno(): _Kept(), process.stderr.fileno(): _Kept()}
+    kept = {process.stdout.fileno(): _Output(), process.stderr.fileno(): _Output()}
     with selectors.DefaultSelector() as waiting:
         for fd in kept:
             waiting.register(fd, selectors.EVENT_READ)
         while waiting.get_map():
-            if time.monotonic() >= deadline:  # also of one that never stops talking
+            if time.monotonic() >= deadline:  # also if it never stops printing
                 raise subprocess.TimeoutExpired(process.args, timeout)
             for key, _ in waiting.select(max(0.0, deadline - time.monotonic())):
                 if data := os.read(key.fd, 1 << 16):
@@ -183,11 +184,11 @@ class _Line(Closing):
         deadline = time.monotonic() + WRITE
         try:
             self._port.write(data)
-            # pyserial's flush is tcdrain, which waits for ever for a device that takes nothing.
+            # pyserial's flush is tcdrain, which waits for ever for a device that accepts no data.
             while self._port.out_waiting:
                 if time.monotonic() > deadline:
-                    raise serial.SerialTimeoutException(f"it took nothing for {WRITE:g} s")
-                time.sleep(0.0005)  # there is no event for an output buffer that has become empty
+                    raise serial.SerialTimeoutException(f"it accepted no data for {WRITE:g} s")
+                time.sleep(0.0005)  # there is no event for an empty output buffer
         except _GONE as error:
             raise self._gone(error) from None
 
@@ -205,7 +206,7 @@ class _Line(Closing):
                 left = max(0.0, deadline - time.monotonic())
                 if not select.select([self._port.fileno()], [], [], left)[0]:
                     break
-                # One at a time: what comes after the end is somebody else's.
+                # One byte at a time: the bytes after the end belong to the next answer.
                 got += self._port.read(1)
         except _GONE as error:
             raise self._gone(error) from None
@@ -221,9 +222,9 @@ class _Line(Closing):
         with suppress(*_GONE):  # it may be unplugged
             deadline = time.monotonic() + LEAVING
             while self._port.out_waiting and time.monotonic() < deadline:
-                time.sleep(0.002)  # a byte takes a millisecond at 9600 baud, and nothing tells when the last has gone
+                time.sleep(0.002)  # a byte takes a millisecond at 9600 baud, and there is no event after the last
             if self._port.out_waiting:
-                # Or closing would wait for what it never takes, up to half a minute.
+                # Otherwise close would wait up to half a minute for a device that accepts no data.
                 self._port.reset_output_buffer()
         with suppress(*_GONE):
             self._port.close()
@@ -241,10 +242,10 @@ class _Hid(Closing):
 
     def write(self, report: bytes) -> None:
         if self._do(self._device.write, report) < len(report):
-            raise self._gone("the report was not taken")
+            raise self._gone("the report was not accepted")
 
     def read(self, count: int, timeout: float) -> bytes:
-        # To hidapi no time at all means for ever.
+        # A timeout of 0 would mean for ever to hidapi.
         return bytes(self._do(self._device.read, count, max(1, round(timeout * 1000))) or b"")
 
     def get_feature(self, report_id: int, count: int) -> bytes:
@@ -252,7 +253,7 @@ class _Hid(Closing):
 
     def send_feature(self, report: bytes) -> None:
         if self._do(self._device.send_feature_report, report) < 0:
-            raise self._gone("the feature report was not taken")
+            raise self._gone("the feature report was not accepted")
 
     def close(self) -> None:
         self._device.close()
@@ -283,10 +284,10 @@ def _reason(error: Exception) -> str:
     return os.strerror(number) if number else str(error)
 
 
-def _mend_open(device: str, error: serial.SerialException) -> str:
+def _open_hint(device: str, error: serial.SerialException) -> str:
     text = str(error)
     if "ermission" in text:
-        return f"may this user open {device}? add it to the group dialout, or use a udev rule (plugpull switch list)"
+        return f"may this user open {device}? Join the group dialout, or use a udev rule (plugpull switch list)"
     if "exclusively lock" in text:
         return f"another program has {device} open: end it"
-    return "is the board plugged in? `plugpull switch list` tells what is found"
+    return "is the board plugged in? `plugpull switch list` lists what is attached"

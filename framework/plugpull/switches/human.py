@@ -1,4 +1,4 @@
-"""A person who pulls the plug: asked on the terminal, and the wait is on record as the time the edge took."""
+"""A person who pulls the plug when asked on the terminal. The wait is recorded as the time the edge took."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from pydantic import Field
 
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism, Table
-from plugpull.switches.base import Acknowledged, Capabilities, Identity
-from plugpull.switches.kinds import Kind, Wiring
-from plugpull.switches.program_switch import ProgramSwitch
+from plugpull.switches.base import Acknowledged, Capabilities, DeviceSwitch, Identity, SwitchContext
+from plugpull.switches.kinds import Kind
 
 
 class HumanOptions(Table):
-    """Keys of a person's own."""
+    """Keys of a person."""
 
     labels: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """What is written on each plug, in the order of the ports; a port without one is called by its number."""
+    """The label on each plug, in the order of the ports. A port without a label is called by its number."""
     patience: Annotated[float, Field(gt=0)] = 300.0
     """Seconds the person gets for each request."""
 
 
-class Human(ProgramSwitch):
-    """``waited`` holds the seconds that each request took."""
+class Human(DeviceSwitch):
+    """A person at the bench. ``waited`` holds the seconds that each request took."""
 
-    def __init__(self, wiring: Wiring, options: HumanOptions) -> None:
+    def __init__(self, context: SwitchContext, options: HumanOptions) -> None:
         super().__init__(
-            wiring, Identity("human", model="a person"), Capabilities(wiring.mechanism, read_back=False, latching=True)
+            context,
+            Identity("human", model="a person"),
+            Capabilities(context.mechanism, read_back=False, latching=True),
         )
         self._options = options
         self.waited: list[float] = []
@@ -37,28 +38,31 @@ class Human(ProgramSwitch):
         number = self._number(port)
         label = self._options.labels[number - 1] if number <= len(self._options.labels) else f"port {port}"
         commanded = time.monotonic()
-        with self._told():
+        with self._deadline():
             try:
-                self.waited.append(self._wiring.person.do(request(self._wiring, label, on), self._options.patience))
+                self.waited.append(self._context.person.do(request(self._context, label, on), self._options.patience))
             except RigError as error:
                 raise RigError(f"{label} was not switched: {error.what}", mend=error.mend) from error
         return Acknowledged(port, commanded, time.monotonic())
 
 
-def request(wiring: Wiring, label: str, on: bool) -> str:
-    """What to ask for, in words that fit what is interrupted."""
+def request(context: SwitchContext, label: str, on: bool) -> str:
+    """The request to the person, with the thing that the mechanism interrupts."""
     thing = {
         Mechanism.MAINS: "the power lead",
         Mechanism.DATA: "the data cable",
         Mechanism.VBUS: "the USB power",
         Mechanism.DATA_VBUS: "the USB cable",
         Mechanism.LOGICAL: "the device",
-    }[wiring.mechanism]
-    return f"{wiring.name}: {'plug in' if on else 'PULL OUT'} {thing} of {label}"
+    }[context.mechanism]
+    return f"{context.name}: {'plug in' if on else 'PULL OUT'} {thing} of {label}"
 
 
-def _open(wiring: Wiring, options: HumanOptions) -> Human:
-    return Human(wiring, options)
-
-
-KIND = Kind("human", "a person who is asked on the terminal", HumanOptions, _open, frozenset(Mechanism))
+KIND = Kind(
+    "human",
+    "a person who is asked on the terminal",
+    HumanOptions,
+    Human,
+    frozenset(Mechanism),
+    identity_keys=("name", "labels"),
+)

@@ -1,14 +1,14 @@
 """ICStation ICSE012A (4 relays), ICSE013A (2) and ICSE014A (8), with a PL2303 (067b:2303).
 
-Protocol, 9600 8N1: after power-up the board answers ``50`` with its model (AB, AD, AC) and takes ``51`` to start; from
-then on every byte is a mask of all relays, bit 0 the first one, 0 energised, 1 released, with no answer and no way back
-but to cut its power. Sources: ICStation's product pages, libsigrok's icstation-usbrelay driver (which found the way
-back missing), github.com/asm-co/icstation-5185.
+Protocol, 9600 8N1: after power-up the board answers ``50`` with its model (AB, AD, AC) and takes ``51`` to start. From
+then on every byte is a mask of all relays (bit 0 is the first one; 0 energised, 1 released) without an answer. Only a
+power cycle leads back to the greeting. Sources: ICStation's product pages, libsigrok's icstation-usbrelay driver,
+github.com/asm-co/icstation-5185.
 
-So a started board must not be greeted again: the greeting would be taken for a mask that energises relays 1 to 4, 6
-and 8. What it was told last is therefore remembered in the directory of plugpull's locks, under the number the kernel
-gave to the USB device, which changes when it is plugged in again. A board whose relays are fed apart from USB has to
-lose that supply too before it can be greeted.
+A started board must not be greeted again: it would take the greeting for a mask that energises relays 1 to 4, 6 and 8.
+So the last mask is stored in the directory of plugpull's lock files, under the number that the kernel gave to the USB
+device, which changes when the board is plugged in again. A board whose relays have a supply of their own must lose
+that supply too before it can be greeted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,41 +24,30 @@ from typing import Literal
 
 from plugpull.coordination.lease import lease_directory
 from plugpull.errors import RigError
-from plugpull.switches.base import Identity
-from plugpull.switches.host import Host, SerialLine
-from plugpull.switches.kinds import Found, Kind, Wiring
-from plugpull.switches.serial_board import (
-    MECHANISMS,
-    SETTLED,
-    BoardOptions,
-    SerialBoard,
-    bad_answer,
-    exchange,
-    found_boards,
-    has_ports,
-    identity_of,
-    opened,
-)
+from plugpull.switches.base import SwitchContext, require_ports
+from plugpull.switches.host import Host, SerialInfo, SerialLine
+from plugpull.switches.serial_board import SETTLED, BoardOptions, SerialBoard, bad_answer, board_kind, exchange
 
 PL2303 = (0x067B, 0x2303)
 MODELS = {0xAB: "ICSE012A", 0xAD: "ICSE013A", 0xAC: "ICSE014A"}
 RELAYS = {"ICSE012A": 4, "ICSE013A": 2, "ICSE014A": 8}
 GREETING, START = b"\x50", b"\x51"
-_NOTE = "may be an ICSE01xA or any other thing with a PL2303: the chip does not tell; ports is a guess"
-_MEND = (
+_RESET = (
     "a board that another program has started does not answer, and has taken the greeting for a mask that energised "
     "relays 1 to 4, 6 and 8: unplug it from USB and from any supply of its own for some seconds, and plug it in again"
 )
 
 
-class Options(BoardOptions):
+class IcseOptions(BoardOptions):
+    """Keys of an ICSE board."""
+
     model: Literal["ICSE012A", "ICSE013A", "ICSE014A"] | None = None
-    """What the board has to be; by default whatever it says it is."""
+    """The expected model. By default any."""
 
 
 @dataclass(frozen=True)
-class Started:
-    """What a started board is, and which of its relays are energised."""
+class StartedBoard:
+    """The model of a started board, and a mask of its energised relays."""
 
     model: str
     energised: int = 0
@@ -70,26 +59,26 @@ def mask(energised: int, relays: int) -> bytes:
 
 
 def parse_model(answer: bytes) -> str:
-    """The model, by the answer to the greeting. Raises RigError."""
+    """The model in the answer to the greeting. Raises RigError."""
     if len(answer) == 1 and answer[0] in MODELS:
         return MODELS[answer[0]]
     if not answer:
-        raise RigError("the ICSE board did not answer the greeting (50)", mend=_MEND)
+        raise RigError("the ICSE board did not answer the greeting (50)", mend=_RESET)
     raise bad_answer(answer, "AB, AD or AC", "the greeting (50)")
 
 
-def parse_memory(text: str) -> Started | None:
-    """A file of the memory; None if it is not one."""
+def parse_memory(text: str) -> StartedBoard | None:
+    """The contents of a ``BoardMemory`` file, or None if they are damaged."""
     with suppress(ValueError, TypeError, KeyError):
-        told = json.loads(text)
-        model, energised = told["model"], told["energised"]
+        stored = json.loads(text)
+        model, energised = stored["model"], stored["energised"]
         if model in RELAYS and type(energised) is int and 0 <= energised < 1 << RELAYS[model]:
-            return Started(model, energised)
+            return StartedBoard(model, energised)
     return None
 
 
-class Memory:
-    """What a board was told last, kept until it is plugged in again or the machine it hangs off starts anew."""
+class BoardMemory:
+    """The last mask sent to a board, stored until the board is plugged in again or its machine restarts."""
 
     def __init__(self, host: Host, device: str, folder: Path) -> None:
         self._file: Path | None = None
@@ -98,14 +87,14 @@ class Memory:
             if number := _usb_number(host, device):
                 self._file = folder / f"icse-{boot}-{number}.json"
 
-    def get(self) -> Started | None:
+    def get(self) -> StartedBoard | None:
         if self._file is not None:
             with suppress(OSError):
                 return parse_memory(self._file.read_text(errors="replace"))
         return None
 
-    def put(self, started: Started) -> None:
-        """Raises RigError: what is not remembered would make the board unusable until it is unplugged."""
+    def put(self, started: StartedBoard) -> None:
+        """Store the mask. Raises RigError, because without it the board is unusable until it is unplugged."""
         if self._file is None:
             return
         try:
@@ -120,7 +109,7 @@ class Memory:
 
 
 def _usb_number(host: Host, device: str) -> str:
-    """Bus and device number of the USB device behind a serial port; empty if there is none."""
+    """Bus and device number of the USB device behind a serial port. Empty if it is not a USB device."""
     name = os.path.basename(host.real_path(device))
     place = host.real_path(f"/sys/class/tty/{name}/device")
     for _ in range(3):  # the port, its interface, the device
@@ -132,21 +121,24 @@ def _usb_number(host: Host, device: str) -> str:
 
 
 class Icse(SerialBoard):
-    def __init__(self, wiring: Wiring, options: Options, line: SerialLine, place: Identity, memory: Memory) -> None:
-        super().__init__(wiring, options, line, place)
-        self._memory = memory
-        self._started = memory.get() or self._start()
+    driver = "icse"
+    model = "ICSE01xA"
+
+    def __init__(self, context: SwitchContext, options: IcseOptions, line: SerialLine, info: SerialInfo) -> None:
+        super().__init__(context, options, line, info)
+        self._memory = BoardMemory(context.host, info.device, lease_directory())
+        self._started = self._memory.get() or self._start()
         model = self._started.model
         if options.model not in (None, model):
             raise RigError(f"the board is an {model}, not an {options.model}", mend=f'write model = "{model}"')
-        has_ports(wiring, RELAYS[model], model)
-        self.identity = replace(place, model=model)
+        require_ports(context, RELAYS[model], f"an {model}", "relay")
+        self.identity = replace(self.identity, model=model)
         self.capabilities = replace(self.capabilities, simultaneous=True)
 
-    def _start(self) -> Started:
-        patience = min(SETTLED, self._wiring.timeout)
+    def _start(self) -> StartedBoard:
+        patience = min(SETTLED, self._context.timeout)
         model = parse_model(exchange(self._line, GREETING, 1, time.monotonic() + patience))
-        started = Started(model)
+        started = StartedBoard(model)
         self._memory.put(started)
         self._line.write(START)
         return started
@@ -155,20 +147,17 @@ class Icse(SerialBoard):
         energised = self._started.energised
         for channel, on in wanted.items():
             energised = energised | 1 << channel if on else energised & ~(1 << channel)
-        # Remembered first: a mask that was written and forgotten would be undone by the next one.
-        self._started = Started(self._started.model, energised)
+        # Stored before it is sent: if it were sent and lost, the next mask would undo it.
+        self._started = StartedBoard(self._started.model, energised)
         self._memory.put(self._started)
         self._line.write(mask(energised, RELAYS[self._started.model]))
 
 
-def open_board(wiring: Wiring, options: Options) -> Icse:
-    with opened(wiring.host, options) as (line, info):
-        memory = Memory(wiring.host, info.device, lease_directory())
-        return Icse(wiring, options, line, identity_of("icse", info, "ICSE01xA"), memory)
-
-
-def find(host: Host) -> Iterable[Found]:
-    return found_boards(host, "icse", lambda info: (info.vendor, info.product) == PL2303, lambda info: 2, _NOTE)
-
-
-KIND = Kind("icse", "ICStation ICSE012A, ICSE013A, ICSE014A", Options, open_board, MECHANISMS, find=find)
+KIND = board_kind(
+    Icse,
+    "ICStation ICSE012A, ICSE013A, ICSE014A",
+    lambda info: (info.vendor, info.product) == PL2303,
+    options=IcseOptions,
+    ports=lambda info: 2,
+    note="may be an ICSE01xA or any other device with a PL2303: the chip does not say which; ports is a guess",
+)

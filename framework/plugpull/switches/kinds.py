@@ -1,10 +1,10 @@
-"""The kinds of switch there are: the built-in ones and those other packages add by entry point."""
+"""All kinds of switch: the built-in ones, and those that other packages add by entry point."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from plugpull.errors import RigError, UsageError
 from plugpull.rig import model
+from plugpull.rig.drivers import PortNames, first_port
 from plugpull.rig.model import Mechanism, Table
-from plugpull.switches.base import Switch
+from plugpull.switches.base import Switch, SwitchContext
 from plugpull.switches.host import Host, Person
 
 GROUP = "plugpull.switches"
@@ -41,23 +42,8 @@ _BUILT_IN = {
 
 
 @dataclass(frozen=True)
-class Wiring:
-    """What a driver is opened with besides its own options."""
-
-    name: str
-    mechanism: Mechanism
-    ports: int
-    host: Host
-    person: Person
-    folder: Path = field(default_factory=Path)
-    """Of the rig file: what relative paths in it are relative to."""
-    timeout: float = 5.0
-    """Seconds the device gets to answer one command."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A switch that was found attached: which kind, which device, and the lines of a rig file that name it."""
+class FoundSwitch:
+    """A switch that was found attached: its kind, which device it is, and the keys of a rig file that identify it."""
 
     kind: str
     model: str
@@ -67,24 +53,29 @@ class Found:
     options: dict[str, Any]
     mechanism: Mechanism
     udev: str = ""
-    """A rule that lets its user switch it without root, empty where none is needed."""
+    """A udev rule that lets an ordinary user switch it. Empty if no rule is needed."""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of switch. ``open`` reaches the device (raising RigError), ``options`` are the keys that a
-    ``[[switch]]`` table of this kind may have besides the common ones."""
+    """One kind of switch: what a rig file may say about it, and how it is found and opened."""
 
     name: str
     summary: str
     options: type[Table]
-    open: Callable[[Wiring, Any], Switch]
+    """The keys that a ``[[switch]]`` table of this kind may have besides the common ones."""
+    open: Callable[[SwitchContext, Any], Switch]
+    """Reach the device; the second argument is an ``options``. Raises RigError."""
     mechanisms: frozenset[Mechanism]
     """What a port of such a device can be wired to interrupt."""
-    port_names: str = "1"
-    """"1": ports count from 1 to ``ports``; "0": from 0; "any": names of the device's own."""
-    find: Callable[[Host], Iterable[Found]] | None = None
+    port_names: PortNames = "1"
+    """"1": ports are numbers from 1 to ``ports``; "0": numbers from 0; "any": names of the device's own."""
+    find: Callable[[Host], Iterable[FoundSwitch]] | None = None
+    """List the devices of this kind that are attached to a machine."""
+    identity_keys: tuple[str, ...] | None = None
+    """The keys, of this kind or common to all, that tell one physical device from another: two rigs whose switches
+    have the same values are not used at the same time. None: all keys of this kind."""
 
 
 def names() -> tuple[str, ...]:
@@ -97,7 +88,7 @@ def _foreign() -> Iterator[Any]:
 
 
 def kind_named(name: str) -> Kind:
-    """Raises UsageError for a kind there is none of, or whose package cannot be imported."""
+    """The kind of this name. Raises UsageError if there is none, or if its package cannot be imported."""
     target = _BUILT_IN.get(name)
     try:
         if target is not None:
@@ -108,14 +99,14 @@ def kind_named(name: str) -> Kind:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"the switch driver {name!r} cannot be loaded: {error}") from None
     if found is None:
-        raise UsageError(f"there is no switch driver {name!r}", mend=f"there are: {', '.join(names())}")
+        raise UsageError(f"there is no switch driver {name!r}", mend=f"use one of {', '.join(names())}")
     if not isinstance(found, Kind):
-        raise UsageError(f"the entry point of switch driver {name!r} is no plugpull.switches.kinds.Kind")
+        raise UsageError(f"the entry point of switch driver {name!r} is not a plugpull.switches.kinds.Kind")
     return found
 
 
 def all_kinds() -> Iterator[Kind]:
-    """Every kind that can be loaded here; the others are passed over."""
+    """Every kind that can be loaded on this machine."""
     for name in names():
         try:
             yield kind_named(name)
@@ -124,13 +115,15 @@ def all_kinds() -> Iterator[Kind]:
 
 
 def options_of(kind: Kind, declared: model.Switch) -> Table:
-    """The driver's own keys of a ``[[switch]]`` table. Raises pydantic's ValidationError."""
+    """The keys of a ``[[switch]]`` table that belong to its driver. Raises pydantic's ValidationError."""
     return kind.options.model_validate(declared.options)
 
 
 def open_switch(declared: model.Switch, host: Host, person: Person, folder: Path = Path()) -> Switch:
-    """Reach the device a ``[[switch]]`` table declares. Raises UsageError for a table that does not do, RigError for
-    a device that does not answer."""
+    """Open the device that a ``[[switch]]`` table declares.
+
+    Raises UsageError if the table has a mistake, RigError if the device does not answer.
+    """
     kind = kind_named(declared.driver)
     try:
         options = options_of(kind, declared)
@@ -138,9 +131,18 @@ def open_switch(declared: model.Switch, host: Host, person: Person, folder: Path
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise UsageError(f"switch {declared.name}: {where}: {first['msg']}") from None
-    wiring = Wiring(declared.name, declared.mechanism, declared.ports, host, person, folder, declared.timeout)
+    context = SwitchContext(
+        declared.name,
+        declared.mechanism,
+        declared.ports,
+        host,
+        person,
+        folder,
+        declared.timeout,
+        first_port(kind.port_names) or 0,
+    )
     try:
-        return kind.open(wiring, options)
+        return kind.open(context, options)
     except RigError as error:
         known = error.what.startswith(f"switch {declared.name}")
         raise RigError(error.what if known else f"switch {declared.name}: {error.what}", mend=error.mend) from error

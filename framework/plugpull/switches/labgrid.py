@@ -1,8 +1,8 @@
-"""Any power or digital-output driver of labgrid's (LGPL, an optional extra).
+"""Any power or digital-output driver of labgrid (LGPL, an optional extra).
 
-labgrid brings a pyserial of its own that replaces the one that other drivers use, so it lives in an environment of its
-own: ``python`` names that environment's interpreter. In it runs a small program that opens the driver once and then
-takes orders, because loading labgrid takes a second.
+labgrid comes with a modified pyserial that would replace the one of the other drivers, so it needs a Python environment
+of its own: ``python`` names that environment's interpreter. A small program in that environment opens the driver once
+and then obeys requests, because loading labgrid takes a second.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from pydantic import Field
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism, Table
 from plugpull.switches import labgrid_helper
-from plugpull.switches.base import Capabilities, Identity
-from plugpull.switches.kinds import Kind, Wiring
-from plugpull.switches.program_switch import MOST_WORDS, ProgramSwitch, disobeyed, left
+from plugpull.switches.base import Capabilities, DeviceSwitch, Identity, SwitchContext, disobeyed, seconds_left
+from plugpull.switches.kinds import Kind
+from plugpull.switches.programs import LONGEST
 
 MOST_ANSWER = 1 << 16
 OPENING = 60.0
-"""Seconds labgrid gets to load and to activate its driver, which may have to reach another machine."""
+"""Seconds that labgrid gets to load and to activate a driver, which may have to reach another machine."""
 
 
 class LabgridOptions(Table):
-    """Keys of a driver of labgrid's. Each port is one of its targets' drivers."""
+    """Keys of a labgrid driver. Each port is a driver of the target."""
 
     environment: Annotated[str, Field(min_length=1)]
     """labgrid's environment file, relative to the rig file."""
     target: str = "main"
     protocol: Literal["PowerProtocol", "DigitalOutputProtocol"] = "PowerProtocol"
     names: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """The name of each port's driver in the environment file, in order; not needed where there is only one."""
+    """The name of each port's driver in the environment file, in order. Not needed if there is only one."""
     python: str = sys.executable
     """The interpreter that has labgrid."""
 
 
-class _Driver:
-    """One driver in a process of its own."""
+class _DriverProcess:
+    """One labgrid driver, in a process of its own."""
 
     def __init__(self, options: LabgridOptions, folder: Path, name: str) -> None:
-        # Isolated (-I), or this module would be what it imports as labgrid.
+        # Isolated (-I): otherwise `import labgrid` would import this module.
         line = [options.python, "-I", labgrid_helper.__file__, str(folder / options.environment), options.target]
-        # A file and not a pipe: nobody has to read it for the process to go on.
+        # A file and not a pipe: a full pipe would stop the process.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the driver)
         try:
             self._process = subprocess.Popen(
@@ -77,9 +77,9 @@ class _Driver:
 
     def ask(self, do: str, timeout: float) -> bool | None:
         if self._process.poll() is not None:
-            raise RigError(f"labgrid ended: {self._words()}", mend="try it with labgrid-client")
+            raise RigError(f"labgrid ended: {self._last_error()}", mend="try it with labgrid-client")
         assert self._process.stdin is not None
-        with suppress(OSError):  # why it has gone is told below
+        with suppress(OSError):  # _answer reports why it ended
             self._process.stdin.write(json.dumps({"do": do}).encode() + b"\n")
             self._process.stdin.flush()
         state = self._answer(timeout).get("state")
@@ -90,11 +90,11 @@ class _Driver:
         deadline = time.monotonic() + timeout
         while b"\n" not in self._pending:
             if not select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                self.close()  # its answer would be taken for the one to the next question
+                self.close()  # a late answer would be taken for the answer to the next request
                 raise RigError(f"labgrid did not answer within {timeout:g} s", mend="try it with labgrid-client")
             more = os.read(self._process.stdout.fileno(), 65536)
             if not more:
-                raise RigError(f"labgrid ended: {self._words()}", mend="try it with labgrid-client")
+                raise RigError(f"labgrid ended: {self._last_error()}", mend="try it with labgrid-client")
             self._pending += more
             if len(self._pending) > MOST_ANSWER:
                 self.close()
@@ -102,11 +102,11 @@ class _Driver:
         line, _, self._pending = self._pending.partition(b"\n")
         return parse_answer(line)
 
-    def _words(self) -> str:
+    def _last_error(self) -> str:
         size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - MOST_WORDS))
-        lines = self._errors.read(MOST_WORDS).decode("utf-8", "replace").strip().splitlines()
-        return lines[-1].strip() if lines else "it says nothing"
+        self._errors.seek(max(0, size - LONGEST))
+        lines = self._errors.read(LONGEST).decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip() if lines else "it printed nothing"
 
     def close(self) -> None:
         with suppress(ProcessLookupError):
@@ -119,63 +119,73 @@ class _Driver:
 
 
 def parse_answer(line: bytes) -> dict[str, Any]:
-    """A line of the helper's. Raises RigError for a refusal, and for what is no answer."""
+    """An answer of the helper. Raises RigError if it reports an error, or is not an answer."""
     try:
         answer = json.loads(line)
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise RigError(f"labgrid's process says {line[:80]!r}, which is no answer")
+        raise RigError(f"labgrid's process printed {line[:80]!r}, which is not an answer")
     if answer.get("ok") is not True:
         raise RigError(f"labgrid could not: {answer.get('why', 'no reason given')}", mend="try it with labgrid-client")
     return answer
 
 
-class Labgrid(ProgramSwitch):
-    def __init__(self, wiring: Wiring, options: LabgridOptions) -> None:
+class Labgrid(DeviceSwitch):
+    def __init__(self, context: SwitchContext, options: LabgridOptions) -> None:
         super().__init__(
-            wiring, Identity("labgrid", place=options.environment), Capabilities(wiring.mechanism, False, latching=True)
+            context,
+            Identity("labgrid", place=options.environment),
+            Capabilities(context.mechanism, False, latching=True),
         )
-        names = options.names or ("",) * wiring.ports
-        if len(names) != wiring.ports:
-            raise RigError(f"{len(names)} names for {wiring.ports} ports", mend="give each port a name: names = [...]")
-        self._drivers: list[_Driver] = []
-        with self._told() as deadline:
+        names = options.names or ("",) * context.ports
+        if len(names) != context.ports:
+            raise RigError(f"{len(names)} names for {context.ports} ports", mend="give each port a name: names = [...]")
+        self._drivers: list[_DriverProcess] = []
+        with self._deadline() as deadline:
             try:
                 for name in names:
-                    self._drivers.append(_Driver(options, wiring.folder, name))
-                reads = all(driver.ask("get", max(5.0, left(deadline))) is not None for driver in self._drivers)
+                    self._drivers.append(_DriverProcess(options, context.folder, name))
+                reads = all(driver.ask("get", max(5.0, seconds_left(deadline))) is not None for driver in self._drivers)
             except BaseException:
                 self.close()
                 raise
         self.identity = Identity(
             "labgrid", model=self._drivers[0].kind, place=f"{options.target} in {options.environment}"
         )
-        self.capabilities = Capabilities(wiring.mechanism, read_back=reads, latching=True)
+        self.capabilities = Capabilities(context.mechanism, read_back=reads, latching=True)
 
     def _command(self, port: str, on: bool) -> None:
         driver = self._drivers[self._number(port) - 1]
-        with self._told() as deadline:
-            driver.ask("on" if on else "off", left(deadline))
-            if self.capabilities.read_back and driver.ask("get", left(deadline)) is not on:
-                raise disobeyed(port, on, "try it with labgrid-client")
+        with self._deadline() as deadline:
+            driver.ask("on" if on else "off", seconds_left(deadline))
+            if self.capabilities.read_back and driver.ask("get", seconds_left(deadline)) is not on:
+                raise disobeyed((port,), on, "try it with labgrid-client")
 
     def read(self, port: str) -> bool | None:
         driver = self._drivers[self._number(port) - 1]
         if not self.capabilities.read_back:
             return None
-        with self._told() as deadline:
-            return driver.ask("get", left(deadline))
+        with self._deadline() as deadline:
+            return driver.ask("get", seconds_left(deadline))
 
     def close(self) -> None:
         for driver in self._drivers:
             driver.close()
 
 
-def _open(wiring: Wiring, options: LabgridOptions) -> Labgrid:
-    if wiring.host.name != "this machine":
-        raise RigError("labgrid's drivers run on this machine", mend='leave out via = "dut"')
-    return Labgrid(wiring, options)
+def open_driver(context: SwitchContext, options: LabgridOptions) -> Labgrid:
+    """The driver. Raises RigError if it is not to be run on the controller."""
+    if context.host.name != "this machine":
+        raise RigError("labgrid's drivers run on the controller", mend='leave out via = "dut"')
+    return Labgrid(context, options)
 
 
-KIND = Kind("labgrid", "any power or digital-output driver of labgrid's", LabgridOptions, _open, frozenset(Mechanism))
+KIND = Kind(
+    "labgrid",
+    "any power or digital-output driver of labgrid",
+    LabgridOptions,
+    open_driver,
+    frozenset(Mechanism),
+    identity_keys=("environment", "target", "protocol", "names"),
+)

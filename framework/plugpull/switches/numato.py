@@ -11,37 +11,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from plugpull.errors import RigError
-from plugpull.switches.host import Host, SerialInfo, SerialLine
-from plugpull.switches.kinds import Found, Kind, Wiring
-from plugpull.switches.serial_board import (
-    MECHANISMS,
-    BoardOptions,
-    SerialBoard,
-    bad_answer,
-    found_boards,
-    has_ports,
-    identity_of,
-    left,
-    opened,
-)
+from plugpull.switches.base import SwitchContext, require_ports, seconds_left
+from plugpull.switches.host import SerialInfo, SerialLine
+from plugpull.switches.serial_board import BoardOptions, SerialBoard, bad_answer, board_kind
 
 VENDOR = 0x2A19
 NUMBERS = "0123456789ABCDEFGHIJKLMNOPQRSTUV"
 """How the command set writes relays 0 to 31."""
-_NOTE = "Numato makes GPIO modules under this vendor number too"
-
-
-class Options(BoardOptions):
-    pass
 
 
 def parse_answer(answer: bytes, command: str) -> str:
-    """What the module said to a command, without the echo and the prompt. Raises RigError if it is the answer to
-    another command, or half of one."""
+    """The answer to a command, without the echo and the prompt. Raises RigError if it is incomplete or the answer to
+    another command."""
     match = re.fullmatch(rb"[\r\n >]*(?P<echo>[^\r\n>]*)[\r\n]+(?:(?P<said>[^\r\n>]*)[\r\n]+)?>", answer)
     if match is None or match["echo"] != command.encode():
         raise bad_answer(answer, "its echo, an answer and a prompt", f"{command!r}")
@@ -52,38 +37,42 @@ def parse_answer(answer: bytes, command: str) -> str:
 
 
 def parse_state(said: str) -> bool:
-    """Is the relay energised, by the answer to ``relay read``? Raises RigError."""
+    """Is the relay energised? From the answer to ``relay read``. Raises RigError."""
     if said not in ("on", "off"):
         raise bad_answer(said.encode(), "on or off", "'relay read'")
     return said == "on"
 
 
 def parse_mask(said: str, ports: int) -> int:
-    """The answer to ``relay readall`` as bits. Raises RigError if it is no number of enough digits."""
+    """The answer to ``relay readall`` as bits. Raises RigError if it is not a number with enough digits."""
     if not re.fullmatch(r"[0-9A-Fa-f]{1,8}", said) or len(said) * 4 < ports:
         raise bad_answer(said.encode(), f"a hexadecimal number for {ports} relays", "'relay readall'")
     return int(said, 16)
 
 
 class Numato(SerialBoard):
-    """Small modules may not know ``relay readall``; those that do switch several relays by one ``relay writeall``."""
+    """A Numato module. Small ones may not know ``relay readall``; the others switch several relays with one
+    ``relay writeall``."""
 
-    first = 0
+    driver = "numato"
+    model = "Numato relay module"
 
-    def __init__(self, wiring: Wiring, options: Options, line: SerialLine, info: SerialInfo) -> None:
-        super().__init__(wiring, options, line, identity_of("numato", info, "Numato relay module"))
-        has_ports(wiring, len(NUMBERS), "a Numato module")
-        deadline = time.monotonic() + wiring.timeout
-        # An empty line first: half a command of somebody else's would spoil the one that follows it.
+    def __init__(self, context: SwitchContext, options: BoardOptions, line: SerialLine, info: SerialInfo) -> None:
+        super().__init__(context, options, line, info)
+        require_ports(context, len(NUMBERS), "a Numato module", "relay")
+        deadline = time.monotonic() + context.timeout
+        # An empty line first: it ends an incomplete command that another program may have sent.
         line.write(b"\r")
-        line.read_until(b">", min(0.5, wiring.timeout))
+        line.read_until(b">", min(0.5, context.timeout))
         version, number = self._ask("ver", deadline), self._ask("id get", deadline)
         parse_state(self._ask("relay read 0", deadline))
         said = self._ask("relay readall", deadline)
         self._digits = len(said)
-        several = re.fullmatch("[0-9A-Fa-f]+", said) is not None and len(said) * 4 >= wiring.ports
+        several = re.fullmatch("[0-9A-Fa-f]+", said) is not None and len(said) * 4 >= context.ports
         self.capabilities = replace(self.capabilities, read_back=True, simultaneous=several)
-        self.identity = identity_of("numato", info, info.model or "Numato relay module", info.serial or number, version)
+        self.identity = replace(
+            self.identity, model=info.model or self.model, serial=info.serial or number, firmware=version
+        )
 
     def _switch(self, wanted: Mapping[int, bool], deadline: float) -> None:
         if len(wanted) == 1:
@@ -94,21 +83,21 @@ class Numato(SerialBoard):
             bits = sum(1 << channel for channel, energised in states.items() if energised)
             command = f"relay writeall {bits:0{self._digits}x}"
         if said := self._ask(command, deadline):
-            raise RigError(f"the module answered {command!r} with {said!r}", mend="has it so many relays?")
+            raise RigError(f"the module answered {command!r} with {said!r}", mend="does it have that many relays?")
 
     def _states(self, channels: Collection[int], deadline: float) -> Mapping[int, bool]:
         if len(channels) == 1:
             (channel,) = channels
             return {channel: parse_state(self._ask(f"relay read {NUMBERS[channel]}", deadline))}
-        mask = parse_mask(self._ask("relay readall", deadline), self._wiring.ports)
+        mask = parse_mask(self._ask("relay readall", deadline), self._context.ports)
         return {channel: bool(mask >> channel & 1) for channel in range(self._digits * 4)}
 
     def _ask(self, command: str, deadline: float) -> str:
         self._line.drop_input()
         self._line.write(command.encode() + b"\r")
-        answer = self._line.read_until(b">", left(deadline))
+        answer = self._line.read_until(b">", seconds_left(deadline))
         if answer.endswith(b">") and not answer.strip(b"\r\n >"):
-            answer = self._line.read_until(b">", left(deadline))  # that was the end of a late answer
+            answer = self._line.read_until(b">", seconds_left(deadline))  # that was the end of a late answer
         return parse_answer(answer, command)
 
 
@@ -116,19 +105,17 @@ def _word(energised: bool) -> str:
     return "on" if energised else "off"
 
 
-def open_board(wiring: Wiring, options: Options) -> Numato:
-    with opened(wiring.host, options) as (line, info):
-        return Numato(wiring, options, line, info)
-
-
 def _ports(info: SerialInfo) -> int:
-    """By the product's name, such as "Numato Lab 8 Channel USB Relay Module"."""
+    """From the product's name, such as "Numato Lab 8 Channel USB Relay Module"."""
     number = re.search(r"(\d+)[ -]*Channel", info.model, re.IGNORECASE)
     return int(number[1]) if number else 1
 
 
-def find(host: Host) -> Iterable[Found]:
-    return found_boards(host, "numato", lambda info: info.vendor == VENDOR, _ports, _NOTE)
-
-
-KIND = Kind("numato", "Numato Lab USB relay modules", Options, open_board, MECHANISMS, port_names="0", find=find)
+KIND = board_kind(
+    Numato,
+    "Numato Lab USB relay modules",
+    lambda info: info.vendor == VENDOR,
+    ports=_ports,
+    port_names="0",
+    note="Numato makes GPIO modules with this vendor number too",
+)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from plugpull.errors import RigError
 
-MOST = 200
-"""Characters of an answer."""
+LONGEST = 200
+"""Bytes of an answer that are read."""
 
 
 class TerminalPerson:
-    """Asks on the controlling terminal of this process, whatever its standard streams are."""
+    """Asks on the controlling terminal of this process, wherever its standard streams lead."""
 
     def do(self, request: str, timeout: float) -> float:
         begun = time.monotonic()
@@ -40,8 +40,8 @@ class TerminalPerson:
             os.write(terminal, f"\n{text}".encode())
             if not select.select([terminal], [], [], timeout)[0]:
                 raise RigError(f"nobody answered within {timeout:g} s: {text.strip()}")
-            return os.read(terminal, MOST).decode("utf-8", "replace").strip()
-        except OSError as error:  # it hung up, or this runs in the background
+            return os.read(terminal, LONGEST).decode("utf-8", "replace").strip()
+        except OSError as error:  # the terminal was closed, or this process is in the background
             raise RigError(f"the terminal cannot be used ({error.strerror}): {text.strip()}") from None
         finally:
             os.close(terminal)

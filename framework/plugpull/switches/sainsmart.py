@@ -1,34 +1,17 @@
 """The SainSmart 16-channel USB relay module, 101-70-208 (CH340, 1a86:7523), not its HID namesake.
 
 Protocol, 9600 8N1, Modbus ASCII to the address FE: function 05, write single coil, ``:FE0500nnFF00`` energises relay nn
-(from 0), ``:FE0500nn0000`` lets it go, each followed by the LRC of its bytes in hexadecimal and CR LF. The module's
-status command answers nothing, so there is no read-back. Sources: the vendor's documents 101-70-208.zip, and
-github.com/ldnelso2/sainsmart, whose author found the status command dumb and no serial number on the board.
+(from 0), ``:FE0500nn0000`` releases it, each followed by the LRC of its bytes in hexadecimal and CR LF. The module's
+status command has no answer, so there is no read-back. Sources: the vendor's documents 101-70-208.zip, and
+github.com/ldnelso2/sainsmart, whose author found no answer to the status command and no serial number on the board.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from plugpull.switches.host import Host
-from plugpull.switches.kinds import Found, Kind, Wiring
 from plugpull.switches.lcus import CH340
-from plugpull.switches.serial_board import (
-    MECHANISMS,
-    BoardOptions,
-    SerialBoard,
-    found_boards,
-    has_ports,
-    identity_of,
-    opened,
-)
-
-CHANNELS = 16
-_NOTE = "may be a SainSmart, an LCUS or any other thing with a CH340: the chip does not tell"
-
-
-class Options(BoardOptions):
-    pass
+from plugpull.switches.serial_board import SerialBoard, board_kind
 
 
 def lrc(data: bytes) -> int:
@@ -43,19 +26,18 @@ def command(channel: int, energised: bool) -> bytes:
 
 
 class SainSmart(SerialBoard):
+    driver = "sainsmart"
+    model = "SainSmart 16-channel"
+    relays = 16
+
     def _switch(self, wanted: Mapping[int, bool], deadline: float) -> None:
         for channel, energised in wanted.items():
             self._line.write(command(channel, energised))
 
 
-def open_board(wiring: Wiring, options: Options) -> SainSmart:
-    has_ports(wiring, CHANNELS, "this SainSmart module")
-    with opened(wiring.host, options) as (line, info):
-        return SainSmart(wiring, options, line, identity_of("sainsmart", info, "SainSmart 16-channel"))
-
-
-def find(host: Host) -> Iterable[Found]:
-    return found_boards(host, "sainsmart", lambda info: (info.vendor, info.product) == CH340, lambda info: 16, _NOTE)
-
-
-KIND = Kind("sainsmart", "SainSmart 16-channel USB relay module (CH340)", Options, open_board, MECHANISMS, find=find)
+KIND = board_kind(
+    SainSmart,
+    "SainSmart 16-channel USB relay module (CH340)",
+    lambda info: (info.vendor, info.product) == CH340,
+    note="may be a SainSmart, an LCUS or any other device with a CH340: the chip does not say which",
+)

@@ -1,9 +1,9 @@
 """EnerGenie and Gembird power strips on USB ("Silver Shield PM"), through sispmctl (run as a program; sispmctl(1)).
 
-Some versions of it end with an assertion when no strip is attached, and all of them take a number for a strip that is
-not there; so the strip is named by its serial number, and every edge is read back. Of two strips with one serial number
-it takes the first it finds, and on a strip with one outlet it switches that one whatever outlet it is told: both are
-refused here (its ``src/main.c`` and ``check_outlet_number`` in ``src/sispm_ctl.c``).
+Some versions of sispmctl end with an assertion when no strip is attached, and all versions accept the number of a strip
+that is not attached. So the strip is named by its serial number, and every edge is read back. sispmctl takes the first
+of two strips with the same serial number, and on a strip with one outlet it switches that outlet, whatever number it
+gets; this driver refuses both (its ``src/main.c`` and ``check_outlet_number`` in ``src/sispm_ctl.c``).
 """
 
 from __future__ import annotations
@@ -16,14 +16,21 @@ from pydantic import Field
 
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism, Table
-from plugpull.switches.base import Capabilities, Identity
-from plugpull.switches.hid_switch import has_ports
+from plugpull.switches.base import (
+    Capabilities,
+    DeviceSwitch,
+    Identity,
+    SwitchContext,
+    disobeyed,
+    require_ports,
+    seconds_left,
+)
 from plugpull.switches.host import Completed, Host
-from plugpull.switches.kinds import Found, Kind, Wiring
-from plugpull.switches.program_switch import ProgramSwitch, disobeyed, left, words_of
+from plugpull.switches.kinds import FoundSwitch, Kind
+from plugpull.switches.programs import error_line
 
 SCAN = 10.0
-"""Seconds ``sispmctl -s`` gets when nobody said how long."""
+"""Seconds that ``sispmctl -s`` gets to list the strips."""
 _STRIP = re.compile(r"^device type:\s*(?P<outlets>\d{1,3})-socket.*\nserial number:\s*(?P<serial>\S+)", re.MULTILINE)
 _RULE = (
     'SUBSYSTEM=="usb", ATTR{idVendor}=="04b4", ATTR{idProduct}=="fd1?", GROUP="dialout", MODE="0660", TAG+="uaccess"'
@@ -37,25 +44,25 @@ class SispmctlOptions(Table):
     """As ``sispmctl -s`` prints it: "01:01:51:4c:e3"."""
 
 
-class Sispmctl(ProgramSwitch):
-    def __init__(self, wiring: Wiring, options: SispmctlOptions) -> None:
+class Sispmctl(DeviceSwitch):
+    def __init__(self, context: SwitchContext, options: SispmctlOptions) -> None:
         super().__init__(
-            wiring,
+            context,
             Identity("sispmctl", model="EnerGenie strip", serial=options.serial, place=f"serial {options.serial}"),
-            Capabilities(wiring.mechanism, read_back=True, latching=True),
+            Capabilities(context.mechanism, read_back=True, latching=True),
         )
         self._serial = options.serial.lower()
-        with self._told() as deadline:
-            self._check(left(deadline))
+        with self._deadline() as deadline:
+            self._check(seconds_left(deadline))
 
     def _check(self, timeout: float) -> None:
         """Raises RigError unless one strip has the serial number, and it has the outlets that are declared."""
-        scan = _sispmctl(self._wiring.host, ["-s"], timeout)
+        scan = _sispmctl(self._context.host, ["-s"], timeout)
         found = [strip for strip in parse_strips(scan.stdout) if strip.serial == self._serial]
-        where = self._wiring.host.name
+        where = self._context.host.name
         if not found:
             others = ", ".join(parse_scan(scan.stdout)) or "none"
-            said = f" (sispmctl: {words_of(scan)})" if scan.status != 0 else ""
+            said = f" (sispmctl: {error_line(scan)})" if scan.status != 0 else ""
             raise RigError(
                 f"no strip with this serial number is attached to {where}; found: {others}{said}",
                 mend="is it plugged in, and may this user open it? This udev rule lets the group dialout: " + _RULE,
@@ -63,29 +70,29 @@ class Sispmctl(ProgramSwitch):
         if len(found) > 1:
             raise RigError(
                 f"{len(found)} strips with this serial number are attached to {where}, and sispmctl takes the first",
-                mend="which of them is meant cannot be told: unplug one, or plug it into another machine",
+                mend="plugpull cannot tell them apart: unplug one, or plug it into another machine",
             )
-        has_ports(self._wiring, found[0].outlets, "strip of this model")
+        require_ports(self._context, found[0].outlets, "a strip of this model")
 
     def _command(self, port: str, on: bool) -> None:
         number = self._number(port)
-        with self._told() as deadline:
-            # It does what its options say one after the other, so one process both switches and asks.
-            if self._state(number, left(deadline), "-o" if on else "-f", str(number)) is not on:
-                raise disobeyed(port, on, "does the strip click? unplug its USB cable for some seconds")
+        with self._deadline() as deadline:
+            # It obeys its options in order, so one process both switches and reads back.
+            if self._state(number, seconds_left(deadline), "-o" if on else "-f", str(number)) is not on:
+                raise disobeyed((port,), on, "does the strip click? unplug its USB cable for some seconds")
 
     def read(self, port: str) -> bool | None:
         number = self._number(port)
-        with self._told() as deadline:
-            return self._state(number, left(deadline))
+        with self._deadline() as deadline:
+            return self._state(number, seconds_left(deadline))
 
     def _state(self, number: int, timeout: float, *first: str) -> bool:
-        """What the strip says of an outlet, once it has done what is to be done ``first``."""
+        """The state of an outlet. ``first`` are options that sispmctl obeys before it reads the state."""
         line = ["-q", "-n", "-D", self._serial, *first, "-g", str(number)]
-        done = _sispmctl(self._wiring.host, line, timeout)
+        done = _sispmctl(self._context.host, line, timeout)
         if done.status != 0:
             raise RigError(
-                f"sispmctl {' '.join(line)} ended with status {done.status}: {words_of(done)}",
+                f"sispmctl {' '.join(line)} ended with status {done.status}: {error_line(done)}",
                 mend="is the strip still plugged in? `sispmctl -s` lists those that are",
             )
         return parse_state(done.stdout)
@@ -97,7 +104,7 @@ def _sispmctl(host: Host, arguments: Sequence[str], timeout: float) -> Completed
     except RigError as error:
         if error.mend:
             raise
-        # It asks five times for each thing, and waits five seconds for each answer.
+        # It asks five times, and waits five seconds for each answer.
         raise RigError(error.what, mend="a strip does not answer: unplug its USB cable for some seconds") from error
 
 
@@ -119,35 +126,32 @@ def parse_strips(text: str) -> tuple[Strip, ...]:
 
 
 def parse_state(text: str) -> bool:
-    """What ``-n -g`` prints: 1 or 0. Raises RigError for anything else."""
+    """The state that ``-n -g`` prints: 1 or 0. Raises RigError for anything else."""
     words = text.split()
     if words[-1:] not in (["0"], ["1"]):
         raise RigError(
-            f"sispmctl says {text.strip()[:60]!r} of the outlet, which is neither 0 nor 1",
-            mend="is this the sispmctl of sispmctl.sourceforge.net? plugpull is tried with its version 3.1",
+            f"sispmctl printed {text.strip()[:60]!r} for the outlet, which is neither 0 nor 1",
+            mend="is this the sispmctl of sispmctl.sourceforge.net? plugpull is tested with version 3.1",
         )
     return words[-1] == "1"
 
 
-def _open(wiring: Wiring, options: SispmctlOptions) -> Sispmctl:
-    return Sispmctl(wiring, options)
-
-
-def _find(host: Host) -> Iterator[Found]:
+def _find(host: Host) -> Iterator[FoundSwitch]:
     try:
         found = parse_strips(host.run(["sispmctl", "-s"], SCAN).stdout)
     except RigError:
         return
     for serial, outlets in found:
         place = f"serial {serial}"
-        yield Found("sispmctl", "EnerGenie", serial, place, outlets, {"serial": serial}, Mechanism.MAINS, _RULE)
+        yield FoundSwitch("sispmctl", "EnerGenie", serial, place, outlets, {"serial": serial}, Mechanism.MAINS, _RULE)
 
 
 KIND = Kind(
     "sispmctl",
     "EnerGenie and Gembird strips on USB, through sispmctl",
     SispmctlOptions,
-    _open,
+    Sispmctl,
     frozenset({Mechanism.MAINS}),
     find=_find,
+    identity_keys=("serial",),
 )

@@ -1,12 +1,12 @@
 """Hubs with per-port power switching, through uhubctl (GPL-2, run as a program; written against 2.5).
 
-What has to be known of it: its exit status is 0 also when nothing was switched, so every edge is read back from the
-status word that it prints (USB 2.0 table 11-21: power is 0x0100; USB 3.2 table 10-13: 0x0200). On a kernel that has
-the port attribute ``disable`` it uses that, which disconnects the device in software before it drops the power: ``-S``
-keeps it to the hub request, so that what is cut is power. A hub need not tell the kernel of what it was asked for, and
-some do not, so that a device is missed late: ``raw = false`` leaves the way to uhubctl, and the cut is ``logical``.
-Its pairing of the two halves of a USB 3 hub goes by container ids, which can be doubled: each half is switched by
-itself here (``-e``), and which two belong together is asked of the kernel.
+Its exit status is 0 even when nothing was switched, so every edge is read back from the status word that it prints
+(USB 2.0 table 11-21: power is 0x0100; USB 3.2 table 10-13: 0x0200). On a kernel with the port attribute ``disable`` it
+uses that attribute, which disconnects the device in software before it turns off the power. ``-S`` keeps it to the
+request to the hub, so that the cut is a cut of power. A hub need not report that request to the kernel, and some do
+not, so that the kernel notices the missing device late. With ``raw = false`` uhubctl chooses the way, and the cut is
+``logical``. uhubctl pairs the two halves of a USB 3 hub by container ids, which need not be unique. This driver
+switches each half by itself (``-e``), and reads from the kernel which two belong together.
 """
 
 from __future__ import annotations
@@ -17,10 +17,18 @@ from dataclasses import dataclass
 
 from plugpull.errors import RigError
 from plugpull.rig.model import Mechanism, Table
-from plugpull.switches.base import Capabilities, Identity
+from plugpull.switches.base import (
+    Capabilities,
+    DeviceSwitch,
+    Identity,
+    SwitchContext,
+    disobeyed,
+    require_ports,
+    seconds_left,
+)
 from plugpull.switches.host import Host
-from plugpull.switches.kinds import Found, Kind, Wiring
-from plugpull.switches.program_switch import ProgramSwitch, disobeyed, left, words_of
+from plugpull.switches.kinds import FoundSwitch, Kind
+from plugpull.switches.programs import error_line
 from plugpull.switches.usb_hub import HubPort, Location, halves_of
 
 POWER_USB2 = 0x0100
@@ -39,16 +47,16 @@ class UhubctlOptions(Table):
     location: Location
     """The hub as uhubctl lists it, either half: "1-1.4"."""
     force: bool = False
-    """Also hubs that do not say that they can (``-f``). Qualify such a hub before you believe it."""
+    """Also use a hub that does not claim per-port power switching (``-f``). Qualify such a hub before use."""
     raw: bool = True
-    """False: by way of the kernel's port attribute, where there is one, which announces the cut."""
+    """False: through the kernel's port attribute, if there is one, which announces the cut."""
     descriptors: bool = True
-    """False: do not ask devices for their names (``-N``), which hangs where one of them is faulty."""
+    """False: do not ask devices for their names (``-N``). Asking a faulty device can hang."""
 
 
 @dataclass(frozen=True)
-class Hub:
-    """What uhubctl prints of one hub. ``powered`` is by port."""
+class HubStatus:
+    """The status of one hub as uhubctl prints it. ``powered`` is by port."""
 
     location: str
     title: str
@@ -56,7 +64,7 @@ class Hub:
 
     @property
     def per_port(self) -> bool:
-        """Does it say that it switches each port by itself? "ganged" ones switch all at once."""
+        """Does the hub claim to switch each port by itself? A "ganged" one switches all ports at once."""
         return "ppps" in self.title
 
     @property
@@ -65,13 +73,13 @@ class Hub:
         return int(found.group(1)) if found else max(self.powered, default=0)
 
 
-def parse_hubs(text: str) -> dict[str, Hub]:
-    """Everything uhubctl prints, by location; of several states of one hub the last, which is the newest."""
-    hubs: dict[str, Hub] = {}
-    current: Hub | None = None
+def parse_hubs(text: str) -> dict[str, HubStatus]:
+    """The status of each hub by location. uhubctl prints a hub again after switching: the last status counts."""
+    hubs: dict[str, HubStatus] = {}
+    current: HubStatus | None = None
     for line in text.splitlines():
         if hub := _HUB.match(line):
-            current = Hub(hub.group(1), hub.group(2), {})
+            current = HubStatus(hub.group(1), hub.group(2), {})
             hubs[current.location] = current
         elif (port := _PORT.match(line)) and current is not None:
             version = _VERSION.search(current.title)
@@ -80,33 +88,30 @@ def parse_hubs(text: str) -> dict[str, Hub]:
     return hubs
 
 
-class Uhubctl(ProgramSwitch):
-    """One hub; its two halves, if it is a USB 3 hub."""
+class Uhubctl(DeviceSwitch):
+    """One hub, with both its halves if it is a USB 3 hub."""
 
-    def __init__(self, wiring: Wiring, options: UhubctlOptions) -> None:
+    def __init__(self, context: SwitchContext, options: UhubctlOptions) -> None:
         self._options = options
-        self._host = wiring.host
+        self._host = context.host
         mechanism = Mechanism.VBUS if options.raw else Mechanism.LOGICAL
-        if wiring.mechanism is not mechanism:
+        if context.mechanism is not mechanism:
             how = "by a request to the hub" if options.raw else "by the kernel's port attribute (raw = false)"
             raise RigError(
-                f'a port that is switched {how} is cut by {mechanism}, and the rig file says "{wiring.mechanism}"',
+                f'a port that is switched {how} is cut by {mechanism}, and the rig file says "{context.mechanism}"',
                 mend=f'write mechanism = "{mechanism}"',
             )
         super().__init__(
-            wiring,
+            context,
             Identity("uhubctl", place=f"hub {options.location}"),
-            Capabilities(wiring.mechanism, read_back=True, latching=False),
+            Capabilities(context.mechanism, read_back=True, latching=False),
         )
-        with self._told() as deadline:
-            version = self._host.run(["uhubctl", "-v"], left(deadline))
+        with self._deadline() as deadline:
+            version = self._host.run(["uhubctl", "-v"], seconds_left(deadline))
             self._raw = ["-S"] if options.raw and _at_least(version.stdout, (2, 5)) else []
-            hub = self._hub(HubPort(options.location, 1), left(deadline))
-        if hub.ports and wiring.ports > hub.ports:
-            raise RigError(
-                f"hub {options.location} has {hub.ports} ports, and the rig file says ports = {wiring.ports}",
-                mend=f"write ports = {hub.ports} or less",
-            )
+            hub = self._hub(HubPort(options.location, 1), seconds_left(deadline))
+        if hub.ports:
+            require_ports(context, hub.ports, f"hub {options.location}")
         serial = re.search(r" (\S+), USB \d", hub.title)
         self.identity = Identity(
             "uhubctl",
@@ -118,32 +123,34 @@ class Uhubctl(ProgramSwitch):
 
     def _command(self, port: str, on: bool) -> None:
         number = self._number(port)
-        with self._told() as deadline:
+        with self._deadline() as deadline:
             for half in halves_of(self._host, self._options.location, number):
                 action = [*self._raw, "-a", "on" if on else "off"]
-                state = self._state(half, left(deadline), action)
+                state = self._state(half, seconds_left(deadline), action)
                 if state is not on:
-                    # The answer to the request may have been taken before the hub had done it.
-                    state = self._state(half, left(deadline))
+                    # uhubctl may have read the status before the hub obeyed.
+                    state = self._state(half, seconds_left(deadline))
                 if state is not on:
                     raise disobeyed(
-                        port, on, f"{half} says it can switch its power and does not: qualify it, or use another hub"
+                        (port,), on, f"{half} claims to switch its power and does not: qualify it, or use another hub"
                     )
 
     def read(self, port: str) -> bool | None:
-        """On if either half is: what is plugged in has power as long as one of them feeds it."""
+        """On if either half is on: a device has power as long as one of them feeds it."""
         number = self._number(port)
-        with self._told() as deadline:
+        with self._deadline() as deadline:
             halves = halves_of(self._host, self._options.location, number)
-            return any(self._state(half, left(deadline)) for half in halves)
+            return any(self._state(half, seconds_left(deadline)) for half in halves)
 
     def _state(self, half: HubPort, timeout: float, action: list[str] | None = None) -> bool:
         hub = self._hub(half, timeout, action)
         if half.port not in hub.powered:
-            raise RigError(f"uhubctl says nothing of {half}", mend="is the hub still plugged in? run `uhubctl` by hand")
+            raise RigError(
+                f"uhubctl printed nothing about {half}", mend="is the hub still plugged in? run `uhubctl` by hand"
+            )
         return hub.powered[half.port]
 
-    def _hub(self, half: HubPort, timeout: float, action: list[str] | None = None) -> Hub:
+    def _hub(self, half: HubPort, timeout: float, action: list[str] | None = None) -> HubStatus:
         line = ["uhubctl", "-e", "-l", half.location, "-p", str(half.port), *(action or [])]
         line += ["-f"] if self._options.force else []
         line += [] if self._options.descriptors else ["-N"]
@@ -151,9 +158,9 @@ class Uhubctl(ProgramSwitch):
         hub = parse_hubs(done.stdout).get(half.location)
         if hub is None:
             raise RigError(
-                f"{' '.join(line)} ended with status {done.status}: {words_of(done)}",
+                f"{' '.join(line)} ended with status {done.status}: {error_line(done)}",
                 mend="is the hub plugged in there, may this user open it (udev rule: `plugpull switch list`), and does "
-                "it say that it can switch ports? force = true if you know that it can",
+                "it claim to switch ports? Write force = true if you know that it can",
             )
         return hub
 
@@ -163,11 +170,7 @@ def _at_least(version: str, wanted: tuple[int, int]) -> bool:
     return found is not None and (int(found.group(1)), int(found.group(2))) >= wanted
 
 
-def _open(wiring: Wiring, options: UhubctlOptions) -> Uhubctl:
-    return Uhubctl(wiring, options)
-
-
-def _find(host: Host) -> Iterator[Found]:
+def _find(host: Host) -> Iterator[FoundSwitch]:
     try:
         hubs = parse_hubs(host.run(["uhubctl"], _LISTING).stdout)
     except RigError:
@@ -180,7 +183,7 @@ def _find(host: Host) -> Iterator[Found]:
                 f'SUBSYSTEM=="usb", DRIVER=="usb", ATTR{{idVendor}}=="{ids.group(1)}", '
                 f'ATTR{{idProduct}}=="{ids.group(2)}", GROUP="dialout", MODE="0664", TAG+="uaccess"'
             )
-        yield Found(
+        yield FoundSwitch(
             "uhubctl",
             hub.title.split(",")[0],
             "",
@@ -197,7 +200,8 @@ KIND = Kind(
     "uhubctl",
     "hubs with per-port power switching, through uhubctl",
     UhubctlOptions,
-    _open,
+    Uhubctl,
     frozenset({Mechanism.VBUS, Mechanism.LOGICAL}),
     find=_find,
+    identity_keys=("location",),
 )

@@ -1,7 +1,7 @@
 """Ports of USB hubs as the kernel shows them in sysfs (Documentation/ABI/testing/sysfs-bus-usb).
 
-A USB 3 hub is two hubs in one case, and each of its sockets a port of both. Which ports share a socket is told by the
-kernel's ``peer`` link, made from what the firmware says and from how devices connect (drivers/usb/core/port.c).
+A USB 3 hub is two hubs in one case, and each of its sockets is a port of both. The kernel's ``peer`` link shows which
+ports share a socket. The kernel makes it from firmware tables and from how devices connect (drivers/usb/core/port.c).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PORT = re.compile(r"^(?:usb(\d+)|(\d+-[\d.]+))-port(\d+)$")
 
 @dataclass(frozen=True)
 class HubPort:
-    """One port of one hub. ``location`` as above, ``port`` counts from 1."""
+    """One port of one hub. ``location`` is a ``Location``; ``port`` counts from 1."""
 
     location: str
     port: int
@@ -41,12 +41,12 @@ class HubPort:
 
 
 def halves_of(host: Host, location: str, port: int) -> tuple[HubPort, ...]:
-    """The port, and the one of the other speed that shares its socket. Raises RigError when there is no such port."""
+    """The port, and the port of the other speed that shares its socket. Raises RigError if there is no such port."""
     asked = HubPort(location, port)
     if not host.glob(asked.path):
         raise RigError(
             f"there is no {asked} on {host.name}",
-            mend="is the hub plugged in where it was? `lsusb -t`, or `plugpull switch list` for those that can switch",
+            mend="is the hub still plugged in there? `lsusb -t` lists all hubs, `plugpull switch list` the usable ones",
         )
     peer = f"{asked.path}/peer"
     if not host.glob(peer):
@@ -56,7 +56,7 @@ def halves_of(host: Host, location: str, port: int) -> tuple[HubPort, ...]:
 
 
 def port_of(name: str) -> HubPort | None:
-    """A port by the name of its directory: "2-1-port3", "usb2-port1"."""
+    """The port with this name of its directory in sysfs: "2-1-port3", "usb2-port1"."""
     match = _PORT.match(name)
     if match is None:
         return None
