@@ -216,6 +216,7 @@ class OpenScenario:
                     split=self._split,
                     asked=self.rig.asked if self.rig is not None else 0,
                     reports=self._watch.reports,
+                    left_out=self._watch.left_out,
                     censuses=self.rig.censuses if self.rig is not None else 0,
                 )
             )

@@ -24,7 +24,7 @@ def on_record() -> OnRecord:
 
 def missing_reports(story: Story) -> tuple[str, ...]:
     """How many of the agent's numbered reports are not on record, as a sentence: uevents, disks that came and went,
-    kernel messages, blocked tasks, activity and shortened timeouts.
+    kernel messages, blocked tasks, activity, properties and shortened timeouts.
 
     They are numbered from before the DUT is ready to the end of the scenario, which says what the last number was.
     Whether something was lost with an agent that was itself lost is said elsewhere."""
@@ -37,7 +37,7 @@ def missing_reports(story: Story) -> tuple[str, ...]:
         return ()
     numbers = {event.report for event in story.events if 0 < event.report <= last}
     first = min((before + 1, *numbers))
-    missing = last - first + 1 - len(numbers)
+    missing = last - first + 1 - len(numbers) - ended.left_out
     if missing <= 0:
         return ()
     hole = first
@@ -45,4 +45,4 @@ def missing_reports(story: Story) -> tuple[str, ...]:
         if number != hole:
             break
         hole = number + 1
-    return (f"{missing} reports of the agent are not on record, the first is number {hole}",)
+    return (f"{missing} reports of the agent are not on record; number {hole} is the first that is not there",)

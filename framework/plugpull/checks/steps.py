@@ -119,15 +119,24 @@ def _disk_timers(story: Story) -> Iterator[str]:
     """A disk that came with a timeout which was shortened for another disk has to have it shortened too."""
     changes = [change for event in story.of(TimersSet) for change in event.changed if change[0].endswith(TIMEOUT)]
     shortened = {before for _, before, _ in changes}
-    touched = {path for path, *_ in changes}.union(*(event.failed for event in story.of(TimersSet)))
-    had = {
-        (one.kname, one.diskseq): one.values.get("timeout") for one in story.of(DiskProperties) if one.moment != "end"
-    }
+    looks = [one for one in story.of(DiskProperties) if one.moment != "end"]
+    came_with = {(one.kname, one.diskseq): one.values.get("timeout") for one in looks}
     for attached in story.of(DiskAttached):
         path = attached.sysfs.partition("/block/")[0] + TIMEOUT
-        came_with = had.get((attached.kname, attached.diskseq))
-        if attached.disk and came_with in shortened and path not in touched and _stayed(story, attached):
+        due = attached.disk and came_with.get((attached.kname, attached.diskseq)) in shortened
+        if due and _stayed(story, attached) and not _attended(story, attached, path):
             yield f"that the timeouts of {attached.disk} were shortened at {attached.at or 0.0:.2f} s is not on record"
+
+
+def _attended(story: Story, attached: DiskAttached, path: str) -> bool:
+    """Was the timeout in this file set, or tried to be set, while the disk was there?"""
+    begin, end = attached.at or 0.0, story.detached_at(attached) or float("inf")
+    for event in story.of(TimersSet):
+        if begin <= (event.at or 0.0) <= end and (
+            path in event.failed or any(path == one for one, *_ in event.changed)
+        ):
+            return True
+    return False
 
 
 TIMEOUT = "/timeout"

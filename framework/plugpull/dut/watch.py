@@ -30,7 +30,7 @@ EXAMINED = 120.0
 
 class Watch:
     """Between the agent and the history. ``lost`` says why the agent is gone, empty while it is there; ``reports`` is
-    the highest number of a report of the agent that was put on record."""
+    the highest number of a report of the agent that was taken, ``left_out`` how many of them are not for the record."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -49,6 +49,7 @@ class Watch:
         self._examined.set()
         self.lost = ""
         self.reports = 0
+        self.left_out = 0
 
     def hear(self, message: Message) -> None:
         """Take one message of the agent. Runs in the link's thread."""
@@ -114,7 +115,9 @@ class Watch:
                 event = translate(message, bench.register)
                 if event is not None:
                     self._recorder.record(event)
-                    self.reports = max(self.reports, event.report)
+                number = int(message.get("report", 0))
+                self.reports = max(self.reports, number)
+                self.left_out += bool(number) and event is None
         except RigError:
             pass  # the recorder keeps its failure and raises it in the thread that waits on the history
         except Exception as error:

@@ -29,9 +29,21 @@ from .wire import Message, Outbox, now
 
 RECORDS = ("facility", "properties", "reports", "state", "tasks", "timers")
 """What this agent records beyond what the first agents did: a history that names it has to have it."""
-NUMBERED = frozenset(("activity", "disk.add", "disk.remove", "kmsg", "kmsg.lost", "task.blocked", "timers", "uevent"))
-"""Messages that each say something that no other says, so that one that is missing must be noticed. Each becomes an
-event, whichever disk it is about. Samples have no numbers: counters are cumulative, and a hole shows by itself."""
+NUMBERED = frozenset(
+    (
+        "activity",
+        "disk.add",
+        "disk.properties",
+        "disk.remove",
+        "kmsg",
+        "kmsg.lost",
+        "task.blocked",
+        "timers",
+        "uevent",
+    )
+)
+"""Messages that each say something that no other says, so that one that is missing must be noticed. Samples have no
+numbers: counters are cumulative, and a hole shows by itself."""
 ENDING_GRACE = 2.0
 """Seconds each signal gets when the controller is gone: nobody waits for the result any more."""
 
