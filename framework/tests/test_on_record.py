@@ -211,6 +211,20 @@ def test_a_file_system_that_was_to_be_made_has_to_have_been_made() -> None:
     assert bench.judge(on_record()).unknowns == ("that a file system was made is not on record",)
 
 
+@pytest.mark.parametrize(("part", "end"), [(ev.LedgerPart, ev.LedgerEnded), (ev.ReadBackPart, ev.ReadBackEnded)])
+def test_every_piece_that_arrived_has_to_be_on_record(part: type[Any], end: type[Any]) -> None:
+    """Base64 of 3, 2 and 1 bytes."""
+    bench = healthy()
+    for at, offset, data in ((12.0, 0, "AAAA"), (12.1, 3, "AAA="), (12.2, 5, "AA==")):
+        bench.add(part(at=at, disk="disk2", job="stamp1-disk2", offset=offset, data=data))
+    bench.add(
+        end(at=13.0, disk="disk2", job="stamp1-disk2", received=6, **({"asked": True} if end is ev.LedgerEnded else {}))
+    )
+    assert bench.judge(on_record()).unknowns == ()
+    bench.drop(part, keep=lambda event: event.offset != 3)
+    assert bench.judge(on_record()).unknowns == ("2 of 6 bytes that the job stamp1-disk2 reported are not on record",)
+
+
 def counted(taken: int | None) -> Bench:
     bench = healthy()
     for at, moment in ((10.9, "begin"), (20.0, "cycle"), (25.6, "end")):

@@ -7,7 +7,7 @@ restored; censuses are counted. Each of these shows in two places, and they are 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from plugpull.checks.watched import recorded
@@ -23,8 +23,12 @@ from plugpull.history.events import (
     DutReady,
     Edge,
     Healed,
+    LedgerEnded,
+    LedgerPart,
     LoadSettled,
     Phase,
+    ReadBackEnded,
+    ReadBackPart,
     Residue,
     TimersSet,
 )
@@ -96,9 +100,23 @@ def missing_steps(story: Story) -> Iterator[str]:
     if phases.count("mkfs") > sum(event.action == "mkfs" for event in story.of(Acted)):
         yield "that a file system was made is not on record"
     yield from _timers(story)
+    yield from _pieces(story)
     counted, taken = len(story.of(Census)), story.ended.censuses if story.ended is not None else None
     if taken is not None and counted < taken:
         yield f"{taken} censuses were taken, and {counted} are on record"
+
+
+def _pieces(story: Story) -> Iterator[str]:
+    """What arrived of a ledger or a read-back and is not on record, whether or not anybody asks what it says."""
+    held: Counter[tuple[str, str]] = Counter()
+    parts: list[LedgerPart | ReadBackPart] = [*story.of(LedgerPart), *story.of(ReadBackPart)]
+    for part in parts:
+        held[part.disk, part.job] += len(part.data) * 3 // 4 - part.data[-2:].count("=")
+    ends: list[LedgerEnded | ReadBackEnded] = [*story.of(LedgerEnded), *story.of(ReadBackEnded)]
+    for end in ends:
+        missing = end.received - held[end.disk, end.job]
+        if missing > 0:
+            yield f"{missing} of {end.received} bytes that the job {end.job} reported are not on record"
 
 
 def _timers(story: Story) -> Iterator[str]:
