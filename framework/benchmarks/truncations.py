@@ -32,7 +32,7 @@ from plugpull.judge import judge_history
 from plugpull.results import Verdict
 
 NOTHING_CLAIMED = {
-    "sample": "counters are cumulative, so its neighbours say the same; a hole that a stall fits in is missed (reach.py)",
+    "sample": "counters are cumulative, so its neighbours say the same; a long hole is missed (reach.py)",
     "clock": "every exchange says the same, each within its own error; a silence is missed (evidence.py, reach.py)",
     "phase": "says to a reader what comes next; what was then done has events of its own, which are missed",
     "note": "says something to a reader; nothing is judged by it",
