@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 from rig_texts import BENCH, edited
-from stories import RIG, healthy
+from stories import GONE, RESTORED, RIG, healthy
 
-from plugpull.checks import limits
+from plugpull.checks import limits, returned
 from plugpull.checks.starved import awake, excused, gaps, granted, starved
 from plugpull.history import events as ev
 from plugpull.history.story import Story
@@ -60,11 +60,23 @@ def test_a_real_disk_that_lost_its_power_may_spin_up(kind: str, mechanism: str, 
 
 
 def test_disks_that_go_together_get_more_time() -> None:
-    bench = healthy()
+    story = healthy().story()
+    assert limits.removed_within(story, "disk1", together=3) == pytest.approx(2.0)
+    assert limits.returned_within(story, "disk3", together=3) == pytest.approx(6.0)
+    assert limits.removed_within(story, "disk1", 1.0, together=3) == 1
+    assert limits.returned_within(story, "disk1", 1.0, together=3) == 1
+
+
+@pytest.mark.parametrize(("after", "late"), [(5.9, 0), (6.1, 2)])
+def test_the_disks_of_one_cut_wait_for_each_other(after: float, late: int) -> None:
+    """Three disks at once get 5 s and 0.5 s for each of the two others."""
+    bench = healthy(until=30.0)
     bench.replace(ev.CutArmed, victims=("disk1", "disk2", "disk3"))
-    assert limits.removed_within(bench.story(), "disk1") == pytest.approx(1.6)
-    assert limits.returned_within(bench.story(), "disk3") == pytest.approx(5.6)
-    assert limits.removed_within(bench.story(), "disk1", 1.0) == 1
+    for disk in ("disk2", "disk3"):
+        was = bench.story().attachments(disk)[-1]
+        bench.add(ev.DiskDetached(at=GONE, disk=disk, kname=was.kname, diskseq=was.diskseq))
+        bench.attach(disk, RESTORED + after)
+    assert len(bench.judge(returned(("disk2", "disk3"))).findings) == late
 
 
 def test_they_come_from_the_rig_file(tmp_path: Path) -> None:

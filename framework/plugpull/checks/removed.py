@@ -31,8 +31,6 @@ from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached
 from plugpull.history.reader import Story
 
-EACH_MATE = 0.25
-"""Seconds more for each further disk that goes with it: they are taken off the list one after the other."""
 LONG_ENOUGH = 0.5
 """Seconds that a cut has to last for its victim's removal after the restoring edge to be a finding."""
 
@@ -80,8 +78,7 @@ class Removed(Check, frozen=True, tag="removed"):
         )
 
     def _limit(self, story: Story, cut: Cut, disk: str) -> float:
-        within = removed_within(story, disk, self.within)
-        return within if self.within is not None else within + EACH_MATE * (len(mates_of(story, cut)) - 1)
+        return removed_within(story, disk, self.within, together=len(mates_of(story, cut)))
 
     def claims(self, story: Story) -> Iterable[Claim]:
         for disk in victims_of(story, self.besides) if self.disks is None else self.disks:

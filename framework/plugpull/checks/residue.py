@@ -10,7 +10,7 @@ from itertools import combinations
 from statistics import median
 
 from plugpull.checks.base import Check, Judgement
-from plugpull.checks.evidence import limit, seconds
+from plugpull.checks.evidence import limit, mates_of, seconds
 from plugpull.checks.limits import returned_within
 from plugpull.checks.rig_places import RigPlaces, below
 from plugpull.checks.starved import awake
@@ -180,7 +180,9 @@ def _cut_off(story: Story, places: RigPlaces, at: float) -> list[str]:
     found = []
     for cut in story.cut_records:
         restored = cut.restored_at
-        late = max((returned_within(story, disk, None, cut.armed.mechanism) for disk in cut.armed.victims), default=0.0)
+        mechanism, together = cut.armed.mechanism, len(mates_of(story, cut))
+        limits = (returned_within(story, one, mechanism=mechanism, together=together) for one in cut.armed.victims)
+        late = max(limits, default=0.0)
         if cut.armed.permanent or restored is None or restored + late > at:
             parts = (cut.armed.point.rpartition(".")[0], *cut.armed.victims)
             found += [place for part in parts if (place := places.place_of_part(part))]

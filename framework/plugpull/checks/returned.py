@@ -39,8 +39,6 @@ from plugpull.history.events import (
 )
 from plugpull.history.reader import Story
 
-EACH_MATE = 0.5
-"""Seconds more for each further disk that comes back with it: they are brought up one after the other."""
 PROBING = 5.0
 """Seconds between the name being given to a disk and its announcement."""
 LET_GO = 0.5
@@ -105,8 +103,8 @@ class Returned(Check, frozen=True, tag="returned"):
         return [(disk, cuts) for disk, cuts in restored.items() if cuts]
 
     def _limit(self, story: Story, cut: Cut, disk: str) -> float:
-        within = returned_within(story, disk, self.within, cut.armed.mechanism)
-        return within if self.within is not None else within + EACH_MATE * (len(mates_of(story, cut)) - 1)
+        mechanism, together = cut.armed.mechanism, len(mates_of(story, cut))
+        return returned_within(story, disk, self.within, mechanism=mechanism, together=together)
 
     def _one(self, story: Story, cut: Cut, disk: str) -> tuple[list[Finding], list[str]]:
         doubt = not_executed(cut)
