@@ -17,8 +17,6 @@ from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, Usag
 from plugpull.plain import clean
 
 if TYPE_CHECKING:
-    import pytest
-
     from plugpull.commands.base import Commands
     from plugpull.rig.model import Rig
 
@@ -179,6 +177,7 @@ def session(arguments: argparse.Namespace, rig: Rig, kernel: str | None, words: 
     """One pytest session. ``words`` is the command that repeats it. Raises UsageError if no scenario is left to run."""
     import pytest
 
+    from plugpull.commands.run_plugin import RunPlugin, root_of
     from plugpull.locate import scenarios_dir, stock_dir
 
     line = ["--rig", str(rig_file(arguments)), "--plugpull-accel", arguments.accel]
@@ -198,12 +197,12 @@ def session(arguments: argparse.Namespace, rig: Rig, kernel: str | None, words: 
         line += ["--plugpull-module", module]
     for word in ("plugpull", *_dated(words, arguments.rotate)):
         line.append(f"--plugpull-command={word}")
-    ours = _Ours()
-    status = int(pytest.main(["--rootdir", str(stock_dir()), *line], plugins=[ours]))
+    plugin = RunPlugin(rig, Path(arguments.out or "runs"))
+    status = int(pytest.main(["--rootdir", str(root_of(arguments.path, stock_dir())), *line], plugins=[plugin]))
     if status == pytest.ExitCode.NO_TESTS_COLLECTED:
-        raise ours.error(arguments, rig)
+        raise plugin.nothing_to_run(arguments)
     status = EXIT_USAGE if status == pytest.ExitCode.USAGE_ERROR else status
-    return Session(status, ours.directory, ours.interrupted)
+    return Session(status, plugin.directory, plugin.interrupted)
 
 
 def _night(text: str) -> int:
@@ -263,33 +262,3 @@ def check_kernels(arguments: argparse.Namespace, rig: Rig) -> None:
 
 def _tell(text: str) -> None:
     print(f"plugpull: {clean(text)}", file=sys.stderr)
-
-
-class _Ours:
-    """A pytest plugin that notes which scenarios were not asked for, to name them when nothing is left, and what became
-    of the run."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self.directory: Path | None = None
-        self.interrupted = ""
-
-    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        self._names += [item.name for item in items]
-
-    def pytest_unconfigure(self, config: pytest.Config) -> None:
-        from plugpull.plugin import SESSION
-
-        session = config.stash.get(SESSION, None)
-        if session is not None:
-            self.directory, self.interrupted = session.directory, session.interrupted
-
-    def error(self, arguments: argparse.Namespace, rig: Rig) -> UsageError:
-        if not self._names:
-            return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
-        mend = f"there are: {', '.join(dict.fromkeys(self._names))}"
-        if arguments.expression:
-            return UsageError(f"no scenario matches -k {arguments.expression!r}", mend=mend)
-        return UsageError(
-            f"no scenario stands for a row of the rig {rig.rig.name}: {', '.join(rig.rig.rows)}", mend=mend
-        )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from plugpull.setup import packages
@@ -50,6 +52,7 @@ def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
         say("missing on this system:")
         for package in wanted:
             say(f"  {package.name:<16}  {package.why}")
+        say("they are installed once, which takes as long as their download")
         for package in packages.install(wanted, os.path.join(root, "log", "apt.log"), step):
             say(f"going on without {package.name}: what {package.why} is left out")
         still = [p.name for p in wanted if p in packages.missing([p.group]) and not p.optional]
@@ -61,6 +64,7 @@ def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
 
 def set_up_environment(checkout: str, root: str) -> Environment:
     """Make the Python environment, with the package that can make it if needed."""
+    say("this checkout gets a Python environment, once; that takes about a minute")
     make_writable(root)
     if (venv := packages.venv_package(sys.executable)) is not None:
         set_up_packages([venv], root)
@@ -74,6 +78,28 @@ def become(environment: Environment, argv: Sequence[str]) -> NoReturn:
     os.execv(program, [program, *argv])
 
 
+@contextmanager
+def _ticking(heading: str, begun: float) -> Iterator[None]:
+    """On a terminal, show once a second for how long the step has been running."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.wait(1.0):
+            print(f"\rplugpull: {heading} ... {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        ticker.join()
+        print(f"\rplugpull: {heading} ...", end="", file=sys.stderr, flush=True)
+
+
 def say(text: str) -> None:
     print(f"plugpull: {text}", file=sys.stderr, flush=True)
 
@@ -83,7 +109,8 @@ def step(heading: str, work: Callable[[], None]) -> None:
     print(f"plugpull: {heading} ...", end="", file=sys.stderr, flush=True)
     begun = time.monotonic()
     try:
-        work()
+        with _ticking(heading, begun):
+            work()
     except BaseException:
         print(" failed", file=sys.stderr, flush=True)
         raise
