@@ -33,6 +33,9 @@ GONE_WITHIN = 10.0
 BLOCKED_FOR = 12.0
 """Seconds that a task which is blocked at the end of a scenario gets to run: the limit of ``nothing_blocked`` and half
 of that. Nothing waits where none is blocked."""
+GRACE = 30.0
+"""Seconds that every CPU gets to schedule at the end of a scenario. The kernel reports one that does not after 15
+(an RCU stall) or 16 (a soft lockup, see plugpull/dut/agent/timers.py), so that its own report is on record by then."""
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
@@ -309,8 +312,11 @@ class ScenarioRig:
         )
 
     def _record_end(self) -> None:
-        """What is blocked, and how the disks are driven."""
+        """Whether every CPU runs, what is blocked, and how the disks are driven."""
         stage = self.stage
+        said = stage.bench.link.call("grace", 2 * GRACE, limit=GRACE)
+        if said["asked"]:
+            stage.recorder.record(ev.GracePeriod(at=said["at"], seconds=said["seconds"], ended=said["ended"]))
         stage.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
         for said in stage.bench.link.call("properties"):
             properties = properties_of(said, stage.bench.register, "end")

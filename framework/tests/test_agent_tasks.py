@@ -242,3 +242,13 @@ def test_the_state_of_the_kernel(tmp_path: Path) -> None:
 
 def test_a_kernel_that_has_none_of_this_is_no_error(tmp_path: Path) -> None:
     assert state(str(tmp_path))["taint"] == 0
+
+
+def test_what_was_blocked_when_the_scenario_began_is_not_what_was_when_the_watch_did(proc: Proc) -> None:
+    proc.task(9, "hwrng", "D")
+    before = tasks.waiting_now(str(proc.root))
+    proc.task(10, "kworker/0:1", "D")
+    proc.watch = TaskWatch(proc.said.append, str(proc.root), before)
+    for _ in range(4):
+        proc.look()
+    assert {said["pid"]: said["before"] for said in proc.blocked()} == {9: True, 10: False}

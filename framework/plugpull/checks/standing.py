@@ -14,6 +14,7 @@ from plugpull.checks.as_declared import AsDeclared
 from plugpull.checks.base import Check, check_name
 from plugpull.checks.blocked import NothingBlocked
 from plugpull.checks.coherent import Coherent
+from plugpull.checks.cpus_answer import CpusAnswer
 from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.data_sound import DataSound
 from plugpull.checks.kept_while_powered import KeptWhilePowered
@@ -41,6 +42,7 @@ STANDING: tuple[Check, ...] = (
     DataSound(),
     NothingBlocked(),
     NothingSpins(),
+    CpusAnswer(),
     Answered(),
     NothingStuck(),
     SameProperties(),

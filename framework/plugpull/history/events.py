@@ -264,6 +264,15 @@ class TaskBlocked(Event, frozen=True, kw_only=True, tag="task.blocked"):
     stack: tuple[str, ...] = ()
 
 
+class GracePeriod(Event, frozen=True, kw_only=True, tag="dut.grace"):
+    """At the end of a scenario an RCU grace period was waited for, which ends when every CPU has scheduled or idled.
+
+    ``seconds`` is how long; ``ended`` whether it came to its end in that time."""
+
+    seconds: float
+    ended: bool
+
+
 class Activity(Event, frozen=True, kw_only=True, tag="dut.activity"):
     """What kernel threads and interrupts cost in the ``seconds`` that end at ``at``, each as a share of one CPU.
 

@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import AGENT_VERSION
 from .census import census
 from .devices import Devices, Failed
 from .disks import Disk, Refused, all_disks, open_scratch
+from .grace import grace_period
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
 from .properties import Attendant, described
@@ -21,7 +22,7 @@ from .sampler import Sampler
 from .state import state
 from .streams import BOUND, Programs, Stream
 from .system import system_disks, used_disks
-from .tasks import TaskWatch
+from .tasks import Key, TaskWatch, waiting_now
 from .timers import Timers
 from .uevents import Uevents
 from .volumes import Volumes
@@ -60,6 +61,7 @@ class Service:
         self.timers = Timers()
         self.attendant = Attendant(self._tell, self.timers)
         self.tasks: Optional[TaskWatch] = None
+        self._waiting: Optional[Set[Key]] = None
         self.log: Optional[KernelLog] = None
         self.sampler: Optional[Sampler] = None
         self.uevents: Optional[Uevents] = None
@@ -131,6 +133,9 @@ class Service:
     # --- operations -------------------------------------------------------------------------------------------
 
     def op_hello(self) -> Dict[str, Any]:
+        if self.tasks is None:
+            # A scenario begins with this: what is blocked from here on is its own.
+            self._waiting = waiting_now()
         uname = os.uname()
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot_id = file.read().strip()
@@ -185,7 +190,7 @@ class Service:
             self.sampler.add(disk["kname"])
             self.attendant.attach(disk)
         self.sampler.start(interval)
-        self.tasks = TaskWatch(self._tell)
+        self.tasks = TaskWatch(self._tell, before=self._waiting)
         self.tasks.start()
 
     def stop_sampling(self) -> None:
@@ -266,6 +271,10 @@ class Service:
     def op_tasks_settle(self, limit: float) -> List[Dict[str, Any]]:
         """Wait up to ``limit`` seconds until each task that is blocked has run: those that have not."""
         return self.tasks.settle(limit) if self.tasks is not None else []
+
+    def op_grace(self, limit: float) -> Dict[str, Any]:
+        """Wait up to ``limit`` seconds until every CPU has scheduled or idled."""
+        return {"at": now(), **grace_period(limit)}
 
     def op_guard(self, disk: Disk) -> None:
         """Would this disk be accepted as scratch? Raises Refused when not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .disks import read_attribute
 from .wire import now
@@ -67,6 +67,11 @@ def all_tasks(proc: str = "/proc") -> List[Task]:
     return found
 
 
+def waiting_now(proc: str = "/proc") -> Set[Key]:
+    """The tasks that are in state D."""
+    return {task.key for task in all_tasks(proc) if task.state == "D"}
+
+
 def switches(pid: int, proc: str = "/proc") -> int:
     """How often a task was put on a CPU or taken off it; -1 if it is gone. One that waits for good has a constant
     number, as the kernel's own detector sees it (check_hung_task in kernel/hung_task.c)."""
@@ -93,9 +98,11 @@ class _Blocked:
 class TaskWatch:
     """Looks at all tasks every ``INTERVAL`` seconds: reports those that are blocked, and what kernel threads cost."""
 
-    def __init__(self, tell: Tell, proc: str = "/proc") -> None:
+    def __init__(self, tell: Tell, proc: str = "/proc", before: Optional[Set[Key]] = None) -> None:
+        """``before``: the tasks that were in state D before the scenario began. Not given, those of the first look."""
         self._tell = tell
         self._proc = proc
+        self._before = before
         self._blocked: Dict[Key, _Blocked] = {}
         self._cpu: Dict[Key, int] = {}
         self._irq: Tuple[int, int, int] = (0, 0, 0)
@@ -146,7 +153,8 @@ class TaskWatch:
             if known is None or known.switched != switched:
                 if known is not None:
                     self._free(known, at)
-                self._blocked[key] = _Blocked(task, at, switched, first)
+                before = first and (self._before is None or key in self._before)
+                self._blocked[key] = _Blocked(task, at, switched, before)
                 continue
             known.seconds += credit
             if known.seconds >= max(REPORTED, 2 * known.reported):
