@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from plugpull.checks.base import Check, Judgement, check_name, decode_check
 from plugpull.checks.evidence import seconds
-from plugpull.checks.kernel_clean import KernelClean
+from plugpull.checks.kernel_clean import DIED, HUNG, KernelClean
 from plugpull.checks.reach import unreached
 from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
@@ -27,6 +27,8 @@ from plugpull.history.cuts import Cut
 from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.integrity.statistics import loss_bound
+from plugpull.kernel.classify import classify
+from plugpull.kernel.entry import Severity
 from plugpull.plan import plan_unknowns, skip_reason, skipped_outside
 from plugpull.results import (
     RESULTS_VERSION,
@@ -208,7 +210,7 @@ def _stopped(story: Story, sheet: _Sheet) -> None:
     sheet.unknowns += story.flaws
 
 
-CONFESSIONS = frozenset({"kernel_clean", "scenario", "blocked", "state_kept"})
+CONFESSIONS = frozenset({"kernel_clean", "kernel_between", "scenario", "nothing_blocked", "cpus_answer", "state_kept"})
 """Checks whose findings stand whatever the bench did."""
 TIMED = frozenset({"kept_pace", "ready_under_load", "discovered", "latency"})
 """Checks whose findings say that something took too long: a bench that failed meanwhile may be the cause."""
@@ -246,7 +248,7 @@ def _sentence(
     if verdict is Verdict.FAIL:
         bench = [*(fault.summary for fault in story.of(RigFault)), *_stops(story)]
         also = f" The bench failed too: {_first(bench[0], len(bench) - 1, 'fault')}" if bench else ""
-        return f"FAIL: {_first(findings[0].summary, len(findings) - 1, 'finding')}{also}"
+        return f"FAIL: {_first(_lead(findings).summary, len(findings) - 1, 'finding')}{also}"
     if verdict is Verdict.UNKNOWN:
         return f"UNKNOWN: {_first(unknowns[0], len(unknowns) - 1, 'reason')}"
     cuts = ", ".join(_cut_words(story, cut) for cut in story.cut_records[:3])
@@ -256,6 +258,16 @@ def _sentence(
         dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst and not check.standing)
     )
     return f"PASS: {'; '.join(part for part in (cuts, ', '.join(said)) if part)}."
+
+
+def _lead(findings: Sequence[Finding]) -> Finding:
+    """What a sentence begins with: a kernel that died or broke explains the rest."""
+    for finding in findings:
+        if finding.check == "kernel_clean":
+            known = classify(finding.summary)
+            if finding.summary.startswith((DIED, HUNG)) or (known is not None and known.severity is Severity.FATAL):
+                return finding
+    return findings[0]
 
 
 def _stops(story: Story) -> list[str]:

@@ -57,6 +57,34 @@ def test_a_finding_fails_and_is_told() -> None:
     assert result.sentence == "FAIL: disk1 came back with serial X instead of S-disk1."
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "rcu: INFO: rcu_preempt self-detected stall on CPU",
+        "BUG: kernel NULL pointer dereference, address: 0000000000000050",
+    ],
+)
+def test_a_kernel_that_broke_is_told_before_what_came_of_it(said: str) -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")
+    bench.add(ev.KernelMessage(at=BACK + 1, text=said, level=0))
+    result = judge_story(bench.story())
+    assert any("serial X" in finding.summary for finding in result.findings)
+    assert result.sentence.startswith(f"FAIL: {said}")
+
+
+@pytest.mark.parametrize(
+    "headline", ["the guest reset itself without a word on its console", "the DUT hung: it is deaf"]
+)
+def test_a_death_is_told_before_what_came_of_it(headline: str) -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")
+    bench.add(ev.DutDied(at=BACK + 1, headline=headline))
+    result = judge_story(bench.story())
+    assert any("serial X" in finding.summary for finding in result.findings)
+    assert headline in result.sentence
+
+
 def test_findings_outrank_unknowns() -> None:
     bench = healthy()
     bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")

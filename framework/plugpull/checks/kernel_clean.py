@@ -21,6 +21,10 @@ from plugpull.kernel.scope import Level, Scope
 from plugpull.kernel.subjects import names_in
 from plugpull.kernel.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
 
+DIED = "the DUT's kernel died: "
+"""What the finding of a death begins with; the kernel's own words follow."""
+HUNG = "the DUT hung"
+"""What it begins with where the kernel did not come back by itself (``dut/coroner.py``)."""
 SHOWN = 12
 """Kernel lines given as evidence at most."""
 
@@ -82,7 +86,7 @@ def death(story: Story) -> tuple[Finding, ...]:
 
 def _of_death(headline: str) -> str:
     """A sentence of our own about the DUT stands for itself; the kernel's last words are introduced."""
-    return headline if headline.startswith("the DUT ") else f"the DUT's kernel died: {headline or 'it said nothing'}"
+    return headline if headline.startswith("the DUT ") else f"{DIED}{headline or 'it said nothing'}"
 
 
 # --- single lines ----------------------------------------------------------------------------------------------------
