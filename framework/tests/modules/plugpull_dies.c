@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Brings the kernel down on request: echo WAY > /sys/module/plugpull_dies/parameters/now */
+/*
+ * Brings the kernel down on request: echo WAY [AFTER [CPU]] > /sys/module/plugpull_dies/parameters/now
+ * AFTER milliseconds are left to the kernel itself to wait, so that nobody has to be alive to send anything. CPU is for
+ * the ways that take one processor away.
+ */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/nmi.h>
 #include <linux/panic.h>
+#include <linux/rcupdate.h>
+#include <linux/reboot.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
 
 static noinline void spin_for_ever(void)
 {
@@ -78,28 +87,98 @@ static noinline int spin_politely(void *unused)
 	return 0;
 }
 
-static void on_every_cpu(int (*what)(void *))
+/* No grace period ends. The softlockup watchdog is kept quiet, as by a loop of a driver that knows how long it takes. */
+static noinline int stall_rcu(void *unused)
 {
-	unsigned int cpu;
-
-	for_each_online_cpu(cpu) {
-		struct task_struct *task = kthread_create(what, NULL, "plugpull/%u", cpu);
-
-		if (IS_ERR(task))
-			continue;
-		kthread_bind(task, cpu);
-		wake_up_process(task);
+	rcu_read_lock();
+	for (;;) {
+		touch_softlockup_watchdog();
+		cpu_relax();
 	}
+	return 0;
 }
 
-static int now(const char *way, const struct kernel_param *param)
+static noinline int hit_a_bug(void *unused)
+{
+	BUG();
+	return 0;
+}
+
+static noinline int warn(void *unused)
+{
+	WARN_ON(1);
+	return 0;
+}
+
+static int reboot(void *unused)
+{
+	kernel_restart(NULL);
+	return 0;
+}
+
+static void timer_fires(struct timer_list *unused)
+{
+	write_astray(NULL);
+}
+static DEFINE_TIMER(interrupt, timer_fires);
+
+static struct task_struct *made_for(unsigned int cpu, int (*what)(void *))
+{
+	struct task_struct *task = kthread_create(what, NULL, "plugpull/%u", cpu);
+
+	if (!IS_ERR(task))
+		kthread_bind(task, cpu);
+	return task;
+}
+
+static void on_cpu(unsigned int cpu, int (*what)(void *))
+{
+	struct task_struct *task = made_for(cpu, what);
+
+	if (!IS_ERR(task))
+		wake_up_process(task);
+}
+
+/* All are made before one is woken: whoever takes this processor does not give it back. */
+static void on_every_cpu(int (*what)(void *))
+{
+	struct task_struct *tasks[8];
+	unsigned int cpu, count = 0;
+
+	for_each_online_cpu(cpu)
+		if (count < ARRAY_SIZE(tasks))
+			tasks[count++] = made_for(cpu, what);
+	preempt_disable();
+	while (count--)
+		if (!IS_ERR(tasks[count]))
+			wake_up_process(tasks[count]);
+	preempt_enable();
+}
+
+static int die(const char *way, unsigned int cpu)
 {
 	if (sysfs_streq(way, "lockup"))
 		on_every_cpu(spin);
+	else if (sysfs_streq(way, "lockup1"))
+		on_cpu(cpu, spin);
 	else if (sysfs_streq(way, "deaf"))
 		on_every_cpu(spin_deaf);
+	else if (sysfs_streq(way, "deaf1"))
+		on_cpu(cpu, spin_deaf);
+	else if (sysfs_streq(way, "stall"))
+		on_cpu(cpu, stall_rcu);
 	else if (sysfs_streq(way, "astray"))
 		kthread_run(write_astray, NULL, "plugpull-astray");
+	else if (sysfs_streq(way, "interrupt"))
+		mod_timer(&interrupt, jiffies + 1);
+	else if (sysfs_streq(way, "bug"))
+		kthread_run(hit_a_bug, NULL, "plugpull-bug");
+	else if (sysfs_streq(way, "warn"))
+		kthread_run(warn, NULL, "plugpull-warn");
+	else if (sysfs_streq(way, "reset"))
+		emergency_restart();
+	else if (sysfs_streq(way, "reboot"))
+		kthread_run(reboot, NULL, "plugpull-reboot");
 	else if (sysfs_streq(way, "storm"))
 		kthread_run(storm, NULL, "plugpull-storm");
 	else if (sysfs_streq(way, "leak"))
@@ -115,6 +194,31 @@ static int now(const char *way, const struct kernel_param *param)
 	return 0;
 }
 
+static char later_way[16];
+static unsigned int later_cpu;
+
+static void later(struct work_struct *unused)
+{
+	printk(KERN_INFO "plugpull_dies: %s\n", later_way);
+	die(later_way, later_cpu);
+}
+static DECLARE_DELAYED_WORK(work, later);
+
+static int now(const char *text, const struct kernel_param *param)
+{
+	unsigned int after = 0, cpu = 0;
+	char way[16];
+
+	if (sscanf(text, "%15s %u %u", way, &after, &cpu) < 1 || !cpu_online(cpu))
+		return -EINVAL;
+	if (!after)
+		return die(way, cpu);
+	strscpy(later_way, way, sizeof(later_way));
+	later_cpu = cpu;
+	schedule_delayed_work(&work, msecs_to_jiffies(after));
+	return 0;
+}
+
 static const struct kernel_param_ops ways = { .set = now };
 module_param_cb(now, &ways, NULL, 0200);
 
@@ -126,6 +230,8 @@ module_init(begin);
 
 static void __exit end(void)
 {
+	cancel_delayed_work_sync(&work);
+	del_timer_sync(&interrupt);
 }
 module_exit(end);
 MODULE_DESCRIPTION("Brings the kernel down on request");
