@@ -152,6 +152,43 @@ def test_a_kernel_that_answers_nothing_hung_if_it_was_known_to_answer(kernel: Ke
     assert "answers neither its agent nor sysrq" in death.headline
 
 
+STALLED = """\
+[   84.1] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+[   84.1] NMI backtrace for cpu 1
+[   84.2] CPU: 1 PID: 174 Comm: plugpull/1 Tainted: G           OE      6.1.0-56-amd64 #1  Debian
+[   84.2] RIP: 0010:spin_for_ever+0x7/0x10 [plugpull_dies]
+"""
+BY_NMI = (
+    "vCPU 0 at ffffffff81a592eb, interrupts on",
+    "vCPU 1 at ffffffffc04da007, interrupts off",
+    "[   97.7] Kernel panic - not syncing: NMI: Not continuing",
+    "[   97.7] CPU: 0 PID: 154 Comm: python Tainted: G           OE      6.1.0-56-amd64 #1  Debian",
+    "[   97.7] RIP: 0010:__schedule+0x1b7/0xa00",
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "headline"),
+    [
+        (
+            STALLED,
+            ", interrupts off in spin_for_ever [plugpull_dies] (rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:)",
+        ),
+        ("[   10.1] usb 1-1: reset high-speed USB device number 2\n", ", interrupts off on CPU 1"),
+    ],
+)
+def test_the_cpu_that_took_the_nmi_is_not_the_one_that_is_deaf(
+    kernel: Kernel, tmp_path: Path, said: str, headline: str
+) -> None:
+    kernel.answers = False
+    with console(kernel, tmp_path) as line:
+        kernel.say(said + "[   97.7] Uhhuh. NMI received for unknown reason 31 on CPU 0.\n" + BY_NMI[2] + "\n")
+        assert line.wait_dying(10.0)
+        death = deaf(line, 79.7, BY_NMI).death
+    assert death is not None
+    assert death.headline.endswith(f"nor sysrq on its console{headline}")
+
+
 def test_a_panic_is_on_the_console(kernel: Kernel, tmp_path: Path) -> None:
     with console(kernel, tmp_path) as line:
         kernel.say(PANIC)

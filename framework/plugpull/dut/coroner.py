@@ -39,6 +39,8 @@ _WAITING = re.compile(
 )
 _ON_CPU = re.compile(r"^CPU: (\d+) PID: \d+ (?:UID: \d+ )?Comm: (\S+)")
 _AT = re.compile(r"^(?:RIP: [\da-f]+:|pc : )([A-Za-z_][\w.]*)\+0x[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?")
+_FLAGS = re.compile(r"^vCPU (\d+) at \S+, interrupts (on|off)$")
+_NMI = re.compile(r"\] Uhhuh\. NMI received|Kernel panic - not syncing: NMI")
 _HUNG = re.compile(r"lockup|stall")
 _AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
 
@@ -84,12 +86,39 @@ def by_its_words(words: list[str]) -> Autopsy:
 def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy:
     """A kernel that answers nothing. ``evidence`` is what is known of its processors."""
     told = tuple(evidence)
-    places = on_cpus(told)
-    where = f" in {places[0].partition(' in ')[2]}" if places else ""
-    headline = f"{HUNG}: it answers neither its agent nor sysrq on its console, interrupts off{where}"
+    said = _before_the_nmi(console, at)
+    # A CPU that still took interrupts may have reported the other one; an NMI stops whichever takes it first.
+    places = tuple(dict.fromkeys((*on_cpus(said), *on_cpus(told))))
+    complaint = panic_headline([text_of(line) for line in said])
+    headline = f"{HUNG}: it answers neither its agent nor sysrq on its console{_deafness(places, told)}"
+    headline += f" ({complaint})" if complaint else ""
     last = tuple(console.lines()[-LAST:])
-    kept = tuple(dict.fromkeys((*places, *told[:EVIDENCE], *(() if told else last))))
+    kept = tuple(dict.fromkeys((*places, *said[-EVIDENCE:], *told[:EVIDENCE], *(() if told else last))))
     return Autopsy(DutDied(at=at, headline=headline, evidence=kept), console=last)
+
+
+def _before_the_nmi(console: Console, at: float | None) -> list[str]:
+    """What the kernel said since it was last heard, without what it said of the NMI that it was sent."""
+    said: list[str] = []
+    for line in console.lines():
+        if _NMI.search(line):
+            break
+        stamp = stamp_of(line)
+        if at is not None and stamp is not None and stamp > at:
+            said.append(line)
+    return said
+
+
+def _deafness(places: Iterable[str], told: Iterable[str]) -> str:
+    """Which CPUs have their interrupts off, as far as that is known, and where they are."""
+    flags = {found.group(1): found.group(2) == "off" for line in told if (found := _FLAGS.match(line))}
+    for place in places:
+        if flags.get(place.split()[1], not flags):
+            return f", interrupts off in {place.partition(' in ')[2]}"
+    off = [cpu for cpu, is_off in flags.items() if is_off]
+    if off:
+        return f", interrupts off on CPU {' and '.join(off)}"
+    return "" if flags else ", interrupts off"
 
 
 def _locked_up(console: Console, at: float | None, blocked: list[str]) -> Autopsy:
