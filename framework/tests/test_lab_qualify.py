@@ -36,7 +36,7 @@ def test_a_relay_is_qualified_by_what_it_does(tmp_path: Path) -> None:
             done = qualify(made.rig_file("ssh", relay, powers=powers), tmp_path / "bad.json")
         assert done.returncode == 1, done.stdout + done.stderr
         bad = read_qualification(tmp_path / "bad.json")
-        assert bad.findings[0] == "it did not cut: disk1 stayed, 1 times of 1"
+        assert bad.findings[0] == "it did not cut: disk1 stayed, 1 of 1 times"
 
 
 def test_a_relay_that_takes_a_neighbour_along_and_an_end_in_mid_cut(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from desks import desk
 
 from plugpull.dut.link import AgentLink
 from plugpull.history import events as ev
-from plugpull.qualify.observer import Sight
+from plugpull.qualify.observer import PortObserver
 
 
 def test_a_loss_without_a_reason_is_recorded(tmp_path: Path) -> None:
@@ -22,9 +22,9 @@ def test_a_loss_without_a_reason_is_recorded(tmp_path: Path) -> None:
 
 
 def test_a_loss_without_a_reason_is_seen_by_the_observer_of_ports() -> None:
-    sight = Sight()
-    sight.hear({"ev": "link.lost"})
-    assert sight._dead == "no reason given"
+    observer = PortObserver()
+    observer.receive({"ev": "link.lost"})
+    assert observer._dead == "no reason given"
 
 
 def test_a_listener_that_fails_does_not_end_the_link() -> None:

@@ -16,8 +16,8 @@ from desks import described
 from plugpull.dut.link import AgentLost
 from plugpull.errors import RigError
 from plugpull.qualify.judgement import findings, unknowns, verdict
-from plugpull.qualify.measuring import Bench, Plan, measure
-from plugpull.qualify.observer import Scope, Sight, tops_of
+from plugpull.qualify.measuring import Plan, PortBench, measure
+from plugpull.qualify.observer import PortObserver, PortScope, tops_of
 from plugpull.rig.load import parse_rig
 from plugpull.rig.topology import Topology
 from plugpull.switches.base import Acknowledged, Capabilities, Identity, PortByPort
@@ -70,8 +70,8 @@ class World:
     """The DUT of the desk, and a switch whose port 1 is ``disk1``'s. ``on_edge`` is what an edge does; ``kept`` makes
     the agent's list of disks differ from what it told."""
 
-    def __init__(self, sight: Sight, on_edge: Callable[[World, bool], None]) -> None:
-        self.sight = sight
+    def __init__(self, observer: PortObserver, on_edge: Callable[[World, bool], None]) -> None:
+        self.observer = observer
         self.on_edge = on_edge
         self.there = {"sda": ONE, "sdb": TWO}
         self.on = True
@@ -80,20 +80,20 @@ class World:
 
     def take(self, taken: dict[str, Any]) -> None:
         if self.there.pop(taken["kname"], None):
-            self.sight.hear({"ev": "disk.remove", "at": 1.0, "kname": taken["kname"], "diskseq": 1})
+            self.observer.receive({"ev": "disk.remove", "at": 1.0, "kname": taken["kname"], "diskseq": 1})
 
     def give(self, given: dict[str, Any]) -> None:
         if given["kname"] not in self.there:
             self.there[given["kname"]] = given
-            self.sight.hear({"ev": "disk.add", "at": 1.0, "disk": given})
+            self.observer.receive({"ev": "disk.add", "at": 1.0, "disk": given})
 
     def says(self, text: str) -> None:
-        self.sight.hear({"ev": "kmsg", "at": 1.0, "level": 3, "seq": 1, "text": text})
+        self.observer.receive({"ev": "kmsg", "at": 1.0, "level": 3, "seq": 1, "text": text})
 
     def unplug(self, name: str) -> None:
         path = f"/devices/pci0000:00/0000:00:05.0/usb1/{name}"
         event = {"action": "remove", "subsystem": "usb", "devtype": "usb_device", "devpath": path, "seqnum": 1}
-        self.sight.hear({"ev": "uevent", "at": 1.0, **event})
+        self.observer.receive({"ev": "uevent", "at": 1.0, **event})
 
     # --- the agent, as far as it is asked ---------------------------------------------------------------------------
 
@@ -147,15 +147,20 @@ def good(world: World, on: bool) -> None:
 
 
 @contextmanager
-def bench(on_edge: Callable[[World, bool], None] = good, point: str = "disk1.power") -> Iterator[tuple[World, Bench]]:
-    sight = Sight()
-    world = World(sight, on_edge)
+def bench(
+    on_edge: Callable[[World, bool], None] = good, point: str = "disk1.power"
+) -> Iterator[tuple[World, PortBench]]:
+    observer = PortObserver()
+    world = World(observer, on_edge)
     for each in world.there.values():
-        sight.hear({"ev": "disk.add", "disk": each})
+        observer.receive({"ev": "disk.add", "disk": each})
     plan = Plan(RIG_OF_DESK, Path(), point, cycles=2, hold=0.3, seen_within=0.2, back_within=0.5, settling=0.0)
     hands: Any = Held(world)
     link: Any = world
-    yield world, Bench(plan, Topology(RIG_OF_DESK).cut_point(point), hands, sight, link, Nobody(), lambda text: None)
+    yield (
+        world,
+        PortBench(plan, Topology(RIG_OF_DESK).cut_point(point), hands, observer, link, Nobody(), lambda text: None),
+    )
 
 
 def test_a_good_port_passes() -> None:
@@ -220,8 +225,8 @@ def by_itself(world: World, on: bool) -> None:
         (resets_the_neighbour, "it disturbs its neighbours: usb 1-3.2: reset high-speed"),
         (trips_a_port, "it disturbs its neighbours: usb 1-3-port4: Cannot enable"),
         (breaks_the_other_disk, "it disturbs its neighbours: I/O error, dev sdb"),
-        (does_nothing, "it did not cut: disk1 stayed, 1 times of 1"),
-        (never_returns, "disk1 did not come back, 1 times of 1"),
+        (does_nothing, "it did not cut: disk1 stayed, 1 of 1 times"),
+        (never_returns, "disk1 did not come back, 1 of 1 times"),
     ],
 )
 def test_what_a_bad_port_does_is_seen(behaviour: Callable[[World, bool], None], said: str) -> None:
@@ -249,13 +254,13 @@ def test_a_read_back_that_lies() -> None:
     with bench() as (world, made):
         world.lies = True
         measured = measure(made)
-    assert "its read-back is wrong, 4 times of 4" in findings(measured)
+    assert "its read-back is wrong, 4 of 4 times" in findings(measured)
 
 
 def test_a_connection_that_breaks_is_no_finding() -> None:
     def breaks(world: World, on: bool) -> None:
         if not on:
-            world.sight.hear({"ev": "link.lost", "why": "ssh bench2: the stream ended"})
+            world.observer.receive({"ev": "link.lost", "why": "ssh bench2: the stream ended"})
 
     with bench(breaks) as (_, made), pytest.raises(AgentLost, match="the stream ended"):
         measure(made)
@@ -263,8 +268,8 @@ def test_a_connection_that_breaks_is_no_finding() -> None:
 
 def test_an_agent_that_cannot_see_is_no_finding() -> None:
     with bench() as (world, made):
-        world.sight.hear({"ev": "watcher.broken", "at": 1.0, "what": "uevents", "why": "no netlink"})
-        with pytest.raises(RigError, match="nobody sees a disk go: no netlink"):
+        world.observer.receive({"ev": "watcher.broken", "at": 1.0, "what": "uevents", "why": "no netlink"})
+        with pytest.raises(RigError, match="a disk that goes is not noticed: no netlink"):
             measure(made)
 
 
@@ -273,7 +278,7 @@ def test_a_disk_that_went_untold_is_no_finding() -> None:
         if not on:
             world.there.pop("sda", None)
 
-    with bench(untold) as (_, made), pytest.raises(RigError, match="did not tell when disk1 went"):
+    with bench(untold) as (_, made), pytest.raises(RigError, match="did not report when disk1 went"):
         measure(made)
 
 
@@ -290,14 +295,14 @@ def test_a_disk_that_went_untold_is_no_finding() -> None:
 )
 def test_lost_evidence_is_not_good(message: dict[str, Any], said: str) -> None:
     with bench() as (world, made):
-        world.sight.hear(message)
+        world.observer.receive(message)
         measured = measure(made)
     assert (unknowns(measured), verdict(measured)) == ([said], "UNKNOWN")
 
 
 def test_what_the_samplers_do_is_nothing_to_a_port() -> None:
     with bench() as (world, made):
-        world.sight.hear({"ev": "watcher.broken", "at": 1.0, "what": "the disks' counters", "why": "x"})
+        world.observer.receive({"ev": "watcher.broken", "at": 1.0, "what": "the disks' counters", "why": "x"})
         assert verdict(measure(made)) == "PASS"
 
 
@@ -305,14 +310,14 @@ def test_a_disk_that_is_not_there_or_elsewhere_is_the_rigs_fault() -> None:
     with bench() as (world, made):
         world.take(ONE)
         world.on_edge = does_nothing
-        with pytest.raises(RigError, match=r"disk1 cannot be seen though plugs.1 is on"):
+        with pytest.raises(RigError, match=r"disk1 cannot be seen although plugs.1 is on"):
             measure(made)
     with bench() as (world, made):
         world.take(ONE)
         world.give(disk("S-1", "sdc", "1-2", "2"))
         world.on_edge = does_nothing
         with pytest.raises(
-            RigError, match=r"hangs at 0000:00:05.0/2, and the rig file says disk1 is at 0000:00:05.0/1"
+            RigError, match=r"is plugged in at 0000:00:05.0/2, but the rig file says disk1 is at 0000:00:05.0/1"
         ):
             measure(made)
 
@@ -320,7 +325,7 @@ def test_a_disk_that_is_not_there_or_elsewhere_is_the_rigs_fault() -> None:
 def test_all_behind_a_hub_is_the_hubs_own() -> None:
     point = Topology(RIG_OF_DESK).cut_point("hub1.power")
     assert tops_of(RIG_OF_DESK, point, (ONE, TWO)) == {"1-3"}
-    scope = Scope(frozenset({"S-2"}), frozenset({"1-3", "2-3"}))
+    scope = PortScope(frozenset({"S-2"}), frozenset({"1-3", "2-3"}))
     assert [scope.has_device(name) for name in ("1-3", "1-3.2", "2-3", "1-31", "1-1")] == [
         True,
         True,
@@ -332,5 +337,5 @@ def test_all_behind_a_hub_is_the_hubs_own() -> None:
 
 def test_waiting_has_a_deadline() -> None:
     begun = time.monotonic()
-    assert Sight().wait(frozenset({"S-1"}), True, 0.1) is None
+    assert PortObserver().wait(frozenset({"S-1"}), True, 0.1) is None
     assert time.monotonic() - begun >= 0.1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plugpull.commands import switch_ports
 from plugpull.commands.base import add_command
 from plugpull.commands.switch_ports import seconds
-from plugpull.errors import EXIT_PASS, UsageError
+from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, UsageError
 from plugpull.plain import clean, clean_line
 
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ def _list(arguments: argparse.Namespace) -> int:
         listing = find_all(LocalHost())
     else:
         from plugpull.dut.dut_host import DutHost
-        from plugpull.dut.opened_switches import connected
+        from plugpull.dut.opened_switches import connected_agent
         from plugpull.rig.load import load_rig
 
-        with connected(load_rig(arguments.rig)) as link:
+        with connected_agent(load_rig(arguments.rig)) as link:
             listing = find_all(DutHost(link))
     for why in listing.failed:
         print(f"plugpull: cannot look for {clean(why)}", file=sys.stderr)
@@ -159,7 +159,8 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _qualify(arguments: argparse.Namespace) -> int:
-    from plugpull.qualify.measuring import Plan, qualify
+    from plugpull.qualify.measuring import Plan
+    from plugpull.qualify.procedure import qualify
     from plugpull.rig.load import load_rig
     from plugpull.switches.person import TerminalPerson
 
@@ -177,4 +178,5 @@ def _qualify(arguments: argparse.Namespace) -> int:
     out = arguments.out or Path(f"qualified-{arguments.port}.json")
     switch_ports.tidy_up()
     with switch_ports.journal_of("plugpull switch qualify") as journal:
-        return qualify(plan, TerminalPerson(), out, lambda text: print(clean(text), flush=True), journal)
+        result = qualify(plan, TerminalPerson(), out, lambda text: print(clean(text), flush=True), journal)
+    return {"PASS": EXIT_PASS, "FAIL": EXIT_FAIL, "UNKNOWN": EXIT_UNKNOWN}[result.verdict]

@@ -20,7 +20,7 @@ from plugpull.plain import clean
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
     from plugpull.coordination.journal import Journal
-    from plugpull.dut.opened_switches import Hands
+    from plugpull.dut.opened_switches import OpenedSwitches
     from plugpull.rig.model import Rig, Switch
     from plugpull.switches.base import Acknowledged
     from plugpull.switches.kinds import Kind
@@ -122,10 +122,10 @@ Wanted = Mapping[str, Sequence[Port]]
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What is switched. ``said``: did somebody say what the ports interrupt?"""
+class Selection:
+    """The ports to switch. ``said``: is it known what they interrupt?"""
 
-    hands: Hands
+    switches: OpenedSwitches
     wanted: Wanted
     said: bool = True
 
@@ -134,57 +134,57 @@ def _act(arguments: argparse.Namespace) -> int:
     if (arguments.rig is None) == (arguments.driver is None):
         raise UsageError("say which switch: --rig FILE, or --driver KIND with its --option KEY=VALUE")
     opening = _of_rig if arguments.rig is not None else _alone
-    with opening(arguments) as bench:
+    with opening(arguments) as selection:
         if arguments.do == "status":
-            _status(bench)
+            _status(selection)
         elif arguments.do == "on":
-            _power(bench)
+            _power(selection)
         elif arguments.do == "off":
-            bench.hands.refuse_unsafe(*bench.wanted)
-            _off(bench)
+            selection.switches.refuse_unsafe(*selection.wanted)
+            _off(selection)
         else:
-            _cycle(bench, arguments.off)
+            _cycle(selection, arguments.off)
     return EXIT_PASS
 
 
-def _cycle(bench: Bench, off: float) -> None:
+def _cycle(selection: Selection, off: float) -> None:
     from plugpull.interrupts import signals_held
 
-    bench.hands.refuse_unsafe(*bench.wanted)
+    selection.switches.refuse_unsafe(*selection.wanted)
     with signals_held() as signals:
         try:
             with signals.interruptible():
-                _off(bench)
+                _off(selection)
                 time.sleep(off)  # the length that was asked for: there is no event to wait for
         finally:
-            _power(bench)
+            _power(selection)
 
 
-def _off(bench: Bench) -> None:
+def _off(selection: Selection) -> None:
     """Switch everything, then report."""
     done = []
     try:
-        for name, ports in bench.wanted.items():
-            done.append((ports, bench.hands.switch(name).set_many([port.port for port in ports], False)))
+        for name, ports in selection.wanted.items():
+            done.append((ports, selection.switches.switch(name).set_many([port.port for port in ports], False)))
     finally:
         for ports, edges in done:
-            _report(bench, ports, False, edges)
+            _report(selection, ports, False, edges)
 
 
-def _power(bench: Bench) -> None:
+def _power(selection: Selection) -> None:
     """Turn everything on, then report. One switch that fails does not keep the others from it."""
     done = []
     failed: list[PlugpullError] = []
-    for name, ports in bench.wanted.items():
+    for name, ports in selection.wanted.items():
         try:
-            done.append((ports, bench.hands.power(name, [port.port for port in ports])))
+            done.append((ports, selection.switches.power(name, [port.port for port in ports])))
         except PlugpullError as error:
             failed.append(error)
         except Exception as error:  # a driver may raise anything
             failed.append(RigError(f"switch {name}: {error!r}"))
     for ports, edges in done:
         try:
-            _report(bench, ports, True, edges)
+            _report(selection, ports, True, edges)
         except RigError as error:
             failed.append(error)
     for other in failed[1:]:
@@ -193,22 +193,22 @@ def _power(bench: Bench) -> None:
         raise failed[0]
 
 
-def _status(bench: Bench) -> None:
-    for name, ports in bench.wanted.items():
+def _status(selection: Selection) -> None:
+    for name, ports in selection.wanted.items():
         for port in ports:
-            print(f"{port.asked}: {_state(bench, name, port)} ({_mechanism(bench, name)})")
+            print(f"{port.asked}: {_state(selection, name, port)} ({_mechanism(selection, name)})")
 
 
-def _report(bench: Bench, ports: Sequence[Port], on: bool, edges: Sequence[Acknowledged]) -> None:
+def _report(selection: Selection, ports: Sequence[Port], on: bool, edges: Sequence[Acknowledged]) -> None:
     """Print what became of these ports. Raises RigError when one cannot be read back."""
     by_port = {edge.port: edge for edge in edges}
     for port in ports:
         edge = by_port[port.port]
         took = 1000 * (edge.acknowledged - edge.commanded)
-        reads = bench.hands.switch(port.switch).capabilities.read_back
-        said = f"reads {_state(bench, port.switch, port)}" if reads else "no read-back"
+        reads = selection.switches.switch(port.switch).capabilities.read_back
+        said = f"reads {_state(selection, port.switch, port)}" if reads else "no read-back"
         print(
-            f"{port.asked}: {'on' if on else 'off'} ({_mechanism(bench, port.switch)}), "
+            f"{port.asked}: {'on' if on else 'off'} ({_mechanism(selection, port.switch)}), "
             f"commanded {_clock(edge.commanded)}, acknowledged after {took:.1f} ms, {said}",
             flush=True,
         )
@@ -220,20 +220,20 @@ def _clock(monotonic: float) -> str:
     return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03d}"
 
 
-def _state(bench: Bench, switch: str, port: Port) -> str:
-    state = bench.hands.switch(switch).read(port.port)
+def _state(selection: Selection, switch: str, port: Port) -> str:
+    state = selection.switches.switch(switch).read(port.port)
     return {True: "on", False: "off", None: "not known: it has no read-back"}[state]
 
 
-def _mechanism(bench: Bench, switch: str) -> str:
-    return bench.hands.switch(switch).mechanism.value if bench.said else "what it interrupts was not said"
+def _mechanism(selection: Selection, switch: str) -> str:
+    return selection.switches.switch(switch).mechanism.value if selection.said else "what it interrupts was not said"
 
 
 # --- the switches of a rig file -------------------------------------------------------------------------------
 
 
 @contextmanager
-def _of_rig(arguments: argparse.Namespace) -> Iterator[Bench]:
+def _of_rig(arguments: argparse.Namespace) -> Iterator[Selection]:
     from plugpull.rig.load import load_rig
     from plugpull.rig.topology import Topology
 
@@ -257,8 +257,8 @@ def _of_rig(arguments: argparse.Namespace) -> Iterator[Bench]:
         else:
             known = ", ".join([*points, *(f"{declared.name}.PORT" for declared in rig.switch)])
             raise UsageError(f"rig {rig.rig.name} has no port or cut point {text!r}", mend=f"it has {known}")
-    with _held(rig, arguments.rig, arguments.do) as hands:
-        yield Bench(hands, _by_switch(ports))
+    with _held(rig, arguments.rig, arguments.do) as switches:
+        yield Selection(switches, _by_switch(ports))
 
 
 def _by_switch(ports: Sequence[Port]) -> Wanted:
@@ -282,11 +282,11 @@ def _has_port(declared: Switch, port: str) -> None:
 
 
 @contextmanager
-def _held(rig: Rig, file: Path, do: str) -> Iterator[Hands]:
+def _held(rig: Rig, file: Path, do: str) -> Iterator[OpenedSwitches]:
     """The rig in our hands and in nobody else's. What a run that was killed left off is restored first, except for
     somebody who only wants to see."""
     from plugpull.coordination.lease import Lease
-    from plugpull.dut.opened_switches import hands
+    from plugpull.dut.opened_switches import opened_switches
     from plugpull.switches.person import TerminalPerson
 
     with ExitStack() as held:
@@ -295,7 +295,7 @@ def _held(rig: Rig, file: Path, do: str) -> Iterator[Hands]:
         held.enter_context(Lease(rig, file))
         # A port that a person turns off stays off: that is no cut that somebody has to undo.
         journal = held.enter_context(journal_of("plugpull switch cycle")) if do == "cycle" else None
-        yield held.enter_context(hands(rig, file.parent, TerminalPerson(), journal=journal))
+        yield held.enter_context(opened_switches(rig, file.parent, TerminalPerson(), journal=journal))
 
 
 def tidy_up() -> None:
@@ -327,7 +327,7 @@ def _say(text: str) -> None:
 
 
 @contextmanager
-def _alone(arguments: argparse.Namespace) -> Iterator[Bench]:
+def _alone(arguments: argparse.Namespace) -> Iterator[Selection]:
     from plugpull.rig.load import parse_rig
     from plugpull.switches.kinds import kind_named
 
@@ -338,8 +338,8 @@ def _alone(arguments: argparse.Namespace) -> Iterator[Bench]:
     said = arguments.mechanism is not None or len(kind.mechanisms) == 1
     ports = [Port(text, ALONE, text) for text in arguments.port]
     # It is leased by what it is, so that it is left alone while a rig that has it is in use.
-    with _held(rig.model_copy(update={"disk": ()}), Path("--driver"), arguments.do) as hands:
-        yield Bench(hands, _by_switch(ports), said)
+    with _held(rig.model_copy(update={"disk": ()}), Path("--driver"), arguments.do) as switches:
+        yield Selection(switches, _by_switch(ports), said)
 
 
 def _text_of(arguments: argparse.Namespace, kind: Kind) -> str:

@@ -1,4 +1,4 @@
-"""The switches of a rig outside a run, for a person at the bench."""
+"""The switches of a rig outside a run, opened for a person at the bench."""
 
 from __future__ import annotations
 
@@ -27,21 +27,27 @@ from plugpull.switches.kinds import open_switch
 
 
 @contextmanager
-def connected(rig: Rig, tell: Callable[[Message], None] = lambda message: None) -> Iterator[AgentLink]:
-    """An agent on a real rig's DUT. Raises UsageError for a virtual rig, RigError when the DUT cannot be reached."""
+def connected_agent(rig: Rig, receive: Callable[[Message], None] = lambda message: None) -> Iterator[AgentLink]:
+    """An agent on a real rig's DUT; ``receive`` gets its messages.
+
+    Raises UsageError for a virtual rig, and RigError if the DUT cannot be reached.
+    """
     if rig.dut.kind == "virtual":
         raise UsageError(
-            f"the DUT of rig {rig.rig.name} is virtual: it is there only while a run has it",
+            f"the DUT of rig {rig.rig.name} is virtual: it exists only during a run",
             mend="use a rig file of a real bench, or `plugpull run`",
         )
     with ExitStack() as held:
-        link, _ = dial(reach_of(rig.dut), tell, held, {})
+        link, _ = dial(reach_of(rig.dut), receive, held, {})
         yield link
 
 
-class Hands:
-    """Opens each switch when it is first wanted, on the machine it is plugged into. With a ``journal``, a port that is
-    turned off stands in it until it is on again: the next start restores it if we are killed."""
+class OpenedSwitches:
+    """Opens each switch on first use, on the machine it is plugged into.
+
+    With a ``journal``, a port that is turned off is recorded there until it is on again, so that the next start
+    restores it after a SIGKILL.
+    """
 
     def __init__(
         self,
@@ -61,7 +67,7 @@ class Hands:
         self._switches: dict[str, Switch] = {}
 
     def switch(self, name: str) -> Switch:
-        """Raises UsageError and RigError as ``open_switch``."""
+        """The opened switch. Raises UsageError and RigError as ``open_switch`` does."""
         if name not in self._switches:
             declared = self._declared(name)
             opened = open_switch(declared, self._host(declared.via), self._person, self._folder)
@@ -71,11 +77,13 @@ class Hands:
         return self._switches[name]
 
     def refuse_unsafe(self, *names: str) -> None:
-        """To be asked before anything is turned off. Raises UsageError if the rig would take away a disk that the DUT's
-        system runs from, or one of these switches its own control cable.
+        """Check these switches before anything is turned off.
 
-        The disks of a DUT behind ssh can only be asked for when it is connected, and it is not connected for
-        this alone: a switch that is plugged into the controller has to work when the DUT is dead.
+        Raises UsageError if the rig could cut a disk that the DUT's system runs from, or if one of these switches
+        could cut its own control cable.
+
+        The disks of a DUT behind ssh are checked only if it is connected already. A switch that is plugged into the
+        controller must work even if the DUT is dead.
         """
         for name in names:
             declared = self._declared(name)
@@ -88,9 +96,11 @@ class Hands:
             refuse_system_disks(self._rig, all_disks(), system_disks(), used_disks())
 
     def power(self, name: str, ports: Sequence[str]) -> tuple[Acknowledged, ...]:
-        """Turn ports on whatever has become of the switch: one that fails is opened anew, and so is the connection to
-        the DUT it hangs off, and then each port is switched by itself. Raises what the first port that stays off
-        raised."""
+        """Turn ports on, even if the switch has failed.
+
+        A switch that fails is opened again, with the connection to its DUT, and then each port is switched by itself.
+        Raises the error of the first port that stays off.
+        """
         try:
             return self.switch(name).set_many(ports, True)
         except Exception:  # a driver may raise anything
@@ -121,14 +131,14 @@ class Hands:
         if via == "controller" or self._rig.dut.kind == "local":
             return LocalHost()
         if self._link is None:
-            self._link = self._held.enter_context(connected(self._rig))
+            self._link = self._held.enter_context(connected_agent(self._rig))
         return DutHost(self._link)
 
 
 @contextmanager
-def hands(
+def opened_switches(
     rig: Rig, folder: Path, person: Person, link: AgentLink | None = None, journal: Journal | None = None
-) -> Iterator[Hands]:
-    """The switches of a rig; all that were opened are closed at the end, and left as they are."""
+) -> Iterator[OpenedSwitches]:
+    """The switches of a rig. At the end those that were opened are closed; their ports keep their state."""
     with ExitStack() as held:
-        yield Hands(rig, folder, person, held, link, journal)
+        yield OpenedSwitches(rig, folder, person, held, link, journal)

@@ -1,100 +1,44 @@
-"""Does a port cut what it claims? Judged from what was measured and nothing else."""
+"""Does a port cut what it claims? Pure functions of what was measured."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import ceil
 
-from plugpull.qualify.qualification import Spread
+from plugpull.qualify.measured import MeasuredPort, Vbus
+from plugpull.qualify.qualification import Spread, Verdict
 from plugpull.rig.model import Mechanism
 
 VBUS_GONE = 0.8
-"""Volts. USB 2.0, 7.1.5 and 7.2.1: a device may take VBUS for absent below 0.8 V (vSafe0V of USB PD)."""
+"""Volts. USB 2.0, 7.1.5 and 7.2.1: a device may treat VBUS as absent below 0.8 V (vSafe0V of USB PD)."""
 VBUS_THERE = 4.0
-"""Volts. USB 2.0, 7.2.2: a low-power port supplies 4.40 V, and cable and meter get some of it. What reads less while
-the port is on is not this port's VBUS."""
+"""Volts. USB 2.0, 7.2.2: a low-power port supplies 4.40 V, minus the drop in cable and meter. A lower reading while the
+port is on is not of this port's VBUS."""
 SLOWEST = 2.0
-"""Seconds between the commands and the acknowledgements of an edge beyond which a port is no use for cuts in the middle
-of a transfer."""
+"""Seconds from an edge's command to its acknowledgement. A slower port cannot cut in the middle of a transfer."""
 
 
 CUT_VBUS = frozenset({Mechanism.VBUS, Mechanism.DATA_VBUS})
-"""Mechanisms that claim to."""
+"""Mechanisms that claim to cut VBUS."""
 
 
-@dataclass(frozen=True)
-class Edge:
-    """One edge, in seconds from its command. None: it did not happen before the deadline."""
-
-    acknowledged: float
-    seen: float | None
-    """When the kernel took the disks off its list, or had them all back."""
-    reads: bool | None
-    """What the port read back as, once acknowledged; None without read-back."""
-
-
-@dataclass(frozen=True)
-class Cycle:
-    """Off and on again. ``others`` are disks and USB devices outside the blast radius that went away meanwhile,
-    ``errors`` kernel messages about them."""
-
-    off: Edge
-    on: Edge
-    others: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Vbus:
-    """VBUS at the device's end: volts from a meter, or what the person saw (is there still power?)."""
-
-    volts_off: float | None = None
-    volts_on: float | None = None
-    powered_off: bool | None = None
-
-    def text(self) -> str:
-        if self.volts_off is not None:
-            on = f", {self.volts_on:.2f} V on" if self.volts_on is not None else ""
-            return f"by a meter: {self.volts_off:.2f} V off{on}"
-        return "" if self.powered_off is None else f"by a person: {'still there' if self.powered_off else 'gone'}"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Everything that was found out about one port. ``came_back`` is after how many of the ``held`` seconds it had
-    power again though nobody turned it on; ``went`` and ``returned`` are whether the disks went for that, and were
-    there again afterwards. ``lost`` says which evidence there is none of, in sentences."""
-
-    point: str
-    mechanism: Mechanism
-    victims: tuple[str, ...]
-    cycles: tuple[Cycle, ...]
-    held: float = 0.0
-    came_back: float | None = None
-    vbus: Vbus | None = None
-    went: bool | None = None
-    returned: bool | None = None
-    lost: tuple[str, ...] = ()
-
-
-def findings(measured: Measured) -> list[str]:
-    """What is wrong with the port."""
+def findings(measured: MeasuredPort) -> list[str]:
+    """The defects of the port, in sentences."""
     found = []
     stayed = sum(cycle.off.seen is None for cycle in measured.cycles)
     count = len(measured.cycles)
     disks = ", ".join(measured.victims)
     if stayed:
-        found.append(f"it did not cut: {disks} stayed, {stayed} times of {count}")
+        found.append(f"it did not cut: {disks} stayed, {stayed} of {count} times")
     lost = sum(cycle.on.seen is None for cycle in measured.cycles)
     if lost:
-        found.append(f"{disks} did not come back, {lost} times of {count}")
+        found.append(f"{disks} did not come back, {lost} of {count} times")
     lies = sum(cycle.off.reads is True for cycle in measured.cycles) + sum(
         cycle.on.reads is False for cycle in measured.cycles
     )
     if lies:
-        found.append(f"its read-back is wrong, {lies} times of {2 * count}")
+        found.append(f"its read-back is wrong, {lies} of {2 * count} times")
     gone = sorted({other for cycle in measured.cycles for other in cycle.others})
     if gone:
         found.append(f"it is ganged with others, or disturbs them: {', '.join(gone)} went away too")
@@ -112,37 +56,39 @@ def findings(measured: Measured) -> list[str]:
     found += _vbus_findings(measured)
     slowest = max((edge.acknowledged for cycle in measured.cycles for edge in (cycle.off, cycle.on)), default=0.0)
     if slowest > SLOWEST:
-        found.append(f"it took {slowest:.1f} s to acknowledge, and {SLOWEST:g} s is the most that can be aimed with")
+        found.append(
+            f"it took {slowest:.1f} s to acknowledge; a cut in the middle of a transfer needs {SLOWEST:g} s or less"
+        )
     return found
 
 
-def _vbus_findings(measured: Measured) -> list[str]:
+def _vbus_findings(measured: MeasuredPort) -> list[str]:
     vbus, off = measured.vbus, None if measured.vbus is None else measured.vbus.volts_off
     if vbus is None or not _is_measured(vbus):
         return []
     if measured.mechanism in CUT_VBUS:
         if off is not None and off > VBUS_GONE:
             return [f"VBUS is still there when it is off: {off:.2f} V"]
-        return ["VBUS is still there when it is off, by what the person saw"] if vbus.powered_off else []
+        return ["VBUS is still there when it is off, as a person saw"] if vbus.powered_off else []
     if measured.mechanism is Mechanism.DATA and off is not None and off <= VBUS_GONE:
-        return [f"VBUS goes too when it is off ({off:.2f} V): that is data+vbus, and it claims data"]
+        return [f"VBUS goes too when it is off ({off:.2f} V): that is data+vbus, but it claims data"]
     return []
 
 
 def _is_measured(vbus: Vbus) -> bool:
-    """Does this tell anything? A meter that reads nothing while the port is on is not at this port."""
+    """Is this a measurement of the port? A meter that reads too little while the port is on is not at this port."""
     return bool(vbus.text()) and (vbus.volts_on is None or vbus.volts_on >= VBUS_THERE)
 
 
-def unknowns(measured: Measured) -> list[str]:
-    """What keeps it from being called good."""
+def unknowns(measured: MeasuredPort) -> list[str]:
+    """What was not measured, in sentences."""
     missing = list(measured.lost)
     if not measured.cycles:
         missing.append("no cycle was measured")
     if not measured.victims:
-        missing.append(f"nothing hangs behind {measured.point} that could be seen to go")
+        missing.append(f"no disk is behind {measured.point}, so no cut could be seen")
     if measured.held <= 0:
-        missing.append("whether power comes back by itself was not looked at")
+        missing.append("whether power comes back by itself was not measured")
     vbus = measured.vbus
     if vbus is not None and vbus.text() and not _is_measured(vbus):
         missing.append(f"the meter reads {vbus.volts_on:.2f} V with the port on: it is not at this port's VBUS")
@@ -151,15 +97,15 @@ def unknowns(measured: Measured) -> list[str]:
     return missing
 
 
-def verdict(measured: Measured) -> str:
-    """FAIL when something is wrong, UNKNOWN when something was not measured, PASS otherwise."""
+def verdict(measured: MeasuredPort) -> Verdict:
+    """FAIL if there are findings, UNKNOWN if something was not measured, PASS otherwise."""
     if findings(measured):
         return "FAIL"
     return "UNKNOWN" if unknowns(measured) else "PASS"
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """Of at least one value."""
+    """The spread of at least one value."""
     ordered = sorted(values)
     return Spread(
         least=ordered[0],
@@ -170,8 +116,8 @@ def spread(values: Iterable[float]) -> Spread:
     )
 
 
-def latencies(measured: Measured) -> dict[str, Spread]:
-    """Of each edge, from its command on."""
+def latencies(measured: MeasuredPort) -> dict[str, Spread]:
+    """The spread of each edge's times, in seconds from its command."""
     series = {
         "off acknowledged": [cycle.off.acknowledged for cycle in measured.cycles],
         "off seen": [cycle.off.seen for cycle in measured.cycles if cycle.off.seen is not None],

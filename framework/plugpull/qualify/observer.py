@@ -1,5 +1,5 @@
-"""What ``plugpull switch qualify`` sees of the DUT while a port is cycled: its disks, its USB devices, and what its
-kernel says about those that the port should not touch."""
+"""What the DUT reports while a port is cycled: its disks, its USB devices, and its kernel's messages about devices that
+the port should not affect."""
 
 from __future__ import annotations
 
@@ -31,30 +31,33 @@ ERRORS = frozenset(
         "usb.reset",
     }
 )
-"""Kernel messages that a neighbour of a good port never has."""
+"""Kinds of kernel message that a good port never causes at its neighbours."""
 WATCHED = ("uevents", "the kernel log")
-"""What the agent calls the watchers that are needed here; it also has one of the disks' counters."""
+"""The agent's names of the watchers that are needed here."""
 _USB = re.compile(r"^\d+-([\d.]+)$")
 _ON_PORT = re.compile(r"\busb (usb\d+-port\d+|\d+-[\d.]+-port\d+)\b")
 _ON_HUB = re.compile(r"^hub (\d+-[\d.]+):\d+\.\d+: .*\bport (\d+)\b")
 
 
 @dataclass(frozen=True)
-class Scope:
-    """What a port may take away: disks by serial number, and USB devices by the kernel's names ("1-3", "2-1") of what
-    is plugged in there; both halves of a USB 3 socket."""
+class PortScope:
+    """What a port may take away."""
 
     serials: frozenset[str]
+    """Serial numbers of disks."""
     tops: frozenset[str]
+    """The kernel's names, such as "1-3", of the USB devices in its sockets, for both halves of a USB 3 socket."""
 
     def has_device(self, name: str) -> bool:
         return any(name == top or name.startswith(f"{top}.") for top in self.tops)
 
 
 def tops_of(rig: Rig, point: CutPoint, disks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The USB devices that a cut at ``point`` unplugs first, as the kernel names them, by where the disks behind them
-    hang today (``disks`` as the agent lists them). Raises RigError for a disk that hangs elsewhere than the rig file
-    says: it would not be this port that is looked at."""
+    """The kernel's names of the uppermost USB devices that a cut at ``point`` unplugs.
+
+    They follow from the places of the disks behind them; ``disks`` are as the agent lists them. Raises RigError if a
+    disk is not plugged in where the rig file says, because then another port would be measured.
+    """
     topology = Topology(rig)
     paths = {controller.name: controller.path for controller in rig.controller}
     by_serial = {disk["serial"]: disk for disk in disks}
@@ -71,16 +74,17 @@ def tops_of(rig: Rig, point: CutPoint, disks: Iterable[Mapping[str, Any]]) -> fr
             names = [part for part in str(found["sysfs"]).split("/") if (usb := _USB.match(part)) and usb[1] == ports]
             if not names or not str(found["place"]).startswith(f"{paths[way.controller]}/"):
                 raise RigError(
-                    f"{declared.name} (serial {declared.serial}) hangs at {str(found['place']).rpartition(':')[0]}, "
-                    f"and the rig file says {device} is at {paths[way.controller]}/{ports}",
-                    mend="plug it in where the rig file says, or write there where it is: `plugpull rig discover`",
+                    f"{declared.name} (serial {declared.serial}) is plugged in at "
+                    f"{str(found['place']).rpartition(':')[0]}, but the rig file says {device} is at "
+                    f"{paths[way.controller]}/{ports}",
+                    mend="plug it in where the rig file says, or correct the rig file: see `plugpull rig discover`",
                 )
             tops.add(names[-1])
     return frozenset(tops)
 
 
-class Sight:
-    """The disks of the DUT as its agent tells of them, and what else it tells. ``hear`` runs in the link's thread."""
+class PortObserver:
+    """Collects what the DUT's agent reports. The link calls ``receive`` in its own thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -92,7 +96,7 @@ class Sight:
         self._blind = ""
         self._dead = ""
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         now = time.monotonic()
         with self._changed:
             match message.get("ev"):
@@ -123,7 +127,7 @@ class Sight:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Evidence there is none of, in sentences."""
+        """Missing evidence, in sentences."""
         with self._changed:
             return tuple(dict.fromkeys(self._lost))
 
@@ -133,32 +137,36 @@ class Sight:
             return tuple(self._present.values())
 
     def wait(self, serials: frozenset[str], there: bool, timeout: float) -> float | None:
-        """When all of these disks were there, or none of them; None at the deadline. Raises AgentLost and RigError when
-        nobody tells any more."""
+        """When all of these disks were there, or none of them. None after ``timeout`` seconds.
+
+        Raises AgentLost if the connection broke, and RigError if the DUT's uevents cannot be watched.
+        """
         with self._changed:
             reached = self._changed.wait_for(lambda: self._dead or self._blind or self._are(serials, there), timeout)
             if self._dead:
                 raise AgentLost(self._dead)
             if self._blind:
-                raise RigError(f"uevents cannot be watched on the DUT, so nobody sees a disk go: {self._blind}")
+                raise RigError(
+                    f"uevents cannot be watched on the DUT, so a disk that goes is not noticed: {self._blind}"
+                )
             return time.monotonic() if reached else None
 
     def _are(self, serials: frozenset[str], there: bool) -> bool:
         present = {disk["serial"] for disk in self._present.values()}
         return serials <= present if there else not serials & present
 
-    def others(self, scope: Scope, since: float) -> tuple[str, ...]:
-        """Disks and USB devices outside the scope that went away since."""
+    def others(self, scope: PortScope, since: float) -> tuple[str, ...]:
+        """Disks and USB devices outside the scope that went away since this time."""
         with self._changed:
             disks = [disk for at, disk in self._removed if at >= since and disk["serial"] not in scope.serials]
             devices = [name for at, name in self._unplugged if at >= since and not scope.has_device(name)]
         paths = [str(disk.get("sysfs", "")) for disk in disks]
-        told = [f"{disk['kname']} ({disk['serial'] or 'no serial'} at {disk['place']})" for disk in disks]
-        told += [f"USB device {name}" for name in devices if not any(f"/{name}/" in path for path in paths)]
-        return tuple(dict.fromkeys(told))
+        gone = [f"{disk['kname']} ({disk['serial'] or 'no serial'} at {disk['place']})" for disk in disks]
+        gone += [f"USB device {name}" for name in devices if not any(f"/{name}/" in path for path in paths)]
+        return tuple(dict.fromkeys(gone))
 
-    def errors(self, scope: Scope, since: float) -> tuple[str, ...]:
-        """Kernel messages about disks and USB devices outside the scope."""
+    def errors(self, scope: PortScope, since: float) -> tuple[str, ...]:
+        """Kernel messages since this time about disks and USB devices outside the scope."""
         with self._changed:
             disks = [*self._present.values(), *(disk for at, disk in self._removed if at >= since)]
             said = [text for at, text in self._kernel if at >= since]
@@ -166,7 +174,7 @@ class Sight:
         return tuple(text for text in said if _is_about(text, knames, scope))
 
 
-def _is_about(text: str, knames: set[str], scope: Scope) -> bool:
+def _is_about(text: str, knames: set[str], scope: PortScope) -> bool:
     event = classify(text)
     if event is None or event.kind not in ERRORS:
         return False
@@ -175,7 +183,7 @@ def _is_about(text: str, knames: set[str], scope: Scope) -> bool:
 
 
 def _usb_name(text: str, subject: str) -> str:
-    """The USB device that a message is about, or the one that its port is for; empty if it is about none."""
+    """The USB device that a message is about, or the one at the port that it is about. Empty if there is none."""
     body = split_prefix(text)[1].strip()
     if on_port := _ON_PORT.search(body):
         port = port_of(on_port[1])
@@ -188,5 +196,5 @@ def _usb_name(text: str, subject: str) -> str:
 
 
 def device_at(port: HubPort) -> str:
-    """What the kernel calls a device that is plugged in there."""
+    """The kernel's name of a device at this port."""
     return f"{port.location}{'.' if '-' in port.location else '-'}{port.port}"

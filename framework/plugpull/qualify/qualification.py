@@ -1,4 +1,4 @@
-"""What ``plugpull switch qualify`` wrote about a port, and whether a rig file may cite it."""
+"""The file that ``plugpull switch qualify`` writes about a port."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Literal
 
 import msgspec
 
-from plugpull.rig.model import Switch
+from plugpull.errors import UsageError
 
 VERSION = 1
-"""Of the file. A file of another version is not believed."""
+"""The version of the file's format. Files of other versions are refused."""
+Verdict = Literal["PASS", "FAIL", "UNKNOWN"]
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """How long something took over all cycles, in seconds. ``p95``: nearest rank."""
+    """How long one step took over all cycles, in seconds. ``p95``: nearest rank."""
 
     least: float
     median: float
@@ -23,8 +24,8 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
-class Device(msgspec.Struct, frozen=True, kw_only=True):
-    """The switch that was looked at, in its own words."""
+class SwitchDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """The switch that was measured, as its driver identifies it."""
 
     driver: str
     model: str = ""
@@ -34,64 +35,46 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Qualification(msgspec.Struct, frozen=True, kw_only=True):
-    """The file, JSON."""
+    """The contents of the file, as JSON."""
 
     qualification: int
-    switch: Device
+    switch: SwitchDevice
     port: str
     point: str
     mechanism: str
-    verdict: Literal["PASS", "FAIL", "UNKNOWN"]
+    verdict: Verdict
     findings: tuple[str, ...] = ()
     unknowns: tuple[str, ...] = ()
     cycles: int = 0
     held: float = 0.0
-    """Seconds the port was left off to see whether it comes back by itself."""
+    """Seconds that the port was left off, to see whether power comes back by itself."""
     vbus: str = ""
-    """How VBUS was measured, and what was found; empty if it was not."""
+    """How VBUS was measured, and the result. Empty if it was not measured."""
     latencies: dict[str, Spread] = {}
-    """"off acknowledged", "off seen" (by the kernel), "on acknowledged", "on seen", each from the command on."""
+    """"off acknowledged", "off seen" (by the kernel), "on acknowledged", "on seen", in seconds from the command."""
     kernel: str = ""
     plugpull: str = ""
     date: str = ""
 
 
 def read_qualification(path: Path) -> Qualification:
-    """Raises ValueError with a sentence for a file that cannot be read or is none."""
+    """Raises UsageError if the file cannot be read or is not a qualification."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Qualification)
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is no qualification: {error}") from None
+        raise UsageError(f"{path} is not a qualification: {error}") from None
     if found.qualification != VERSION:
-        raise ValueError(
-            f"{path} is a qualification of version {found.qualification}, and this plugpull reads {VERSION}"
+        raise UsageError(
+            f"{path} is a qualification of version {found.qualification}, but this plugpull reads version {VERSION}"
         )
     return found
 
 
-def problem(folder: Path, citation: str, switch: Switch) -> str | None:
-    """Why a ``[[switch]]`` table may not cite this file, as a sentence; None if it may. ``folder`` has the rig file."""
-    path = folder / citation
+def write_qualification(path: Path, qualification: Qualification) -> None:
+    """Raises UsageError if the file cannot be written."""
     try:
-        found = read_qualification(path)
-    except ValueError as error:
-        return str(error)
-    if found.verdict == "FAIL":
-        return (
-            f"the switch failed its qualification in {citation}: {found.findings[0] if found.findings else 'no reason'}"
-        )
-    if found.verdict != "PASS":
-        why = found.unknowns[0] if found.unknowns else "no reason"
-        return f"the qualification in {citation} came to no verdict: {why}"
-    if found.switch.driver != switch.driver:
-        return (
-            f'{citation} is about a switch with the driver "{found.switch.driver}", and this one has "{switch.driver}"'
-        )
-    if found.mechanism != switch.mechanism.value:
-        return f"{citation} is about {found.mechanism}, and this switch is said to interrupt {switch.mechanism.value}"
-    serial = switch.options.get("serial")
-    if serial and found.switch.serial and serial != found.switch.serial:
-        return f"{citation} is about the switch with the serial number {found.switch.serial}, and this one has {serial}"
-    return None
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(qualification), indent=2) + b"\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", mend="name another file with --out") from None

@@ -7,12 +7,14 @@ it cannot know because another table is broken: that table has its own mistake a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import cast
 
 from plugpull.rig.draft import Draft, Entry
 from plugpull.rig.lint_dut import dut_fits
 from plugpull.rig.lint_outlets import cuts_itself_off, named_ports, outlets, shared
 from plugpull.rig.lint_places import hub_chains, sockets, where
-from plugpull.rig.lint_switches import control, driver_keys, known_drivers, mechanisms, qualified
+from plugpull.rig.lint_switches import control, driver_keys, known_drivers, mechanisms
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.quantities import QuantityError, parse_duration, parse_size
 from plugpull.rig.validation_messages import header
@@ -20,13 +22,22 @@ from plugpull.rig.validation_messages import header
 SECTOR = 512
 """Bytes; the kernel counts every disk's size in these, whatever the disk's own sector size is."""
 
+Rule = Callable[[Draft], Iterator[Mistake]]
+"""A rule of rig files."""
 _RESERVED = {"dut": "it is the device under test itself"}
+_OTHER_ROOMS = ("plugpull.qualify.citation:cited_qualifications",)
+"""Rules that belong to rooms which depend on this one: looked up by name when a file is read, as drivers are."""
 
 
 def lint(draft: Draft) -> Iterator[Mistake]:
-    """All mistakes that the rules see."""
-    for rule in RULES:
+    """All mistakes that the rules find."""
+    for rule in (*RULES, *map(_rule_named, _OTHER_ROOMS)):
         yield from rule(draft)
+
+
+def _rule_named(name: str) -> Rule:
+    module, _, function = name.partition(":")
+    return cast("Rule", getattr(import_module(module), function))
 
 
 def unique_names(draft: Draft) -> Iterator[Mistake]:
@@ -104,7 +115,7 @@ def members_are_scratch(draft: Draft) -> Iterator[Mistake]:
             yield draft.mistake(disk, "erase_members", what)
 
 
-RULES: tuple[Callable[[Draft], Iterator[Mistake]], ...] = (
+RULES: tuple[Rule, ...] = (
     unique_names,
     unique_serials,
     has_disks,
@@ -115,7 +126,6 @@ RULES: tuple[Callable[[Draft], Iterator[Mistake]], ...] = (
     known_drivers,
     driver_keys,
     mechanisms,
-    qualified,
     control,
     outlets,
     shared,

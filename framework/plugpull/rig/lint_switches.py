@@ -8,8 +8,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from plugpull.errors import UsageError
-from plugpull.qualify.qualification import problem
-from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.draft import Draft
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.model import Mechanism, Switch
 from plugpull.rig.source import KeyPath
@@ -76,21 +75,3 @@ def control(draft: Draft) -> Iterator[Mistake]:
                 f"the control cable of {quote(str(switch.name))} is plugged into the DUT, so it is reached from there"
             )
             yield draft.mistake(switch, "control", f'{what}: write via = "dut"')
-
-
-def qualified(draft: Draft) -> Iterator[Mistake]:
-    """What ``plugpull switch qualify`` found out about a switch speaks for it, if the rig file cites it."""
-    for switch in draft.of("switch"):
-        citation, declared = switch.get("qualification"), _declared(switch)
-        if citation is None or declared is None:
-            continue
-        found = problem(draft.source.path.parent, citation, declared)
-        if found:
-            yield draft.mistake(switch, "qualification", found)
-
-
-def _declared(switch: Entry) -> Switch | None:
-    try:
-        return Switch.model_validate(dict(switch.values))
-    except ValidationError:  # its mistakes are reported already
-        return None
