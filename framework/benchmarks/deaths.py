@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "stall": ("stall", r"rcu: .*detected (?:expedited )?stall|the DUT hung.*stall"),
     "block": ("block", r"kernel thread plugpull-block \(\d+\) is blocked|task plugpull-block:\d+ blocked"),
     "reset": ("reset", r"the guest reset itself"),
-    "reboot": ("reboot", r"the guest reset itself|[Rr]estarting system"),
+    "reboot": ("reboot", r"the guest restarted: reboot: Restarting system"),
 }
 """Each kind's way (as the module takes it), and what a finding has to say."""
 SLOW = frozenset({"lockup1", "deaf1", "stall", "block"})

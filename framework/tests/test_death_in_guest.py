@@ -186,6 +186,41 @@ def test_a_wild_pointer_is_named_by_its_function(run: Run) -> None:
     assert_goes_on(run)
 
 
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("interrupt 300", "NULL pointer dereference"),
+        ("reset 300", "the guest reset itself without a word"),
+        ("reboot 300", "the guest restarted: reboot: Restarting system"),
+    ],
+)
+def test_a_guest_that_is_gone_says_what_became_of_it(run: Run, way: str, said: str) -> None:
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        host(rig).write_text(NOW, way)
+        wait_for_the_end(rig)
+
+    result = told(run, way.partition(" ")[0], story)
+    assert result.verdict == "FAIL", result.sentence
+    assert said in result.sentence
+    assert_goes_on(run)
+
+
+@pytest.mark.parametrize("way", ["lockup1 10 1", "stall 10 1", "deaf1 10 1"])
+def test_a_cpu_that_is_taken_away_just_before_the_end_is_found(run: Run, way: str) -> None:
+    """The kernel reports it after 15 s, and the scenario waits for that."""
+
+    def story(rig: ScenarioRig) -> None:
+        rig.judge(kernel_clean())
+        host(rig).write_text(NOW, way)
+        rig.wait(0.5)
+
+    result = told(run, way.partition(" ")[0], story)
+    assert result.verdict == "FAIL", result.sentence
+    assert re.search(r"soft lockup|stall|the DUT hung", result.sentence), result.sentence
+    assert_goes_on(run)
+
+
 def test_a_storm_of_messages_loses_evidence_and_nothing_else(run: Run) -> None:
     def story(rig: ScenarioRig) -> None:
         rig.judge(kernel_clean())

@@ -22,7 +22,7 @@ from plugpull.dut import coroner, real, revive, watch
 from plugpull.dut.base import Bench
 from plugpull.dut.console import Console
 from plugpull.dut.console_wires import PipeWire, SerialWire, wire_of
-from plugpull.dut.coroner import deaf, examine
+from plugpull.dut.coroner import deaf, examine, restarted
 from plugpull.dut.real import prepare_real
 from plugpull.dut.watch import Watch
 from plugpull.errors import RigError
@@ -150,6 +150,25 @@ def test_a_kernel_that_answers_nothing_hung_if_it_was_known_to_answer(kernel: Ke
         death = deaf(line, 5.0, ()).death
     assert death is not None
     assert "answers neither its agent nor sysrq" in death.headline
+
+
+@pytest.mark.parametrize(
+    ("said", "headline"),
+    [
+        ("[   61.0] reboot: Restarting system\n", "the guest restarted: reboot: Restarting system"),
+        (
+            "[   61.0] usb 1-1: USB disconnect, device number 2\n",
+            "the guest reset itself without a word on its console",
+        ),
+    ],
+)
+def test_a_restart_that_somebody_asked_for_is_told_from_a_reset(
+    kernel: Kernel, tmp_path: Path, said: str, headline: str
+) -> None:
+    with console(kernel, tmp_path) as line:
+        kernel.say(said)
+        line.pause(0.5, 10.0)
+        assert restarted(line) == headline
 
 
 STALLED = """\

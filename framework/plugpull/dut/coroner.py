@@ -39,6 +39,7 @@ _WAITING = re.compile(
 )
 _ON_CPU = re.compile(r"^CPU: (\d+) PID: \d+ (?:UID: \d+ )?Comm: (\S+)")
 _AT = re.compile(r"^(?:RIP: [\da-f]+:|pc : )([A-Za-z_][\w.]*)\+0x[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?")
+_RESTARTS = re.compile(r"^reboot: (?:Restarting system|Power down|System halted)")
 _FLAGS = re.compile(r"^vCPU (\d+) at \S+, interrupts (on|off)$")
 _NMI = re.compile(r"\] Uhhuh\. NMI received|Kernel panic - not syncing: NMI")
 _HUNG = re.compile(r"lockup|stall")
@@ -95,6 +96,12 @@ def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy
     last = tuple(console.lines()[-LAST:])
     kept = tuple(dict.fromkeys((*places, *said[-EVIDENCE:], *told[:EVIDENCE], *(() if told else last))))
     return Autopsy(DutDied(at=at, headline=headline, evidence=kept), console=last)
+
+
+def restarted(console: Console) -> str:
+    """The headline of a guest that reset itself. One that was asked to restart says so (kernel/reboot.c)."""
+    said = [text_of(line) for line in console.lines() if _RESTARTS.match(text_of(line))]
+    return f"the guest restarted: {said[-1]}" if said else "the guest reset itself without a word on its console"
 
 
 def _before_the_nmi(console: Console, at: float | None) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from plugpull.coordination.journal import Journal
 from plugpull.dut.base import Autopsy
-from plugpull.dut.coroner import LAST, QUIET, by_its_words, deaf, examine
+from plugpull.dut.coroner import LAST, QUIET, by_its_words, deaf, examine, restarted
 from plugpull.dut.hello import ANSWER, hello
 from plugpull.dut.link import AgentLink
 from plugpull.dut.testimony import Register
@@ -227,9 +227,7 @@ class VirtualBench:
             # With -no-reboot QEMU ends when the guest resets itself; ended any other way, it is QEMU that failed.
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
             last = tuple(self._console.lines()[-5:])
-            return Autopsy(
-                ev.DutDied(at=at, headline="the guest reset itself without a word on its console", evidence=last)
-            )
+            return Autopsy(ev.DutDied(at=at, headline=restarted(self._console), evidence=last))
         if status is not None:
             how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             self._fault(f"QEMU {how}, so the DUT was gone: {self._machine.last_words() or 'no reason given'}")
