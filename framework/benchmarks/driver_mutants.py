@@ -1,4 +1,4 @@
-"""Driver mutants: bugs put into usb-storage, uas and sd, each run through a stock scenario. Is it found, and named?
+"""Driver mutants: bugs put into the kernel's drivers, each run through a stock scenario. Is it found, and named?
 
 Each module is rebuilt from the distribution's source of the guest's kernel (140 MB are fetched the first time) and
 takes the place of the kernel's own. A bug counts as found when the verdict is FAIL, and as named when a finding of a
@@ -20,23 +20,26 @@ os.environ.setdefault("PLUGPULL_DRIVER_BUGS", "1")
 import driver_build
 from defects_bench import RIG
 
-from benchmarks.driver_mutants_list import MUTANTS, PREAMBLE, STORAGE, Mutant
+from benchmarks.driver_mutants_list import MUTANTS as FIRST
+from benchmarks.driver_mutants_list import PREAMBLE, STORAGE, Mutant
+from benchmarks.driver_mutants_others import MUTANTS as OTHERS
 from benchmarks.measure import ROOT, begin, console, scratch, table
 from plugpull.errors import Finding
 from plugpull.results import ScenarioResult, Verdict
 from plugpull.results_io import read_results
 
+MUTANTS = (*FIRST, *OTHERS)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 
 
 def edit(tree: Path, mutant: Mutant, *, bug: bool) -> None:
     """Change the kernel's tree. Raises ValueError where a piece is not there exactly once."""
-    files = ("usb.c", "transport.c", "uas.c") if mutant.folder == STORAGE else ()
-    for file in files:
+    for file in PREAMBLE if mutant.folder == STORAGE else ():
         _replace(tree / mutant.folder / file, *PREAMBLE[file])
     if bug:
-        _replace(tree / mutant.folder / mutant.file, mutant.old, mutant.new)
+        for file, old, new in ((mutant.file, mutant.old, mutant.new), *mutant.more):
+            _replace(tree / mutant.folder / file, old, new)
 
 
 def _replace(file: Path, old: str, new: str) -> None:
@@ -76,16 +79,24 @@ def named(mutant: Mutant, findings: Iterable[Finding]) -> Finding | None:
     return None
 
 
+def chosen(only: str) -> tuple[Mutant, ...]:
+    """The mutants whose name has one of these words in it, which are separated by commas."""
+    return tuple(one for one in MUTANTS if any(word in one.name for word in only.split(",")))
+
+
 def main() -> int:
     arguments = begin(
         __doc__,
-        only=(str, "", "mutants whose name has this in it"),
+        only=(str, "", "mutants whose name has this in it, or several of them, separated by commas"),
         unmodified=(int, 0, "1: run the modules without their bugs; they have to pass"),
+        out=(str, "", "directory that keeps the runs, to judge them again; without it they are removed"),
     )
     shown = table("driver mutants", "mutant", "verdict", "found by", "what was said")
     wrong = 0
-    with scratch() as folder:
-        for mutant in (one for one in MUTANTS if arguments.only in one.name):
+    with scratch() as temporary:
+        folder = Path(arguments.out).absolute() if arguments.out else temporary
+        folder.mkdir(parents=True, exist_ok=True)
+        for mutant in chosen(arguments.only):
             results = list(run(mutant, build(mutant, bug=not arguments.unmodified), folder))
             findings = [finding for result in results for finding in result.findings]
             verdict = max(

@@ -29,6 +29,8 @@ class Mutant:
     checks: tuple[str, ...]
     words: tuple[str, ...]
     rig: str = "quick"
+    more: tuple[tuple[str, str, str], ...] = ()
+    """Further (file, old, new), where a bug has two ends."""
 
 
 _DISCONNECT = "\tquiesce_and_remove_host(us);\n\trelease_everything(us);\n}\nEXPORT_SYMBOL_GPL(usb_stor_disconnect);"
@@ -42,7 +44,7 @@ _QUEUE = "\t/* enqueue the command and wake up the control thread */\n"
 
 
 def _storage(name: str, bug: str, old: str, new: str, checks: str, words: str, **other: str) -> Mutant:
-    known = {"file": "usb.c", "scenario": "while_writing"} | other
+    known = {"file": "usb.c", "scenario": "while_writing", "rig": "quick"} | other
     return Mutant(
         name=name,
         bug=bug,
@@ -218,10 +220,17 @@ MUTANTS = (
 )
 
 PREAMBLE = {
+    "usb.h": (
+        "struct us_data;\n",
+        (
+            "#include <linux/delay.h>\n#include <linux/mutex.h>\n"
+            "extern unsigned long plugpull_until;\nextern struct mutex plugpull_lock;\n\nstruct us_data;\n"
+        ),
+    ),
     "transport.c": (
         "void usb_stor_invoke_transport(struct scsi_cmnd *srb, struct us_data *us)\n{\n",
         (
-            "#include <linux/delay.h>\nunsigned long plugpull_until;\nstatic unsigned int plugpull_writes;\n\n"
+            "unsigned long plugpull_until;\nDEFINE_MUTEX(plugpull_lock);\nstatic unsigned int plugpull_writes;\n\n"
             "void usb_stor_invoke_transport(struct scsi_cmnd *srb, struct us_data *us)\n{\n"
             "\t(void)plugpull_writes;\n"
         ),
@@ -229,7 +238,6 @@ PREAMBLE = {
     "usb.c": (
         "void usb_stor_disconnect(struct usb_interface *intf)\n{\n\tstruct us_data *us = usb_get_intfdata(intf);\n",
         (
-            "#include <linux/delay.h>\nextern unsigned long plugpull_until;\n\n"
             "void usb_stor_disconnect(struct usb_interface *intf)\n{\n\tstruct us_data *us = usb_get_intfdata(intf);\n"
             "\n\tplugpull_until = jiffies + 2 * HZ;\n"
         ),

@@ -333,10 +333,11 @@ class ScenarioRig:
         return census
 
     def _count(self, moment: str) -> ev.Census:
-        counted = self.stage.bench.link.call("census")
+        counted = self.stage.bench.link.call("census", exact=moment == "cycle")
         things = {kind: tuple(names) for kind, names in counted["things"].items()}
-        memory = counted.get("memory", {})
-        return ev.Census(at=counted["at"], moment=moment, things=things, slab=counted["slab"], memory=memory)
+        memory, exact = counted.get("memory", {}), counted.get("exact", False)
+        at, slab = counted["at"], counted["slab"]
+        return ev.Census(at=at, moment=moment, things=things, slab=slab, memory=memory, exact=exact)
 
     def _record_what_is_left(self) -> None:
         """What takes its time to go gets it, and the time is on record: so are the first and the last census that had

@@ -22,9 +22,9 @@ from plugpull.setup.apt import Apt, KernelPackage
 from plugpull.virtual.kernel import find_kernel
 
 ASKED = os.environ.get("PLUGPULL_DRIVER_BUGS", "") not in ("", "0")
-"""Whether what takes long may be done: fetching the kernel's source, 140 MB, of which 2 MB are kept."""
+"""Whether what takes long may be done: fetching the kernel's source, 140 MB, of which 12 MB are kept."""
 DRIVER = "drivers/usb/storage"
-_WANTED = re.compile(r"[^/]+/(drivers/usb/storage/.+|drivers/scsi/[^/]+)$")
+_WANTED = re.compile(r"[^/]+/(drivers/usb/(?:storage|core|common)/.+|drivers/usb/host/[^/]+|drivers/scsi/[^/]+)$")
 _PAST = re.compile(r"[^/]+/(drivers/usb/[t-z]|drivers/[v-z]|[e-z])")
 """What comes after all that is wanted: these archives are sorted."""
 
@@ -60,7 +60,7 @@ def driver(folder: str, module: str, edit: Callable[[Path], None], name: str) ->
 
 
 def _source(version: str, cache: Cache) -> Path:
-    """A directory with what usb-storage is built of, below its names in the kernel's tree."""
+    """A directory with what the drivers of USB and SCSI are built of, below its names in the kernel's tree."""
     packages: dict[str, KernelPackage] = {}
     headers = f"linux-headers-{version}"
     module_build._follow(headers, packages)
@@ -68,9 +68,9 @@ def _source(version: str, cache: Cache) -> Path:
     if headers not in packages or numbers is None:
         pytest.skip(f"apt knows no {headers} to build usb-storage with")
     package = KernelPackage(f"linux-source-{numbers[0]}", packages[headers].version)
-    key = f"drivers-{package.version.replace(':', '_')}"
+    key = f"drivers-usb-scsi-{package.version.replace(':', '_')}"
     if ASKED:
-        cache.get("source", key, lambda place: _fetch(package, place), description=f"usb-storage and sd of {package}")
+        cache.get("source", key, lambda place: _fetch(package, place), description=f"USB and SCSI drivers of {package}")
     try:
         with cache.hold("source", key) as place:
             return place

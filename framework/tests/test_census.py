@@ -180,7 +180,33 @@ def test_what_the_agent_counts(tmp_path: Path) -> None:
         },
         "slab": {"kmalloc-4k": 40960, "scsi_sense_cache": 256},
         "memory": {"SUnreclaim": 4096},
+        "exact": False,
     }
+
+
+def test_entries_of_hosts_that_are_gone_are_traces(tmp_path: Path) -> None:
+    sys, proc = machine(tmp_path)
+    for name in ("class/scsi_device/4:0:0:0", "class/bsg/5:0:0:0", "bus/scsi/devices/target6:0:0", "class/bsg/card0"):
+        (tmp_path / "sys" / name).mkdir(parents=True)
+    for name in ("scsi/scsi", "scsi/usb-storage/4", "scsi/usb-storage/15"):
+        (tmp_path / "proc" / name).mkdir(parents=True)
+    assert census(sys, proc)["things"]["trace of a disk"] == [
+        "/proc/scsi/usb-storage/15",
+        "/sys/bus/scsi/devices/target6:0:0",
+        "/sys/class/bsg/5:0:0:0",
+        "backing device 8:32",
+        "debugfs directory block/sdc",
+    ]
+
+
+def test_an_exact_census_shrinks_the_chosen_caches_first(tmp_path: Path) -> None:
+    sys, proc = machine(tmp_path)
+    for name in ("kmalloc-4k", "dentry"):
+        (tmp_path / "sys/kernel/slab" / name).mkdir(parents=True)
+        (tmp_path / "sys/kernel/slab" / name / "shrink").write_text("")
+    assert census(sys, proc, exact=True)["exact"]
+    assert Path(sys, "kernel/slab/kmalloc-4k/shrink").read_text() == "1"
+    assert Path(sys, "kernel/slab/dentry/shrink").read_text() == ""
 
 
 @pytest.mark.parametrize(

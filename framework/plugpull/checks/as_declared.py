@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.properties import UNBOUND
 from plugpull.errors import Finding
-from plugpull.history.events import DiskAttached
+from plugpull.history.events import DiskAttached, DiskProperties
 from plugpull.history.reader import Story
 
 TOGETHER = 1.0
@@ -15,13 +18,14 @@ TOGETHER = 1.0
 
 
 class AsDeclared(Check, frozen=True, tag="as_declared"):
-    """Each disk of the rig is first announced with the size that the rig file gives, and is never there twice.
+    """Each disk of the rig is first announced with the size that the rig file gives, and is never there twice. An
+    emulated one is driven as its firmware asks: by the driver of its protocol, and with its cache.
 
     What a disk comes back as after a cut is for ``returned`` to judge.
     """
 
     def judge(self, story: Story) -> Judgement:
-        findings = [*_sizes(story), *_twice(story)]
+        findings = [*_sizes(story), *_twice(story), *_driven(story)]
         return Judgement(findings=tuple(findings))
 
 
@@ -37,6 +41,40 @@ def _sizes(story: Story) -> Iterator[Finding]:
         if first is not None and isinstance(size, int) and size > 0 and first.size != size:
             what = f"{name} was announced with {first.size} bytes, and the rig file says {size}"
             yield _finding(name, what, first)
+
+
+def _driven(story: Story) -> Iterator[Finding]:
+    """What the kernel made of an emulated disk's answers. A disk with a defect may answer something else."""
+    if bench_kind(story) != "virtual":
+        return
+    faulty = {str(defect.get("disk", "")) for defect in story.rig.get("defect", ())}
+    for disk in story.rig.get("disk", ()):
+        name = str(disk.get("name"))
+        seen = next((event for event in story.of(DiskProperties) if event.disk == name), None)
+        if seen is None or name in faulty:
+            continue
+        for what, due in _due(disk).items():
+            got = seen.values.get(what, due)
+            if got != due and not (what == "driver" and got == UNBOUND):
+                summary = f"the kernel takes {name} for {_worded(what, got)}, and it is {_worded(what, due)}"
+                evidence = (f"{seen.at or 0:.2f} s: {seen.kname} {what} {got}",)
+                yield Finding(check="as_declared", subject=name, summary=summary, at=seen.at, evidence=evidence)
+
+
+def _due(disk: dict[str, Any]) -> dict[str, str]:
+    """The properties that an emulated disk has to have by its table in the rig file, where that says."""
+    through, fua, protocol = disk.get("write_through"), disk.get("fua"), disk.get("protocol")
+    due = {"write_cache": "write through" if through else "write back"} if through is not None else {}
+    due |= {"fua": "1" if fua else "0"} if fua is not None else {}
+    return due | ({"driver": str(protocol)} if protocol else {})
+
+
+def _worded(what: str, value: str) -> str:
+    if what == "write_cache":
+        return f"a disk that is {value}"
+    if what == "fua":
+        return "a disk with FUA" if value == "1" else "a disk without FUA"
+    return f"a disk of {value}"
 
 
 def _twice(story: Story) -> Iterator[Finding]:

@@ -212,19 +212,25 @@ def _stayed(story: Story, cut: Cut, disk: str, begin: float) -> bool:
     return here is not None and cut.times(disk).removed_at is None and not left_without_record(story, cut, disk)
 
 
-def left_without_record(story: Story, cut: Cut, disk: str) -> str:
-    """Why it is not known whether a disk stayed although no ``DiskDetached`` of it is on record, as a sentence: the
-    samples, which list every disk that is there, say that it left. Empty if they do not."""
+def off_the_samples(story: Story, cut: Cut, disk: str) -> float | None:
+    """Since when a disk that was cut is not in the samples, which list every disk that is there, DUT seconds; ``None``
+    if it stayed in them."""
     begin = (cut.off.commanded_at or 0.0) - cut.error
     here = story.attachment_at(disk, begin)
     if here is None:
-        return ""
+        return None
     until = min(cut.until, cut.on.commanded_at if cut.on.commanded_at is not None else float("inf"))
     after = [event for event in story.of(Sampled) if event.at is not None and begin + 0.5 < event.at < until]
     without = [event for event in after if event.disks.get(here.kname, (-1,))[0] != here.diskseq]
-    if after and without and without[-1] is after[-1]:
-        return (
-            f"the record contradicts itself: {disk} ({here.kname}) is not on record as removed, and not in the samples "
-            f"from {without[0].at or 0.0:.2f} s on"
-        )
-    return ""
+    return (without[0].at or 0.0) if after and without and without[-1] is after[-1] else None
+
+
+def left_without_record(story: Story, cut: Cut, disk: str) -> str:
+    """Why it is not known whether a disk stayed although no ``DiskDetached`` of it is on record, as a sentence: the
+    samples say that it left. Empty if they do not."""
+    left = off_the_samples(story, cut, disk)
+    here = story.attachment_at(disk, (cut.off.commanded_at or 0.0) - cut.error)
+    if left is None or here is None:
+        return ""
+    what = f"{disk} ({here.kname}) is not on record as removed"
+    return f"the record contradicts itself: {what}, and not in the samples from {left:.2f} s on"

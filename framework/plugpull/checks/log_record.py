@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, DutReady, KernelMessage, LogLost
 from plugpull.history.story import NOT_THE_AGENT, Story
 from plugpull.kernel.prefix import split_prefix
@@ -121,15 +122,30 @@ def _silent(story: Story) -> Iterator[str]:
             yield f"{attached.disk} was attached at {attached.at:.2f} s and the kernel log does not say so"
             return
     for cut in story.cut_records:
-        if cut.armed.mechanism == "logical" or cut.off.commanded_at is None:
-            continue
         for disk in cut.armed.victims:
-            was = story.attachment_at(disk, cut.off.commanded_at - cut.error)
-            gone = cut.times(disk).removed_at
-            if was is None or gone is None or _disconnected(was, cut.off.commanded_at - cut.error, gone, lines):
-                continue
-            yield f"{disk} was removed at {gone:.2f} s and the kernel log does not say that it was disconnected"
-            return
+            gone = _gone_in_silence(story, cut, disk, lines)
+            if gone is not None:
+                yield f"{disk} was removed at {gone:.2f} s and the kernel log does not say that it was disconnected"
+                return
+
+
+def gone_in_silence(story: Story, cut: Cut, disk: str) -> float | None:
+    """When a victim was removed of which the kernel log does not say that it was disconnected, DUT seconds."""
+    lines = [_Line(event) for event in story.of(KernelMessage) if event.at is not None and event.facility == 0]
+    return _gone_in_silence(story, cut, disk, lines) if lines else None
+
+
+def _gone_in_silence(story: Story, cut: Cut, disk: str, lines: list[_Line]) -> float | None:
+    if cut.armed.mechanism == "logical" or cut.off.commanded_at is None:
+        return None
+    begin = cut.off.commanded_at - cut.error
+    was, gone = story.attachment_at(disk, begin), cut.times(disk).removed_at
+    return None if was is None or gone is None or _disconnected(was, begin, gone, lines) else gone
+
+
+def numbers_whole(story: Story) -> bool:
+    """Is every record of the kernel log there, as far as their numbers tell?"""
+    return not _lost(story) and not _missing_numbers(story)
 
 
 def _announced(attached: DiskAttached, gone: float, lines: list[_Line]) -> bool:

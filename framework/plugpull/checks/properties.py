@@ -48,6 +48,9 @@ UNBOUND = "driver"
 """What older agents recorded as the driver of a disk that was just leaving, and had none any more."""
 AT_THE_END = ("driver", "ro", "write_cache", "size", "logical_block_size", "physical_block_size", "state")
 """What nothing but a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
+FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
+"""Counts that the SCSI layer keeps of commands (drivers/scsi/scsi_sysfs.c): one that is sent again and then succeeds
+shows nowhere else."""
 STATE = "is in state {now} instead of {was}"
 LEAVING = 0.2
 """Seconds before its removal is announced in which a disk without requests is taken apart."""
@@ -80,6 +83,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
                     last = event
                 elif last is not None and (last.kname, last.diskseq) == (event.kname, event.diskseq):
                     yield from self._differences(disk, last, event, AT_THE_END, "at the end, though it never went")
+                    yield from _failed(story, disk, last, event)
 
     def _differences(
         self, disk: str, was: DiskProperties, now: DiskProperties, names: Iterable[str], when: str
@@ -111,6 +115,22 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             elif end is not None and at < end and story.detached_at(attached) is None and (*key, "end") not in known:
                 missing.append(f"how {attached.disk} was driven at the end is not on record")
         return missing
+
+
+def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Finding]:
+    """Commands that failed although the disk stayed. Only for emulated DUTs: on others programs try commands that a
+    disk need not know."""
+    if bench_kind(story) != "virtual":
+        return
+    for name, how in FAILURES.items():
+        try:
+            more = int(now.values[name], 0) - int(was.values[name], 0)
+        except (KeyError, ValueError):
+            continue
+        if more > 0:
+            what = f"{more} command{'s' * (more != 1)} of {disk} {how} though it never went"
+            evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
+            yield Finding(check="same_properties", subject=disk, summary=what, at=now.at, evidence=evidence)
 
 
 def same_properties() -> SameProperties:

@@ -26,6 +26,7 @@ from plugpull.checks.evidence import (
 )
 from plugpull.checks.limits import removed_within
 from plugpull.checks.starved import awake
+from plugpull.checks.unannounced import no_log, no_uevent, parts
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached
@@ -64,6 +65,9 @@ class Removed(Check, frozen=True, tag="removed"):
                     findings.append(verdict)
                 elif isinstance(verdict, str):
                     unknowns.append(verdict)
+                unspoken = no_log(story, cut, disk)
+                findings += [unspoken] if unspoken is not None else []
+                findings += parts(story, cut, disk)
                 removed_at = cut.times(disk).removed_at
                 proof = proof or by_effect(cut)
                 if removed_at is not None and cut.off.commanded_at is not None:
@@ -152,7 +156,7 @@ def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Finding | str:
         return f"whether {disk} was removed is not known: {story.why_not_covered(begin, watched)}"
     contradiction = left_without_record(story, cut, disk)
     if contradiction:
-        return contradiction
+        return no_uevent(story, cut, disk) or contradiction
     if by_effect(cut) and cut.kernel_saw_at is None:
         stayed = f"{disk} stayed and the kernel saw nothing, so whether {cut.armed.point} was cut is not known"
         return f"{stayed} ({by_effect(cut)})"

@@ -25,6 +25,10 @@ PLACED = ("scsi host", "block device", "usb device")
 SURE = 1024
 """Bytes a cycle. Six healthy series of 8 cycles were never 99 % sure to grow at all, though one probably did by 10 kB;
 the same with 12 kB more a cycle were all sure to grow by 2 kB or more."""
+WARM = 2
+"""Cuts after which what is allocated once and for all is there, where the counts are exact."""
+OBJECT = 128
+"""Bytes a cycle of one cache that make a leak, where the counts are exact."""
 BESIDE_CACHES = ("KernelStack", "VmallocUsed", "Percpu")
 """Lines of /proc/meminfo: stacks of threads, mappings, and what every CPU has of its own."""
 CONFIDENT = 2.576
@@ -120,6 +124,8 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
                     f"{what} grows by {grows.value:.3g} bytes a cycle, more than {self.limit}, but {len(sizes)} cycles "
                     f"leave {grows.low:.3g} to {grows.high:.3g} open"
                 )
+        if not findings and all(census.exact for census in taken):
+            findings += self._objects(taken)
         worst = f"no leak over {len(taken)} cycles (memory {_per_cycle(slope)})"
         return Judgement(
             findings=tuple(findings),
@@ -127,6 +133,13 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
             worst="" if findings or unknowns else worst,
             subject="DUT",
         )
+
+    def _objects(self, taken: Sequence[Census]) -> Iterator[Finding]:
+        """Where the counts are exact, each cache for itself tells a leak of one object with each cut."""
+        for name in sorted({name for census in taken for name in census.slab}):
+            sizes = [census.slab.get(name, 0) for census in taken[WARM:]]
+            if slope_of(sizes).low >= OBJECT:
+                yield self._finding("memory", f"kernel memory of the cache {name}", sizes, taken)
 
     def _finding(self, subject: str, what: str, counts: Sequence[int], taken: Sequence[Census]) -> Finding:
         slope = slope_of(counts)

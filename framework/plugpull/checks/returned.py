@@ -23,6 +23,7 @@ from plugpull.checks.evidence import (
     victims_of,
 )
 from plugpull.checks.limits import returned_within
+from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
@@ -127,6 +128,8 @@ class Returned(Check, frozen=True, tag="returned"):
         findings = [late] if isinstance(late, Finding) else []
         findings += self._changed(story, cut, was, now)
         findings += _odd(story, cut, was, now, times.removed_at)
+        slow = slow_probe(story, now)
+        findings += [slow] if slow is not None else []
         return findings, [late] if isinstance(late, str) else []
 
     def _late(self, story: Story, cut: Cut, now: DiskAttached) -> Finding | str | None:

@@ -194,6 +194,7 @@ def _event(message: Message, register: Register) -> ev.Event | None:
             devtype=message["devtype"],
             seqnum=message["seqnum"],
             disks=register.below(message["devpath"]),
+            others=message.get("others"),
         )
     if kind == "disk.add":
         return register.attach(message["disk"], float(at or 0.0))

@@ -204,7 +204,10 @@ class DiskDetached(Event, frozen=True, kw_only=True, tag="disk.detached"):
 
 
 class Uevent(Event, frozen=True, kw_only=True, tag="uevent"):
-    """One kernel uevent, as pyudev sees it. ``disks`` are the rig's disks that hang at or below ``devpath``."""
+    """One kernel uevent, as pyudev sees it. ``disks`` are the rig's disks that hang at or below ``devpath``.
+
+    ``others`` is how many uevents of other subsystems, which are not recorded, came since the one before (``None``: not
+    recorded). The kernel numbers all of them in one row (``seqnum``), so that a lost one leaves a gap."""
 
     action: str
     subsystem: str
@@ -212,6 +215,7 @@ class Uevent(Event, frozen=True, kw_only=True, tag="uevent"):
     devtype: str = ""
     seqnum: int = 0
     disks: tuple[str, ...] = ()
+    others: int | None = None
 
 
 class KernelMessage(Event, frozen=True, kw_only=True, tag="kernel"):
@@ -586,12 +590,14 @@ class Census(Event, frozen=True, kw_only=True, tag="census"):
     before its end, or ``cycle``, taken as the scenario asks for it. ``things`` are names by kind (``scsi host``,
     ``block device``, ``usb device``, ``mount``, ``open file``, ``kernel thread``, ``xhci slot``, ``trace of a disk``),
     each as often as it is there; ``slab`` bytes in use per cache of the kernel, empty where it does not tell;
-    ``memory`` bytes by line of /proc/meminfo."""
+    ``memory`` bytes by line of /proc/meminfo. ``exact``: the caches held nothing in reserve, so that ``slab`` is exact.
+    """
 
     moment: str
     things: dict[str, tuple[str, ...]]
     slab: dict[str, int] = {}
     memory: dict[str, int] = {}
+    exact: bool = False
 
 
 class Judged(Event, frozen=True, kw_only=True, tag="judge"):

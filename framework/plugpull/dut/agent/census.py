@@ -16,14 +16,18 @@ _DRIVER_THREAD = re.compile(r"^(usb-storage$|uas$|scsi_tmf_\d+$|jbd2/sd|ext4-rsv
 _THREAD_NUMBER = re.compile(r"_\d+$|/sd\w+-\d+$")
 _SCSI_NUMBER = re.compile(r"^(8|6[5-9]|7[01]|12[89]|13[0-5]):\d+$")
 """Device numbers of SCSI disks (Documentation/admin-guide/devices.txt)."""
+_SCSI_ADDRESS = re.compile(r"^(?:host|target)?(\d+)(?:$|:)")
+"""``host3``, ``target3:0:0`` or ``3:0:0:0``."""
+_SCSI_FOLDERS = ("class/scsi_device", "class/scsi_disk", "class/bsg", "bus/scsi/devices")
 _SLABS = re.compile(r"^kmalloc-|scsi|usb|urb|^bio|blkdev|bdev|request|^sd_|uas|sgpool")
 """Caches that storage and USB drivers allocate from. SLUB merges caches of equal size, so kmalloc's hold more than
 theirs."""
 
 
-def census(sys: str = "/sys", proc: str = "/proc") -> Dict[str, Any]:
+def census(sys: str = "/sys", proc: str = "/proc", exact: bool = False) -> Dict[str, Any]:
     """``things``: per kind the sorted names of what is there, a name as often as it is. ``slab``: bytes in use per
-    cache (slabinfo(5)); empty where it cannot be read."""
+    cache (slabinfo(5)); empty where it cannot be read. ``exact``: each cache was shrunk before it was read."""
+    shrunk = shrink_slabs(sys) if exact else False
     things = {
         "scsi host": scsi_hosts(sys) + held_hosts(sys, proc),
         "block device": block_devices(sys),
@@ -32,12 +36,13 @@ def census(sys: str = "/sys", proc: str = "/proc") -> Dict[str, Any]:
         "open file": open_files(proc),
         "kernel thread": driver_threads(proc),
         "xhci slot": xhci_slots(sys),
-        "trace of a disk": traces(sys),
+        "trace of a disk": traces(sys) + host_traces(sys, proc),
     }
     return {
         "things": {kind: sorted(names) for kind, names in things.items()},
         "slab": slabs(proc),
         "memory": memory(proc),
+        "exact": shrunk,
     }
 
 
@@ -102,6 +107,34 @@ def traces(sys: str) -> List[str]:
     disks = set(_listed(sys, "block"))
     debug = (name for name in _listed(sys, "kernel/debug/block") if name.startswith("sd") and name not in disks)
     return ["backing device %s" % name for name in backing] + ["debugfs directory block/%s" % name for name in debug]
+
+
+def host_traces(sys: str, proc: str) -> List[str]:
+    """Entries of SCSI hosts that are not there any more, in the classes of sysfs, on the SCSI bus and in /proc/scsi
+    (drivers/scsi/scsi_proc.c). Their names begin with the host's number, which is not used again soon."""
+    hosts = {name[len("host") :] for name in _listed(sys, "class/scsi_host")}
+    found = []
+    for folder in _SCSI_FOLDERS:
+        numbers = ((name, _SCSI_ADDRESS.match(name)) for name in _listed(sys, folder))
+        found += ["/sys/%s/%s" % (folder, name) for name, host in numbers if host and host.group(1) not in hosts]
+    for driver in _listed(proc, "scsi"):
+        files = (name for name in _listed(proc, "scsi", driver) if name.isdigit())
+        found += ["/proc/scsi/%s/%s" % (driver, name) for name in files if name not in hosts]
+    return found
+
+
+def shrink_slabs(sys: str) -> bool:
+    """Have the kernel give back what its caches hold in reserve for each CPU, which it counts as in use. Afterwards the
+    counts are exact (Documentation/ABI/testing/sysfs-kernel-slab, shrink). False where that cannot be done."""
+    folder = os.path.join(sys, "kernel/slab")
+    names = [name for name in _listed(folder) if _SLABS.search(name)]
+    try:
+        for name in names:
+            with open(os.path.join(folder, name, "shrink"), "w") as file:
+                file.write("1")
+    except OSError:
+        return False
+    return bool(names)
 
 
 def mounts(sys: str, proc: str) -> Iterator[str]:

@@ -27,6 +27,8 @@ BLOCK = {
     "queue_depth": "device/queue_depth",
     "state": "device/state",
     "timeout": "device/timeout",
+    "failed_commands": "device/ioerr_cnt",
+    "timed_out_commands": "device/iotmo_cnt",
 }
 """Property -> file below /sys/block/NAME (Documentation/ABI/stable/sysfs-block)."""
 USB = {

@@ -248,9 +248,9 @@ class Service:
     def op_jobs_alive(self) -> List[Dict[str, Any]]:
         return self.jobs.alive()
 
-    def op_census(self) -> Dict[str, Any]:
-        """What the kernel holds, to see later what is left over."""
-        return {"at": now(), **census()}
+    def op_census(self, exact: bool = False) -> Dict[str, Any]:
+        """What the kernel holds, to see later what is left over; with its memory to the byte if ``exact``."""
+        return {"at": now(), **census(exact=exact)}
 
     def op_state(self) -> Dict[str, Any]:
         """The state of the kernel as a whole, to compare the end of a scenario with its beginning."""

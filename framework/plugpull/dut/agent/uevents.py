@@ -41,11 +41,9 @@ def _from_pyudev() -> Iterator[Properties]:
     pyudev = _import_pyudev()
     monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
     monitor.set_receive_buffer_size(8 << 20)
-    for subsystem in _WATCHED:
-        monitor.filter_by(subsystem)
     monitor.start()
     while True:
-        # None is no end: it stands for an event that the filter held back.
+        # None is no end: it stands for what is no uevent of the kernel.
         device = monitor.poll()
         if device is not None:
             yield dict(device.properties)
@@ -75,14 +73,18 @@ class Uevents:
         threading.Thread(target=self._run, name="uevents", daemon=True).start()
 
     def _run(self) -> None:
+        others = 0
         try:
             for properties in self._stream:
                 if properties.get("SUBSYSTEM") in _WATCHED:
-                    self._hand_on(properties, now())
+                    self._hand_on(properties, now(), others)
+                    others = 0
+                else:
+                    others += 1
         except Exception as error:
             self._tell({"ev": "watcher.broken", "at": now(), "what": "uevents", "why": repr(error)})
 
-    def _hand_on(self, properties: Properties, at: float) -> None:
+    def _hand_on(self, properties: Properties, at: float, others: int) -> None:
         action, devpath = properties.get("ACTION", ""), properties.get("DEVPATH", "")
         subsystem, devtype = properties.get("SUBSYSTEM", ""), properties.get("DEVTYPE", "")
         self._tell(
@@ -94,6 +96,7 @@ class Uevents:
                 "devpath": devpath,
                 "devtype": devtype,
                 "seqnum": int(properties.get("SEQNUM", 0)),
+                "others": others,
             }
         )
         if subsystem != "block" or devtype != "disk":

@@ -1,0 +1,47 @@
+"""How long does the kernel take from a USB device to its disk: as long after a return as at first?
+
+The limit of ``returned`` has to let a slow hub and a slow disk pass. What the kernel does between the announcement of
+the USB device and that of the disk is the same each time, so it is compared with itself. In 386 returns on healthy
+emulated benches it took at most 0.6 s longer than the first time, one excepted: 1.6 s, on a host that ran the DUT
+slowly.
+"""
+
+from __future__ import annotations
+
+from plugpull.checks.evidence import here_by, limit, seconds
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.starved import awake
+from plugpull.errors import Finding
+from plugpull.history.events import DiskAttached, Uevent
+from plugpull.history.story import Story
+from plugpull.kernel.scope import place_of
+
+MORE = 2.0
+"""Seconds by which it may take longer. Only emulated benches are judged: real disks spin up at their own pace."""
+
+
+def slow_probe(story: Story, now: DiskAttached) -> Finding | None:
+    """A return of which the probing took much longer than that of the disk's first attachment in the story."""
+    first = next((one for one in story.all_attachments if one.disk == now.disk), None)
+    if bench_kind(story) != "virtual" or first is None or first is now or first.driver != now.driver:
+        return None
+    before, after = _probed_in(story, first), _probed_in(story, now)
+    if before is None or after is None or after - before <= MORE:
+        return None
+    what = f"{now.disk} came back and took {seconds(after)} from its USB device to its disk"
+    more = f", {seconds(after - before)} longer than at first {limit(MORE)}"
+    return Finding(check="returned", subject=now.disk, summary=what + more, at=now.at)
+
+
+def _probed_in(story: Story, attached: DiskAttached) -> float | None:
+    """Seconds that count from the uevent of the USB device to the disk's; ``None`` if there is none on record."""
+    name, here = place_of(attached.sysfs).usb, here_by(story, attached)
+    added = [
+        event.at
+        for event in story.of(Uevent)
+        if (event.action, event.subsystem, event.devtype) == ("add", "usb", "usb_device")
+        and event.devpath.rpartition("/")[2] == name
+        and event.at is not None
+        and event.at <= here
+    ]
+    return awake(story, max(added), here) if added else None
