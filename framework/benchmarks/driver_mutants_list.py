@@ -43,19 +43,19 @@ _TRANSPORT = (
 _QUEUE = "\t/* enqueue the command and wake up the control thread */\n"
 
 
-def _storage(name: str, bug: str, old: str, new: str, checks: str, words: str, **other: str) -> Mutant:
-    known = {"file": "usb.c", "scenario": "while_writing", "rig": "quick"} | other
-    return Mutant(
-        name=name,
-        bug=bug,
-        folder=STORAGE,
-        module="usb-storage",
-        old=old,
-        new=new,
-        checks=tuple(checks.split()),
-        words=tuple(words.split("|")),
-        **known,
-    )
+def _storage(
+    name: str,
+    bug: str,
+    old: str,
+    new: str,
+    checks: str,
+    words: str,
+    file: str = "usb.c",
+    scenario: str = "while_writing",
+    rig: str = "quick",
+) -> Mutant:
+    found = tuple(checks.split()), tuple(words.split("|"))
+    return Mutant(name, bug, STORAGE, file, "usb-storage", old, new, scenario, *found, rig)
 
 
 MUTANTS = (

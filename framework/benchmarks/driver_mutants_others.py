@@ -176,12 +176,12 @@ MUTANTS = (
         ("removed nothing_blocked nothing_left users_told nothing_spins", "after|blocked|still|of a CPU|to go"),
     ),
     _mutant(
-        "proc_entry_left",
-        "scsi_mod leaves the file of a host in /proc/scsi when it is removed",
-        (SCSI, "hosts.c", "scsi_mod"),
-        "\tscsi_proc_host_rm(shost);\n\tscsi_proc_hostdir_rm(shost->hostt);\n",
-        "\tscsi_proc_hostdir_rm(shost->hostt);\n",
-        ("nothing_left", "/proc/scsi"),
+        "bsg_entry_left",
+        "scsi_mod leaves a disk's entry in /sys/class/bsg when it is removed",
+        (SCSI, "scsi_sysfs.c", "scsi_mod"),
+        "\t\tif (IS_ENABLED(CONFIG_BLK_DEV_BSG) && sdev->bsg_dev)\n\t\t\tbsg_unregister_queue(sdev->bsg_dev);\n",
+        "",
+        ("nothing_left", "/sys/class/bsg|removed, not freed"),
     ),
     _mutant(
         "eh_slow",

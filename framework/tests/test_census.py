@@ -201,12 +201,16 @@ def test_entries_of_hosts_that_are_gone_are_traces(tmp_path: Path) -> None:
 
 def test_an_exact_census_shrinks_the_chosen_caches_first(tmp_path: Path) -> None:
     sys, proc = machine(tmp_path)
-    for name in ("kmalloc-4k", "dentry"):
+    for name in ("kmalloc-4k", "scsi_sense_cache", "dentry"):
         (tmp_path / "sys/kernel/slab" / name).mkdir(parents=True)
         (tmp_path / "sys/kernel/slab" / name / "shrink").write_text("")
-    assert census(sys, proc, exact=True)["exact"]
+        (tmp_path / "sys/kernel/slab" / name / "objects").write_text("3 N0=3\n")
+    counted = census(sys, proc, exact=True)
+    assert (counted["exact"], counted["slab"]) == (True, {"kmalloc-4k": 12288, "scsi_sense_cache": 384})
     assert Path(sys, "kernel/slab/kmalloc-4k/shrink").read_text() == "1"
     assert Path(sys, "kernel/slab/dentry/shrink").read_text() == ""
+    Path(sys, "kernel/slab/kmalloc-4k/objects").unlink()
+    assert not census(sys, proc, exact=True)["exact"]
 
 
 @pytest.mark.parametrize(
@@ -379,6 +383,33 @@ def test_sixteen_cycles_are_sure_of_twelve_kilobytes() -> None:
     assert judged(leak_slope(), *(counted("cycle", size) for size in sizes)).unknowns == ()
     (finding,) = judged(leak_slope(), *(counted("cycle", size + 12_000 * n) for n, size in enumerate(sizes))).findings
     assert finding.subject == "memory"
+
+
+BUSY = (0, 4096, 32768, 0, 32768, 0, 32768, 32768, 32768, 0, 65536, 0, 65536, 32768, 0, 0)
+"""Bytes by which a cache of objects of 4 KiB was larger than at first after each of sixteen healthy cuts, measured with
+exact counts: its pages come and go whole."""
+
+
+def exactly(leaked: int) -> list[ev.Census]:
+    sizes = [851_968 + busy + leaked * number for number, busy in enumerate(BUSY)]
+    return [replace(counted("cycle", size), exact=True) for size in sizes]
+
+
+def test_exact_counts_tell_one_object_with_each_cut() -> None:
+    assert judged(leak_slope(), *exactly(0)).findings == ()
+    (finding,) = judged(leak_slope(), *exactly(4096)).findings
+    assert finding.subject == "memory"
+    assert finding.summary.startswith("the DUT leaks memory of its cache kmalloc-4k: at least ")
+
+
+def test_counts_that_are_not_exact_do_not_tell_so_little() -> None:
+    loose = [replace(census, exact=False) for census in exactly(4096)]
+    assert judged(leak_slope(), *loose).findings == ()
+
+
+def test_caches_that_are_filled_once_are_no_leak() -> None:
+    once = [replace(census, slab={"kmalloc-4k": 851_968 + 65_536 * (n > 7)}) for n, census in enumerate(exactly(0))]
+    assert judged(leak_slope(), *once).findings == ()
 
 
 def test_a_thread_leaked_with_every_cut_shows_in_the_kernels_stacks() -> None:

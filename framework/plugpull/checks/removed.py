@@ -26,7 +26,7 @@ from plugpull.checks.evidence import (
 )
 from plugpull.checks.limits import removed_within
 from plugpull.checks.starved import awake
-from plugpull.checks.unannounced import no_log, no_uevent, parts
+from plugpull.checks.unannounced import no_uevent, unspoken
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached
@@ -58,6 +58,7 @@ class Removed(Check, frozen=True, tag="removed"):
             cuts = cuts_of(story, disk)
             if not cuts:
                 unknowns.append(f"{disk} was never cut, so its removal cannot be judged")
+            findings += unspoken(story, cuts, disk)
             for cut in cuts:
                 within = self._limit(story, cut, disk)
                 verdict = _one(story, cut, disk, within)
@@ -65,9 +66,6 @@ class Removed(Check, frozen=True, tag="removed"):
                     findings.append(verdict)
                 elif isinstance(verdict, str):
                     unknowns.append(verdict)
-                unspoken = no_log(story, cut, disk)
-                findings += [unspoken] if unspoken is not None else []
-                findings += parts(story, cut, disk)
                 removed_at = cut.times(disk).removed_at
                 proof = proof or by_effect(cut)
                 if removed_at is not None and cut.off.commanded_at is not None:

@@ -25,10 +25,11 @@ PLACED = ("scsi host", "block device", "usb device")
 SURE = 1024
 """Bytes a cycle. Six healthy series of 8 cycles were never 99 % sure to grow at all, though one probably did by 10 kB;
 the same with 12 kB more a cycle were all sure to grow by 2 kB or more."""
-WARM = 2
-"""Cuts after which what is allocated once and for all is there, where the counts are exact."""
-OBJECT = 128
-"""Bytes a cycle of one cache that make a leak, where the counts are exact."""
+FEWEST_OF_A_THIRD = 4
+"""Cuts of a third below which its least says little."""
+GROWN, OBJECTS = 2048, 2
+"""Bytes and objects that a cache must grow by from one third of the cuts to the next, where the counts are exact. With
+sixteen healthy cuts the least of a third grew by at most 1,024 bytes once, and never twice."""
 BESIDE_CACHES = ("KernelStack", "VmallocUsed", "Percpu")
 """Lines of /proc/meminfo: stacks of threads, mappings, and what every CPU has of its own."""
 CONFIDENT = 2.576
@@ -135,11 +136,20 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
         )
 
     def _objects(self, taken: Sequence[Census]) -> Iterator[Finding]:
-        """Where the counts are exact, each cache for itself tells a leak of one object with each cut."""
+        """Where the counts are exact, each cache for itself tells a leak of one object with each cut: what it holds at
+        least grows from the first third of the cuts to the second, and again to the last. What it holds for a moment
+        makes it no smaller."""
+        third = (len(taken) - 1) // 3
+        if third < FEWEST_OF_A_THIRD:
+            return
         for name in sorted({name for census in taken for name in census.slab}):
-            sizes = [census.slab.get(name, 0) for census in taken[WARM:]]
-            if slope_of(sizes).low >= OBJECT:
-                yield self._finding("memory", f"kernel memory of the cache {name}", sizes, taken)
+            sizes = [census.slab.get(name, 0) for census in taken[-3 * third :]]
+            floors = [min(sizes[begin : begin + third]) for begin in (0, third, 2 * third)]
+            if min(floors[1] - floors[0], floors[2] - floors[1]) >= max(GROWN, OBJECTS * _object(name)):
+                what = f"the DUT leaks memory of its cache {name}: at least {floors[0]} bytes in use over {third} cuts"
+                what += f", then {floors[1]}, then {floors[2]}"
+                evidence = (", ".join(map(str, sizes)),)
+                yield Finding(check="leak_slope", subject="memory", summary=what, at=taken[-1].at, evidence=evidence)
 
     def _finding(self, subject: str, what: str, counts: Sequence[int], taken: Sequence[Census]) -> Finding:
         slope = slope_of(counts)
@@ -237,6 +247,12 @@ def slope_of(values: Sequence[float]) -> Slope:
     low = max(0, math.floor((len(slopes) - deviation) / 2) - 1)
     high = min(len(slopes) - 1, math.ceil((len(slopes) + deviation) / 2))
     return Slope(median(slopes), slopes[low], slopes[high])
+
+
+def _object(cache: str) -> int:
+    """Bytes of one object of ``kmalloc-cg-4k``; 0 for caches whose names do not say."""
+    found = re.match(r"kmalloc-(?:\w+-)*(\d+)(k?)$", cache)
+    return int(found[1]) << (10 if found[2] else 0) if found else 0
 
 
 def _beside(census: Census) -> int:

@@ -6,19 +6,21 @@ numbered. Otherwise the evidence is missing, which is for ``reach.py`` and ``coh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
 from plugpull.checks.evidence import off_the_samples
 from plugpull.checks.log_record import AFTER, gone_in_silence, numbers_whole
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
-from plugpull.history.events import DiskAttached, KernelMessage, Uevent
+from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story
 from plugpull.kernel.scope import place_of
 
 LATER = 4.0
 """Seconds after its block device within which a disk's other parts are announced: at most 1.1 s in 296 removals."""
+SHOWN = 8
+"""Findings and uevents given as evidence at most."""
 AROUND = 1.0
 """Seconds by which the row of uevents has to go on after a disk has left."""
 
@@ -33,34 +35,64 @@ def no_uevent(story: Story, cut: Cut, disk: str) -> Finding | None:
     name = f"{disk} ({was.kname})" if was is not None else disk
     what = f"{name} was taken off the kernel's list at {left:.2f} s without being announced: there is no uevent for it"
     seen = [event for event in story.of(Uevent) if disk in event.disks and begin <= (event.at or 0.0) <= left + AROUND]
-    evidence = tuple(f"{event.at or 0.0:.2f} s: {event.seqnum} {event.action} {event.devpath}" for event in seen[:8])
+    evidence = tuple(
+        f"{event.at or 0.0:.2f} s: {event.seqnum} {event.action} {event.devpath}" for event in seen[:SHOWN]
+    )
     return Finding(check="removed", subject=disk, summary=what, at=left, evidence=evidence)
 
 
-def parts(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
-    """What the kernel said of the parts of a disk that left, from its USB device down to its block device: one that it
-    never announced as removed, or only after what it hangs off."""
-    begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
-    was = None if begin is None else story.attachment_at(disk, begin - cut.error)
-    if was is None or begin is None or gone is None:
-        return
-    removals: dict[str, Uevent] = {}
-    for event in story.of(Uevent):
-        if event.action == "remove" and begin - cut.error <= (event.at or 0.0) <= gone + LATER:
-            removals.setdefault(event.devpath, event)
-    chain = _chain(was)
-    for above, below in combinations((removals[path] for path in chain if path in removals), 2):
-        if 0 < above.seqnum < below.seqnum:
+def unspoken(story: Story, cuts: Iterable[Cut], disk: str) -> Iterator[Finding]:
+    """What the kernel did not say of the removals of one disk, or said in the wrong order; each kind once."""
+    for kind in (_silent, _misordered, _unannounced):
+        found = [finding for cut in cuts for finding in kind(story, cut, disk)]
+        if found:
+            first, more = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield Finding(
+                check="removed",
+                subject=disk,
+                summary=first.summary + more,
+                at=first.at,
+                evidence=tuple(finding.summary for finding in found[:SHOWN]),
+            )
+
+
+def _misordered(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
+    """Parts of a disk that were announced as removed only after what they hang off."""
+    gone, removals = cut.times(disk).removed_at, _removals(story, cut, disk)
+    found = (removals[path] for path in _chain(story, cut, disk) if path in removals)
+    for above, below in combinations(found, 2):
+        if gone is not None and 0 < above.seqnum < below.seqnum:
             what = f"was announced before that of {_part(below.devpath)}, which hangs off it"
             yield _about(disk, f"the removal of {_part(above.devpath)} of {disk} {what}", gone)
-    if uevents_whole(story, begin, gone + LATER):
-        for path in chain:
-            if path not in removals:
-                yield _about(disk, f"the removal of {_part(path)} of {disk} was never announced", gone)
 
 
-def _chain(was: DiskAttached) -> list[str]:
+def _unannounced(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
+    """Parts of a disk, from its USB device down to its block device, that were never announced as removed."""
+    begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
+    if begin is None or gone is None or not uevents_whole(story, begin, gone + LATER):
+        return
+    removals = _removals(story, cut, disk)
+    for path in _chain(story, cut, disk):
+        if path not in removals:
+            yield _about(disk, f"the removal of {_part(path)} of {disk} was never announced", gone)
+
+
+def _removals(story: Story, cut: Cut, disk: str) -> dict[str, Uevent]:
+    """The first announcement of the removal of each thing from the cut until a little after the disk was gone."""
+    begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
+    found: dict[str, Uevent] = {}
+    for event in story.of(Uevent) if begin is not None and gone is not None else ():
+        if event.action == "remove" and (begin or 0.0) - cut.error <= (event.at or 0.0) <= (gone or 0.0) + LATER:
+            found.setdefault(event.devpath, event)
+    return found
+
+
+def _chain(story: Story, cut: Cut, disk: str) -> list[str]:
     """The parts of a disk in the words of uevents, the USB device first."""
+    begin = cut.off.commanded_at
+    was = None if begin is None else story.attachment_at(disk, begin - cut.error)
+    if was is None:
+        return []
     names = was.sysfs.removeprefix("/sys").split("/")
     usb = place_of(was.sysfs).usb
     if not usb or usb not in names:
@@ -91,13 +123,12 @@ def uevents_whole(story: Story, begin: float, end: float) -> bool:
     )
 
 
-def no_log(story: Story, cut: Cut, disk: str) -> Finding | None:
+def _silent(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
     """A disk that left without a word in a kernel log that goes on after it."""
     gone = gone_in_silence(story, cut, disk)
     if gone is None or not numbers_whole(story):
-        return None
+        return
     later = [event for event in story.of(KernelMessage) if (event.at or 0.0) > gone + AFTER]
-    if not any(event.seq >= 0 and event.facility == 0 and event.source not in NOT_THE_AGENT for event in later):
-        return None
-    what = f"{disk} was removed at {gone:.2f} s and the kernel log does not say that it was disconnected"
-    return _about(disk, what, gone)
+    if any(event.seq >= 0 and event.facility == 0 and event.source not in NOT_THE_AGENT for event in later):
+        what = f"{disk} was removed at {gone:.2f} s and the kernel log does not say that it was disconnected"
+        yield _about(disk, what, gone)

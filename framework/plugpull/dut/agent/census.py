@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 from .disks import all_disks, read_attribute, resolved, usb_place
 from .state import memory
@@ -26,8 +26,8 @@ theirs."""
 
 def census(sys: str = "/sys", proc: str = "/proc", exact: bool = False) -> Dict[str, Any]:
     """``things``: per kind the sorted names of what is there, a name as often as it is. ``slab``: bytes in use per
-    cache (slabinfo(5)); empty where it cannot be read. ``exact``: each cache was shrunk before it was read."""
-    shrunk = shrink_slabs(sys) if exact else False
+    cache (slabinfo(5)); empty where it cannot be read. ``exact``: they are to be counted to the object."""
+    counted = exact_slabs(sys, proc) if exact else {}
     things = {
         "scsi host": scsi_hosts(sys) + held_hosts(sys, proc),
         "block device": block_devices(sys),
@@ -40,9 +40,9 @@ def census(sys: str = "/sys", proc: str = "/proc", exact: bool = False) -> Dict[
     }
     return {
         "things": {kind: sorted(names) for kind, names in things.items()},
-        "slab": slabs(proc),
+        "slab": counted or slabs(proc),
         "memory": memory(proc),
-        "exact": shrunk,
+        "exact": bool(counted),
     }
 
 
@@ -123,18 +123,22 @@ def host_traces(sys: str, proc: str) -> List[str]:
     return found
 
 
-def shrink_slabs(sys: str) -> bool:
-    """Have the kernel give back what its caches hold in reserve for each CPU, which it counts as in use. Afterwards the
-    counts are exact (Documentation/ABI/testing/sysfs-kernel-slab, shrink). False where that cannot be done."""
-    folder = os.path.join(sys, "kernel/slab")
-    names = [name for name in _listed(folder) if _SLABS.search(name)]
-    try:
-        for name in names:
-            with open(os.path.join(folder, name, "shrink"), "w") as file:
+def exact_slabs(sys: str, proc: str) -> Dict[str, int]:
+    """Bytes in use per cache, to the object: each is made to give back what it holds in reserve for each CPU, which
+    counts as in use, and is read at once (Documentation/ABI/testing/sysfs-kernel-slab). Empty where that cannot be."""
+    found = {}
+    for name, (_, size) in _slabinfo(proc).items():
+        base = os.path.join(sys, "kernel/slab", name)
+        try:
+            with open(os.path.join(base, "shrink"), "w") as file:
                 file.write("1")
-    except OSError:
-        return False
-    return bool(names)
+        except OSError:
+            return {}
+        count = read_attribute(base, "objects").split()
+        if not count or not count[0].isdigit():
+            return {}
+        found[name] = int(count[0]) * size
+    return found
 
 
 def mounts(sys: str, proc: str) -> Iterator[str]:
@@ -167,9 +171,14 @@ def open_files(proc: str) -> List[str]:
 
 
 def slabs(proc: str) -> Dict[str, int]:
+    return {name: count * size for name, (count, size) in _slabinfo(proc).items()}
+
+
+def _slabinfo(proc: str) -> Dict[str, Tuple[int, int]]:
+    """Objects in use, and the bytes of one, of each of the chosen caches."""
     found = {}
     for line in read_attribute(proc, "slabinfo").splitlines():
         fields = line.split()
         if len(fields) > 3 and _SLABS.search(fields[0]) and fields[1].isdigit():
-            found[fields[0]] = int(fields[1]) * int(fields[3])
+            found[fields[0]] = (int(fields[1]), int(fields[3]))
     return found
