@@ -128,7 +128,7 @@ class Returned(Check, frozen=True, tag="returned"):
         findings = [late] if isinstance(late, Finding) else []
         findings += self._changed(story, cut, was, now)
         findings += _odd(story, cut, was, now, times.removed_at)
-        slow = slow_probe(story, now)
+        slow = slow_probe(story, cut, now)
         findings += [slow] if slow is not None else []
         return findings, [late] if isinstance(late, str) else []
 
