@@ -197,6 +197,12 @@ def test_commands_that_were_sent_again_are_told_by_the_kernels_counts() -> None:
     assert said == ("1 command of disk2 timed out though it never went",)
 
 
+def test_a_filesystem_may_try_what_a_disk_does_not_know() -> None:
+    bench = counted(failed_commands="0x3")
+    bench.add(ev.Acted(at=11.0, action="mkfs", disk="disk2", ok=True, seconds=0.2))
+    assert bench.judge(same_properties()).findings == ()
+
+
 def test_on_a_real_dut_programs_may_try_what_a_disk_does_not_know() -> None:
     assert counted("ssh", failed_commands="0x3").judge(same_properties()).findings == ()
 

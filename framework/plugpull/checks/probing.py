@@ -8,7 +8,7 @@ emulated benches it took at most 0.94 s longer than the first time, and 0.66 s w
 from __future__ import annotations
 
 from plugpull.checks.evidence import here_by, limit, mates_of, seconds
-from plugpull.checks.limits import bench_kind
+from plugpull.checks.limits import EACH_MORE, bench_kind
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
@@ -16,9 +16,9 @@ from plugpull.history.events import DiskAttached, Uevent
 from plugpull.history.story import Story
 from plugpull.kernel.scope import place_of
 
-MORE, EACH_MATE = 1.5, 0.25
-"""Seconds by which it may take longer, and more for each further disk of the same cut. Only emulated benches are
-judged: real disks spin up at their own pace."""
+MORE = 1.5
+"""Seconds by which it may take longer, and ``EACH_MORE`` for each further disk of the same cut. Only emulated benches
+are judged: real disks spin up at their own pace."""
 
 
 def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Finding | None:
@@ -27,7 +27,7 @@ def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Finding | None:
     if bench_kind(story) != "virtual" or first is None or first is now or first.driver != now.driver:
         return None
     before, after = _probed_in(story, first), _probed_in(story, now)
-    within = MORE + EACH_MATE * (len(mates_of(story, cut)) - 1)
+    within = MORE + EACH_MORE * (len(mates_of(story, cut)) - 1)
     if before is None or after is None or after - before <= within:
         return None
     what = f"{now.disk} came back and took {seconds(after)} from its USB device to its disk"

@@ -118,9 +118,9 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
 
 def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Finding]:
-    """Commands that failed although the disk stayed. Only for emulated DUTs: on others programs try commands that a
-    disk need not know."""
-    if bench_kind(story) != "virtual":
+    """Commands that failed although the disk stayed. Only for emulated DUTs, and for disks without a filesystem:
+    programs, and mkfs among them, try commands that a disk need not know."""
+    if bench_kind(story) != "virtual" or any(acted.disk == disk for acted in story.of(Acted)):
         return
     for name, how in FAILURES.items():
         try:
