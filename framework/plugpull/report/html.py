@@ -21,8 +21,9 @@ from plugpull.history.events import Event, RunBegun
 from plugpull.history.reader import Story
 from plugpull.plain import clean
 from plugpull.report import hexdump, text
+from plugpull.report.overview import Overview, overview, place
 from plugpull.report.rerun import run_again, scenario_again
-from plugpull.report.sections import EARLIER_SHAPES, section, worst_case
+from plugpull.report.sections import EARLIER_SHAPES, Section, section, worst_case
 from plugpull.results import Results, ScenarioResult, Verdict
 
 
@@ -42,7 +43,8 @@ def render_html(
     ``sparkline`` are the verdicts of earlier runs, oldest first, each with what to call it. ``begun`` gives the
     command line that made the run. ``kernel_log`` is where the whole kernel log is, relative to the report.
     """
-    sections = [section(number, *pair) for number, pair in enumerate(_paired(results, stories), 1)]
+    pairs = _paired(results, stories)
+    sections = [section(number, *pair) for number, pair in enumerate(pairs, 1)]
     data = {part.anchor: part.data for part in sections if part.data is not None}
     argv = begun.argv if begun is not None else ()
     script = _asset("vendor/uplot/uPlot.iife.min.js") + "\n" + _asset("templates/chart.js")
@@ -52,6 +54,7 @@ def render_html(
         .render(
             results=results,
             sections=sections,
+            overview=_overview(sections, [events for _, events in pairs]),
             tally=_tally(results),
             under_test=_under_test(results, begun),
             cuts=text.cuts_executed(cut for scenario in results.scenarios for cut in scenario.cuts),
@@ -71,6 +74,15 @@ def render_html(
 def events_of(stories: Iterable[Story]) -> list[tuple[Event, ...]]:
     """The events of each of these scenarios, after the earlier ones that still hold, for ``render_html``."""
     return [(*story.before, *story.events) for story in stories]
+
+
+def _overview(sections: Sequence[Section], stories: Sequence[Sequence[Event]]) -> Overview | None:
+    drawn = [
+        (number, part.anchor, part.scenario, part.timeline, events)
+        for number, (part, events) in enumerate(zip(sections, stories, strict=True), 1)
+        if not part.timeline.empty
+    ]
+    return overview(place(drawn)) if drawn else None
 
 
 def _paired(

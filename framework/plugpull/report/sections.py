@@ -102,6 +102,7 @@ class Section:
     anchor: str
     scenario: ScenarioResult
     open: bool
+    timeline: Timeline
     drawing: Drawing | None
     data: dict[str, Any] | None
     start: float
@@ -122,6 +123,7 @@ def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> S
         anchor=f"s{number}",
         scenario=scenario,
         open=scenario.verdict is not Verdict.PASS,
+        timeline=timeline,
         drawing=None if timeline.empty else draw(timeline, {s.disk: s for s in scenario.survivors}),
         data=_chart_data(timeline) if timeline.grid else None,
         start=timeline.start,

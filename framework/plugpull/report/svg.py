@@ -1,16 +1,13 @@
-"""Where everything of a scenario's chart goes, in the units of its SVG. Drawn by ``templates/timeline.svg.j2``.
-
-The curves of the disks are paths in tenths of a unit, relative and in whole numbers: small, and exact enough for print.
-"""
+"""Where everything of a scenario's chart goes, in the units of its SVG. Drawn by ``templates/timeline.svg.j2``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from plugpull.report import text
+from plugpull.report.curves import curve
 from plugpull.report.timeline import Column, CutInterval, DiskTimeline, Timeline, thin
 from plugpull.results import Survivor
 
@@ -23,7 +20,6 @@ ROW = 17
 POINTS = 180
 """Points drawn per curve; the zoomable chart has more."""
 LABEL_ROWS = 3
-MECHANISMS = ("data", "vbus", "data+vbus", "mains", "logical")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +142,8 @@ def _disk(
     survivor: Survivor | None,
 ) -> DrawnDisk:
     top = ceiling(disk.peak)
+    xs = [axis(at) for at in grid]
+    last = xs[-1] if xs else None
     writes = any(value for value in disk.write if value is not None)
     reads = any(value for value in disk.read if value is not None)
     return DrawnDisk(
@@ -154,8 +152,8 @@ def _disk(
         note=_note(survivor, reads, writes),
         top=text.rate(top),
         y=y,
-        write=_path(grid, write, y, top, axis, area=True) if writes or not reads else "",
-        read=_path(grid, read, y, top, axis, area=False) if reads else "",
+        write=curve(xs, write, y, DISK_HEIGHT, top, area=True, last=last) if writes or not reads else "",
+        read=curve(xs, read, y, DISK_HEIGHT, top, area=False) if reads else "",
         absent=tuple(_absent(begin, end, axis) for begin, end in disk.absent),
         flags=tuple(axis(at) for at in disk.first_io),
         empty=all(value is None for value in (*disk.read, *disk.write)),
@@ -173,40 +171,6 @@ def _absent(begin: float, end: float, axis: Axis) -> Span:
     length = text.duration(end - begin)
     label = f"absent {length}" if width > 84 else "absent" if width > 44 else ""
     return Span(x=x, width=round(width, 1), label=label, title=f"off the kernel's list for {length}")
-
-
-def _path(grid: Sequence[float], column: Column, y: float, top: float, axis: Axis, *, area: bool) -> str:
-    """The curve as SVG path data in tenths of a unit. An ``area`` begins and ends at the floor, so it can be filled."""
-    bottom = round((y + DISK_HEIGHT) * 10)
-    drawn: list[str] = []
-    for run in _runs(grid, column, y, top, axis):
-        (x, first), steps = run[0], []
-        for (x0, y0), (x1, y1) in pairwise(run):
-            steps.append(f"{x1 - x0}{y1 - y0}" if y1 < y0 else f"{x1 - x0} {y1 - y0}")
-        tail = f"l{' '.join(steps)}" if steps else "h4"
-        # The last sample is no drop to zero: its edge goes beyond where the drawing is clipped.
-        edge = "h40" if run[-1][0] >= round(axis(grid[-1]) * 10) else ""
-        drawn.append(f"M{x} {bottom}V{first}{tail}{edge}V{bottom}" if area else f"M{x} {first}{tail}")
-    return "".join(drawn)
-
-
-def _runs(grid: Sequence[float], column: Column, y: float, top: float, axis: Axis) -> list[list[tuple[int, int]]]:
-    """Points of unbroken stretches; points on a straight level line between two others are left out."""
-    runs: list[list[tuple[int, int]]] = []
-    unbroken = False
-    for at, value in zip(grid, column, strict=True):
-        if value is None:
-            unbroken = False
-            continue
-        point = (round(axis(at) * 10), round((y + DISK_HEIGHT * (1 - min(value / top, 1.0))) * 10))
-        if not unbroken:
-            runs.append([point])
-            unbroken = True
-        elif len(runs[-1]) > 1 and runs[-1][-1][1] == runs[-1][-2][1] == point[1]:
-            runs[-1][-1] = point
-        else:
-            runs[-1].append(point)
-    return runs
 
 
 def _cuts(cuts: Sequence[CutInterval], axis: Axis, start: float) -> tuple[tuple[DrawnCut, ...], int]:
@@ -227,7 +191,7 @@ def _cuts(cuts: Sequence[CutInterval], axis: Axis, start: float) -> tuple[tuple[
             DrawnCut(
                 x=x,
                 width=round(max(right - x, 1.5), 1),
-                hatch=str(MECHANISMS.index(cut.mechanism)) if cut.mechanism in MECHANISMS else "0",
+                hatch=text.hatch_of(cut.mechanism),
                 label=label,
                 label_x=min(right, RIGHT) if leftwards else x,
                 label_y=float(row),

@@ -16,6 +16,8 @@ CIRCUMSTANCES = (
     "without"
 )
 """First words of a scenario's name that need the name of its file to be understood."""
+MECHANISMS = ("data", "vbus", "data+vbus", "mains", "logical")
+"""In the order of their patterns."""
 NONE = "\N{EN DASH}"
 """Shown where a value is missing."""
 
@@ -116,6 +118,11 @@ def under_test(kernel: str, kind: str, accel: str = "", modules: Iterable[str] =
     }.get(kind, "")
     replaced = ", ".join(modules)
     return f"kernel {kernel or 'unknown'}{machine}" + (f", with {replaced} replaced" if replaced else "")
+
+
+def hatch_of(mechanism: str) -> str:
+    """The pattern that a cut of this mechanism is drawn with: the number in ``templates/symbols.html.j2``."""
+    return str(MECHANISMS.index(mechanism)) if mechanism in MECHANISMS else "0"
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
