@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from rig_builder import a_rig
 
 from plugpull.coordination.lease import resources
 from plugpull.errors import RigError
 from plugpull.rig.credentials import WITHHELD, recorded, without_userinfo
-from plugpull.rig.load import parse_rig
 from plugpull.rig.model import Rig, Switch
 from plugpull.switches.host import Completed
 from plugpull.switches.host_local import MOST_OUTPUT, LocalHost
@@ -21,41 +21,24 @@ from plugpull.switches.person import TerminalPerson
 from plugpull.switches.programs import error_line
 
 SECRETS = ("hunter2", "s3cret", "t0ken", "pr1vate", "4711")
-RIG = """
-[rig]
-name = "desk"
-[dut]
-kind = "ssh"
-host = "dut"
-ssh_options = ["-o", "ProxyCommand=sshpass -p hunter2 ssh jump"]
-[[switch]]
-name = "curl"
-driver = "command"
-on = "curl -u admin:hunter2 http://pdu/on/{port}"
-off = "curl -H 'X-Key: t0ken' http://pdu/off/{port}; exit 1"
-ports = 2
-mechanism = "mains"
-[[switch]]
-name = "daemon"
-driver = "pdudaemon"
-pdu = "rack-7"
-server = "http://admin:s3cret@pdu.example:16421"
-ports = 2
-mechanism = "mains"
-[[controller]]
-name = "usb"
-path = "0000:00:99.0"
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "X-1"
-size = "1 MiB"
-power = "curl.1"
-"""
+RIG = (
+    a_rig("desk", "ssh", host="dut", ssh_options=["-o", "ProxyCommand=sshpass -p hunter2 ssh jump"])
+    .switch(
+        "curl",
+        "command",
+        2,
+        "mains",
+        on="curl -u admin:hunter2 http://pdu/on/{port}",
+        off="curl -H 'X-Key: t0ken' http://pdu/off/{port}; exit 1",
+    )
+    .switch("daemon", "pdudaemon", 2, "mains", pdu="rack-7", server="http://admin:s3cret@pdu.example:16421")
+    .controller()
+    .disk("disk1", power="curl.1")
+)
 
 
 def rig(*switches: Switch) -> Rig:
-    read = parse_rig(RIG, Path("desk.toml"))
+    read = RIG.load()
     return read.model_copy(update={"switch": (*read.switch, *switches)})
 
 

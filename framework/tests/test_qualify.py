@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rig_builder import a_rig
 
 from plugpull.qualify.citation import problem
 from plugpull.qualify.judgement import findings, latencies, spread, unknowns, verdict
@@ -107,33 +108,17 @@ RESULT: dict[str, Any] = {
     "mechanism": "vbus",
     "verdict": "PASS",
 }
-CITING = """\
-[rig]
-name = "desk"
-[dut]
-kind = "local"
-[[switch]]
-name = "yk"
-driver = "ykush"
-serial = "YK1"
-ports = 3
-mechanism = "vbus"
-qualification = "yk.json"
-[[controller]]
-name = "usb"
-path = "0000:00:99.0"
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "X"
-size = "1 MiB"
-cable = "yk.1"
-"""
+CITING = (
+    a_rig("desk", "local")
+    .switch("yk", "ykush", 3, "vbus", serial="YK1", qualification="yk.json")
+    .controller()
+    .disk("disk1", cable="yk.1")
+)
 
 
 def test_a_rig_may_cite_a_good_port(tmp_path: Path) -> None:
     (tmp_path / "yk.json").write_text(json.dumps(RESULT))
-    (tmp_path / "rig.toml").write_text(CITING)
+    CITING.write(tmp_path)
     assert load_rig(tmp_path / "rig.toml").switch[0].qualification == "yk.json"
     assert read_qualification(tmp_path / "yk.json") == Qualification(
         qualification=1,
@@ -165,7 +150,7 @@ def test_a_rig_may_cite_a_good_port(tmp_path: Path) -> None:
 def test_a_rig_that_cites_anything_else_is_refused_at_its_place(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "yk.json").write_text(text)
-    (tmp_path / "rig.toml").write_text(CITING)
+    CITING.write(tmp_path)
     with pytest.raises(RigFileErrors) as raised:
         load_rig(tmp_path / "rig.toml")
     (mistake,) = raised.value.mistakes

@@ -12,50 +12,26 @@ from typing import Any
 import pytest
 from boards import Nobody
 from desks import described
+from rig_builder import a_rig
 
 from plugpull.dut.link import AgentLost
 from plugpull.errors import RigError
 from plugpull.qualify.judgement import findings, unknowns, verdict
 from plugpull.qualify.measuring import Plan, PortBench, measure
 from plugpull.qualify.observer import PortObserver, PortScope, tops_of
-from plugpull.rig.load import parse_rig
 from plugpull.rig.topology import Topology
 from plugpull.switches.base import Acknowledged, Capabilities, Identity, PortByPort
 
 PCI = "/sys/devices/pci0000:00/0000:00:05.0"
-RIG = """
-[rig]
-name = "desk"
-[dut]
-kind = "local"
-[[switch]]
-name = "plugs"
-driver = "command"
-on = "true"
-off = "true"
-ports = 3
-mechanism = "mains"
-[[controller]]
-name = "usb"
-path = "0000:00:05.0"
-[[hub]]
-name = "hub1"
-at = "usb.3"
-power = "plugs.3"
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "S-1"
-size = "16 MiB"
-power = "plugs.1"
-[[disk]]
-name = "disk2"
-at = "hub1.2"
-serial = "S-2"
-size = "16 MiB"
-power = "plugs.2"
-"""
-RIG_OF_DESK = parse_rig(RIG, Path("desk.toml"))
+RIG_OF_DESK = (
+    a_rig("desk", "local")
+    .switch("plugs", "command", 3, "mains", on="true", off="true")
+    .controller(path="0000:00:05.0")
+    .hub("hub1", "usb.3", power="plugs.3")
+    .disk("disk1", "usb.1", "S-1", "16 MiB", power="plugs.1")
+    .disk("disk2", "hub1.2", "S-2", "16 MiB", power="plugs.2")
+    .load()
+)
 
 
 def disk(serial: str, kname: str, name: str, place: str) -> dict[str, Any]:

@@ -8,9 +8,11 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from boards import Nobody
+from rig_builder import a_rig
 
 from plugpull.errors import UsageError
 from plugpull.qualify.qualification import Qualification, Spread, SwitchDevice
@@ -22,27 +24,18 @@ from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import kind_named, names, open_switch
 
 README = Path(kinds.__file__).parent / "README.md"
-RIG = """\
-[rig]
-name = "desk"
-[dut]
-kind = "local"
-[[switch]]
-name = "lamp"
-driver = "lamp"
-{keys}
-ports = 1
-mechanism = "mains"
-[[controller]]
-name = "usb"
-path = "0000:00:99.0"
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "X"
-size = 512
-power = "lamp.1"
-"""
+
+
+def lamp(folder: Path, **keys: Any) -> Path:
+    """A rig file with a lamp that cuts a disk's power."""
+    return (
+        a_rig("desk", "local")
+        .switch("lamp", "lamp", 1, "mains", **keys)
+        .controller()
+        .disk("disk1", power="lamp.1")
+        .write(folder)
+    )
+
 
 Install = Callable[[str], None]
 
@@ -68,17 +61,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_the_example_of_the_readme_is_a_switch(install: Install, tmp_path: Path) -> None:
     install("lamp = desk_lamp:KIND")
     assert "lamp" in names()
-    file = tmp_path / "rig.toml"
-    file.write_text(RIG.format(keys=f'file = "{tmp_path}/state"'))
-    switch = open_switch(load_rig(file).switch[0], LocalHost(), Nobody())
+    switch = open_switch(load_rig(lamp(tmp_path, file=f"{tmp_path}/state")).switch[0], LocalHost(), Nobody())
     edge = switch.set("1", False)
     assert (tmp_path / "state").read_text() == "off"
     assert edge.commanded <= edge.acknowledged
     assert [each.port for each in switch.set_many(("1",), True)] == ["1"]
     assert switch.read("1") is True
-    file.write_text(RIG.format(keys="fille = 1"))
     with pytest.raises(RigFileErrors) as raised:
-        load_rig(file)
+        load_rig(lamp(tmp_path, fille=1))
     assert "file" in str(raised.value)
 
 
