@@ -37,6 +37,7 @@ from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import Topology
 from plugpull.scenario import ScenarioRig
+from plugpull.streams import VICTIMS, Streams
 
 
 @dataclass(frozen=True)
@@ -152,15 +153,15 @@ class OpenScenario:
         self._bench = run.open_bench(run.recorder, artefacts, self._watch, self._name)
         self._watch.begin(self._bench)
         self._split["wake"] = time.monotonic() - self._begun
-        generator = random.Random(f"{run.seed}:{self._name}")
-        stage = Stage(run.rig, Topology(run.rig), self._bench, self._watch, run.recorder, generator, self._split)
-        self.rig = ScenarioRig(stage, self.draw(generator))
+        streams = Streams(run.seed, self._name)
+        stage = Stage(run.rig, Topology(run.rig), self._bench, self._watch, run.recorder, streams, self._split)
+        self.rig = ScenarioRig(stage, self.draw(streams))
         self.rig.begin()
         return self.rig
 
-    def draw(self, generator: random.Random) -> Draw:
+    def draw(self, streams: Streams) -> Draw:
         """What chooses for this scenario."""
-        return Draw(generator, self._name, wanted=self._victim, turn=self._run.options.turn)
+        return Draw(streams.of(VICTIMS), self._name, wanted=self._victim, turn=self._run.options.turn)
 
     def failed(self, error: BaseException) -> None:
         """Put on record that the scenario stopped with an exception."""

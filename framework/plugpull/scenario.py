@@ -27,6 +27,7 @@ from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
 from plugpull.rig.quantities import parse_size
 from plugpull.rig.topology import CutPoint, Topology
+from plugpull.streams import VICTIMS
 
 GONE_WITHIN = 10.0
 """Seconds that a disk which was cut last gets to be gone from the DUT before what is there counts as left over."""
@@ -161,7 +162,7 @@ class ScenarioRig:
 
     def __init__(self, stage: Stage, draw: Draw | None = None) -> None:
         self.stage = stage
-        self._draw = draw if draw is not None else Draw(stage.random)
+        self._draw = draw if draw is not None else Draw(stage.streams.of(VICTIMS))
         self.breaker = Breaker(stage)
         self.asked = 0
         """How many checks were asked for."""

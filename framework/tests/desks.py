@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import socket
 import threading
 import time
@@ -24,6 +23,7 @@ from plugpull.history.recorder import Recorder
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
 from plugpull.rig.topology import Topology
+from plugpull.streams import Streams
 from plugpull.switches.base import Capabilities, Identity, PortByPort
 
 PATIENCE = 60.0
@@ -214,7 +214,7 @@ def desk(directory: Path, early: Iterable[dict[str, Any]] = (), rig: str = RIG) 
     agent.start()
     try:
         watch.begin(bench)
-        stage = Stage(model, Topology(model), bench, watch, recorder, random.Random(1))
+        stage = Stage(model, Topology(model), bench, watch, recorder, Streams(1, ""))
         yield Desk(stage, bench, watch, recorder, theirs, writing)
     finally:
         watch.end()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from plugpull.history.reader import History, read_history
 from plugpull.rig.topology import Topology
 from plugpull.run import OpenScenario
 from plugpull.scenario import ScenarioRig
+from plugpull.streams import Streams
 
 CLOCK = SimpleNamespace(mapped=True, now=lambda: (time.monotonic(), 0.0))
 BENCH: Any = SimpleNamespace(link=SimpleNamespace(clock=CLOCK), seen_from_outside=tuple)
@@ -48,9 +48,9 @@ class DryRig(ScenarioRig):
 
 def _open(opened: OpenScenario) -> ScenarioRig:
     run = opened._run
-    generator = random.Random(f"{run.seed}:{opened._name}")
-    stage = Stage(run.rig, Topology(run.rig), BENCH, opened._watch, run.recorder, generator, {})
-    opened.rig = DryRig(stage, opened.draw(generator))
+    streams = Streams(run.seed, opened._name)
+    stage = Stage(run.rig, Topology(run.rig), BENCH, opened._watch, run.recorder, streams, {})
+    opened.rig = DryRig(stage, opened.draw(streams))
     run.artefacts(opened._name)
     return opened.rig
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig.load import load_rig
 from plugpull.rig.topology import Topology
+from plugpull.streams import Streams
 from plugpull.virtual.bench import VirtualBench
 from plugpull.virtual.setting import prepare
 
@@ -88,7 +88,7 @@ def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
         held.callback(bench.close)
         held.callback(watch.end)
         watch.begin(bench)
-        stage = Stage(model, Topology(model), bench, watch, recorder, random.Random(1))
+        stage = Stage(model, Topology(model), bench, watch, recorder, Streams(1, ""))
         recorder.record(bench.ready())
         bench.link.call("sample", interval=0.1)
         bench.power_everything()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
 from plugpull.dut.base import Bench
 from plugpull.dut.link import AgentLost
@@ -16,6 +16,7 @@ from plugpull.history.recorder import Recorder
 from plugpull.interrupts import signals_held
 from plugpull.rig.model import Disk, Rig
 from plugpull.rig.topology import Topology
+from plugpull.streams import DATA, Streams
 
 Predicate = Callable[[ev.Event], bool]
 
@@ -29,11 +30,17 @@ class Stage:
     bench: Bench
     watch: Watch
     recorder: Recorder
-    random: random.Random
+    streams: Streams
+    """Where random choices come from."""
     split: dict[str, float] = field(default_factory=dict)
     restore: Callable[[], None] = lambda: None
     """Turns on whatever a cut of this scenario has turned off. Never raises; the breaker sets it."""
     _phase: tuple[str, float] = ("", 0.0)
+
+    @property
+    def random(self) -> Random:
+        """What loads draw from: the stream for data."""
+        return self.streams.of(DATA)
 
     def now(self) -> float:
         return self.bench.link.clock.now()[0]

@@ -12,6 +12,7 @@ from plugpull.dut.stage import Stage
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.rig.quantities import format_size
+from plugpull.streams import TRIGGERS
 
 TRIGGER_DEADLINE = 120.0
 """Seconds a trigger may take; then the bench did not do what the scenario needs."""
@@ -103,7 +104,7 @@ class AtRandom:
         return f"at random within {self.low:g} to {self.high:g} s"
 
     def wait(self, stage: Stage) -> str:
-        seconds = stage.random.uniform(self.low, self.high)
+        seconds = stage.streams.of(TRIGGERS).uniform(self.low, self.high)
         stage.pause(seconds)
         return f"after {seconds:.3f} s ({self.text()})"
 
