@@ -37,7 +37,8 @@ def judged_stories(history: History, results: Results) -> tuple[Story, ...]:
 
 
 def plan_unknowns(history: History) -> list[str]:
-    """Sentences on scenarios that were planned and are not in the history, and on those that are there twice.
+    """Sentences on scenarios that were planned and are not in the history, on those that are there twice, and on those
+    that were not planned.
 
     Histories of earlier versions do not say what was planned."""
     planned = history.begun.planned if history.begun is not None else None
@@ -46,10 +47,13 @@ def plan_unknowns(history: History) -> list[str]:
     seen = Counter(story.id for story in history.stories)
     seen.update({skip.id: 1 for skip in skipped_outside(history) if skip.id not in seen})
     missing = [name for name in dict.fromkeys(planned) if name not in seen]
+    strange = [name for name in dict.fromkeys(story.id for story in history.stories) if name not in planned]
     doubled = [name for name, count in seen.items() if count > max(1, Counter(planned)[name])]
     unknowns = []
     if missing:
         unknowns.append(f"{len(missing)} of {len(planned)} planned scenarios were not run: {named(missing)}")
+    if strange:
+        unknowns.append(f"scenarios are in the history that were not planned: {named(strange)}")
     if doubled:
         unknowns.append(f"scenarios are in the history more than once: {named(doubled)}")
     return unknowns

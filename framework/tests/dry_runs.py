@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from stories import healthy
 
@@ -38,6 +39,9 @@ class DryRig(ScenarioRig):
     def play(self) -> None:
         """Record a healthy cable cut, and what it asks to be judged."""
         for event in healthy().scenario()[1:-1]:
+            if isinstance(event, ev.DiskAttached):
+                serials = {disk.name: disk.serial for disk in self.stage.rig.disk}
+                event = msgspec.structs.replace(event, serial=serials[event.disk])
             self.stage.recorder.record(event)
             if isinstance(event, ev.Judged):
                 self.asked += len(event.checks)

@@ -103,6 +103,8 @@ def _confessions(story: Story, reports: list[KernelReport]) -> Iterator[Finding 
         event = classify(message.text)
         if event is not None:
             said = _known_line(story, event.kind, body, message)
+        elif body.startswith(CUT_HERE):
+            said = "" if _announced(message, reports) else f"the kernel began a report that is not on record: {body}"
         else:
             virtual = _is_virtual(story)
             said = "" if within_a_report(message, reports) else _unknown_line(message, body, expected, scope, virtual)
@@ -113,6 +115,16 @@ def _confessions(story: Story, reports: list[KernelReport]) -> Iterator[Finding 
             doubts.setdefault(alike, said)
     yield from (_finding(messages) for messages in kinds.values())
     yield from doubts.values()
+
+
+CUT_HERE = "------------[ cut here ]"
+"""What every BUG and WARNING begins with (include/asm-generic/bug.h, CUT_HERE)."""
+
+
+def _announced(message: KernelMessage, reports: list[KernelReport]) -> bool:
+    """Whether a report follows, which the line announces."""
+    at = message.at
+    return at is None or any(report.at is None or -1.0 <= report.at - at <= 5.0 for report in reports)
 
 
 HELD = "held"

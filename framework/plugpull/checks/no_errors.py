@@ -12,6 +12,9 @@ from plugpull.errors import Finding
 from plugpull.history.events import LoadBegun
 from plugpull.history.reader import Story
 
+CRASHED = (-4, -6, -7, -8, -11)
+"""What ``subprocess`` says of a program that SIGILL, SIGABRT, SIGBUS, SIGFPE or SIGSEGV ended: nobody asked it to."""
+
 
 class NoErrors(Check, frozen=True, tag="no_errors"):
     """No I/O error on any of ``disks``: neither met by its load nor reported by the kernel, whatever it calls the disk:
@@ -54,6 +57,8 @@ class NoErrors(Check, frozen=True, tag="no_errors"):
                 findings.append(load_error("no_errors", load, ended))
             elif not ended.asked and ended.exit_status:
                 unknowns.append(f"the load on {disk} ended by itself with exit status {ended.exit_status}")
+            elif ended.exit_status is not None and ended.exit_status in CRASHED:
+                unknowns.append(f"the load on {disk} crashed: signal {-ended.exit_status}")
         return findings
 
 

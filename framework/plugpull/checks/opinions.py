@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from plugpull.checks.belief import Belief, WriteCache, belief_at
 from plugpull.checks.claims import Claim, Evidence
@@ -18,12 +19,21 @@ from plugpull.integrity.readback import Found, Kind, Run
 from plugpull.integrity.wrong import Wrong, outside
 
 
+class Failed(NamedTuple):
+    """A write or a flush that ended with an error, at ``at``, DUT seconds."""
+
+    what: str
+    at: float
+    errno: int
+
+
 @dataclass(frozen=True)
 class Judged:
     """One round and what the oracle makes of it.
 
     ``opinion`` is ``None`` when nothing can be concluded. ``owed`` are the sectors that lack a completed write of which
-    ``opinion`` holds nothing against the disk: nothing had flushed it, but the disk kept its power.
+    ``opinion`` holds nothing against the disk: nothing had flushed it, but the disk kept its power. ``failed`` are the
+    writes and flushes that the kernel reported an error of.
     """
 
     round: Round
@@ -34,6 +44,7 @@ class Judged:
     owed: tuple[Wrong, ...] = ()
     unknowns: tuple[str, ...] = ()
     again: tuple[Run, ...] = ()
+    failed: tuple[Failed, ...] = ()
 
     @property
     def is_wrong(self) -> bool:
@@ -124,6 +135,11 @@ def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> Record:
     return Record(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])), tuple(missing))
 
 
+def every_round(story: Story) -> tuple[Judged, ...]:
+    """All rounds of a story, judged."""
+    return _every_round(story)[1]
+
+
 def _every_round(story: Story) -> tuple[tuple[str, ...], tuple[Judged, ...]]:
     """What is missing of the rounds of a story, and all of them judged: once, for all checks that ask."""
     known = vars(story)
@@ -159,7 +175,7 @@ def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | No
     ledger = decode_ledger(one.parts)
     origin = ledger.begun_ns / 1e9 if ledger.begun_ns else one.begun.at or 0.0
     power, cuts = power_over(story, one.disk, origin, float("inf") if one.at is None else one.at)
-    judged = Judged(one, power, cuts, belief_at(story, one.disk, origin))
+    judged = Judged(one, power, cuts, belief_at(story, one.disk, origin), failed=_failed(story, one, ledger, origin))
     read = one.read
     if read is None or read.begun.error:
         why = read.begun.error if read is not None else f"{one.disk} was not read back"
@@ -189,6 +205,14 @@ def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | No
         )
         unknowns.append(f"{mix} declares; the disk says that its blocks have {block} bytes")
     return replace(judged, opinion=opinion, owed=owed, unknowns=tuple(unknowns), again=again), tuple(found.runs)
+
+
+def _failed(story: Story, one: Round, ledger: Ledger, origin: float) -> tuple[Failed, ...]:
+    if one.doubts or any(True for _ in misfits(story, one, ledger)):
+        return ()
+    done = [("write", write.completed_at, write.error) for write in ledger.writes]
+    done += [("flush", flush.completed_at, flush.error) for flush in ledger.flushes]
+    return tuple(Failed(what, origin + at, error) for what, at, error in done if error and at is not None)
 
 
 def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:

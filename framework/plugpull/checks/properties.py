@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
@@ -46,14 +47,30 @@ AFTER_RETURN = {
 sets it at any time after the disk was announced."""
 UNBOUND = "driver"
 """What older agents recorded as the driver of a disk that was just leaving, and had none any more."""
-AT_THE_END = ("driver", "ro", "write_cache", "size", "logical_block_size", "physical_block_size", "state")
+AT_THE_END = (
+    "driver",
+    "ro",
+    "write_cache",
+    "size",
+    "logical_block_size",
+    "physical_block_size",
+    "max_hw_sectors_kb",
+    "state",
+)
 """What nothing but a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
 FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
 """Counts that the SCSI layer keeps of commands (drivers/scsi/scsi_sysfs.c): one that is sent again and then succeeds
 shows nowhere else."""
 STATE = "is in state {now} instead of {was}"
+NOT_SERVED = ("offline", "transport-offline")
+"""States in which the SCSI layer refuses every command to a disk (drivers/scsi/scsi_sysfs.c, sdev_states)."""
+HELD_BACK = ("blocked", "created-blocked", "quiesce")
+"""States in which commands wait, which a disk passes through: only for what is still so at the end."""
 LEAVING = 0.2
 """Seconds before its removal is announced in which a disk without requests is taken apart."""
+_HOST = re.compile(r"/host(\d+)/")
+RETURNS = 5
+"""Attachments of one disk below which rising host numbers may be an accident of who was let go first."""
 HELD_ON = 1.0
 """Seconds before a return within which a user of the disk must have ended to have let go of its name."""
 
@@ -63,7 +80,13 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
     kernel's name for it that nothing else holds."""
 
     def judge(self, story: Story) -> Judgement:
-        findings = [*self._returns(story), *self._ends(story), *_renamed(story)]
+        findings = [
+            *self._returns(story),
+            *self._ends(story),
+            *_refused(story),
+            *_renamed(story),
+            *_numbers_rise(story),
+        ]
         unknowns = self._missing(story)
         seen = len({event.disk for event in story.of(DiskProperties)})
         worst = f"{seen} disks driven as before" if seen and not findings and not unknowns else ""
@@ -171,6 +194,22 @@ def _off_at(cut: Cut, at: float) -> bool:
     return off is not None and off - cut.error < at and (on is None or on > at)
 
 
+def _refused(story: Story) -> Iterator[Finding]:
+    """Disks that are attached and to which the kernel sends nothing, if they were so from the beginning: a change is
+    found by comparison."""
+    for disk in _disks(story):
+        first: dict[tuple[str, int], str] = {}
+        for event in _of(story, disk):
+            state = event.values.get("state", "")
+            before = first.setdefault((event.kname, event.diskseq), state)
+            refused = state in NOT_SERVED or (event.moment == "end" and state in HELD_BACK)
+            if refused and state == before and _undivided(story, event):
+                evidence = (f"{event.at or 0.0:.2f} s: {event.kname} is {state}",)
+                what = f"{disk} is attached and in state {state}"
+                yield Finding(check="same_properties", subject=disk, summary=what, at=event.at, evidence=evidence)
+                break
+
+
 def _better(name: str, before: str, after: str) -> bool:
     """More commands at once, or more lanes, accuse nobody."""
     counted = name in ("queue_depth", "rx_lanes", "tx_lanes") and before.isdigit() and after.isdigit()
@@ -207,6 +246,25 @@ def _renamed(story: Story) -> Iterator[Finding]:
                     summary=f"{disk} came back as {now.kname} though nothing held {was.kname} any more",
                     at=now.at,
                     evidence=(f"{was.kname} was taken off the kernel's list at {gone:.2f} s",),
+                )
+
+
+def _numbers_rise(story: Story) -> Iterator[Finding]:
+    """Disks that got a higher SCSI host number with every return, although nothing else took the lower ones: hosts get
+    the lowest free number (drivers/scsi/hosts.c, scsi_host_alloc), so each removal left one behind."""
+    if bench_kind(story) != "virtual":
+        return
+    for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
+        hosts = [int(found[1]) for one in story.attachments(disk) if (found := _HOST.search(one.sysfs))]
+        if len(hosts) >= RETURNS and all(two > one for one, two in pairwise(hosts)):
+            others = {one.disk for one in story.all_attachments if one.disk != disk}
+            if all(len(story.attachments(other)) < len(hosts) for other in others):
+                yield Finding(
+                    check="same_properties",
+                    subject=disk,
+                    summary=f"{disk} got a higher SCSI host number with each of {len(hosts) - 1} returns",
+                    at=story.attachments(disk)[-1].at,
+                    evidence=(f"hosts {', '.join(map(str, hosts))}",),
                 )
 
 

@@ -15,6 +15,7 @@ from plugpull.checks.limits import returned_within
 from plugpull.checks.rig_places import RigPlaces, below
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
+from plugpull.history.cuts import Cut
 from plugpull.history.events import Census, KernelMessage
 from plugpull.history.reader import Story
 
@@ -30,6 +31,12 @@ FEWEST_OF_A_THIRD = 4
 GROWN, OBJECTS = 2048, 2
 """Bytes and objects that a cache must grow by from one third of the cuts to the next, where the counts are exact. With
 sixteen healthy cuts the least of a third grew by at most 1,024 bytes once, and never twice."""
+ANNOUNCED = 1.0
+"""Seconds before a census within which a disk may just be coming."""
+ALL_CACHES = "SUnreclaim"
+"""The line of /proc/meminfo with what all caches hold, also those that are not counted one by one: whole pages."""
+PAGES = 64 << 10
+"""Bytes a cycle. Two healthy series of 16 cycles grew by 2 and 14 kB, at most by 20 with 99 % certainty."""
 BESIDE_CACHES = ("KernelStack", "VmallocUsed", "Percpu")
 """Lines of /proc/meminfo: stacks of threads, mappings, and what every CPU has of its own."""
 CONFIDENT = 2.576
@@ -127,6 +134,9 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
                 )
         if not findings and all(census.exact for census in taken):
             findings += self._objects(taken)
+        pages = [census.memory[ALL_CACHES] for census in taken if ALL_CACHES in census.memory]
+        if not findings and slope_of(pages).low > max(PAGES, self.limit):
+            findings.append(self._finding("memory", "kernel memory of all caches", pages, taken))
         worst = f"no leak over {len(taken)} cycles (memory {_per_cycle(slope)})"
         return Judgement(
             findings=tuple(findings),
@@ -206,10 +216,20 @@ def _cut_off(story: Story, places: RigPlaces, at: float) -> list[str]:
         mechanism, together = cut.armed.mechanism, len(mates_of(story, cut))
         limits = (returned_within(story, one, mechanism=mechanism, together=together) for one in cut.armed.victims)
         late = max(limits, default=0.0)
-        if cut.armed.permanent or restored is None or restored + late > at:
+        if cut.armed.permanent or restored is None or (restored + late > at and not _back(story, cut, at)):
             parts = (cut.armed.point.rpartition(".")[0], *cut.armed.victims)
             found += [place for part in parts if (place := places.place_of_part(part))]
     return found
+
+
+def _back(story: Story, cut: Cut, at: float) -> bool:
+    """Had the kernel announced all victims again well before ``at``, and did it not take them off its list since?"""
+    for disk in cut.armed.victims:
+        returned_at = cut.times(disk).returned_at
+        now = next((one for one in story.attachments(disk) if one.at == returned_at), None)
+        if returned_at is None or now is None or returned_at > at - ANNOUNCED or story.detached_at(now) is not None:
+            return False
+    return True
 
 
 def _introduced(story: Story, name: str) -> tuple[str, ...]:

@@ -130,6 +130,7 @@ class Returned(Check, frozen=True, tag="returned"):
         findings += _odd(story, cut, was, now, times.removed_at)
         slow = slow_probe(story, cut, now)
         findings += [slow] if slow is not None else []
+        findings += _units(story, cut, was, now)
         return findings, [late] if isinstance(late, str) else []
 
     def _late(self, story: Story, cut: Cut, now: DiskAttached) -> Finding | str | None:
@@ -177,7 +178,7 @@ class Returned(Check, frozen=True, tag="returned"):
         ]
         detached = (event for event in story.events[: max(ends, default=None)] if isinstance(event, DiskDetached))
         gone_at = story.detached_at(now)
-        if gone_at is None or gone_at >= cut.until - cut.error:
+        if gone_at is None or gone_at >= cut.until - cut.error or _in_doubt(story, cut, now):
             return None
         return gone_at if any(event.at == gone_at and event.kname == now.kname for event in detached) else None
 
@@ -239,6 +240,24 @@ def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_a
             yield _finding(was.disk, f"{was.disk} is there twice, as {now.kname} and {other.kname}", other)
     if _renamed(story, was, now):
         yield _finding(was.disk, f"{was.disk} came back as {now.kname} although nothing held its name {was.kname}", now)
+
+
+def _in_doubt(story: Story, cut: Cut, now: DiskAttached) -> bool:
+    """Is there another cut of this disk of which it is not known when it was made? It may have left with that."""
+    later = (one for one in cuts_of(story, now.disk) if one.armed.cut > cut.armed.cut)
+    return any(one.off.commanded_at is None or bool(one.off.doubt) for one in later)
+
+
+def _units(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Finding]:
+    """Logical units of the disk's enclosure that were not there before."""
+    device = was.place.rpartition(":")[0]
+    others = [one for one in story.all_attachments if one.place.rpartition(":")[0] == device and one.place != was.place]
+    before = {one.place for one in others if (one.at or 0.0) < (cut.off.commanded_at or 0.0)}
+    for one in others:
+        new = (now.at or 0.0) - PROBING <= (one.at or 0.0) < cut.until
+        if device and not one.disk and new and one.place not in before:
+            what = f"{was.disk} came back with another unit, {one.kname} at {one.place}, which was not there before"
+            yield _finding(was.disk, what, one)
 
 
 def _together(story: Story, one: DiskAttached, two: DiskAttached) -> bool:

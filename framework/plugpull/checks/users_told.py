@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from plugpull.checks import limits
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
+from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
@@ -18,6 +19,10 @@ ANSWERED = 1.0
 scsi_prep_state_check): a load that goes on for longer and then ends without an error was given none."""
 
 
+CLOCKS = 0.1
+"""Seconds by which the writer's own clock, microseconds since it began, may differ from the edge's."""
+
+
 class UsersTold(Check, frozen=True, tag="users_told"):
     """Each load with direct I/O that ran on a victim when it was cut ended by itself, with an I/O error, within the
     limit of the disk or of the kind of bench (``limits.py``, ``ended_with_error``). No load had an I/O error on a disk
@@ -26,7 +31,7 @@ class UsersTold(Check, frozen=True, tag="users_told"):
     besides: tuple[str, ...] = ()
 
     def judge(self, story: Story) -> Judgement:
-        findings: list[Finding] = [*_unexpected(story)]
+        findings: list[Finding] = [*_unexpected(story), *_failed(story)]
         unknowns: list[str] = []
         took: list[float] = []
         for disk in victims_of(story, self.besides):
@@ -45,16 +50,33 @@ class UsersTold(Check, frozen=True, tag="users_told"):
         return Judgement(findings=tuple(findings), unknowns=tuple(dict.fromkeys(unknowns)), worst=worst)
 
 
+def _failed(story: Story) -> Iterator[Finding]:
+    """Stamped writes and flushes that failed on a disk that no cut had taken, whatever the writer said at its end."""
+    for judged in every_round(story):
+        disk = judged.round.disk
+        early = [one for one in judged.failed if one.at < _first_cut(story, disk) - CLOCKS]
+        if early:
+            first = min(early, key=lambda one: one.at)
+            more = f" (and {len(early) - 1} more)" if len(early) > 1 else ""
+            what = f"a {first.what} on {disk}, which no cut had taken, ended with errno {first.errno}{more}"
+            yield Finding(check="users_told", subject=disk, summary=what, at=first.at)
+
+
+def _first_cut(story: Story, disk: str) -> float:
+    """From when on some cut may have taken the disk. Of a cut that is in doubt it is not known when it took it."""
+    cuts = [cut for cut in story.cut_records if disk in cut.armed.victims]
+    begins = [float("-inf") if cut.off.doubt else (cut.off.commanded_at or 0.0) - cut.error for cut in cuts]
+    return min(begins, default=float("inf"))
+
+
 def _unexpected(story: Story) -> Iterator[Finding]:
     """Errors that a load met before any cut had taken its disk."""
     for ended in story.of(LoadEnded):
         if not ended.errno or ended.at is None:
             continue
-        cuts = [cut for cut in story.cut_records if ended.disk in cut.armed.victims]
-        # Of a cut that is in doubt it is not known when it took the disk.
-        begins = [float("-inf") if cut.off.doubt else (cut.off.commanded_at or 0.0) - cut.error for cut in cuts]
-        if ended.at < min(begins, default=float("inf")):
-            when = f"{seconds(min(begins) - ended.at)} before its cut" if begins else "which no cut had taken"
+        first = _first_cut(story, ended.disk)
+        if ended.at < first:
+            when = f"{seconds(first - ended.at)} before its cut" if first < float("inf") else "which no cut had taken"
             yield _finding(ended.disk, f"the load on {ended.disk} met an I/O error, {when}: {ended.message}", ended)
 
 

@@ -16,7 +16,8 @@ from plugpull.history.reader import Story
 
 def wiring_doubts(story: Story) -> tuple[str, ...]:
     """Why it is not known which disks were cut off, a sentence each; empty if record and rig file agree."""
-    doubts = [*_names(story), miswired(story), *_edges(story), *_victims(story), *_unbidden(story)]
+    doubts = [*_names(story), miswired(story), *_edges(story), *_mechanisms(story), *_victims(story)]
+    doubts += _unbidden(story)
     return tuple(dict.fromkeys(doubt for doubt in doubts if doubt))
 
 
@@ -45,6 +46,16 @@ def _edges(story: Story) -> Iterator[str]:
             yield f"cut {cut.cut} was armed for {cut.point}, and {edge.point} was switched {edge.state}"
         elif declared is not None and declared != f"{edge.switch}.{edge.port}":
             yield f"{edge.point} was switched {edge.state} by {where}, and the rig file says {declared}"
+
+
+def _mechanisms(story: Story) -> Iterator[str]:
+    """Cuts of another mechanism than that of the switch that the rig file puts there."""
+    switches = {str(one.get("name")): str(one.get("mechanism") or "") for one in story.rig.get("switch", ())}
+    for cut in story.of(CutArmed):
+        outlet = declared_outlet(story.rig, cut.point)
+        declared = switches.get(outlet.rpartition(".")[0], "") if outlet else ""
+        if declared and cut.mechanism and declared != cut.mechanism:
+            yield f"{cut.point} was armed to cut {cut.mechanism}, and the rig file says {declared}"
 
 
 def _victims(story: Story) -> Iterator[str]:

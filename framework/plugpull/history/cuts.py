@@ -19,6 +19,10 @@ STILL_BUSY = 1.0
 """Seconds before the cut within which a byte must have moved for the disk to count as busy when it was cut."""
 
 
+EARLY = 1.0
+"""Seconds by which an acknowledgement may seem to come before its command: two mappings of clocks are compared."""
+
+
 @dataclass(frozen=True)
 class Switching:
     """All ports of a cut point switched once, ``off`` or ``on``. Times are those of the slowest port, DUT seconds.
@@ -48,6 +52,8 @@ class Switching:
             return f"{where} was told {self.state} at an unknown time"
         if self.acknowledged_at is None:
             return f"{where} did not acknowledge {self.state}"
+        if self.acknowledged_at < self.commanded_at - max(self.error, EARLY):
+            return f"{where} acknowledged {self.state} before it was told"
         if self.read_back is False:
             return f"{where} was told {self.state} but read back otherwise"
         return ""

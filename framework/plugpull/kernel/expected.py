@@ -49,8 +49,9 @@ _NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
 """What a hub does not suffer from the loss of a disk behind it."""
 NEVER = frozenset({"hcd.died"})
 """What no cut explains."""
-_GIVEN_UP = re.compile(r"xHCI host not responding to stop endpoint")
-"""Other words for that: the controller is given up in the same breath (drivers/usb/host/xhci-ring.c)."""
+_GIVEN_UP = re.compile(r"xHCI host not responding to stop endpoint|root hub lost power or was reset")
+"""Other words for that: the controller is given up in the same breath (drivers/usb/host/xhci-ring.c), or had lost what
+it knew (drivers/usb/core/hub.c), which only a suspended machine's does."""
 
 
 def never(kind: str, body: str) -> bool:

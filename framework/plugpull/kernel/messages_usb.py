@@ -21,7 +21,7 @@ USB: tuple[Entry, ...] = (
         r"xHCI host not responding to stop endpoint|Host System Error|for unknown stream ring"
         r"|ERROR Transfer event|Transfer event (?:TRB DMA ptr not part|for disabled)|ERROR (?:unknown event|no room on ep ring)"
         r"|WARN Event TRB for slot|WARN Set TR Deq Ptr cmd failed|WARN:? .*(?:TRB|ring|slot|endpoint)"
-        r"|USBSTS:.*(?:HCHalted|HSE|HCE)|Stop Endpoint Context Error|Stop Endpoint on slot \d+ ep \d+ failed",
+        r"|USBSTS:.*(?:HCHalted|HSE|HCE)|^xhci\S* \S+: Command timeout, USBSTS:|Stop Endpoint Context Error|Stop Endpoint on slot \d+ ep \d+ failed",
         "drivers/usb/host/xhci-ring.c",
         "xhci_hcd 0000:00:05.0: WARN Set TR Deq Ptr cmd failed due to incorrect slot or ep state.",
     ),
