@@ -26,6 +26,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -133,24 +134,28 @@ def usual_seconds(folder: Path, rig: str) -> dict[str, dict[str, float]]:
 
 
 def run(rig: str, out: Path, arguments: Sequence[str], timeout: float, **environment: str) -> Path:
-    """The directory of a run of the stock scenarios."""
+    """The directory of a run of the stock scenarios, which is interrupted after ``timeout`` seconds."""
     out.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "plugpull", "run", str(TOP / "scenarios"), "--rig", str(TOP / f"rigs/{rig}.toml")]
     with (out / "said.txt").open("ab") as said:
-        subprocess.run(
+        running = subprocess.Popen(
             [*command, "--out", str(out), *arguments],
             stdout=said,
             stderr=said,
-            check=False,
-            timeout=timeout,
             env={**os.environ, "PYTHONPATH": str(TOP / "framework"), **environment},
         )
+        try:
+            running.wait(timeout)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGINT)
+            running.wait(LONGEST)
     if not (out / "latest").is_dir():
         raise SystemExit(f"nothing was run, see {out}/said.txt")
     return (out / "latest").resolve()
 
 
-def bring_down(deaths: Sequence[Death], module: Path, out: Path, seed: int) -> list[Outcome]:
+def bring_down(deaths: Sequence[Death], module: Path, out: Path, seed: int, within: float) -> list[Outcome]:
+    """What became of each death that there was time for."""
     out.mkdir(parents=True, exist_ok=True)
     plan = out / "plan.json"
     plan.write_text(json.dumps([asdict(death) for death in deaths]))
@@ -158,16 +163,29 @@ def bring_down(deaths: Sequence[Death], module: Path, out: Path, seed: int) -> l
         deaths[0].rig,
         out,
         ["--module", str(module), "--seed", str(seed)],
-        LONGEST * len(deaths),
+        within,
         PYTEST_PLUGINS="benchmarks.deaths_plugin",
         **{PLAN: str(plan)},
     )
-    results = {one.id.partition("::")[2]: one for one in read_results(directory).scenarios}
-    stories = {one.id.partition("::")[2]: one for one in read_history(directory / HISTORY_FILE).stories}
-    return [outcome(death, results, stories, directory) for death in deaths]
+    return judge(deaths, directory)
 
 
 # --- judging ----------------------------------------------------------------------------------------------------------
+
+
+def judge(deaths: Sequence[Death], directory: Path) -> list[Outcome]:
+    """The outcomes of a run. One that was interrupted says nothing about what it had no time for."""
+    results = {one.id.partition("::")[2]: one for one in read_results(directory).scenarios}
+    history = read_history(directory / HISTORY_FILE)
+    stories = {one.id.partition("::")[2]: one for one in history.stories}
+    if history.ended is None or history.ended.interrupted:
+        over = {name for name, story in stories.items() if story.ended and not _interrupted(story)}
+        deaths = [one for one in deaths if {dying(one.number, one.scenario), following(one.number)} <= over]
+    return [outcome(death, results, stories, directory) for death in deaths]
+
+
+def _interrupted(story: Story) -> bool:
+    return any(error.fault == "interrupt" for error in story.of(ev.ScenarioError))
 
 
 def outcome(death: Death, results: dict[str, ScenarioResult], stories: dict[str, Story], directory: Path) -> Outcome:
@@ -229,6 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="results, and the runs themselves")
     parser.add_argument("--only", default="", help="kinds, separated by commas")
+    parser.add_argument("--within", type=float, default=3600.0, help="seconds for this turn (default: 3600)")
     parser.add_argument("--longest", type=float, default=600.0, help="leave out scenarios that take longer (seconds)")
     parser.add_argument("--show", action="store_true", help="only show what is in the results' file")
     arguments = parser.parse_args(argv)
@@ -253,7 +272,8 @@ def turn(arguments: argparse.Namespace, rig: str, begin: int, file: Path) -> lis
         known = not arguments.only or death.kind in arguments.only.split(",")
         if known and seconds[rig][death.scenario] <= arguments.longest:
             deaths.append(death)
-    found = bring_down(deaths, module_build.build("plugpull_dies"), arguments.out / f"runs-{begin}", arguments.seed)
+    module, folder = module_build.build("plugpull_dies"), arguments.out / f"runs-{begin}"
+    found = bring_down(deaths, module, folder, arguments.seed, arguments.within)
     with file.open("a") as results:
         results.writelines(json.dumps(asdict(one)) + "\n" for one in found)
     for one in found:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
-from stories import Bench, healthy
+from stories import Bench, encode, healthy, run_of
 
-from benchmarks.deaths import KINDS, Death, Outcome, draw, outcome
+from benchmarks.deaths import KINDS, Death, Outcome, draw, judge, outcome
 from benchmarks.deaths_plugin import ARMED, dying, following
 from plugpull.history import events as ev
 from plugpull.judge import judge_story
+from plugpull.outcome import HISTORY_FILE, write_outcome
 from plugpull.results import ScenarioResult, Verdict
 
 DEATH = Death(3, "quick", "test_x[fua]", "oops", "astray", 2500, 0)
 OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000050"
+ENDS = (ev.ScenarioBegun, ev.ScenarioEnded)
 PLACE = "RIP: 0010:write_astray+0x5/0x10 [plugpull_dies]"
 
 
@@ -86,3 +89,20 @@ def test_every_moment_and_kind_is_drawn() -> None:
 def test_names_keep_the_parameters_at_their_end() -> None:
     assert dying(3, "test_x[fua]") == "test_x-dies3[fua]"
     assert dying(3, "test_x") == "test_x-dies3"
+
+
+def test_an_interrupted_run_says_nothing_about_what_it_had_no_time_for(tmp_path: Path) -> None:
+    """The second death's scenario was interrupted, and what comes after it was never begun."""
+    second = replace(DEATH, number=4)
+    names = (dying(3, "test_x[fua]"), following(3), dying(4, "test_x[fua]"))
+    scenarios = [armed(came=12.5).scenario(), healthy().scenario(), armed(came=12.5).scenario()]
+    scenarios[2].insert(-1, ev.ScenarioError(at=20.0, fault="interrupt", summary="interrupted: SIGINT"))
+    events = run_of(*scenarios)
+    ids = iter(f"scenarios/test_a.py::{name}" for name in names for _ in range(2))
+    named = [msgspec.structs.replace(e, id=next(ids)) if isinstance(e, ENDS) else e for e in events]
+    assert isinstance(named[-1], ev.RunEnded)
+    for interrupted, expected in (("SIGINT", [3]), ("", [3, 4])):
+        named[-1] = ev.RunEnded(wall="2030-01-01T00:00:30+00:00", interrupted=interrupted)
+        (tmp_path / HISTORY_FILE).write_bytes(encode(named))
+        write_outcome(tmp_path)
+        assert [one.death.number for one in judge((DEATH, second), tmp_path)] == expected
