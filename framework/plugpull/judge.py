@@ -24,7 +24,7 @@ from plugpull.checks.wiring import wiring_doubts
 from plugpull.coverage import coverage_of
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
-from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
+from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.integrity.statistics import loss_bound
 from plugpull.kernel.classify import classify
@@ -246,7 +246,9 @@ def _sentence(
     story: Story, sheet: _Sheet, verdict: Verdict, findings: tuple[Finding, ...], unknowns: tuple[str, ...]
 ) -> str:
     if verdict is Verdict.FAIL:
-        bench = [*(fault.summary for fault in story.of(RigFault)), *_stops(story)]
+        bench = [said for said in (*(fault.summary for fault in story.of(RigFault)), *_stops(story)) if said]
+        if story.of(DutDied):
+            bench = [said for said in bench if not said.startswith(OF_A_DEATH)]
         also = f" The bench failed too: {_first(bench[0], len(bench) - 1, 'fault')}" if bench else ""
         return f"FAIL: {_first(_lead(findings).summary, len(findings) - 1, 'finding')}{also}"
     if verdict is Verdict.UNKNOWN:
@@ -258,6 +260,11 @@ def _sentence(
         dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst and not check.standing)
     )
     return f"PASS: {'; '.join(part for part in (cuts, ', '.join(said)) if part)}."
+
+
+OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ")
+"""What the bench says of a DUT that died begins with one of these (``dut/link.py``, ``dut/watch.py``). It did not
+fail."""
 
 
 def _lead(findings: Sequence[Finding]) -> Finding:

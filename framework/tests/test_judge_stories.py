@@ -85,6 +85,23 @@ def test_a_death_is_told_before_what_came_of_it(headline: str) -> None:
     assert headline in result.sentence
 
 
+def test_a_bench_that_lost_a_dead_dut_has_not_failed() -> None:
+    bench = healthy()
+    bench.add(ev.DutDied(at=BACK + 1, headline="the DUT hung: it is deaf"))
+    bench.add(ev.ScenarioError(at=BACK + 2, fault="rig", summary="the DUT died: the DUT hung: it is deaf"))
+    bench.add(ev.RigFault(at=BACK + 2, summary="the agent's stream ended"))
+    assert "The bench failed too" not in judge_story(bench.story()).sentence
+    bench.add(ev.RigFault(at=BACK + 2, summary="the switch vanished"))
+    assert judge_story(bench.story()).sentence.endswith("The bench failed too: the switch vanished.")
+
+
+def test_a_bench_that_lost_a_living_dut_has_failed() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")
+    bench.add(ev.ScenarioError(at=BACK + 2, fault="rig", summary="the agent did not answer 'fio' within 30 s"))
+    assert "The bench failed too: the agent did not answer" in judge_story(bench.story()).sentence
+
+
 def test_findings_outrank_unknowns() -> None:
     bench = healthy()
     bench.replace(ev.DiskAttached, lambda event: event.at == BACK, serial="X")
