@@ -89,10 +89,12 @@ def sealed(lines: list[bytes]) -> list[bytes]:
 
 
 def scenarios(run: Path) -> Iterator[list[bytes]]:
-    """The lines of each scenario of a run, between a beginning and an end of the run that name only this one."""
+    """The lines of each scenario of a run, between a beginning and an end of the run that name only this one. What
+    interrupted the run is not its business."""
     file = run / HISTORY_FILE if run.is_dir() else run
     lines = [line for line in file.read_bytes().splitlines() if label_of(line).type != "seal"]
-    begin, end = json.loads(lines[0]), lines[-1]
+    begin, end = json.loads(lines[0]), json.loads(lines[-1])
+    end.pop("interrupted", None)
     opened: list[bytes] = []
     for line in lines[1:-1]:
         kind = label_of(line).type
@@ -102,7 +104,7 @@ def scenarios(run: Path) -> Iterator[list[bytes]]:
                 begin["planned"] = [json.loads(line)["id"]]
         opened.append(line)
         if kind == "scenario.end":
-            yield sealed([json.dumps(begin).encode(), *opened, end])
+            yield sealed([json.dumps(begin).encode(), *opened, json.dumps(end).encode()])
 
 
 def verdict(file: Path, lines: list[bytes], *, edited: bool) -> Verdict:
