@@ -11,7 +11,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.coherent import coherent
 from plugpull.checks.cuts_made import cuts_made
 from plugpull.checks.reach import unreached
-from plugpull.checks.starved import ran, starved
+from plugpull.checks.starved import gaps, ran, starved
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judge import judge_story
@@ -186,8 +186,9 @@ def test_a_gap_in_which_the_guest_was_run_is_its_own_doing(used: float, verdict:
         else event
         for event in story.events
     )
-    (gap,) = starved(Story(story.begun, events))
+    (gap,) = gaps(Story(story.begun, events))
     assert ran(Story(story.begun, events), gap) is verdict
+    assert starved(Story(story.begun, events)) == (() if verdict else (gap,))
     assert not ran(story, gap), "nothing on record says so"
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import pytest
-from stories import BACK, CUT, GONE, RIG, VICTIM, Bench, healthy
+from stories import BACK, CUT, GONE, RATE, RIG, VICTIM, Bench, healthy
 
-from plugpull.checks import removed, returned, same_properties
+from plugpull.checks import kept_pace, removed, returned, same_properties
 from plugpull.checks.as_declared import as_declared
+from plugpull.checks.starved import Span, starved
 from plugpull.errors import Finding
 from plugpull.history import events as ev
 
@@ -245,6 +246,13 @@ def test_a_kernel_that_misreads_a_disk_is_accused(values: dict[str, str], said: 
     assert driven(WRITE_BACK, "ssh", **values) == ()  # a rig file does not say how a real disk answers
 
 
+def test_a_command_without_a_timeout_is_never_given_up() -> None:
+    assert driven({}, timeout="30") == ()
+    assert driven({}, timeout="0") == ("the kernel gives a command of disk2 0 s (1 to 60 s wanted)",)
+    assert driven({}, timeout="4294967") == ("the kernel gives a command of disk2 4294967 s (1 to 60 s wanted)",)
+    assert driven({}, "local", timeout="600") == ()
+
+
 def test_a_disk_with_a_defect_may_answer_something_else() -> None:
     bench = healthy()
     values = {"write_cache": "write through"}
@@ -252,3 +260,41 @@ def test_a_disk_with_a_defect_may_answer_something_else() -> None:
     disks = [{**disk, **WRITE_BACK} for disk in RIG["disk"]]
     rig = {**RIG, "dut": {"kind": "virtual"}, "disk": disks, "defect": [{"kind": "cache-lied", "disk": "disk2"}]}
     assert as_declared().judge(replace(bench.story(), rig=rig)).findings == ()
+
+
+# --- a DUT that stops itself ------------------------------------------------------------------------------------
+
+
+def stopped(begin: float, end: float, cpu: float | None) -> tuple[Span, ...]:
+    """What counts as starved where nothing was heard and the host ran the DUT so many CPU seconds per second."""
+    bench = healthy()
+    bench.starved = ((begin, end),)
+    story = bench.story()
+    events = tuple(
+        msgspec.structs.replace(event, ran=None if cpu is None else cpu * event.controller)
+        if isinstance(event, ev.ClockMapped)
+        else event
+        for event in story.events
+    )
+    return starved(replace(story, events=events))
+
+
+def test_a_kernel_that_stops_all_its_cpus_is_not_starved() -> None:
+    assert stopped(18.01, 21.0, 1.2) == ()
+    assert len(stopped(18.01, 21.0, 0.4)) == 1
+    assert len(stopped(18.01, 21.0, None)) == 1  # nobody measured
+    assert len(stopped(18.01, 18.6, 1.2)) == 1  # as a busy host does to a busy DUT
+
+
+def test_what_stands_still_meanwhile_is_judged() -> None:
+    bench = healthy()
+    bench.starved = ((18.01, 21.0),)
+    bench.pace = lambda disk, at: 0.0 if 18.01 < at < 21.0 else RATE
+    assert not [one for one in bench.judge(kept_pace("disk2")).findings if "stood still" in one.summary]
+    story = bench.story()
+    events = tuple(
+        msgspec.structs.replace(event, ran=event.controller) if isinstance(event, ev.ClockMapped) else event
+        for event in story.events
+    )
+    findings = kept_pace("disk2").judge(replace(story, events=events)).findings
+    assert any("stood still" in finding.summary for finding in findings)

@@ -13,6 +13,8 @@ from plugpull.errors import Finding
 from plugpull.history.events import DiskAttached, DiskProperties
 from plugpull.history.reader import Story
 
+LONGEST_TIMEOUT = 60
+"""Seconds. The disk driver's own is 30 (SD_TIMEOUT in drivers/scsi/sd.h), and was so in 227 of 227 records."""
 TOGETHER = 1.0
 """Seconds for which two attachments of one disk have to overlap to be two: uevents are read a little late."""
 
@@ -25,7 +27,7 @@ class AsDeclared(Check, frozen=True, tag="as_declared"):
     """
 
     def judge(self, story: Story) -> Judgement:
-        findings = [*_sizes(story), *_twice(story), *_driven(story)]
+        findings = [*_sizes(story), *_twice(story), *_driven(story), *_timeouts(story)]
         return Judgement(findings=tuple(findings))
 
 
@@ -59,6 +61,17 @@ def _driven(story: Story) -> Iterator[Finding]:
                 summary = f"the kernel takes {name} for {_worded(what, got)}, and it is {_worded(what, due)}"
                 evidence = (f"{seen.at or 0:.2f} s: {seen.kname} {what} {got}",)
                 yield Finding(check="as_declared", subject=name, summary=summary, at=seen.at, evidence=evidence)
+
+
+def _timeouts(story: Story) -> Iterator[Finding]:
+    """Commands that the kernel would never give up: without a timeout, or with a very long one. On a real DUT that is
+    its owner's business."""
+    seen = (event for event in story.of(DiskProperties) if event.moment == "attached")
+    for event in seen if bench_kind(story) == "virtual" else ():
+        timeout = event.values.get("timeout", "")
+        if timeout.isdecimal() and not 0 < int(timeout) <= LONGEST_TIMEOUT:
+            what = f"the kernel gives a command of {event.disk} {timeout} s (1 to {LONGEST_TIMEOUT} s wanted)"
+            yield Finding(check="as_declared", subject=event.disk, summary=what, at=event.at)
 
 
 def _due(disk: dict[str, Any]) -> dict[str, str]:
