@@ -1,11 +1,9 @@
-"""What a scenario holds in its hands: the ``rig`` fixture's object."""
+"""The scenario API: the object that the ``rig`` fixture gives a scenario, and its loads and volumes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 
 from msgspec.structs import replace
@@ -25,8 +23,9 @@ from plugpull.integrity.patterns import Stamped, steady
 from plugpull.load.load import Load
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
+from plugpull.rig.part import Disks, Part, names_of
 from plugpull.rig.quantities import parse_size
-from plugpull.rig.topology import CutPoint, Topology
+from plugpull.rig.topology import CutPoint
 from plugpull.streams import VICTIMS
 
 GONE_WITHIN = 10.0
@@ -41,52 +40,19 @@ READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """A disk or hub of the rig, as a scenario speaks of it."""
-
-    name: str
-    _topology: Topology
-
-    def __str__(self) -> str:
-        return self.name
-
-    def _point(self, kind: str) -> CutPoint:
-        point = self._topology.cut_points().get(f"{self.name}.{kind}")
-        if point is None:
-            raise NotServed(
-                f"{self.name} has no {kind} that can be cut",
-                mend=f'give it a line {kind} = "SWITCH.PORT" in the rig file',
-            )
-        return point
-
-    @property
-    def cable(self) -> CutPoint:
-        """Its cable as a cut point. Raises NotServed when the rig file gives it none."""
-        return self._point("cable")
-
-    @property
-    def power(self) -> CutPoint:
-        """Its power as a cut point. Raises NotServed when the rig file gives it none."""
-        return self._point("power")
-
-    def has(self, kind: str) -> bool:
-        """Can its ``cable`` or ``power`` be cut on this rig?"""
-        return f"{self.name}.{kind}" in self._topology.cut_points()
-
-
-Disks = Part | Iterable[Part]
-
-
-def _names(disks: Disks) -> tuple[str, ...]:
-    return (disks.name,) if isinstance(disks, Part) else tuple(disk.name for disk in disks)
-
-
 class RunningLoad(Load):
-    """A load in a scenario: see ``plugpull.load``."""
+    """A load that fio runs on one or several disks, for the length of its ``with`` block."""
 
     def moved(self, disk: Part, amount: int | str) -> Trigger:
-        """The moment when the load has moved this much on a disk, such as "32 MiB"."""
+        """A trigger: when this much was read or written on ``disk`` since the load began.
+
+        ``amount`` is bytes, or text such as "32 MiB".
+
+            with rig.load(rig.disks, sequential_write) as load:
+                load.settle()
+                with rig.cut(victim.cable, when=load.moved(victim, "32 MiB")):
+                    rig.wait(seconds=2)
+        """
         return Moved(disk.name, parse_size(amount), self.moved_since())
 
 
@@ -95,15 +61,15 @@ class RunningReads(FilledLoad, RunningLoad):
 
 
 class RunningStamps(StampedLoad):
-    """Stamped writes in a scenario: see ``plugpull.integrity``."""
+    """Stamped writes on one or several disks, for the length of their ``with`` block."""
 
     def moved(self, disk: Part, amount: int | str) -> Trigger:
-        """The moment when so much was written to a disk since everything was filled, such as "1 MiB"."""
+        """A trigger: when this much (bytes, or "1 MiB") was written to ``disk`` since its span was filled."""
         return Moved(disk.name, parse_size(amount), self.moved_since())
 
     def something_to_lose(self, disk: Part, low: float = 0.05, high: float = 0.3) -> Trigger:
-        """A random moment, ``low`` to ``high`` seconds after something beyond the fill was promised on a disk: flushed,
-        or written with FUA."""
+        """A trigger: ``low`` to ``high`` seconds, drawn at random, after something beyond the fill became durable on
+        ``disk``: it was flushed, or written with FUA."""
         return Promised(disk.name, lambda: self.promised(disk.name), AtRandom(low, high))
 
 
@@ -155,9 +121,18 @@ class Volume:
 
 
 class ScenarioRig:
-    """The rig, ready to be used: every declared disk is attached, everything is put on record.
+    """The rig, ready to use: every declared disk is attached, and everything that happens is recorded.
 
-    Loads and cuts are context managers; ``judge`` says what must have been true.
+    Loads and cuts are context managers; ``judge`` names what must have been true.
+
+        def test_cable_comes_loose_while_writing(rig):
+            victim, survivors = rig.choose_victim()
+            with rig.load(rig.disks, sequential_write) as load:
+                load.settle()
+                with rig.cut(victim.cable, when=load.moved(victim, "1 MiB")):
+                    rig.wait(seconds=0.5)
+                load.regain_pace()
+            rig.judge(removed(victim), returned(victim), kept_pace(survivors), data_intact())
     """
 
     def __init__(self, stage: Stage, draw: Draw | None = None) -> None:
@@ -176,12 +151,17 @@ class ScenarioRig:
         self.bystanders = tuple(Part(disk.name, topology) for disk in stage.rig.disk if not disk.scratch)
         """The other disks: attached, and never written."""
         self.hubs = tuple(Part(hub.name, topology) for hub in stage.rig.hub)
+        """The hubs, in the order of the rig file."""
 
     # --- choosing ---------------------------------------------------------------------------------------------------
 
     def choose_victim(self, kind: str = "cable") -> tuple[Part, tuple[Part, ...]]:
-        """A disk whose ``cable`` or ``power`` can be cut, drawn with the run's seed, and the disks that survive its
-        cut."""
+        """Draw a disk whose ``"cable"`` or ``"power"`` can be cut: (victim, disks that survive its cut).
+
+        The run's seed decides, so that the same seed repeats the choice. Raises ``NotServed`` if there is none.
+
+            victim, survivors = rig.choose_victim("power")
+        """
         names = victims_to_choose(self.stage.topology, kind)
         if not names:
             raise NotServed(f"no scratch disk of this rig has a {kind} that can be cut")
@@ -189,7 +169,10 @@ class ScenarioRig:
         return victim, self.survivors_of(victim.cable if kind == "cable" else victim.power)
 
     def choose_hub(self) -> tuple[Part, tuple[Part, ...], tuple[Part, ...]]:
-        """A hub whose cable can be cut and that has disks below it: (hub, victims, survivors)."""
+        """Draw a hub whose cable can be cut and that has disks below it: (hub, victims, survivors).
+
+        Raises ``NotServed`` if there is none.
+        """
         names = hubs_to_choose(self.stage.topology)
         if not names:
             raise NotServed("this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file")
@@ -203,7 +186,13 @@ class ScenarioRig:
         return tuple(disk for disk in self.disks if disk.name not in victims)
 
     def whole_tree(self) -> tuple[CutPoint, ...]:
-        """The fewest cables that together take every disk away: the top of each branch that can be cut."""
+        """The fewest cables that together take every disk away: the top of each branch that can be cut.
+
+        Raises ``NotServed`` if no cable can be cut.
+
+            with rig.cut(*rig.whole_tree()):
+                rig.wait(seconds=2)
+        """
         points = [part.cable for part in (*self.hubs, *self.disks) if part.has("cable")]
         points.sort(key=lambda point: -len(point.victims))
         chosen: list[CutPoint] = []
@@ -219,43 +208,59 @@ class ScenarioRig:
     # --- doing ------------------------------------------------------------------------------------------------------
 
     def load(self, disks: Disks, pattern: Pattern) -> RunningLoad | RunningStamps:
-        """Run a load on these disks for the length of the ``with`` block; then read back what was written.
+        """Run a load on these disks for the length of the ``with`` block, then read back what was written.
 
-        What is written is stamped, so that ``data_intact`` can tell passes, disks and torn blocks apart; fio does the
-        reading, and the writing of patterns that ask for it (``fio_write``).
+        Writes are stamped, so that ``data_intact`` can tell passes, disks and torn blocks apart. fio does the reading,
+        and the writing of ``fio_write``. Raises ``RigError`` if the load does not start.
         """
         if pattern.fio:
-            return RunningLoad(self.stage, _names(disks), pattern)
+            return RunningLoad(self.stage, names_of(disks), pattern)
         if pattern.mode == "write":
-            return RunningStamps(self.stage, _names(disks), steady(pattern))
-        return RunningReads(self.stage, _names(disks), pattern)
+            return RunningStamps(self.stage, names_of(disks), steady(pattern))
+        return RunningReads(self.stage, names_of(disks), pattern)
 
     def stamp(self, disks: Disks, pattern: Stamped) -> RunningStamps:
-        """Write stamps to these disks for the length of the ``with`` block, keep a ledger of it off the DUT, and read
-        everything back afterwards: ``nothing_lost`` says whether what the disks had promised to keep is there."""
-        return RunningStamps(self.stage, _names(disks), pattern)
+        """Write stamps to these disks for the length of the ``with`` block, then read them back.
+
+        The ledger of completed and flushed writes is kept off the DUT. ``nothing_lost`` judges whether the disks still
+        have what they had promised to keep.
+
+            with rig.stamp(rig.disks, flushed_writes) as load:
+                load.settle()
+                with rig.cut(victim.power, when=load.something_to_lose(victim)):
+                    rig.wait(seconds=1)
+            rig.judge(nothing_lost())
+        """
+        return RunningStamps(self.stage, names_of(disks), pattern)
 
     def load_on_volume(self, disk: Part, pattern: Pattern) -> RunningLoad:
-        """Run fio on a file in the filesystem that is mounted from this disk."""
-        return RunningLoad(self.stage, _names(disk), pattern, mounted=True)
+        """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block."""
+        return RunningLoad(self.stage, names_of(disk), pattern, mounted=True)
 
     def filesystem(self, disk: Part, fstype: str = "ext4") -> Volume:
-        """Make a filesystem on a disk and mount it for the length of the ``with`` block."""
+        """Make a filesystem on a disk and mount it for the length of the ``with`` block.
+
+        Raises ``RigError`` if either fails.
+
+            with rig.filesystem(victim, "ext4"), rig.load_on_volume(victim, fio_write):
+                rig.wait(seconds=2)
+        """
         return Volume(self, disk, fstype)
 
     def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Cut:
-        """Cut these points, all at once, when the trigger fires; mend them when the ``with`` block ends.
+        """Cut these points, all at once, when the trigger fires; restore them when the ``with`` block ends.
 
-        A permanent cut is mended only when the scenario is over.
+        A ``permanent`` cut is restored only when the scenario is over. Raises ``RigError`` if the trigger does not fire
+        or a switch does not obey.
         """
         return Cut(self.stage, self.breaker, points, when, permanent)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass on the bench."""
+        """Let this many seconds pass. Raises ``RigError`` if the DUT is lost meanwhile."""
         self.stage.pause(seconds)
 
     def judge(self, *checks: Check) -> None:
-        """What must have been true. The checks are put on record and judged when the scenario is over."""
+        """Name what must have been true. The checks are recorded, and judged when the scenario is over."""
         self.asked += len(checks)
         self.stage.recorder.record(ev.Judged(at=self._now(), checks=tuple(encode_check(check) for check in checks)))
 
@@ -325,7 +330,7 @@ class ScenarioRig:
                 stage.recorder.record(properties)
 
     def take_census(self) -> None:
-        """Put on record what the DUT's kernel holds, once more with each cut: ``leak_slope`` tells whether it grows."""
+        """Record what the DUT's kernel holds now. Call it after each cut: ``leak_slope`` judges whether that grows."""
         self._record_census(self._count("cycle"))
 
     def _record_census(self, census: ev.Census) -> ev.Census:

@@ -16,7 +16,9 @@ SMALLEST_SPAN = 3 << 19
 
 @dataclass(frozen=True)
 class Pattern:
-    """``mode`` is ``write``, ``read`` or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight.
+    """What a load does to a disk.
+
+    ``mode`` is ``write``, ``read`` or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight.
 
     What is on the disks is written by the stamping writer (``integrity/``) and judged by its oracle; with ``fio``, it
     is written and compared by fio, which cannot tell passes, disks and torn blocks apart."""

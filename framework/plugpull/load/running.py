@@ -93,10 +93,11 @@ class RunningJobs(ABC):
         self._end(verify=kind is None)
 
     def settle(self, seconds: float | None = None) -> None:
-        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass to compare with later:
-        ``baseline_seconds`` if not given.
+        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass as the baseline.
 
-        Raises RigError when a disk does not start.
+        By default these are ``baseline_seconds``.
+
+        Raises ``RigError`` if a disk does not start.
         """
         seconds = self.baseline_seconds if seconds is None else seconds
         if not self._jobs:
@@ -136,10 +137,10 @@ class RunningJobs(ABC):
         return True
 
     def regain_pace(self, at_least: float = 0.5, within: float | None = None) -> None:
-        """After a cut: watch until every disk whose load still runs is back at its pace, ``at_least`` seconds long.
+        """Watch after a cut until every disk whose load still runs has been back at its pace for ``at_least`` seconds.
 
-        One that does not get there is watched for ``within`` seconds, by default long enough for the checks to be sure
-        of it. What it means is theirs to say.
+        A disk that does not get there is watched for ``within`` seconds, by default long enough for the checks to judge
+        it.
         """
         within = self._long_enough() if within is None else within
         self._stage.phase("recover")

@@ -1,0 +1,73 @@
+"""``framework/API.md`` says what the docstrings say, and its examples use the API as it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from unittest.mock import create_autospec
+
+import pytest
+from api_reference import API, COMMAND, reference
+
+import plugpull.checks
+import plugpull.faults
+import plugpull.integrity.patterns
+import plugpull.load
+from plugpull.faults.cut import Cut
+from plugpull.locate import rigs_dir
+from plugpull.rig.load import load_rig
+from plugpull.rig.part import Part
+from plugpull.rig.topology import Topology
+from plugpull.scenario import RunningLoad, RunningStamps, ScenarioRig, Volume
+
+EXAMPLES = [
+    text
+    for text in re.findall(r"```python\n(.*?)\n```", API.read_text(encoding="utf-8"), re.DOTALL)
+    if re.search(r"\brig\.\w+\(", text)
+]
+
+
+def test_the_reference_is_what_the_docstrings_say() -> None:
+    assert API.read_text(encoding="utf-8") == reference(), f"run: {COMMAND}"
+
+
+def test_every_check_and_trigger_is_in_it() -> None:
+    text = API.read_text(encoding="utf-8")
+    for name in (*plugpull.checks.__all__, *plugpull.faults.__all__, *plugpull.load.__all__):
+        tool = name in {"check_name", "decode_check", "encode_check"}
+        assert tool or name[0].isupper() or f"### {name}\n" in text
+
+
+def rig_double() -> Any:
+    """A rig that checks the signatures of what is called, on the disks of the stock rig."""
+    topology = Topology(load_rig(rigs_dir() / "quick.toml"))
+    disks = tuple(Part(f"disk{number}", topology) for number in (1, 2, 3))
+    rig = create_autospec(ScenarioRig, instance=True)
+    rig.disks, rig.bystanders, rig.hubs = disks, (), (Part("hub1", topology),)
+    rig.choose_victim.return_value = (disks[0], disks[1:])
+    rig.whole_tree.return_value = (disks[0].cable,)
+    for method, kind in (("load", RunningLoad), ("stamp", RunningStamps), ("load_on_volume", RunningLoad)):
+        running = create_autospec(kind, instance=True)
+        running.__enter__.return_value = running
+        getattr(rig, method).return_value = running
+    rig.cut.return_value = create_autospec(Cut, instance=True)
+    rig.filesystem.return_value = create_autospec(Volume, instance=True)
+    return rig
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_run(example: str) -> None:
+    names: dict[str, Any] = {}
+    for module in (plugpull.checks, plugpull.faults, plugpull.load, plugpull.integrity.patterns):
+        names |= {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    rig = rig_double()
+    names |= {"rig": rig, "victim": rig.disks[0], "survivors": rig.disks[1:]}
+    whole = re.match(r"def (\w+)\(rig\)", example)
+    exec(example, names)
+    if whole:
+        names[whole[1]](rig)
+    assert rig.mock_calls
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 6
