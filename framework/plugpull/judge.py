@@ -262,7 +262,7 @@ def _sentence(
     return f"PASS: {'; '.join(part for part in (cuts, ', '.join(said)) if part)}."
 
 
-OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ")
+OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ", "the stream to the agent ", "the stream from the agent ")
 """What the bench says of a DUT that died begins with one of these (``dut/link.py``, ``dut/watch.py``). It did not
 fail."""
 

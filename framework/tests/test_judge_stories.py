@@ -90,6 +90,7 @@ def test_a_bench_that_lost_a_dead_dut_has_not_failed() -> None:
     bench.add(ev.DutDied(at=BACK + 1, headline="the DUT hung: it is deaf"))
     bench.add(ev.ScenarioError(at=BACK + 2, fault="rig", summary="the DUT died: the DUT hung: it is deaf"))
     bench.add(ev.RigFault(at=BACK + 2, summary="the agent's stream ended"))
+    bench.add(ev.RigFault(at=BACK + 2, summary="the stream from the agent broke: [Errno 104] Connection reset by peer"))
     assert "The bench failed too" not in judge_story(bench.story()).sentence
     bench.add(ev.RigFault(at=BACK + 2, summary="the switch vanished"))
     assert judge_story(bench.story()).sentence.endswith("The bench failed too: the switch vanished.")
