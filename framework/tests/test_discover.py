@@ -17,13 +17,14 @@ from plugpull.discover.switches import tables
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
 from plugpull.rig.toml_text import toml_string, toml_value
+from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import FoundSwitch
 
 PCI = "/sys/devices/pci0000:00"
 
 
-class Machine:
-    """A sysfs with two controllers: one with a USB 3 hub in whose second port another hub hangs, and a bare one."""
+class Machine(LocalHost):
+    """A sysfs with two controllers: one with a USB 3 hub that has another hub in its second port, and a bare one."""
 
     def __init__(self) -> None:
         self.links: dict[str, str] = {}
@@ -92,7 +93,7 @@ def test_a_draft_is_a_rig_file_in_which_nothing_is_scratch(tmp_path: Path) -> No
         (disk("sdb", "", "0000:00:14.0/2:0"), "it has no serial number"),
         (disk("sdb", "S1", "0000:00:14.0/2:0"), "another disk has the same serial number"),
         (disk("sdb", "S2", "0000:00:14.0/2:1"), "it is one of several disks behind one bridge"),
-        (disk("sdb", "S2", "0000:00:14.0/9.9:0"), "where it hangs could not be told"),
+        (disk("sdb", "S2", "0000:00:14.0/9.9:0"), "its place could not be determined"),
     ],
 )
 def test_a_disk_that_cannot_be_told_is_left_out_with_the_reason(
@@ -131,7 +132,7 @@ def test_this_machine_and_a_file_that_is_there_already(tmp_path: Path) -> None:
     before = (tmp_path / "bench.toml").read_bytes()
     again = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
     assert again.returncode == 2
-    assert "is there already" in again.stderr
+    assert "exists already" in again.stderr
     assert (tmp_path / "bench.toml").read_bytes() == before
 
 

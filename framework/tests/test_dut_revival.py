@@ -382,10 +382,10 @@ SSH = REAL.replace('kind = "local"', 'kind = "ssh"\nhost = "dut"')
     [
         (
             '^console = "192.168.1.5:6666"',
-            "plugpull listens on no network port: have netconsole written into a named pipe",
+            "plugpull does not listen on the network: write netconsole's output into a named pipe",
         ),
-        ('^console = "ttyUSB0"', '"ttyUSB0" is no path of a serial port'),
-        ("^console_speed = 9600", 'there is no "console" that could have a speed'),
+        ('^console = "ttyUSB0"', '"ttyUSB0" is not the path of a serial port'),
+        ("^console_speed = 9600", '"console_speed" needs a "console"'),
     ],
 )
 def test_a_console_that_cannot_be(line: str, said: str) -> None:

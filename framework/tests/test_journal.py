@@ -250,7 +250,10 @@ def test_the_journal_of_another_machine_is_skipped_and_said(tmp_path: Path, monk
     assert sweep(tmp_path / "journal", told.append, restored) == 0
     assert (restored.ports, journal.exists()) == ([], True)
     assert told == [
-        f"the journal {journal} is skipped: it is of the machine {os.uname().nodename}; start plugpull there to undo it"
+        (
+            f"the journal {journal} is skipped: it belongs to the machine {os.uname().nodename}; "
+            "start plugpull there to undo it"
+        )
     ]
     monkeypatch.undo()
     assert sweep(tmp_path / "journal", told.append, restored) == 1

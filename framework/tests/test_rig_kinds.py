@@ -24,7 +24,7 @@ def test_what_a_virtual_bench_cannot_do() -> None:
     ]
     assert mistakes(edited(BENCH, ('"S2"', '"S2"\nprotocol = ^"uas"'))) == [
         (
-            'a uas disk cannot hang off the hub "hub1", because an emulated hub is full speed only: '
+            'a uas disk cannot be behind the hub "hub1", because an emulated hub is full speed only: '
             "plug it into a controller or make it usb-storage"
         )
     ]
@@ -97,7 +97,7 @@ def test_a_disk_with_a_cache() -> None:
         ("cache = ^1000", "a cache holds whole logical blocks, of 512 bytes on this disk"),
         (
             "^write_back = 1.0",
-            '"write_back" says what leaves the volatile cache, and [[disk]] "disk1" has none: give it a "cache"',
+            '"write_back" says what leaves the volatile cache, but [[disk]] "disk1" has none: give it a "cache"',
         ),
     ):
         assert mistakes(edited(BENCH, ('"S1"', '"S1"\n' + line))) == [what]

@@ -176,7 +176,7 @@ TWO_TABLES: list[tuple[str, Edits, list[str]]] = [
     (
         "at a disk",
         (('"hub1.1"', '^"disk1.1"'),),
-        ['"disk1" is a disk: what is plugged in hangs at a hub or a controller'],
+        ['"disk1" is a disk: devices are plugged into a hub or a controller'],
     ),
     ("port beyond", (('"hub1.1"', '^"hub1.5"'),), ['there is no port 5 at "hub1": it has ports 1 to 4']),
     ("port 0", (('"usb.2"', '^"usb.0"'),), ['there is no port 0 at "usb": it has ports 1 to 4']),
@@ -186,7 +186,7 @@ TWO_TABLES: list[tuple[str, Edits, list[str]]] = [
         ['port numbers are written without leading zeros, not as "02"; did you mean "usb.2"?'],
     ),
     ("port taken", (('"usb.2"', '^"usb.1"'),), ['port 1 of "usb" is already used by hub1 at line 21']),
-    ("hub at itself", (('"usb.1"', '^"hub1.2"'),), ["these hubs hang off each other in a loop: hub1 -> hub1"]),
+    ("hub at itself", (('"usb.1"', '^"hub1.2"'),), ["these hubs are plugged into each other in a loop: hub1 -> hub1"]),
     ("no such switch", (('"cables.1"', '^"cable.1"'),), ['there is no switch named "cable"; did you mean "cables.1"?']),
     ("no such outlet", (('"mains.1"', '^"mains.5"'),), ['there is no port 5 at "mains": it has ports 1 to 4']),
     ("outlet with a word", (('"mains.1"', '^"mains.a"'),), ['the ports of "mains" are numbers, not "a"']),
@@ -213,7 +213,7 @@ TWO_TABLES: list[tuple[str, Edits, list[str]]] = [
     (
         "members of what is not scratch",
         (('"64 MiB"', '"64 MiB"\nerase_members = ^true'),),
-        ['"erase_members" says nothing of a disk that may not be erased: it needs scratch = true'],
+        ['"erase_members" has no effect on a disk that may not be erased: it needs scratch = true'],
     ),
     ("odd size", (('"64 MiB"', "^1000"),), ["a disk's size is a multiple of 512 bytes, and 1000 is not"]),
 ]
@@ -243,7 +243,7 @@ def hub(name: str, at: str, more: str = "") -> str:
 
 def test_a_loop_of_hubs_is_reported_once() -> None:
     text = BENCH + hub("a", '^"b.1"') + hub("b", '"c.1"') + hub("c", '"a.1"') + hub("tail", '"c.2"')
-    assert mistakes(text) == ["these hubs hang off each other in a loop: a -> b -> c -> a"]
+    assert mistakes(text) == ["these hubs are plugged into each other in a loop: a -> b -> c -> a"]
 
 
 def test_hubs_in_a_row() -> None:

@@ -189,7 +189,7 @@ def controlled(text: str, at: str, *edits: tuple[str, str], name: str = CABLES) 
 
 ITS_OWN = (
     'the control cable of "cables" is plugged into "hub1", and its own port 4 cuts the cable of hub1 at line 25: '
-    "it could never be told to turn it on again"
+    "it could never turn it on again"
 )
 
 
@@ -205,7 +205,7 @@ def test_a_switch_that_cuts_the_dut_it_is_reached_through() -> None:
     power = ('host = "shelf"', 'host = "shelf"\npower = "mains.4"')
     parse_rig(edited(SSH, power), drivers=BOOK)
     parse_rig(edited(SSH, power, (CABLES, f'{CABLES}\nvia = "dut"')), drivers=BOOK)
-    what = "and its own port 4 cuts the power of [dut] at line 6: it could never be told to turn it on again"
+    what = "and its own port 4 cuts the power of [dut] at line 6: it could never turn it on again"
     for lines in ('via = ^"dut"', 'via = "dut"\ncontrol = ^"dut"'):
         assert wrong(edited(SSH, power, (MAINS, f"{MAINS}\n{lines}"))) == [
             f'the switch "mains" is reached through the DUT, {what}'
@@ -221,7 +221,7 @@ def test_where_a_control_cable_cannot_be_plugged_in() -> None:
     ]
     assert wrong(controlled(DESK, '^"usb.9"')) == ['there is no port 9 at "usb": it has ports 1 to 4']
     assert wrong(controlled(DESK, '^"disk1.1"')) == [
-        '"disk1" is a disk: what is plugged in hangs at a hub or a controller'
+        '"disk1" is a disk: devices are plugged into a hub or a controller'
     ]
     assert wrong(controlled(DESK, '^"usb.2"')) == ['port 2 of "usb" is already used by disk1 at line 28']
     assert wrong(controlled(SSH, '^"usb.3"')) == [

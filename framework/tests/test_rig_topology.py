@@ -165,7 +165,7 @@ def test_the_tree_as_text() -> None:
         "    │   ├── cut hub1.cable (data+vbus by hubs.3) takes stick, tower\n"
         "    │   ├── cut hub1.power (mains by mains.3) takes stick, tower\n"
         "    │   ├── 1: tower  A, 512 B, usb-storage, not scratch, never written\n"
-        "    │   └── 2: stick  B, 512 B, usb-storage, fed by VBUS, not scratch, never written\n"
+        "    │   └── 2: stick  B, 512 B, usb-storage, powered by VBUS, not scratch, never written\n"
         "    │       └── cut stick.cable (data+vbus by hubs.2) takes stick\n"
         "    └── 10: last  C, 512 B, usb-storage, not scratch, never written\n"
         "        ├── cut last.cable (data+vbus by hubs.1) takes last\n"

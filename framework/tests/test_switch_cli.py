@@ -89,7 +89,7 @@ def test_the_switches_of_a_virtual_rig_are_not_there(tmp_path: Path) -> None:
     rig = Path(__file__).resolve().parents[2] / "rigs" / "quick.toml"
     done = run(tmp_path, "off", "disk1.cable", "--rig", str(rig))
     assert done.returncode == 2
-    assert "they are there only while a run has them" in done.stderr
+    assert "they exist only during a run" in done.stderr
 
 
 def test_a_board_without_a_rig_file_and_one_that_lies(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_port_with_two_names_is_switched_once(tmp_path: Path) -> None:
 
 def test_what_nobody_said_about_a_switch_is_not_claimed(tmp_path: Path) -> None:
     command = ("1", "--driver", "command", "--option", "on=true", "--option", "off=true")
-    assert "(what it interrupts was not said)" in run(tmp_path, "off", *command).stdout
+    assert "(its mechanism was not given)" in run(tmp_path, "off", *command).stdout
     assert "(vbus)" in run(tmp_path, "off", *command, "--mechanism", "vbus").stdout
 
 

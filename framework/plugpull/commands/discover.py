@@ -22,7 +22,7 @@ examples:
 
 exit status:
   0  the draft was written
-  2  the file is there already, or cannot be written
+  2  the file exists already, or cannot be written
   3  the machine could not be reached"""
 
 
@@ -33,8 +33,8 @@ def add(actions: Commands) -> None:
         "discover",
         help="draft the rig file of a machine from what is plugged into it",
         description="Look at a machine and draft its rig file: controllers, hubs, disks with their serial numbers and "
-        "places, and the switches that are likely to be used. Reads only. Nothing in the draft is scratch until you "
-        "write so.",
+        "places, and the switches that are likely to be used. Reads only. No disk in the draft is scratch until you "
+        "write it.",
         epilog=EPILOG,
     )
     parser.add_argument("--dut", metavar="HOST", help="a machine behind ssh (default: this one)")
@@ -52,7 +52,7 @@ def add(actions: Commands) -> None:
 
 def _discover(arguments: argparse.Namespace) -> int:
     if arguments.out is not None and arguments.out.exists():
-        raise UsageError(f"{arguments.out} is there already", mend="name another file: this one may be somebody's work")
+        raise UsageError(f"{arguments.out} exists already", mend="name another file, or remove this one")
     text = _remote(arguments) if arguments.dut else _local()
     if arguments.out is None:
         sys.stdout.write(text)
@@ -98,6 +98,6 @@ def _remote(arguments: argparse.Namespace) -> str:
         names: Counter[str] = Counter()
         on_dut = find_all(host).found
         there = tables(on_dut, via="dut", seen=names)
-        # A DUT that is this very machine has no switches of its own.
+        # If the DUT is this machine, its switches are already listed.
         here = tables(tuple(one for one in find_all(LocalHost()).found if one not in on_dut), seen=names)
         return draft("bench", keys, usb_tree(host), link.call("disks", ANSWER), [*there, *here])

@@ -1,4 +1,4 @@
-"""``plugpull switch``: the switches of a bench in a person's hands."""
+"""``plugpull switch``: find, use and qualify the switches of a bench."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 examples:
-  plugpull switch list                                what is attached that can switch something
+  plugpull switch list                                the switches that are attached
   plugpull switch off disk1.cable --rig desk.toml     what cuts disk1's cable
   plugpull switch cycle relay.3 --rig shelf.toml      port 3 of the switch named relay, off and on again
   plugpull switch status 1 2 3 --driver ykush --option serial=YK12345 --ports 3
@@ -29,28 +29,28 @@ exit status:
   0  done, and read back
   1  qualify: the port does not do what it claims
   2  wrong usage: nothing was switched
-  3  the switch did not do what it was told, or could not be reached; qualify: something was not measured"""
+  3  the switch failed, or could not be reached; qualify: something was not measured"""
 LIST_EPILOG = """\
 examples:
   plugpull switch list                     this machine
   plugpull switch list --rig shelf.toml    the DUT of that rig, for switches with via = "dut"
-  plugpull switch list --json              an object for each: kind, model, serial, place, ports, options, udev
+  plugpull switch list --json              one object per switch: kind, model, serial, place, ports, options, udev
 
 exit status:
-  0  it was looked, whatever was found
+  0  the search completed
   2  wrong usage
   3  the DUT could not be reached"""
 QUALIFY_EPILOG = """\
 examples:
-  plugpull switch qualify disk1.power --rig shelf.toml                mains: that the disk goes is enough
-  plugpull switch qualify disk1.cable --rig desk.toml --ask           vbus: you say whether there is still power
+  plugpull switch qualify disk1.power --rig shelf.toml                mains: it is enough that the disk goes
+  plugpull switch qualify disk1.cable --rig desk.toml --ask           vbus: you are asked whether there is still power
   plugpull switch qualify disk1.cable --rig desk.toml -n 100 --vbus-command ./meter.sh
 
 The file goes into the rig file: qualification = "qualified-disk1.cable.json" in its [[switch]] table.
 
 exit status:
   0  PASS: it cuts what it claims, nothing else, and stays off
-  1  FAIL: it does not; the findings say what is wrong
+  1  FAIL: it does not; the findings say why
   2  wrong usage: nothing was switched
   3  UNKNOWN: something was not measured; or the bench failed, and then no file is written"""
 
@@ -81,7 +81,7 @@ def _add_list(actions: Commands) -> None:
         epilog=LIST_EPILOG,
     )
     parser.add_argument("--rig", metavar="FILE", type=Path, help="look on the DUT of this rig instead")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each")
+    parser.add_argument("--json", action="store_true", help="one line of JSON per switch")
     parser.set_defaults(action=_list)
 
 
@@ -92,13 +92,15 @@ def _add_qualify(actions: Commands) -> None:
         help="find out whether a port cuts what it claims",
         description="Turn a port off and on and watch what happens: does the disk behind it go and come back, does "
         "anything else go with it or complain, is the read-back true, does power come back by itself, how long does "
-        "each edge take? The result is a file that a rig file can cite; a rig that cites a failed one is refused. What "
-        "is behind the port goes as if it were unplugged: unmount it first. Whatever ends it, power comes back.",
+        "each edge take? The result is a file that a rig file can cite; a rig that cites a failed one is refused. The "
+        "devices behind the port are unplugged: unmount them first. However it ends, power comes back.",
         epilog=QUALIFY_EPILOG,
     )
     parser.add_argument("port", metavar="POINT", help="a cut point of the rig, such as disk1.cable")
     parser.add_argument("--rig", metavar="FILE", type=Path, required=True, help="the rig file")
-    parser.add_argument("-n", metavar="CYCLES", dest="cycles", type=int, default=10, help="how often (default: 10)")
+    parser.add_argument(
+        "-n", metavar="CYCLES", dest="cycles", type=int, default=10, help="the number of cycles (default: 10)"
+    )
     parser.add_argument(
         "--hold",
         metavar="SECONDS",
@@ -146,7 +148,7 @@ def _list(arguments: argparse.Namespace) -> int:
     for found, table in zip(listing.found, tables(listing.found, via=via), strict=True):
         note = f"; {found.note}" if found.note else ""
         words = f"{found.model or found.kind} {found.serial} at {found.place}{note}"
-        # Names that devices give themselves: nothing in them may end the comment or move the cursor.
+        # Devices choose these names: nothing in them may end the comment or move the cursor.
         print(f"# {clean_line(words)}\n{table}\n")
     rules = list(dict.fromkeys(found.udev for found in listing.found if found.udev))
     if rules:

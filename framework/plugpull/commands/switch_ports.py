@@ -1,4 +1,4 @@
-"""``plugpull switch on|off|cycle|status``: ports in a person's hands."""
+"""``plugpull switch on|off|cycle|status``: switching ports by hand."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ _EXIT = """
 exit status:
   0  done{read}
   2  wrong usage: nothing was switched
-  3  the switch did not do what it was told, or could not be reached, or a run is using it"""
+  3  the switch failed, could not be reached, or is in use by a run"""
 _TEXTS = {
-    "on": ("turn ports on", "Turn ports on. Each is read back, where the switch can be asked."),
+    "on": ("turn ports on", "Turn ports on. Each is read back, if the switch can be asked."),
     "off": (
         "turn ports off",
         (
-            "Turn ports off, and leave them so. Each is read back, where the switch can be asked. Whatever hangs "
-            "behind them goes as if it were unplugged: unmount it first."
+            "Turn ports off, and leave them off. Each is read back, if the switch can be asked. The devices "
+            "behind them are unplugged: unmount them first."
         ),
     ),
     "cycle": (
         "turn ports off, wait, and turn them on",
         (
-            "Turn ports off, wait, and turn them on. Whatever ends it, Ctrl-C included, power comes back; after a "
-            "SIGKILL the next start of plugpull sees to that."
+            "Turn ports off, wait, and turn them on. However it ends, Ctrl-C included, power comes back; after a "
+            "SIGKILL the next start of plugpull restores it."
         ),
     ),
     "status": ("ask ports for their state", "Ask ports for their state. Changes nothing."),
@@ -101,7 +101,7 @@ def _add_where(parser: argparse.ArgumentParser) -> None:
 
 
 def seconds(text: str) -> float:
-    """A length of time on the command line: a number from 0 on."""
+    """A number of seconds on the command line, at least 0."""
     value = float(text)
     if not 0 <= value < math.inf:
         raise ValueError(text)
@@ -155,13 +155,13 @@ def _cycle(selection: Selection, off: float) -> None:
         try:
             with signals.interruptible():
                 _off(selection)
-                time.sleep(off)  # the length that was asked for: there is no event to wait for
+                time.sleep(off)  # the length that the user asked for: there is no event to wait for
         finally:
             _power(selection)
 
 
 def _off(selection: Selection) -> None:
-    """Switch everything, then report."""
+    """Switch all ports first, then report."""
     done = []
     try:
         for name, ports in selection.wanted.items():
@@ -172,7 +172,7 @@ def _off(selection: Selection) -> None:
 
 
 def _power(selection: Selection) -> None:
-    """Turn everything on, then report. One switch that fails does not keep the others from it."""
+    """Turn all ports on first, then report. If one switch fails, the others are still switched."""
     done = []
     failed: list[PlugpullError] = []
     for name, ports in selection.wanted.items():
@@ -200,7 +200,7 @@ def _status(selection: Selection) -> None:
 
 
 def _report(selection: Selection, ports: Sequence[Port], on: bool, edges: Sequence[Acknowledged]) -> None:
-    """Print what became of these ports. Raises RigError when one cannot be read back."""
+    """Print the new state of these ports. Raises RigError if one cannot be read back."""
     by_port = {edge.port: edge for edge in edges}
     for port in ports:
         edge = by_port[port.port]
@@ -215,7 +215,7 @@ def _report(selection: Selection, ports: Sequence[Port], on: bool, edges: Sequen
 
 
 def _clock(monotonic: float) -> str:
-    """The time of day, to the millisecond, of an instant of the monotonic clock."""
+    """A time of the monotonic clock as time of day, in milliseconds."""
     at = time.time() - time.monotonic() + monotonic
     return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03d}"
 
@@ -226,7 +226,7 @@ def _state(selection: Selection, switch: str, port: Port) -> str:
 
 
 def _mechanism(selection: Selection, switch: str) -> str:
-    return selection.switches.switch(switch).mechanism.value if selection.said else "what it interrupts was not said"
+    return selection.switches.switch(switch).mechanism.value if selection.said else "its mechanism was not given"
 
 
 # --- the switches of a rig file -------------------------------------------------------------------------------
@@ -238,11 +238,11 @@ def _of_rig(arguments: argparse.Namespace) -> Iterator[Selection]:
     from plugpull.rig.topology import Topology
 
     if arguments.option or arguments.ports is not None or arguments.mechanism is not None:
-        raise UsageError("--option, --ports and --mechanism go with --driver: a rig file says all that itself")
+        raise UsageError("--option, --ports and --mechanism go with --driver: a rig file already says all that")
     rig = load_rig(arguments.rig)
     if rig.dut.kind == "virtual":
         raise UsageError(
-            f"the switches of {arguments.rig} are QEMU's: they are there only while a run has them",
+            f"the switches of {arguments.rig} are QEMU's: they exist only during a run",
             mend="use a rig file of a real bench",
         )
     points = Topology(rig).cut_points()
@@ -262,7 +262,7 @@ def _of_rig(arguments: argparse.Namespace) -> Iterator[Selection]:
 
 
 def _by_switch(ports: Sequence[Port]) -> Wanted:
-    """A port that is asked for by two names is switched once."""
+    """The ports by switch. A port that was given by two names is switched once."""
     found: dict[str, dict[str, Port]] = {}
     for port in ports:
         found.setdefault(port.switch, {}).setdefault(port.port, port)
@@ -283,8 +283,7 @@ def _has_port(declared: Switch, port: str) -> None:
 
 @contextmanager
 def _held(rig: Rig, file: Path, do: str) -> Iterator[OpenedSwitches]:
-    """The rig in our hands and in nobody else's. What a run that was killed left off is restored first, except for
-    somebody who only wants to see."""
+    """Lease the rig and open its switches. All but ``status`` first restore what a killed run left off."""
     from plugpull.coordination.lease import Lease
     from plugpull.dut.opened_switches import opened_switches
     from plugpull.switches.person import TerminalPerson
@@ -293,13 +292,13 @@ def _held(rig: Rig, file: Path, do: str) -> Iterator[OpenedSwitches]:
         if do != "status":
             tidy_up()
         held.enter_context(Lease(rig, file))
-        # A port that a person turns off stays off: that is no cut that somebody has to undo.
+        # A port that a person turns off stays off: only a cycle needs a journal.
         journal = held.enter_context(journal_of("plugpull switch cycle")) if do == "cycle" else None
         yield held.enter_context(opened_switches(rig, file.parent, TerminalPerson(), journal=journal))
 
 
 def tidy_up() -> None:
-    """Restore what was left off by whatever was killed."""
+    """Restore the ports that killed runs left off."""
     from plugpull.cache import Cache
     from plugpull.run import restore_what_was_left_off
 
@@ -308,7 +307,7 @@ def tidy_up() -> None:
 
 @contextmanager
 def journal_of(what: str) -> Iterator[Journal]:
-    """A journal for what turns ports off and on again."""
+    """A journal for a command that turns ports off and on again."""
     from plugpull.cache import Cache
     from plugpull.coordination.journal import Journal
 
@@ -337,13 +336,13 @@ def _alone(arguments: argparse.Namespace) -> Iterator[Selection]:
         _has_port(rig.switch[0], port)
     said = arguments.mechanism is not None or len(kind.mechanisms) == 1
     ports = [Port(text, ALONE, text) for text in arguments.port]
-    # It is leased by what it is, so that it is left alone while a rig that has it is in use.
+    # The lease is on the device, so that it is not switched while a rig that has it is in use.
     with _held(rig.model_copy(update={"disk": ()}), Path("--driver"), arguments.do) as switches:
         yield Selection(switches, _by_switch(ports), said)
 
 
 def _text_of(arguments: argparse.Namespace, kind: Kind) -> str:
-    """A rig file with nothing but the switch, so that its keys are checked as in any."""
+    """A rig file with only this switch, so that its keys are checked as in any rig file."""
     mechanism = arguments.mechanism or _usual(kind)
     count = arguments.ports if arguments.ports is not None else _enough(kind, arguments.port)
     lines = ["[[switch]]", f'name = "{ALONE}"', f"driver = {json.dumps(kind.name)}", f"ports = {count}"]
@@ -360,7 +359,7 @@ def _text_of(arguments: argparse.Namespace, kind: Kind) -> str:
 
 
 def _usual(kind: Kind) -> str:
-    """What most devices of a kind interrupt; the kinds that insist on it say what to write instead."""
+    """The usual mechanism of a kind."""
     from plugpull.rig.model import Mechanism
 
     usual = (Mechanism.VBUS, Mechanism.MAINS, *sorted(kind.mechanisms))
@@ -377,8 +376,8 @@ def _enough(kind: Kind, ports: Sequence[str]) -> int:
 
 
 def _toml(kind: Kind, key: str, value: str) -> str:
-    """A value of the command line as TOML: text where the key takes text, as a serial number of digits; a number, a
-    boolean or an array where it does not."""
+    """A value of the command line as TOML: text if the key takes text (such as a serial number of digits), otherwise a
+    number, a boolean or an array."""
     from pydantic import TypeAdapter, ValidationError
 
     field = kind.options.model_fields.get(key)

@@ -1,13 +1,11 @@
-"""What a run has to undo, kept on disk while it runs, so that the next start can do it for a run that was killed.
+"""What a run must undo, written to disk, so that the next start can undo it if the run is killed.
 
-A journal is a file of JSON lines, locked (``flock``) by its run for as long as it lives. One whose lock is free belongs
-to a run that died without tidying up, or that could not turn an outlet on again. Processes need no entry: every process
-of a run inherits the journal's path in its environment (``PLUGPULL_JOURNAL``), which tells whose it is without any
-moment in between at which nobody knows.
+A journal is a file of JSON lines that its run keeps locked (``flock``) while it lives. A journal without a lock belongs
+to a run that died without cleaning up, or that could not turn an outlet on again. Processes need no entry: every
+process of a run inherits the journal's path in its environment (``PLUGPULL_JOURNAL``), from its very beginning.
 
-An outlet that is about to go off is on the disk (``fsync``) before the switch gets its command. If that is impossible,
-nothing is switched. Several machines may share a home directory: each journal names its machine, and only that machine
-undoes it.
+Before an outlet is turned off, its entry is on the disk (``fsync``). If that is impossible, nothing is switched.
+Several machines may share a home directory: each journal names its machine, and only that machine undoes it.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from plugpull.setup.place import lock
 
 VARIABLE = "PLUGPULL_JOURNAL"
 MOST = 64 << 20
-"""Bytes of a journal that are read: a run writes some hundred for each edge."""
+"""Bytes of a journal that are read. A run writes some hundred bytes for each edge."""
 
 
 class Journal:
@@ -61,7 +59,7 @@ class Journal:
     def _write(self, entry: dict[str, Any], *, durably: bool) -> None:
         """Append an entry, all of it; ``durably``: it is on the disk on return. Raises RigError."""
         line = json.dumps(entry).encode() + b"\n"
-        # After an entry that was cut short, the next one starts on a line of its own.
+        # After an incomplete entry, the next one starts on a new line.
         data = memoryview(b"\n" + line if self._torn else line)
         self._torn = True
         try:
@@ -81,10 +79,10 @@ class Journal:
         return path
 
     def outlet(self, switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str, on: bool) -> None:
-        """A port of a real switch is about to go off, or is on again. ``switch`` and ``dut`` are the rig file's tables:
-        what it takes to reach the switch.
+        """Record that a port of a real switch is about to go off, or is on again.
 
-        Raises RigError when it cannot be written: then do not turn the port off.
+        ``switch`` and ``dut`` are the rig file's tables, which the next start needs to reach the switch.
+        Raises RigError if the entry cannot be written: then do not turn the port off.
         """
         entry = {"outlet": port, "on": on, "switch": switch, "dut": dut, "folder": str(folder.absolute())}
         self._write(entry, durably=not on)
@@ -94,15 +92,17 @@ class Journal:
             os.environ.pop(VARIABLE, None)
         else:
             os.environ[VARIABLE] = self._before
-        with suppress(OSError):  # what cannot be read or removed now is left to the next start
+        with suppress(OSError):  # the next start tries again
             if not _still_off(self.path):
                 self.path.unlink(missing_ok=True)
         os.close(self._fd)
 
 
 def machine_id() -> str:
-    """Names this machine, and not for any other purpose: machine-id(5) is not to be passed on as it is. Where there is
-    none, as in some containers, the host's name has to do."""
+    """An identifier of this machine, for journals only: machine-id(5) must not be passed on unhashed.
+
+    If there is no machine id, as in some containers, it is made from the host's name.
+    """
     try:
         text = Path("/etc/machine-id").read_text().strip()
     except (OSError, ValueError):
@@ -111,8 +111,8 @@ def machine_id() -> str:
 
 
 def _sync_directory(path: Path) -> None:
-    """So that the name of a new journal is on the disk too."""
-    with suppress(OSError):  # not every file system can
+    """Put the name of a new journal on the disk too."""
+    with suppress(OSError):  # not every filesystem supports it
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -122,35 +122,34 @@ def _sync_directory(path: Path) -> None:
 
 def _cannot_write(path: Path, error: OSError) -> RigError:
     return RigError(
-        f"cannot write the journal {path}: {error.strerror}; without it, what is turned off would stay off if plugpull "
-        "were killed",
+        f"cannot write the journal {path}: {error.strerror}; without it, a port would stay off if plugpull were killed",
         mend="make room on that file system, or set PLUGPULL_CACHE to a directory on another one",
     )
 
 
 Restore = Callable[[dict[str, Any], dict[str, Any], Path, str], None]
-"""Turns a port on again: (switch table, dut table, folder of the rig file, port). Raises PlugpullError."""
+"""Turns a port on: (switch table, dut table, folder of the rig file, port). Raises PlugpullError."""
 
 
-def sweep(root: Path, tell: Callable[[str], None], restore: Restore | None = None) -> int:
-    """Tidy up after runs that were killed; the number of them. ``tell`` gets a sentence for each.
+def sweep(root: Path, report: Callable[[str], None], restore: Restore | None = None) -> int:
+    """Clean up after killed runs, and return their number. ``report`` gets sentences about each.
 
-    A journal with a port that could not be restored is kept, and tried again at the next start. So is one that cannot
-    be read or is not this user's and this machine's; it does not keep the others from being undone.
+    A journal is kept for the next start if a port could not be restored, if it cannot be read, or if it belongs to
+    another user or machine. The other journals are undone all the same.
     """
     count = 0
     for path in sorted(root.glob("*.jsonl")) if root.is_dir() else []:
         try:
-            count += _sweep_one(path, lambda text: tell(clean_line(text)), restore)
+            count += _sweep_one(path, lambda text: report(clean_line(text)), restore)
         except Exception as error:  # a damaged journal may make anything fail
-            tell(clean_line(f"the journal {path} could not be undone: {error!r}; remove it if nothing is off"))
+            report(clean_line(f"the journal {path} could not be undone: {error!r}; remove it if nothing is off"))
     return count
 
 
-def _sweep_one(path: Path, tell: Callable[[str], None], restore: Restore | None) -> bool:
+def _sweep_one(path: Path, report: Callable[[str], None], restore: Restore | None) -> bool:
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        tell(f"the journal {path} is skipped: it is not a file of this user (uid {found.st_uid})")
+        report(f"the journal {path} is skipped: it is not a file of this user (uid {found.st_uid})")
         return False
     fd = lock(str(path), wait=False)
     if fd is None:
@@ -158,13 +157,13 @@ def _sweep_one(path: Path, tell: Callable[[str], None], restore: Restore | None)
     try:
         if found.st_size and not os.fstat(fd).st_size:
             path.unlink(missing_ok=True)
-            return False  # its run has just ended and removed it, and locking made a new file
+            return False  # its run has just removed it, and locking created it again
         machine, host = _machine_of(path)
         if machine not in ("", machine_id()):
-            tell(f"the journal {path} is skipped: it is of the machine {host}; start plugpull there to undo it")
+            report(f"the journal {path} is skipped: it belongs to the machine {host}; start plugpull there to undo it")
             return False
-        tell(_undo(path))
-        if _restore_outlets(path, tell, restore):
+        report(_undo(path))
+        if _restore_outlets(path, report, restore):
             path.unlink(missing_ok=True)
         return True
     finally:
@@ -185,7 +184,7 @@ def _undo(path: Path) -> str:
     removed = 0
     for entry in entries:
         directory = Path(str(entry.get("directory", "")))
-        # The name is checked as well: a journal somebody tampered with must not have a directory of theirs removed.
+        # The name is checked, so that a forged journal cannot make plugpull remove another directory.
         if directory.name.startswith(f"plugpull-{path.stem}-") and directory.is_dir() and not directory.is_symlink():
             shutil.rmtree(directory, ignore_errors=True)
             removed += 1
@@ -208,8 +207,8 @@ def _still_off(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return off
 
 
-def _restore_outlets(path: Path, tell: Callable[[str], None], restore: Restore | None) -> bool:
-    """Turn on what the run left off. False if something is still off."""
+def _restore_outlets(path: Path, report: Callable[[str], None], restore: Restore | None) -> bool:
+    """Turn on the ports that the run left off. False if a port is still off."""
     off = _still_off(path)
     if restore is None:
         return not off
@@ -219,12 +218,12 @@ def _restore_outlets(path: Path, tell: Callable[[str], None], restore: Restore |
             dut = entry.get("dut")
             folder = Path(str(entry.get("folder", ".")))
             restore(entry["switch"], dut if isinstance(dut, dict) else {}, folder, port)
-            tell(f"power restored: {switch}.{port} was left off")
-        except Exception as error:  # a driver may raise anything, and the other ports are still off
-            tell(f"power could not be restored: {switch}.{port} was left off: {error}")
+            report(f"power restored: {switch}.{port} was left off")
+        except Exception as error:  # a driver may raise anything, and the other ports must be restored
+            report(f"power could not be restored: {switch}.{port} was left off: {error}")
             whole = False
     if not whole:
-        tell(f"the next start tries again; if that switch is no more, remove {path}")
+        report(f"the next start tries again; if that switch no longer exists, remove {path}")
     return whole
 
 
@@ -232,7 +231,7 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         text = file.read(MOST)
     for line in text.splitlines():
-        with suppress(ValueError, RecursionError):  # the last line may be torn
+        with suppress(ValueError, RecursionError):  # the last line may be incomplete
             entry = json.loads(line)
             if isinstance(entry, dict):
                 yield entry
@@ -257,5 +256,5 @@ def _end_processes(path: Path, timeout: float = 5.0) -> int:
             os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + timeout
     while _belonging(path) and time.monotonic() < deadline:
-        time.sleep(0.01)  # they are not our children: there is nothing to wait on
+        time.sleep(0.01)  # they are not our children, so there is no event to wait for
     return len(pids)

@@ -1,10 +1,10 @@
 """One rig is used by one run at a time.
 
-A lease is a set of ``flock`` locks, one for each thing that two runs cannot share. A real rig is held by the serial
-numbers of its disks and by its switches, so that two rig files naming one disk exclude each other. A virtual rig
-builds a bench of its own for every run; its lease is shared and blocks nobody unless it is asked for exclusively.
+A lease is a set of ``flock`` locks, one for each resource that two runs cannot share. A real rig is locked by the
+serial numbers of its disks and the identities of its switches, so that two rig files with one disk exclude each other.
+A virtual rig has a bench of its own for every run, so its lease is shared unless it is asked for exclusively.
 
-The kernel drops the locks when their holder dies, however it dies. The lock files stay and do no harm.
+The kernel releases the locks when their holder dies, however it dies. The lock files stay and do no harm.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _TRIES = 10
 
 
 def lease_directory() -> Path:
-    """The private directory of the lock files: the same one whatever the environment says.
+    """The private directory of the lock files, the same one in every environment.
 
-    ``XDG_RUNTIME_DIR`` is not used, because it is set in a login session and not in a cron job, and the two have to
+    ``XDG_RUNTIME_DIR`` is not used, because it is set in a login session but not in a cron job, and the two must
     exclude each other.
     """
     return Path(f"/tmp/plugpull-{os.geteuid()}")
@@ -68,7 +68,7 @@ def _switch_identity(rig: Rig, switch: Switch, drivers: DriverBook) -> str:
 
 
 def _identity_values(switch: Switch, drivers: DriverBook) -> dict[str, Any]:
-    """The values of the keys that tell the physical device from others, without those that are not given."""
+    """The values of the keys that identify the physical device, without those that are not given."""
     given: dict[str, Any] = {**switch.options, "name": switch.name}
     try:
         kind = drivers.kind_named(switch.driver)
@@ -83,10 +83,10 @@ def _identity_values(switch: Switch, drivers: DriverBook) -> dict[str, Any]:
 class Lease:
     """Holds a rig for as long as the ``with`` block runs.
 
-    ``path`` is the rig file's, ``run_dir`` is only told to those who find the rig in use. ``exclusive`` defaults to
-    what the rig needs: yes for a real one, no for a virtual one.
+    ``path`` is the rig file's path. ``run_dir`` is shown to a run that finds the rig in use. ``exclusive`` is by
+    default True for a real rig and False for a virtual one.
 
-    Entering raises ``RigError`` when another run holds the rig, saying which, or when the lock files' directory
+    Entering raises ``RigError`` if another run holds the rig, naming that run, or if the directory of the lock files
     cannot be trusted.
     """
 
@@ -124,8 +124,8 @@ class Lease:
         self.release()
 
     def release(self) -> None:
-        """Give the rig back. Doing so twice is harmless."""
-        # Closing and not LOCK_UN: a forked child that closes its copies must not unlock what its parent holds.
+        """Release the rig. May be called twice."""
+        # Close instead of LOCK_UN: a forked child that closes its copies must not release its parent's locks.
         while self._fds:
             os.close(self._fds.pop())
 
@@ -144,7 +144,9 @@ class Lease:
                 os.close(fd)
                 raise
             os.close(fd)
-        raise RigError(f"the lock file {file} is removed again and again", mend=f"see who cleans {self._directory}")
+        raise RigError(
+            f"the lock file {file} was removed {_TRIES} times", mend=f"find the program that cleans {self._directory}"
+        )
 
     def _in_use(self, resource: str, fd: int) -> RigError:
         holder = _last_holder(fd)
@@ -160,7 +162,7 @@ class Lease:
 
 
 def _make_private(directory: Path) -> None:
-    """Create the directory, or make sure that the one there is ours alone: its place is open to everyone."""
+    """Create the directory, or check that it belongs to this user alone: its parent is open to everyone."""
     try:
         with contextlib.suppress(FileExistsError):
             directory.mkdir(mode=0o700)
@@ -180,7 +182,7 @@ def _make_private(directory: Path) -> None:
     if wrong:
         raise RigError(
             f"{directory}, where lock files are kept, {wrong}",
-            mend=f"look at what it is and remove it; plugpull makes it anew: ls -ld {directory}",
+            mend=f"inspect it and remove it; plugpull creates it again: ls -ld {directory}",
         )
 
 
@@ -207,7 +209,7 @@ def _is_still(file: Path, fd: int) -> bool:
 
 
 def _tell(fd: int, holder: dict[str, Any], *, alone: bool) -> None:
-    """Write down who holds the lock. Those who share it append, and the last of them is told to others."""
+    """Write the holder into the lock file. Holders that share a lock append; others are shown the last one."""
     line = json.dumps(holder).encode() + b"\n"
     if alone or os.fstat(fd).st_size > 1 << 16:
         os.ftruncate(fd, 0)
@@ -215,7 +217,7 @@ def _tell(fd: int, holder: dict[str, Any], *, alone: bool) -> None:
 
 
 def _last_holder(fd: int) -> dict[str, Any] | None:
-    """Who wrote themselves into the lock file last and is alive, or None."""
+    """The last holder in the lock file that is alive, or None."""
     lines = os.pread(fd, 1 << 17, 0).decode(errors="replace").splitlines()
     for line in reversed(lines):
         try:
@@ -230,7 +232,7 @@ def _last_holder(fd: int) -> dict[str, Any] | None:
 
 
 def _close_in_children(lease: Lease) -> None:
-    """A child made by ``fork`` alone would keep the locks alive after their holder died. (``exec`` closes them.)"""
+    """Release the locks in forked children, which would keep them after their holder died. (``exec`` closes them.)"""
     held = weakref.ref(lease)
 
     def close() -> None:

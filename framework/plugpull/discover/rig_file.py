@@ -1,6 +1,6 @@
-"""A rig file for a machine nobody has described yet: what hangs where, as the kernel sees it.
+"""A draft of a rig file from what is plugged into a machine, as the kernel reports it.
 
-A draft: nothing in it is scratch, and no cable goes through a switch, until a person writes so.
+In the draft no disk is scratch, and no cable goes through a switch: a person adds that.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from plugpull.rig.toml_text import toml_key, toml_value
+from plugpull.switches.host import Host
 
 DEVICES = "/sys/bus/usb/devices"
 HUB_CLASS = "09"  # USB class codes: bDeviceClass of a hub
@@ -23,16 +24,6 @@ _PORT = re.compile(r"^(?:usb\d+|\d+-([\d.]+))-port(\d+)$")
 _BEHIND = re.compile(r"^(\d+)-([\d.]+)$")
 
 
-class Machine(Protocol):
-    """What is looked at: a ``plugpull.switches.host.Host``, as far as it is needed here."""
-
-    def glob(self, pattern: str) -> tuple[str, ...]: ...
-
-    def read_text(self, path: str) -> str: ...
-
-    def real_path(self, path: str) -> str: ...
-
-
 @dataclass
 class _Holder:
     """A controller, or a hub at ``ports`` of it ("1.2")."""
@@ -42,7 +33,7 @@ class _Holder:
     count: int
     product: str
     peer: str = ""
-    """Ports of the hub that is the other half of it, where that has another place."""
+    """Ports of the hub that is its other half, if they differ from its own."""
     name: str = ""
 
 
@@ -53,7 +44,7 @@ class Tree:
     holders: dict[tuple[str, str], _Holder] = field(default_factory=dict)
 
     def add(self, controller: str, ports: str, count: int, product: str) -> None:
-        """Both halves of a USB 3 hub or controller often have one place: the larger number of ports counts."""
+        """Add a controller or hub. Both halves of a USB 3 hub often have the same ports: the larger count holds."""
         known = self.holders.get((controller, ports))
         if known is None:
             self.holders[controller, ports] = _Holder(controller, ports, count, product)
@@ -61,8 +52,8 @@ class Tree:
             known.count = max(known.count, count)
 
 
-def usb_tree(machine: Machine) -> Tree:
-    """What the machine's sysfs says of its USB controllers and hubs."""
+def usb_tree(machine: Host) -> Tree:
+    """The USB controllers and hubs in the machine's sysfs."""
     tree = Tree()
     buses: dict[str, str] = {}
     devices = [(posixpath.basename(path), path) for path in machine.glob(f"{DEVICES}/*")]
@@ -83,9 +74,11 @@ def usb_tree(machine: Machine) -> Tree:
     return tree
 
 
-def _other_half(machine: Machine, name: str, ports: str) -> str:
-    """Where the other half of a USB 3 hub is, by the kernel's link between the two ports of its socket, if not at the
-    same ports; empty if there is none."""
+def _other_half(machine: Host, name: str, ports: str) -> str:
+    """The ports of the other half of a USB 3 hub, from the kernel's link between the two ports of its socket.
+
+    Empty if there is no other half, or if it has the same ports.
+    """
     above, _, port = name.rpartition("." if "." in name else "-")
     socket = f"{above}:1.0/{above}-port{port}" if "-" in above else f"{above}-0:1.0/usb{above}-port{port}"
     peer = f"{DEVICES}/{socket}/peer"
@@ -99,10 +92,10 @@ def _other_half(machine: Machine, name: str, ports: str) -> str:
 def draft(
     name: str, dut: Mapping[str, object], tree: Tree, disks: Sequence[Mapping[str, Any]], switches: Iterable[str]
 ) -> str:
-    """The rig file's text, in which whatever the machine says of itself is quoted.
+    """The rig file's text. All names that devices report are quoted.
 
     ``disks`` are as the agent lists them; ``dut`` are the keys of its table; ``switches`` are ``[[switch]]`` tables of
-    what was found attached.
+    the switches that were found.
     """
     placed = [(disk, found) for disk in disks if (found := _PLACE.match(str(disk["place"])))]
     used = {found.group(1) for _, found in placed}
@@ -110,7 +103,7 @@ def draft(
     holders.sort(key=lambda each: (each.controller, each.ports.count("."), each.ports))
     _name(holders)
     parts = [_head(name, dut, bool(placed))]
-    parts += [f'# found attached; say with cable = "SWITCH.PORT" what it cuts\n{table}' for table in switches]
+    parts += [f'# found attached; write cable = "SWITCH.PORT" for what it cuts\n{table}' for table in switches]
     by_place = {(each.controller, each.ports): each for each in holders}
     parts += [_holder_table(each, by_place) for each in holders]
     serials = [str(disk["serial"]) for disk in disks]
@@ -133,7 +126,7 @@ def _name(holders: list[_Holder]) -> None:
 def _head(name: str, dut: Mapping[str, object], any_disks: bool) -> str:
     lines = [
         "# A draft of what was found. Compare it with the bench, give each disk its cable and power outlets, and write",
-        "# scratch = true for what may be erased. Then: plugpull rig check FILE",
+        "# scratch = true for disks that may be erased. Then: plugpull rig check FILE",
     ]
     if not any_disks:
         lines.append("# No USB disk was found: plug them in and look again. A rig needs at least one [[disk]].")
@@ -183,15 +176,15 @@ def _disk_table(
     ]
     trouble = ""
     if holder is None:
-        trouble = "where it hangs could not be told"
+        trouble = "its place could not be determined"
     elif size <= 0:
         trouble = "it has no size"
     elif not serial:
-        trouble = "it has no serial number, and nothing may be written to a disk that cannot be told from others"
+        trouble = "it has no serial number, and nothing may be written to a disk that cannot be identified"
     elif serials.count(serial) > 1:
         trouble = "another disk has the same serial number"
     elif lun != "0":
-        trouble = "it is one of several disks behind one bridge, which go and come together"
+        trouble = "it is one of several disks behind one bridge, which go and return together"
     if trouble:
         return "\n".join([f"# left out: {trouble}", *(f"# {line.removeprefix('# ')}" for line in lines)])
     return "\n".join(lines)
@@ -202,10 +195,10 @@ def _comment(text: str) -> str:
     return f"  # {kept}" if kept else ""
 
 
-def _text(machine: Machine, path: str) -> str:
+def _text(machine: Host, path: str) -> str:
     return machine.read_text(path).strip() if machine.glob(path) else ""
 
 
-def _number(machine: Machine, path: str) -> int:
+def _number(machine: Host, path: str) -> int:
     text = _text(machine, path)
     return int(text) if text.isdecimal() else 0

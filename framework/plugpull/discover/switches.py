@@ -1,4 +1,4 @@
-"""What is attached that can switch something, and how to say so in a rig file."""
+"""The switches that are attached to a machine, and their tables for a rig file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plugpull.switches.kinds import FoundSwitch, all_kinds
 
 @dataclass(frozen=True)
 class Listing:
-    """All that was found. ``looked`` are the kinds that can be found, ``failed`` why some of them could not be."""
+    """All switches that were found. ``looked`` are the kinds that can be found, ``failed`` their errors."""
 
     found: tuple[FoundSwitch, ...]
     looked: tuple[str, ...]
@@ -22,7 +22,7 @@ class Listing:
 
 
 def find_all(host: Host) -> Listing:
-    """Ask every kind that knows how to look. One that cannot does not keep the others from it."""
+    """Find the switches of every kind that can be found. An error of one kind does not stop the others."""
     found: list[FoundSwitch] = []
     looked, failed = [], []
     for kind in all_kinds():

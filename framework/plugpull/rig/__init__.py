@@ -1,1 +1,1 @@
-"""What stands on the bench: the rig file, its mistakes, the topology and who is using it."""
+"""Rig files: reading them, checking them, and the topology that they describe."""

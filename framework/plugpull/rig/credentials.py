@@ -1,8 +1,8 @@
-"""What of a rig file may be recorded and shown.
+"""Which values of a rig file may be recorded and shown.
 
-A history, its report and an error message are sent to others; a rig file may hold the password of a PDU, an SNMP
-community or a command line with a token in it. Nobody can recognise a secret by its looks, so text of a switch driver
-is recorded only where its key is known to hold none.
+Histories, reports and error messages are sent to other people, and a rig file may contain the password of a PDU, an
+SNMP community or a command line with a token. A secret cannot be recognised by its form, so the text of a driver's key
+is recorded only if the key is known not to hold secrets.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ OPEN_KEYS = frozenset(
         "wiring",
     }
 )
-"""Keys of switch drivers whose text says which device it is, or how it is wired."""
+"""Keys of switch drivers whose text only says which device it is, or how it is wired."""
 ADDRESS_KEYS = frozenset({"host", "server", "url"})
-"""Keys that hold an address, of which what is before the @ is withheld."""
+"""Keys that hold an address, which is recorded without the part before the @."""
 _SECRET = re.compile(r"pass|secret|token|communit|credential|auth|\bpin\b|\bkey\b|user", re.IGNORECASE)
 _USERINFO = re.compile(r"(://|^)[^/@\s]+@")
 
 
 def recorded(rig: Rig) -> dict[str, Any]:
-    """The rig as it stands in a history: everything but what may be a credential."""
+    """The rig as it is recorded in a history: everything except possible credentials."""
     data: dict[str, Any] = rig.model_dump(mode="json")
     for table, switch in zip(data["switch"], rig.switch, strict=True):
         table |= recorded_options(switch)
@@ -54,7 +54,7 @@ def recorded_options(switch: Switch) -> dict[str, Any]:
 
 
 def without_userinfo(text: str) -> str:
-    """``text`` with ``USER:PASSWORD@`` left out of the addresses in it."""
+    """``text`` without ``USER:PASSWORD@`` in its addresses."""
     return _USERINFO.sub(r"\1...@", text)
 
 

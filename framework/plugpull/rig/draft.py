@@ -1,4 +1,4 @@
-"""A rig file as far as it can be understood, so that one broken table does not hide the mistakes in the others."""
+"""The valid parts of a rig file, so that a broken table does not hide the mistakes in the others."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from plugpull.rig.validation_messages import TABLES, label
 
 @dataclass(frozen=True)
 class Entry:
-    """One table of the file. ``values`` are those of its keys whose values are valid on their own, as TOML has them."""
+    """One table of the file. ``values`` are the TOML values of those keys that are valid by themselves."""
 
     kind: str
     path: KeyPath
     values: Mapping[str, Any]
     broken: frozenset[str]
     label: str
-    """What to call it in a message: ``[[disk]] "disk3"``."""
+    """Its name in messages: ``[[disk]] "disk3"``."""
 
     def get(self, key: str) -> Any:
-        """The key's value, its default when it is not given, or None when it is wrong or missing."""
+        """The key's value, its default if it is not given, or None if it is invalid."""
         if key in self.values:
             return self.values[key]
         if key in self.broken:
@@ -37,7 +37,7 @@ class Entry:
         return self.values.get("name")
 
     def split(self, key: str) -> tuple[str, str] | None:
-        """The two halves of ``"hub1.2"`` or ``"cables.3"``, or None when the key is absent or wrong."""
+        """The two halves of ``"hub1.2"`` or ``"cables.3"``, or None if the key is absent or invalid."""
         value = self.get(key)
         if value is None:
             return None
@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Draft:
-    """All tables that could be read. ``whole`` are the kinds of table whose every name is known."""
+    """All tables that could be read. ``whole`` are the kinds of table of which every name is known."""
 
     source: Source
     entries: tuple[Entry, ...]
@@ -58,7 +58,7 @@ class Draft:
         return (entry for entry in self.entries if entry.kind in kinds)
 
     def named(self, *kinds: str) -> dict[str, Entry]:
-        """Tables by name; the first one where a name is given twice."""
+        """Tables by name. If two tables have one name, the first."""
         found: dict[str, Entry] = {}
         for entry in self.of(*kinds):
             if entry.name is not None:
@@ -70,8 +70,7 @@ class Draft:
         return next((entry.get("kind") for entry in self.of("dut")), None)
 
     def driver(self, switch: Entry) -> Driver | None:
-        """The kind of a switch; None when it is not known, or cannot be on such a rig, for both of which there is a
-        rule."""
+        """The kind of a switch. None if it is unknown, or not possible on such a rig: other rules report both."""
         name = switch.get("driver")
         if name == VIRTUAL.name:
             return VIRTUAL
@@ -86,19 +85,19 @@ class Draft:
         return self.source.value((*entry.path, key)).line
 
     def mistake(self, entry: Entry, key: str, what: str, hint: str = "", *, element: int | None = None) -> Mistake:
-        """A mistake at the key's value, or at one element of its array; at the table's header when it is not given."""
+        """A mistake at the key's value or one element of its array. If the key is not given, at the table's header."""
         path: KeyPath = (*entry.path, key) if element is None else (*entry.path, key, element)
         place = self.source.value(path)
         return Mistake(self.source.path, place.line, place.column, what, hint)
 
     def misplaced(self, entry: Entry, key: str, what: str, hint: str = "") -> Mistake:
-        """A mistake at the key itself: it should not be there, whatever its value."""
+        """A mistake at the key itself, for a key that should not be there."""
         place = self.source.key((*entry.path, key))
         return Mistake(self.source.path, place.line, place.column, what, hint)
 
 
 def draft_of(source: Source, wrong: frozenset[KeyPath], drivers: DriverBook) -> Draft:
-    """What is left of a file's values without those at the ``wrong`` paths."""
+    """The file's values without those at the ``wrong`` paths."""
     entries: list[Entry] = []
     whole: set[str] = set()
     for kind in TABLES:

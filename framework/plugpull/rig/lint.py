@@ -1,7 +1,7 @@
-"""Mistakes in a rig file that take two tables to see.
+"""Rules about mistakes that involve two tables of a rig file.
 
-Each rule is a function from the draft of a rig file to mistakes; ``RULES`` lists them. A rule stays silent about what
-it cannot know because another table is broken: that table has its own mistake already.
+Each rule is a function from the draft of a rig file to mistakes; ``RULES`` lists them. A rule reports nothing that
+depends on a broken table, because that table's own mistake is reported already.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _rule_named(name: str) -> Rule:
 
 
 def unique_names(draft: Draft) -> Iterator[Mistake]:
-    """Switches, controllers, hubs and disks share one space of names, because cut points and sockets do."""
+    """Switches, controllers, hubs and disks have different names: cut points and sockets are made of these names."""
     seen: dict[str, Entry] = {}
     for entry in draft.of("switch", "controller", "hub", "disk"):
         if entry.name is None:
@@ -81,7 +81,7 @@ def whole_sectors(draft: Draft) -> Iterator[Mistake]:
     for disk in draft.of("disk"):
         try:
             size = parse_size(disk.get("size"))
-        except QuantityError:  # has its own mistake
+        except QuantityError:  # it has a mistake of its own
             continue
         if size % SECTOR:
             yield draft.mistake(disk, "size", f"a disk's size is a multiple of {SECTOR} bytes, and {size} is not")
@@ -97,7 +97,7 @@ def defect_disks(draft: Draft) -> Iterator[Mistake]:
 
 
 def stall_limits(draft: Draft) -> Iterator[Mistake]:
-    """One stall is part of all of them."""
+    """A single stall cannot be longer than all stalls together."""
     for disk in draft.of("disk"):
         limits = disk.get("limits")
         if not isinstance(limits, dict) or not {"max_stall", "all_stalls"} <= limits.keys():
@@ -111,7 +111,7 @@ def stall_limits(draft: Draft) -> Iterator[Mistake]:
 def members_are_scratch(draft: Draft) -> Iterator[Mistake]:
     for disk in draft.of("disk"):
         if disk.get("erase_members") is True and disk.get("scratch") is False:
-            what = '"erase_members" says nothing of a disk that may not be erased: it needs scratch = true'
+            what = '"erase_members" has no effect on a disk that may not be erased: it needs scratch = true'
             yield draft.mistake(disk, "erase_members", what)
 
 

@@ -1,4 +1,4 @@
-"""Rules for what a rig needs, and may not have, because of the kind of its DUT."""
+"""Rules about what a rig needs, and may not have, because of the kind of its DUT."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _EMULATED = {
     "controller": ("rate",),
     "hub": ("rate",),
 }
-"""Keys that only emulated things have. A real disk may have a ``rate``: what it is known to transfer."""
+"""Keys of emulated devices only. A real disk may have a ``rate``: its known transfer rate."""
 
 
 def dut_fits(draft: Draft) -> Iterator[Mistake]:
-    """What a rig needs depends on whether its DUT is virtual or real."""
+    """A rig with a virtual DUT needs other keys than one with a real DUT."""
     kind = draft.dut_kind
     if kind is None:
         return
@@ -49,7 +49,7 @@ def _dut(draft: Draft, kind: str) -> Iterator[Mistake]:
                 what = f"{quote(key)} is for a DUT of kind {' or '.join(map(quote, kinds))}, and this one is {kind}"
                 yield draft.misplaced(dut, key, what)
         if kind == "ssh" and "host" not in dut.values and "host" not in dut.broken:
-            what = '[dut] has no "host": what ssh is to connect to, a name or "user@name" as in your ssh configuration'
+            what = '[dut] has no "host": the machine to connect to, a name or "user@name" as in your ssh configuration'
             yield draft.mistake(dut, "host", what)
         yield from _console(draft, dut)
         if kind == "local" and "power" in dut.values:
@@ -62,12 +62,13 @@ def _dut(draft: Draft, kind: str) -> Iterator[Mistake]:
 def _console(draft: Draft, dut: Entry) -> Iterator[Mistake]:
     console = dut.get("console")
     if isinstance(console, str) and not console.startswith("/"):
-        what = f"{quote(console)} is no path of a serial port, such as {quote('/dev/serial/by-id/usb-FTDI-if00-port0')}"
+        example = quote("/dev/serial/by-id/usb-FTDI-if00-port0")
+        what = f"{quote(console)} is not the path of a serial port, such as {example}"
         if ":" in console:
-            what += "; plugpull listens on no network port: have netconsole written into a named pipe, and name that"
+            what += "; plugpull does not listen on the network: write netconsole's output into a named pipe"
         yield draft.misplaced(dut, "console", what)
     elif "console_speed" in dut.values and "console" not in dut.values and "console" not in dut.broken:
-        yield draft.misplaced(dut, "console_speed", 'there is no "console" that could have a speed')
+        yield draft.misplaced(dut, "console_speed", '"console_speed" needs a "console"')
 
 
 def _real(draft: Draft, kind: str) -> Iterator[Mistake]:

@@ -1,4 +1,4 @@
-"""Rules for the switch ports that cables and power leads go through."""
+"""Rules about the switch ports that cables and power leads go through."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from plugpull.rig.lint_places import port_problem, where
 from plugpull.rig.mistakes import Mistake, closest, quote
 
 Lead = tuple[Entry, str]
-"""What goes through an outlet: a device's ``cable`` or ``power``."""
+"""A device and its ``cable`` or ``power`` key, which names an outlet."""
 
 
 def outlets(draft: Draft) -> Iterator[Mistake]:
-    """Cables and power leads go through switch ports that exist, each through its own unless the port is declared to
-    be shared."""
+    """Cables and power leads go through switch ports that exist. Two of them use one port only if it is declared as
+    shared."""
     taken: dict[str, Lead] = {}
     for entry, key, outlet in _leads(draft):
         problem = _outlet_problem(draft, entry, key, *outlet)
@@ -33,7 +33,7 @@ def outlets(draft: Draft) -> Iterator[Mistake]:
 
 
 def _leads(draft: Draft) -> Iterator[tuple[Entry, str, tuple[str, str]]]:
-    """Every cable and power lead that goes through a switch, in the order of the file: whose, which, and the outlet."""
+    """Every cable and power lead that goes through a switch, in the order of the file: device, key and outlet."""
     for entry in draft.of("dut", "hub", "disk"):
         for key in ("cable", "power"):
             outlet = entry.split(key) if key in entry.values else None
@@ -63,7 +63,7 @@ def _no_such_port(draft: Draft, switch: Entry, port: str) -> tuple[str, str] | N
 
 
 def shared(draft: Draft) -> Iterator[Mistake]:
-    """A port that is declared to be shared exists, and feeds more than one thing."""
+    """A port that is declared as shared exists and feeds more than one device."""
     users: dict[tuple[str, str], list[Lead]] = {}
     for entry, key, outlet in _leads(draft):
         users.setdefault(outlet, []).append((entry, key))
@@ -90,7 +90,7 @@ def _complete(draft: Draft) -> bool:
 
 
 def named_ports(draft: Draft) -> Iterator[Mistake]:
-    """No more ports of a switch are used than it has, also where they have names."""
+    """No more ports of a switch are used than it has, even if they have names."""
     for switch in draft.of("switch"):
         driver, count = draft.driver(switch), switch.get("ports")
         if driver is None or first_port(driver.port_names) is not None or count is None:
@@ -102,18 +102,18 @@ def named_ports(draft: Draft) -> Iterator[Mistake]:
 
 
 def cuts_itself_off(draft: Draft) -> Iterator[Mistake]:
-    """A switch that cuts its own control path can never be told to turn anything on again."""
+    """A switch does not cut its own control path: it could never turn anything on again."""
     for switch in draft.of("switch"):
         for entry, key, (name, port) in _leads(draft):
             if name != switch.name or (way := _on_the_way(draft, switch, entry)) is None:
                 continue
             cut = where(draft, entry, key, key)
-            what = f"{way}, and its own port {port} cuts {cut}: it could never be told to turn it on again"
+            what = f"{way}, and its own port {port} cuts {cut}: it could never turn it on again"
             yield draft.mistake(switch, "control" if switch.get("control") else "via", what)
 
 
 def _on_the_way(draft: Draft, switch: Entry, cut: Entry) -> str | None:
-    """How ``cut`` is part of the way to a switch, as the beginning of a sentence; None if it is not."""
+    """How a switch is reached through ``cut``, as the beginning of a sentence. None if it is not."""
     socket = switch.get("control")
     if socket is None or socket == "dut":
         through_dut = socket == "dut" or switch.get("via") == "dut"
@@ -130,7 +130,7 @@ def _dut(entry: Entry) -> bool:
 
 
 def _upwards(draft: Draft, name: str) -> tuple[str, ...]:
-    """This hub and those above it, up to the controller or to where the file is wrong."""
+    """This hub and those above it, up to the controller or to the first mistake."""
     hubs = draft.named("hub")
     chain: list[str] = []
     while name in hubs and name not in chain:

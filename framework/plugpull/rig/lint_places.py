@@ -1,4 +1,4 @@
-"""Rules for where things are plugged in: ports that exist, one plug in each, and hubs that end at a controller."""
+"""Rules about where devices are plugged in: ports that exist, one plug in each, and hubs below a controller."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def _socket_problem(draft: Draft, entry: Entry, key: str, holder: str, port: str
     if holder not in known:
         other = draft.named("disk", "switch").get(holder)
         if other is not None:
-            what = f"{quote(holder)} is a {other.kind}: what is plugged in hangs at a hub or a controller"
+            what = f"{quote(holder)} is a {other.kind}: devices are plugged into a hub or a controller"
             return draft.mistake(entry, key, what)
         if not {"controller", "hub"} <= draft.whole:
-            return None  # it may be the one whose name could not be read
+            return None  # it may be the table whose name is invalid
         near = closest(holder, known)
         what = f"there is no hub or controller named {quote(holder)}"
         return draft.mistake(entry, key, what, f"{near}.{port}" if near else "")
@@ -50,8 +50,10 @@ def _socket_problem(draft: Draft, entry: Entry, key: str, holder: str, port: str
 
 
 def port_problem(owner: Entry, port: str, count: int | None, first: int = 1) -> tuple[str, str] | None:
-    """What is wrong with a port's number, and the number that was meant: they count from ``first``, and there are
-    ``count`` of them, if that is known."""
+    """The mistake in a port's number, and the number that was probably meant. None if there is no mistake.
+
+    Ports count from ``first``; ``count`` is their number, if known.
+    """
     name = quote(str(owner.name))
     if not port.isdecimal():
         return f"the ports of {name} are numbers, not {quote(port)}", ""
@@ -64,7 +66,7 @@ def port_problem(owner: Entry, port: str, count: int | None, first: int = 1) -> 
 
 
 def hub_chains(draft: Draft) -> Iterator[Mistake]:
-    """Hubs hang off controllers in the end, and not too many of them in a row."""
+    """Every chain of hubs ends at a controller and is not too long."""
     hubs = draft.named("hub")
     in_known_loop: set[str] = set()
     for name, hub in hubs.items():
@@ -76,7 +78,7 @@ def hub_chains(draft: Draft) -> Iterator[Mistake]:
         if above is not None and above[0] == name:
             if name not in in_known_loop:
                 loop = " -> ".join((*chain, name))
-                yield draft.mistake(hub, "at", f"these hubs hang off each other in a loop: {loop}")
+                yield draft.mistake(hub, "at", f"these hubs are plugged into each other in a loop: {loop}")
             in_known_loop.update(chain)
         elif len(chain) == DEEPEST_HUBS + 1 and not (above is not None and above[0] in chain):
             row = " -> ".join(reversed(chain))

@@ -1,4 +1,4 @@
-"""Rules for the switches themselves: drivers there are, the keys and mechanisms they have, and how they are reached."""
+"""Rules about the switches themselves: their drivers, keys and mechanisms, and how they are reached."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def known_drivers(draft: Draft) -> Iterator[Mistake]:
 
 
 def driver_keys(draft: Draft) -> Iterator[Mistake]:
-    """The keys that are none of the common ones are its driver's, and it has all that its driver needs."""
+    """A switch has only the common keys and those of its driver, and all that its driver needs."""
     for switch in draft.of("switch"):
         driver = draft.driver(switch)
         if driver is None:
@@ -52,7 +52,7 @@ def driver_keys(draft: Draft) -> Iterator[Mistake]:
 
 
 def mechanisms(draft: Draft) -> Iterator[Mistake]:
-    """A port interrupts something that a switch of its kind can interrupt."""
+    """A switch has a mechanism that is possible for its kind."""
     for switch in draft.of("switch"):
         driver, mechanism = draft.driver(switch), switch.get("mechanism")
         if driver is None or mechanism is None or Mechanism(mechanism) in driver.mechanisms:
@@ -63,7 +63,7 @@ def mechanisms(draft: Draft) -> Iterator[Mistake]:
 
 
 def control(draft: Draft) -> Iterator[Mistake]:
-    """A switch is reached from where its control cable is plugged in."""
+    """A switch is reached from the machine that its control cable is plugged into."""
     kind = draft.dut_kind
     for switch in draft.of("switch"):
         if kind == "virtual":

@@ -1,4 +1,4 @@
-"""Rules for rigs whose DUT is virtual: what QEMU's controllers, hubs and disks can and cannot do.
+"""Rules about rigs whose DUT is virtual: the limits of QEMU's controllers, hubs and disks.
 
 Source of the facts: QEMU's ``hw/usb/hcd-ehci.h`` (NB_PORTS) and ``hw/usb/dev-hub.c`` (MAX_PORTS, full speed only).
 """
@@ -34,9 +34,9 @@ FIRMWARE: dict[str, frozenset[str]] = {
     "cache-collapse": frozenset({"rate"}),
     "errors-at": frozenset({"sector", "sectors"}),
 }
-"""Kinds of defect that are in a disk's firmware, and the parameters of each."""
+"""Kinds of defect in a disk's firmware, and the parameters of each."""
 PARAMETERS = ("every", "sector", "sectors", "rate")
-"""Parameters that no other kind has; "seconds" and "factor" are older."""
+"""Parameters that only these kinds have. "seconds" and "factor" are older."""
 NEEDS_DISK = frozenset({"never-returns", "serial-changes", "slows", "stalls", "bit-flip", "crossed", *FIRMWARE})
 """Kinds of defect that a disk has, not the bench."""
 NEEDS_CACHE = frozenset({"flush-lost", "cache-lied", "reordered", "torn-sector", "cache-collapse"})
@@ -90,7 +90,7 @@ def _hub(draft: Draft, hub: Entry) -> Iterator[Mistake]:
 def _disk(draft: Draft, disk: Entry) -> Iterator[Mistake]:
     socket = disk.split("at")
     if disk.get("protocol") == "uas" and socket and socket[0] in draft.named("hub"):
-        what = f"a uas disk cannot hang off the hub {quote(socket[0])}, because an emulated hub is full speed only"
+        what = f"a uas disk cannot be behind the hub {quote(socket[0])}, because an emulated hub is full speed only"
         yield draft.mistake(disk, "protocol", f"{what}: plug it into a controller or make it usb-storage")
 
     yield from _cache(draft, disk)
@@ -103,7 +103,7 @@ def _disk(draft: Draft, disk: Entry) -> Iterator[Mistake]:
 
 
 def _bytes(entry: Entry, key: str) -> int | None:
-    """A size in bytes, or None where it is not given or wrong."""
+    """A size in bytes. None if it is not given or invalid."""
     try:
         return parse_size(entry.get(key))
     except QuantityError:
@@ -118,12 +118,12 @@ def _cache(draft: Draft, disk: Entry) -> Iterator[Mistake]:
         return
     for key in ("eviction", "write_back"):
         if key in disk.values:
-            what = f'{quote(key)} says what leaves the volatile cache, and {disk.label} has none: give it a "cache"'
+            what = f'{quote(key)} says what leaves the volatile cache, but {disk.label} has none: give it a "cache"'
             yield draft.misplaced(disk, key, what)
 
 
 def _parameters(draft: Draft, defect: Entry) -> Iterator[Mistake]:
-    """Each kind has its own parameters: another one's would do nothing, without a word."""
+    """A defect has only the parameters of its kind. Others would have no effect."""
     kind = defect.get("kind")
     if kind is None:
         return
@@ -137,7 +137,7 @@ def _parameters(draft: Draft, defect: Entry) -> Iterator[Mistake]:
 
 
 def _fits_disk(draft: Draft, defect: Entry) -> Iterator[Mistake]:
-    """What a defect of the firmware takes for granted of its disk."""
+    """A defect of the firmware fits its disk."""
     kind, disk = defect.get("kind"), draft.named("disk").get(defect.get("disk") or "")
     if disk is None or kind not in FIRMWARE:
         return

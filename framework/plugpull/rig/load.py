@@ -1,4 +1,4 @@
-"""From a rig file to a ``Rig``, or to every mistake in it at once."""
+"""Loading a rig file: a ``Rig``, or all mistakes in the file at once."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["Mistake", "RigFileErrors", "load_rig", "parse_rig"]
 
 
 def load_rig(path: Path, drivers: DriverBook | None = None) -> Rig:
-    """Read and check a rig file. No hardware is touched. ``drivers`` are the kinds of switch it may name; those that
-    are installed, if not given.
+    """Read and check a rig file. Touches no hardware.
 
-    Raises ``RigFileErrors``, a ``UsageError``, with every mistake in the file, one a line.
+    ``drivers`` are the kinds of switch that the file may name, by default those that are installed. Raises
+    ``RigFileErrors``, a ``UsageError``, with every mistake in the file, one per line.
     """
     return _rig(read_source(path), drivers or installed())
 
 
 def parse_rig(text: str, path: Path = Path("rig.toml"), drivers: DriverBook | None = None) -> Rig:
-    """As ``load_rig``, for a rig file's text; ``path`` is only for messages."""
+    """As ``load_rig``, for the text of a rig file. ``path`` is only used in messages."""
     return _rig(parse_source(path, text), drivers or installed())
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in a rig file, each at its place, and the error that carries all of them."""
+"""Mistakes in a rig file, each with its place, and the error that lists all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_QUOTE = 60
 class Mistake:
     """One mistake. ``line`` and ``column`` count from 1; line 0 means the file as a whole.
 
-    ``hint`` is what was probably meant, word for word, or empty.
+    ``hint`` is the text that was probably meant, or empty.
     """
 
     path: Path
@@ -32,7 +32,7 @@ class Mistake:
 
 
 class RigFileErrors(UsageError):
-    """A rig file has mistakes. ``mistakes`` are all of them, in the order of the file; the message has a line each."""
+    """A rig file has mistakes. ``mistakes`` are in the order of the file; the message has one line for each."""
 
     def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
         self.mistakes = tuple(sorted(set(mistakes)))

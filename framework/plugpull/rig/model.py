@@ -1,7 +1,7 @@
-"""What stands on the bench, as a rig file declares it.
+"""The tables of a rig file.
 
-These models are both the schema of the rig file (TOML) and the data everything else works with. They hold what one
-table can know about itself; what takes two tables to see (a dangling reference, a cycle of hubs) is in ``lint.py``.
+These models are both the schema of the rig file (TOML) and the data that all other rooms work with. They check each
+table by itself; checks across tables (a dangling reference, a loop of hubs) are in ``lint.py``.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Mechanism(StrEnum):
 class Table(BaseModel):
     """One table of a rig file.
 
-    Strict, because a rig file that says ``ports = "4"`` is more often a slip than a wish. The fields that TOML can
-    only spell otherwise (lists for tuples, text for enumerations) say ``strict=False`` themselves.
+    Strict, because ``ports = "4"`` in a rig file is usually a slip. Fields whose type TOML does not have (tuples,
+    enumerations) set ``strict=False`` themselves.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -63,22 +63,22 @@ class Dut(Table):
     """virtual: number of vCPUs."""
     power: Outlet | None = None
     host: str | None = None
-    """ssh: what ``ssh`` is to connect to, as in the user's own ssh configuration."""
+    """ssh: the machine to connect to, a name as in the user's ssh configuration."""
     ssh_options: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """ssh: more arguments for ``ssh``, such as "-p", "2222"."""
     sudo: bool = False
-    """ssh, local: run the agent with ``sudo -n``, where one may not log in as root."""
+    """ssh, local: run the agent with ``sudo -n``, for a machine without root logins."""
     python: str = "python3"
     """ssh, local: the Python the agent runs on."""
     console: str | None = None
-    """ssh: the controller's serial port that the DUT's console is connected to, or a named pipe into which somebody
-    writes what the DUT says by netconsole."""
+    """ssh: the controller's serial port that the DUT's console is connected to, or a named pipe with the output of
+    netconsole."""
     console_speed: int = Field(default=115200, ge=300, le=4_000_000)
     """ssh: bits per second of that serial port."""
 
 
 class Switch(Table):
-    """A thing with ports that can be turned off and on. Other keys than these belong to its driver (``options``)."""
+    """A device with ports that can be turned off and on. All further keys belong to its driver (``options``)."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -93,7 +93,7 @@ class Switch(Table):
     timeout: float = Field(default=5.0, gt=0, le=600)
     """Seconds it gets to answer one command."""
     shared: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Ports that feed more than one thing, on purpose: a cut takes all of them."""
+    """Ports that feed more than one device on purpose: a cut takes all of them."""
     qualification: str | None = None
     """The file that ``plugpull switch qualify`` wrote about it, relative to the rig file."""
 
@@ -127,28 +127,28 @@ class Hub(Table):
 
 
 class DiskLimits(Table):
-    """What a disk is granted where a scenario says nothing else (``checks/limits.py``). None: as the kind of bench."""
+    """A disk's limits where a scenario sets none (``checks/limits.py``). None: the limit of the kind of bench."""
 
     removed: Duration | None = None
     """From the cut until it must be off the kernel's list."""
     returned: Duration | None = None
     """From the restoring edge until it must be announced again."""
     max_stall: Duration | None = None
-    """How long it may stand still at once while another disk is cut."""
+    """How long a single stall may last while another disk is cut."""
     all_stalls: Duration | None = None
-    """How long it may stand still in all."""
+    """How long all stalls together may last."""
     min_ratio: float | None = Field(default=None, gt=0, le=1)
     """The share of its baseline rate that it must keep while another disk is cut."""
     recover_within: Duration | None = None
-    """How soon after an edge it must be at pace again."""
+    """How soon after an edge it must have recovered its rate."""
     ended_with_error: Duration | None = None
     """From the cut until its users must have their error."""
     unmountable: Duration | None = None
     """How long unmounting its filesystem may take."""
     discovered: Duration | None = None
-    """From when it was plugged in until it must be announced."""
+    """From plugging it in until it must be announced."""
     ready_under_load: float | None = Field(default=None, ge=1, le=100)
-    """How many times as long as idle it may take to return while the others are busy."""
+    """How many times longer than when idle it may take to return while the others are busy."""
 
 
 class Disk(Table):
@@ -165,28 +165,28 @@ class Disk(Table):
     cable: Outlet | None = None
     power: Outlet | None = None
     self_powered: bool = True
-    """False: fed by VBUS, so that cutting VBUS also takes its power (and its volatile cache)."""
+    """False: powered by VBUS, so that cutting VBUS also takes its power (and its volatile cache)."""
     limits: DiskLimits | None = None
     rate: Rate | None = None
     """virtual: the most it can transfer, bytes per second."""
     cache: Size | None = None
-    """virtual: its volatile write cache, bytes. None: what is written is on the medium at once."""
+    """virtual: its volatile write cache, bytes. None: writes go to the medium at once."""
     eviction: Literal["oldest", "random", "newest"] = "oldest"
-    """virtual: what leaves the cache first when it is full."""
+    """virtual: which data leaves a full cache first."""
     write_back: float | None = Field(default=None, gt=0, le=3600)
-    """virtual: seconds that something stays in the cache at most. None: until it is flushed or the cache is full."""
+    """virtual: seconds that data stays in the cache at most. None: until a flush, or until the cache is full."""
     latency: float = Field(default=0.0, ge=0, le=60)
     """virtual: seconds that each request takes at least; requests do not wait for each other."""
     fua: bool = False
-    """virtual: it takes single writes past its cache (FUA), and says so."""
+    """virtual: it supports single writes past its cache (FUA), and reports that."""
     write_through: bool = False
-    """virtual: it says that it has no volatile cache, so that the kernel sends it no flush, and it has none."""
+    """virtual: it has no volatile cache and reports that, so that the kernel does not send flushes."""
     logical_block: Literal[512, 4096] = 512
-    """virtual: bytes of the smallest thing it can read or write."""
+    """virtual: bytes of its logical block, the smallest unit it can read or write."""
 
 
 class Defect(Table):
-    """virtual: something the bench gets wrong on purpose, so that a check can be seen to fire."""
+    """virtual: a deliberate defect of the bench, to show that a check finds it."""
 
     kind: Literal[
         "switch-lies",
@@ -218,18 +218,18 @@ class Defect(Table):
     ]
     disk: Name | None = None
     factor: float = Field(default=0.5, gt=0, lt=1)
-    """slows: what remains of the disk's rate."""
+    """slows: the fraction of the disk's rate that remains."""
     seconds: float = Field(default=3.0, gt=0, le=600)
     """stalls, long-transfer-stall, command-timeout (31): how long."""
     every: int | None = Field(default=None, ge=1, le=1_000_000_000)
-    """reordered, misdirected, lost-write, torn-write, bit-flips, long-transfer-stall, command-timeout: one in so many;
-    lost-pass: after so many."""
+    """reordered, misdirected, lost-write, torn-write, bit-flips, long-transfer-stall, command-timeout: one in this
+    many; lost-pass: after this many."""
     sector: int | None = Field(default=None, ge=0, le=1 << 54)
-    """wraps: the first that is not there; errors-at: the first that is bad. Of 512 bytes, on every disk."""
+    """wraps: the first missing sector; errors-at: the first bad one. Sectors of 512 bytes, on every disk."""
     sectors: int | None = Field(default=None, ge=1, le=1 << 32)
     """torn-sector, stale: how many at most; misdirected: how far; errors-at: how many."""
     rate: Rate | None = None
-    """cache-collapse: what is left when the cache is full, bytes per second."""
+    """cache-collapse: the rate with a full cache, bytes per second."""
     scenario: str = ""
     """Only in scenarios whose id contains this."""
 

@@ -1,13 +1,15 @@
-"""Sizes, rates and durations as people write them: 67108864, "64 MiB", "10 GB", "2 MiB/s", "500 ms".
+"""Sizes, rates and durations as text: 67108864, "64 MiB", "10 GB", "2 MiB/s", "500 ms".
 
-Units are case-sensitive where it matters: "Mb" is megabits, which nobody sells disks in, and "M" alone says neither
-MB (10**6) nor MiB (2**20). Both are refused with the spelling that was probably meant.
+Units are case-sensitive where it matters: "Mb" is megabits, which are not used for disks, and "M" alone could be MB
+(10**6) or MiB (2**20). Both are refused with the spelling that was probably meant.
 """
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
+
+from plugpull.errors import UsageError
 
 UNITS: dict[str, int] = {
     "B": 1,
@@ -33,19 +35,24 @@ _DURATION = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*", re.
 _LIKELY_SECONDS = {"": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "m": "min"}
 
 
-class QuantityError(ValueError):
-    """A size or rate that cannot be read. ``hint`` is a spelling that was probably meant, or empty."""
+class QuantityError(UsageError, ValueError):
+    """A size, rate or duration that cannot be read. ``hint`` is a spelling that was probably meant, or empty.
+
+    Also a ``ValueError``, because pydantic reports only those as mistakes.
+    """
 
     def __init__(self, what: str, hint: str = "") -> None:
-        super().__init__(f'{what}; did you mean "{hint}"?' if hint else what)
-        self.what = what
+        super().__init__(what)
         self.hint = hint
+
+    def __str__(self) -> str:
+        return f'{self.what}; did you mean "{self.hint}"?' if self.hint else self.what
 
 
 def parse_size(value: object) -> int:
     """Bytes, from an integer (bytes) or from text such as "64 MiB" or "10 GB".
 
-    Raises ``QuantityError``, a ``ValueError``, saying what is wrong.
+    Raises ``QuantityError``.
     """
     return _parse(value, "size", "64 MiB", "")
 
@@ -53,7 +60,7 @@ def parse_size(value: object) -> int:
 def parse_rate(value: object) -> int:
     """Bytes per second, from an integer or from text such as "2 MiB/s".
 
-    Raises ``QuantityError``, a ``ValueError``, saying what is wrong.
+    Raises ``QuantityError``.
     """
     return _parse(value, "rate", "2 MiB/s", "/s")
 
@@ -61,7 +68,7 @@ def parse_rate(value: object) -> int:
 def parse_duration(value: object) -> float:
     """Seconds, from a number (seconds) or from text such as "30 s" or "500 ms".
 
-    Raises ``QuantityError``, a ``ValueError``, saying what is wrong.
+    Raises ``QuantityError``.
     """
     form = 'write a number of seconds, or text such as "30 s"'
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -82,7 +89,7 @@ def parse_duration(value: object) -> float:
 
 
 def format_size(size: int) -> str:
-    """Bytes as text: "64 MiB", "10 GB"; exact where a few digits can be, else to one decimal: "37.3 GiB"."""
+    """Bytes as text: "64 MiB", "10 GB". Exact if that takes few digits, otherwise with one decimal: "37.3 GiB"."""
     if size < 0:
         return f"-{format_size(-size)}"
     exact = [(size // factor, unit) for unit, factor in UNITS.items() if unit != "KB" and size % factor == 0]
@@ -133,7 +140,7 @@ def _parse_text(text: str, noun: str, form: str, suffix: str) -> int:
 
 
 def _likely_unit(unit: str) -> str:
-    """The unit that was probably meant by a misspelt one; a lone prefix is taken for the binary unit."""
+    """The unit that was probably meant by a misspelt one. A lone prefix counts as the binary unit."""
     folded = unit.lower().removesuffix("ps")
     for known in UNITS:
         if known.lower() == folded:

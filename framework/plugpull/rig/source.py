@@ -1,7 +1,7 @@
 """TOML text with the place of every key and value in it.
 
-The values come from ``tomllib``, the places from tree-sitter's syntax tree, because ``tomllib`` forgets where it
-read what. Both parsers see the same text; ``tomllib`` alone decides whether it is valid TOML.
+The values come from ``tomllib``, which does not report their places. The places come from tree-sitter's syntax tree.
+Both parse the same text; ``tomllib`` alone decides whether it is valid TOML.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tree_sitter import Language, Node, Parser
 from plugpull.rig.mistakes import Mistake, RigFileErrors, quote
 
 LARGEST_FILE = 1 << 20
-"""Bytes. A rig file is some kilobytes; anything this large is a disk image or a device named by mistake."""
+"""Bytes. A rig file has some kilobytes; a larger file is a disk image or a device named by mistake."""
 
 KeyPath = tuple[str | int, ...]
 """Keys and indices from the top of the file: ``("disk", 2, "serial")``."""
@@ -42,7 +42,7 @@ TOP = Place(1, 1)
 
 @dataclass(frozen=True)
 class Source:
-    """A TOML file that was read: ``values`` as ``tomllib`` gives them, and where each of them stands."""
+    """A TOML file that was read: ``values`` as ``tomllib`` returns them, and the place of each."""
 
     path: Path
     values: dict[str, Any]
@@ -50,11 +50,11 @@ class Source:
     places: dict[KeyPath, Place]
 
     def key(self, path: KeyPath) -> Place:
-        """Where the key is written; for a table, its header; for what is not there, the table it should be in."""
+        """The place of a key; for a table, of its header; for a missing key, of the table that should have it."""
         return self._nearest(self.keys, path)
 
     def value(self, path: KeyPath) -> Place:
-        """Where the value begins; for what is not there, the table it should be in."""
+        """The place where a value begins; for a missing value, of the table that should have it."""
         return self._nearest(self.places, path)
 
     @staticmethod
@@ -74,7 +74,7 @@ def read_source(path: Path) -> Source:
 
 
 def parse_source(path: Path, text: str) -> Source:
-    """As ``read_source``, for text that was read already; ``path`` is only for messages."""
+    """As ``read_source``, for text. ``path`` is only used in messages."""
     encoded = text.encode()
     tree = Parser(Language(tree_sitter_toml.language())).parse(encoded)
     index = _Index(encoded)
@@ -139,7 +139,7 @@ def _decode(path: Path, content: bytes) -> str:
 
 
 class _Index:
-    """Places of keys and values, gathered from a syntax tree; with errors in the tree, those outside of them."""
+    """Places of keys and values in a syntax tree. If the tree has errors, the places outside of them."""
 
     def __init__(self, text: bytes) -> None:
         self.keys: dict[KeyPath, Place] = {}
@@ -179,7 +179,7 @@ class _Index:
                 self._add_values(child, path)
 
     def _resolve(self, keys: tuple[str, ...]) -> KeyPath:
-        """The path a header means: a key that names an array of tables means its latest element."""
+        """The path of a header: a key that names an array of tables stands for the array's last element."""
         path: KeyPath = ()
         for key in keys:
             path = (*path, key)
@@ -244,7 +244,7 @@ def _key_name(node: Node) -> str:
 def _syntax_mistakes(
     path: Path, text: str, error: tomllib.TOMLDecodeError, root: Node, index: _Index
 ) -> Iterator[Mistake]:
-    """``tomllib`` stops at its first error, but is exact about it; tree-sitter goes on and knows the later ones."""
+    """Mistakes of both parsers: ``tomllib`` is exact but stops at its first error; tree-sitter finds later ones."""
     first, what = _tomllib_place(text, error)
     repeated = what.startswith(_REPEATED)
     repeats = index.repeats if repeated else []
@@ -277,7 +277,7 @@ def _tomllib_place(text: str, error: tomllib.TOMLDecodeError) -> tuple[Place, st
 
 
 def _error_nodes(root: Node) -> Iterator[Node]:
-    """Outermost nodes that tree-sitter could not make sense of, in the order of the text."""
+    """Outermost nodes that tree-sitter could not parse, in the order of the text."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -291,4 +291,4 @@ def _error_words(node: Node) -> str:
     if node.is_missing:
         return f"not valid TOML: {quote(node.type)} is missing here"
     text = (node.text or b"").decode(errors="replace").split("\n")[0].strip()
-    return f"not valid TOML: {quote(text)} makes no sense here" if text else "not valid TOML here"
+    return f"not valid TOML: {quote(text)} cannot be read here" if text else "not valid TOML here"

@@ -1,7 +1,8 @@
-"""Values as a TOML file has them (TOML 1.0), for rig files that are drafted from what a machine says of itself.
+"""Values as TOML text (TOML 1.0), for rig files that are drafted from what a machine reports.
 
 JSON's strings are not TOML's: JSON writes characters beyond U+FFFF as two surrogates and leaves DEL as it is, both of
-which TOML forbids. A draft is full of names that devices gave themselves, and what ends a string early begins a table.
+which TOML forbids. A draft contains names that devices report about themselves, and a name that ended its string
+early could begin a table.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_string(text: str) -> str:
-    """A basic string. What is not printable is escaped, and half a surrogate pair, which TOML cannot hold, replaced."""
+    """A basic string. Unprintable characters are escaped; half of a surrogate pair, impossible in TOML, is replaced."""
     return '"' + "".join(map(_letter, text)) + '"'
 
 

@@ -1,7 +1,7 @@
-"""What hangs where on a rig, and what a cut at each point takes away.
+"""What is plugged in where on a rig, and what a cut at each point takes away.
 
-Pure functions of the rig file. A rig that was loaded by ``load_rig`` has no loops and no dangling references; for one
-put together by hand, ``Topology`` raises ``UsageError`` where it meets one.
+Pure functions of the rig file. A rig from ``load_rig`` has no loops and no dangling references. For other rigs,
+``Topology`` raises ``UsageError`` when it finds one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CUTS_VBUS = (Mechanism.VBUS, Mechanism.DATA_VBUS, Mechanism.MAINS)
 
 @dataclass(frozen=True)
 class DevicePath:
-    """Where a device hangs: the controller's name and the port to take at it and at each hub on the way."""
+    """Where a device is plugged in: the controller's name, and the ports of the controller and of each hub."""
 
     controller: str
     ports: tuple[int, ...]
@@ -33,9 +33,9 @@ class DevicePath:
 class CutPoint:
     """A place in the rig that can be cut, such as ``disk3.cable``.
 
-    ``port`` of ``switch`` cuts it, interrupting what ``mechanism`` says. ``victims`` is its blast radius: the names of
-    all disks that go away, in the order of the rig file. An outlet that feeds several things cuts all of them: their
-    points have one blast radius, and ``shares_with`` names the other points.
+    ``port`` of ``switch`` cuts it; ``mechanism`` is what that interrupts. ``victims`` is its blast radius: the names of
+    all disks that go away, in the order of the rig file. An outlet that feeds several devices cuts all of them: their
+    cut points have the same blast radius, and ``shares_with`` names the other ones.
     """
 
     name: str
@@ -45,13 +45,13 @@ class CutPoint:
     mechanism: Mechanism
     victims: tuple[str, ...]
     unpowered: tuple[str, ...] = ()
-    """The victims whose power goes too, and their volatile caches with it. Where the rig file leaves it open whether
-    a hub has a supply of its own, disks fed by it are counted in."""
+    """The victims that lose power too, and so their volatile caches. If the rig file does not say whether a hub has a
+    supply of its own, the disks that it feeds are included."""
     shares_with: tuple[str, ...] = ()
 
     @property
     def device(self) -> str:
-        """Name of what is cut off: a disk, a hub or ``dut``."""
+        """The name of the device that is cut off: a disk, a hub or ``dut``."""
         return self.name.rpartition(".")[0]
 
 
@@ -66,7 +66,7 @@ class Topology:
         self._switches: dict[str, Switch] = {switch.name: switch for switch in rig.switch}
 
     def device(self, name: str) -> Device:
-        """The controller, hub or disk of that name. Raises ``UsageError`` when there is none."""
+        """The controller, hub or disk of that name. Raises ``UsageError`` if there is none."""
         try:
             return self._devices[name]
         except KeyError:
@@ -77,7 +77,7 @@ class Topology:
         return self._children.get(name, ())
 
     def path_of(self, name: str) -> DevicePath:
-        """The way to a device. Raises ``UsageError`` when there is no such device or no controller above it."""
+        """The path to a device. Raises ``UsageError`` if there is no such device, or no controller above it."""
         ports: list[int] = []
         device = self.device(name)
         while not isinstance(device, Controller):
@@ -106,7 +106,7 @@ class Topology:
         return point.victims if isinstance(point, CutPoint) else self.cut_point(point).victims
 
     def cut_point(self, name: str) -> CutPoint:
-        """The cut point of that name. Raises ``UsageError``, telling those there are, for an unknown one."""
+        """The cut point of that name. Raises ``UsageError``, with the known ones, if there is none."""
         points = self.cut_points()
         if name not in points:
             known = ", ".join(points) or "none"
@@ -151,7 +151,7 @@ class Topology:
         return CutPoint(name, outlet, switch_name, port, switch.mechanism, victims, unpowered)
 
     def _with_its_outlet(self, point: CutPoint, of_outlet: list[CutPoint]) -> CutPoint:
-        """The point as it is cut: with everything else its outlet feeds."""
+        """The cut point with everything else that its outlet feeds."""
         if len(of_outlet) == 1:
             return point
         return replace(
@@ -173,6 +173,6 @@ class Topology:
 
 
 def plugged(device: Hub | Disk) -> tuple[str, int]:
-    """What a device is plugged into, and at which port: ``("hub1", 2)``."""
+    """The name and the port of what a device is plugged into: ``("hub1", 2)``."""
     holder, _, port = device.at.partition(".")
     return holder, int(port)

@@ -1,4 +1,4 @@
-"""A rig as a tree to look at: what hangs where, and what each cut takes away."""
+"""A rig as a printed tree: what is plugged in where, and what each cut takes away."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from plugpull.rig.quantities import format_rate, format_size
 from plugpull.rig.topology import CutPoint, Topology, plugged
 
 _WIDE = 500
-"""Columns; more than any line of a tree needs, so that nothing is wrapped."""
+"""Columns. Wider than any line of a tree, so that no line is wrapped."""
 
 
 def render_tree(rig: Rig) -> Tree:
-    """Controllers, hubs and disks as they are plugged, each with its cut points and their blast radius."""
+    """Controllers, hubs and disks as they are plugged in, each with its cut points and their blast radius."""
     topology = Topology(rig)
     points = topology.cut_points()
     root = Tree(_line(rig.rig.name, f"{rig.dut.kind} DUT, {_count(len(rig.disk), 'disk')}", rig.rig.description))
@@ -60,7 +60,7 @@ def _describe(device: Controller | Hub | Disk) -> Text:
         return _line(port, _count(device.ports, "port"))
     use = "scratch" if device.scratch else "not scratch, never written"
     rate = format_rate(device.rate) if device.rate is not None else ""
-    fed = "" if device.self_powered else "fed by VBUS"
+    fed = "" if device.self_powered else "powered by VBUS"
     return _line(port, device.serial, format_size(device.size), device.protocol, rate, fed, use)
 
 

@@ -1,6 +1,6 @@
-"""What pydantic found wrong with a rig file, in the words of the rig file.
+"""pydantic's errors as messages about a rig file.
 
-The person who reads the message writes TOML, not Python: they have tables, keys, text in quotes and whole numbers.
+The reader of a message writes TOML, not Python, so messages are about tables, keys, text in quotes and whole numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TABLES: dict[str, type[Table]] = {
     "defect": Defect,
 }
 SINGLE = frozenset({"rig", "dut"})
-"""Tables there is one of; of the others there can be several, in double brackets."""
+"""Tables in single brackets, of which a file has one. The others are in double brackets."""
 
 _NAME_FORM = 'letters, digits, "-" and "_", beginning with a letter'
 _FORMS = {
@@ -52,9 +52,9 @@ _BOUNDS = {
 }
 
 Words = tuple[str, str]
-"""What is wrong, and what was probably meant or an empty string."""
+"""The message, and the text that was probably meant (or an empty string)."""
 Fields = Callable[[KeyPath], Mapping[str, FieldInfo]]
-"""The keys that the table at a path may have."""
+"""The possible keys of the table at a path."""
 
 
 def header(kind: str) -> str:
@@ -74,9 +74,9 @@ def fields_of(table: KeyPath) -> Mapping[str, FieldInfo]:
 def mistakes_of(
     error: ValidationError, source: Source, *, at: KeyPath = (), fields: Fields = fields_of
 ) -> Iterator[Mistake]:
-    """Every error of a validation as a mistake at its place. A key missing because it was misspelt counts once.
+    """Every error of a validation as a mistake at its place. A key that is missing because it is misspelt counts once.
 
-    ``at`` is the table that was validated, the whole file if it is empty.
+    ``at`` is the table that was validated; if it is empty, the whole file.
     """
     details = list(_located(error, source, at))
     misspelt = {_meant(detail, fields) for detail in details if detail["type"] == "extra_forbidden"}
@@ -94,7 +94,7 @@ def mistakes_of(
 
 
 def _located(error: ValidationError, source: Source, at: KeyPath) -> Iterator[ErrorDetails]:
-    """The errors with paths as they are in the file: pydantic adds the members of a union, and complains of each."""
+    """The errors with paths as in the file. pydantic adds the members of a union, and reports an error for each."""
     alternatives: set[KeyPath] = set()
     for detail in error.errors(include_url=False):
         path = (*at, *detail["loc"])
@@ -116,7 +116,7 @@ def _in_file(path: KeyPath, values: Any) -> KeyPath:
 
 
 def _meant(detail: ErrorDetails, fields: Fields) -> KeyPath:
-    """The path of the key that a misspelt one probably stands for; an empty path when none is near."""
+    """The path of the key that was probably meant by a misspelt one. Empty if no key is similar."""
     path = detail["loc"]
     near = closest(str(path[-1]), fields(path[:-1]))
     return (*path[:-1], near) if near else ()
@@ -142,7 +142,7 @@ def _missing(path: KeyPath, source: Source) -> str:
 
 
 def label(path: KeyPath, values: dict[str, Any]) -> str:
-    """What to call the table that ``path`` lies in: ``[[disk]] "disk3"``, or ``[[disk]]`` when it has no name."""
+    """The name in messages of the table at ``path``: ``[[disk]] "disk3"``, or ``[[disk]]`` if it has no name."""
     kind = str(path[0])
     table: Any = values.get(kind)
     if len(path) > 1 and isinstance(table, list) and isinstance(path[1], int):
@@ -169,7 +169,7 @@ def _wrong_value(detail: ErrorDetails, fields: Fields) -> Words:
 
 
 def _key(detail: ErrorDetails) -> str:
-    """The key a mistake is about; that of the array, for one of its elements."""
+    """The key that a mistake is about; for an element of an array, the array's key."""
     return next((part for part in reversed(detail["loc"]) if isinstance(part, str)), "")
 
 
@@ -218,7 +218,7 @@ def _bad_choice(detail: ErrorDetails, fields: Fields) -> Words:
 
 
 def _choices(field: FieldInfo | None) -> tuple[str, ...]:
-    """The words a key can have, from the model itself: pydantic only tells them as an English sentence."""
+    """The possible values of a key. They come from the model, because pydantic only has them in an English sentence."""
     annotation: Any = field.annotation if field is not None else None
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return tuple(str(member.value) for member in annotation)
@@ -227,7 +227,7 @@ def _choices(field: FieldInfo | None) -> tuple[str, ...]:
 
 
 def _numbers(field: FieldInfo | None) -> tuple[int, ...]:
-    """The numbers a key can have, if it can only have certain ones."""
+    """The possible numbers of a key, if only certain numbers are possible."""
     return tuple(option for option in get_args(field.annotation if field else None) if isinstance(option, int))
 
 
