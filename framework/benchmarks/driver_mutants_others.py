@@ -12,8 +12,9 @@ _SENT = "\tresult = us->transport(srb, us);\n"
 _DISCONNECT = "\tquiesce_and_remove_host(us);\n\trelease_everything(us);\n}\nEXPORT_SYMBOL_GPL(usb_stor_disconnect);"
 _ASSOCIATE = "\tus->pusb_dev = interface_to_usbdev(intf);\n"
 _FREEZE = (
-    "#include <linux/stop_machine.h>\nstatic int plugpull_freeze(void *data)\n{\n\tint i;\n\n"
-    "\tfor (i = 0; i < 3000; i++)\n\t\tmdelay(1);\n\treturn 0;\n}\n\n"
+    "#include <linux/stop_machine.h>\nstatic int plugpull_freeze(void *data)\n{\n"
+    "\tu64 end = ktime_get_ns() + 2500000000ULL;\n\n"
+    "\twhile (ktime_get_ns() < end)\n\t\tcpu_relax();\n\treturn 0;\n}\n\n"
 )
 _QUEUE_DEPTH = "\tscsi_change_queue_depth(sdev, devinfo->qdepth - 2);\n\treturn 0;\n"
 _PRINTED = "\t\tsd_print_capacity(sdkp, old_capacity);\n"
@@ -264,7 +265,7 @@ MUTANTS = (
     ),
     _mutant(
         "machine_frozen",
-        "stops all CPUs for 3 s when a disk is unplugged",
+        "stops all CPUs for 2.5 s when a disk is unplugged",
         _USB,
         _DISCONNECT,
         "\tstop_machine(plugpull_freeze, NULL, NULL);\n" + _DISCONNECT,
