@@ -144,7 +144,7 @@ def test_plain_lines_tell_the_story_with_the_time_of_the_dut() -> None:
 
 def test_plain_lines_tell_faults_of_the_bench_and_how_to_mend_them() -> None:
     lines = plain(made.run().stories[made.UNKNOWN])
-    assert "[       ?] rig: hubs: /dev/ttyUSB0 did not answer within 2 s (to mend it: plug the relay board in)" in lines
+    assert "[       ?] rig: hubs: /dev/ttyUSB0 did not answer within 2 s (hint: plug the relay board in)" in lines
 
 
 def test_the_view_fits_the_console() -> None:

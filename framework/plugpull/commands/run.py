@@ -129,7 +129,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _several(arguments: argparse.Namespace, rig: Rig) -> int:
-    """A run a kernel, one after the other, all with the same random choices."""
+    """One run per kernel, one after the other, all with the same random choices."""
     if arguments.seed is None:
         arguments.seed = random.SystemRandom().randrange(1 << 32)
     ended: list[Session] = []
@@ -157,7 +157,7 @@ def _compared(directories: Sequence[Path], out: Path) -> None:
 
 
 def worst(statuses: Sequence[int]) -> int:
-    """A FAIL stands whatever else is not known; wrong usage ends everything."""
+    """The exit status of several runs: wrong usage before FAIL, FAIL before UNKNOWN, UNKNOWN before PASS."""
     order = (EXIT_USAGE, EXIT_FAIL, EXIT_UNKNOWN, EXIT_PASS)
     return min(statuses, key=lambda status: order.index(status) if status in order else 0)
 
@@ -231,7 +231,7 @@ def rig_file(arguments: argparse.Namespace) -> Path:
 
 
 def check(arguments: argparse.Namespace) -> Rig:
-    """What can be found wrong before pytest is started, but for the kernels. Raises UsageError."""
+    """Load the rig, and check everything except the kernels before pytest starts. Raises UsageError."""
     from plugpull.locate import scenarios_dir
     from plugpull.rig.load import load_rig
 
@@ -249,7 +249,7 @@ def check(arguments: argparse.Namespace) -> Rig:
 
 
 def check_kernels(arguments: argparse.Namespace, rig: Rig) -> None:
-    """Raises UsageError for a kernel that does not do, and RigError when the cache is full."""
+    """Raises UsageError for an unusable kernel, and RigError when the cache is full."""
     if rig.dut.kind != "virtual":
         return
     from plugpull.cache import Cache

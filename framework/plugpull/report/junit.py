@@ -14,7 +14,7 @@ from plugpull.results import Results, ScenarioResult, Skipped, Verdict
 
 
 def render_junit(results: Results) -> str:
-    """The run as JUnit XML, one document. Valid XML 1.0 whatever the strings in ``results`` hold."""
+    """The run as JUnit XML, one document. Valid XML 1.0 for any strings in ``results``."""
     root = ET.Element("testsuites", _counts(results) | {"name": "plugpull"})
     suite = ET.SubElement(root, "testsuite", _counts(results) | {"name": clean(f"plugpull.{results.rig}")})
     suite.set("timestamp", clean(results.started))

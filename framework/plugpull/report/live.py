@@ -128,7 +128,7 @@ def _bar(share: float) -> str:
 
 
 class Bench:
-    """The state of the bench as the events so far tell it. Not locked; the view does that."""
+    """The state of the bench after the events so far. It has no lock; the view has one."""
 
     def __init__(self, lines: int) -> None:
         self.scenario = ""
@@ -165,7 +165,7 @@ class Bench:
             self.lines.append(line)
 
     def _begin(self, event: ev.ScenarioBegun) -> None:
-        """A scenario may start from a snapshot, so the DUT's clock and its disks start anew."""
+        """A scenario may start from a snapshot, so the DUT's clock and its list of disks begin again."""
         self.scenario, self.phase, self.begun, self.now = event.id, "", event.at, event.at
         self.disks.clear()
 

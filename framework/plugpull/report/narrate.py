@@ -1,4 +1,4 @@
-"""Events in plain words, one line each: for the live view, for logs, and for the step-by-step of the report."""
+"""One line of text per event: for the live view, for logs, and for the step-by-step list of the report."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Tone(StrEnum):
     """How much a line matters."""
 
     PLAIN = "plain"
-    """The run going its way."""
+    """The ordinary course of the run."""
     CUT = "cut"
-    """The bench switching something."""
+    """A switch was operated."""
     WARNING = "warning"
-    """The kernel or a disk saying that something is not as it was."""
+    """The kernel or a disk reports a change for the worse."""
     TROUBLE = "trouble"
     """A fault of the bench, an error of the scenario, a dead DUT."""
 
@@ -41,9 +41,9 @@ def clock(at: float | None) -> str:
 
 
 def narrate(event: ev.Event) -> Line | None:
-    """The line for ``event``, or ``None`` when it is not worth one (samples, uevents, the kernel's chatter)."""
-    told = _scenario(event) or _cut(event) or _disk(event) or _load(event) or _stamps(event) or _trouble(event)
-    return None if told is None else Line(event.at, told[0], one_line(told[1], 300))
+    """The line for ``event``, or ``None`` for events that are not shown (samples, uevents, kernel messages)."""
+    said = _scenario(event) or _cut(event) or _disk(event) or _load(event) or _stamps(event) or _trouble(event)
+    return None if said is None else Line(event.at, said[0], one_line(said[1], 300))
 
 
 def kernel_line(message: ev.KernelMessage) -> Line:
@@ -52,10 +52,11 @@ def kernel_line(message: ev.KernelMessage) -> Line:
     return Line(message.at, tone, f"kernel: {one_line(message.text, 240)}")
 
 
-Told = tuple[Tone, str] | None
+Narrated = tuple[Tone, str] | None
+"""The tone and the words of an event; ``None`` if it is not shown."""
 
 
-def _scenario(event: ev.Event) -> Told:
+def _scenario(event: ev.Event) -> Narrated:
     match event:
         case ev.ScenarioBegun():
             return Tone.PLAIN, f"scenario {event.id} begins" + (f" (row {event.row})" if event.row else "")
@@ -77,7 +78,7 @@ def _scenario(event: ev.Event) -> Told:
     return None
 
 
-def _cut(event: ev.Event) -> Told:
+def _cut(event: ev.Event) -> Narrated:
     match event:
         case ev.CutArmed():
             lasting = ", for good" if event.permanent else ""
@@ -104,7 +105,7 @@ def _cut(event: ev.Event) -> Told:
     return None
 
 
-def _disk(event: ev.Event) -> Told:
+def _disk(event: ev.Event) -> Narrated:
     match event:
         case ev.DiskAttached(disk=""):
             return None
@@ -122,7 +123,7 @@ def _disk(event: ev.Event) -> Told:
     return None
 
 
-def _load(event: ev.Event) -> Told:
+def _load(event: ev.Event) -> Narrated:
     match event:
         case ev.LoadBegun():
             return Tone.PLAIN, f"load on {event.disk}: {event.mode}, {size(event.block)} blocks, depth {event.depth}"
@@ -148,7 +149,7 @@ def _load(event: ev.Event) -> Told:
     return None
 
 
-def _stamps(event: ev.Event) -> Told:
+def _stamps(event: ev.Event) -> Narrated:
     match event:
         case ev.LedgerBegun():
             covered = size(512 * sum(count for _, count in event.extents))
@@ -169,11 +170,11 @@ def _stamps(event: ev.Event) -> Told:
     return None
 
 
-def _trouble(event: ev.Event) -> Told:
+def _trouble(event: ev.Event) -> Narrated:
     match event:
         case ev.RigFault():
-            mend = f" (to mend it: {event.mend})" if event.mend else ""
-            return Tone.TROUBLE, f"rig: {event.subject + ': ' if event.subject else ''}{event.summary}{mend}"
+            hint = f" (hint: {event.mend})" if event.mend else ""
+            return Tone.TROUBLE, f"rig: {event.subject + ': ' if event.subject else ''}{event.summary}{hint}"
         case ev.ScenarioError():
             return Tone.TROUBLE, f"scenario stopped ({event.fault}): {event.summary}"
         case ev.AgentLost():

@@ -1,4 +1,4 @@
-"""What the report says about one scenario, worked out before any template is filled."""
+"""The content of one scenario's section, computed before any template is filled."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class CutPart:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorPart:
-    """What the kernel said of each device that had errors (title, lines), whom that accuses, and what is in no
-    catalogue."""
+    """The kernel's messages about each device that had errors (title, lines), the likely culprits, and uncatalogued
+    warnings."""
 
     devices: tuple[tuple[str, tuple[str, ...]], ...]
     hints: tuple[Hint, ...]
@@ -143,8 +143,8 @@ def _errors(events: Sequence[Event]) -> ErrorPart | None:
         return None
     story = story_of_history(Story(begun, tuple(own), before=tuple(before)))
     devices = []
-    for told in story.troubled:
-        title, *lines = device_text(told)
+    for device in story.troubled:
+        title, *lines = device_text(device)
         left = len(lines) - STORY_LINES
         more = (f"  … {left} more in kernel.log",) if left > 0 else ()
         devices.append((title, (*lines[:STORY_LINES], *more)))

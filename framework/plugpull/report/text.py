@@ -132,7 +132,7 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def executed(cut: CutResult) -> bool:
-    """Whether the switch did what it was told: commanded, acknowledged, and its read-back, if it has one, agrees."""
+    """Whether the switch obeyed: commanded, acknowledged, and its read-back, if it has one, agrees."""
     return cut.commanded_at is not None and cut.acknowledged_at is not None and cut.read_back is not False
 
 

@@ -64,7 +64,7 @@ def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
 
 def set_up_environment(checkout: str, root: str) -> Environment:
     """Make the Python environment, with the package that can make it if needed."""
-    say("this checkout gets a Python environment, once; that takes about a minute")
+    say("this checkout gets a Python environment, once; that takes a minute or two")
     make_writable(root)
     if (venv := packages.venv_package(sys.executable)) is not None:
         set_up_packages([venv], root)
