@@ -248,7 +248,9 @@ def test_keys_that_only_one_kind_of_dut_has() -> None:
 
 
 def test_what_a_dut_needs_and_what_would_end_it() -> None:
-    assert wrong(edited(SSH, ('host = "shelf"\n', ""), ("[dut]", "^[dut]")))[0].startswith('[dut] has no "host": what')
+    assert wrong(edited(SSH, ('host = "shelf"\n', ""), ("[dut]", "^[dut]")))[0].startswith(
+        '[dut] has no "host": the machine'
+    )
     assert wrong(edited(DESK, ('kind = "local"', 'kind = "local"\n^power = "mains.4"'))) == [
         "the DUT is this very machine: cutting its power would end plugpull too, and nothing would restore it"
     ]
