@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -385,30 +386,43 @@ def test_sixteen_cycles_are_sure_of_twelve_kilobytes() -> None:
     assert finding.subject == "memory"
 
 
-BUSY = (0, 4096, 32768, 0, 32768, 0, 32768, 32768, 32768, 0, 65536, 0, 65536, 32768, 0, 0)
-"""Bytes by which a cache of objects of 4 KiB was larger than at first after each of sixteen healthy cuts, measured with
-exact counts: its pages come and go whole."""
+CHANGES = {
+    "kmalloc-4k": (0,) * 15,
+    "kmalloc-1k": (0, 0, 0, 0, 0, 0, -1024, 6144, -5120, 0, 0, 0, 26624, -26624, 0),
+    "kmalloc-96": (6144, 0, 16128, -16128, 16128, -16128, 12096, -3552, -10368, -1440, 7296, 4032, 4032, -11328, 672),
+    "kmalloc-8": (528, 168, 1320, 672, -112, -2576, 2400, -384, -2016, 24, 2376, -384, -2016, 0, 144),
+    "kmalloc-cg-4k": (-32768, 0, 0, 8192, 0, -8192, 0, 0, 0, 0, 0, 0, 8192, 24576, -32768),
+}
+"""By how many bytes caches changed from one to the next of sixteen healthy cuts, measured with exact counts."""
 
 
-def exactly(leaked: int) -> list[ev.Census]:
-    sizes = [851_968 + busy + leaked * number for number, busy in enumerate(BUSY)]
-    return [replace(counted("cycle", size), exact=True) for size in sizes]
+def exactly(cache: str, leaked: int) -> list[ev.Census]:
+    sizes = accumulate((851_968, *(change + leaked for change in CHANGES[cache])))
+    return [replace(counted("cycle"), slab={cache: size}, exact=True) for size in sizes]
 
 
-def test_exact_counts_tell_one_object_with_each_cut() -> None:
-    assert judged(leak_slope(), *exactly(0)).findings == ()
-    (finding,) = judged(leak_slope(), *exactly(4096)).findings
+@pytest.mark.parametrize("cache", CHANGES)
+def test_healthy_caches_are_no_leak(cache: str) -> None:
+    assert judged(leak_slope(), *exactly(cache, 0)).findings == ()
+
+
+@pytest.mark.parametrize(("cache", "leaked"), [("kmalloc-4k", 4096), ("kmalloc-1k", 4096), ("kmalloc-cg-4k", 8192)])
+def test_exact_counts_tell_one_object_with_each_cut(cache: str, leaked: int) -> None:
+    (finding,) = judged(leak_slope(), *exactly(cache, leaked)).findings
     assert finding.subject == "memory"
-    assert finding.summary.startswith("the DUT leaks memory of its cache kmalloc-4k: at least ")
+    assert finding.summary.startswith(f"the DUT leaks memory of its cache {cache}: at least ")
 
 
 def test_counts_that_are_not_exact_do_not_tell_so_little() -> None:
-    loose = [replace(census, exact=False) for census in exactly(4096)]
+    loose = [replace(census, exact=False) for census in exactly("kmalloc-4k", 4096)]
     assert judged(leak_slope(), *loose).findings == ()
 
 
 def test_caches_that_are_filled_once_are_no_leak() -> None:
-    once = [replace(census, slab={"kmalloc-4k": 851_968 + 65_536 * (n > 7)}) for n, census in enumerate(exactly(0))]
+    once = [
+        replace(census, slab={"kmalloc-4k": 851_968 + 65_536 * (n > 7)})
+        for n, census in enumerate(exactly("kmalloc-4k", 0))
+    ]
     assert judged(leak_slope(), *once).findings == ()
 
 
