@@ -10,7 +10,7 @@ from stories import BACK, CUT, GONE, RATE, RIG, VICTIM, Bench, healthy
 
 from plugpull.checks import kept_pace, removed, returned, same_properties
 from plugpull.checks.as_declared import as_declared
-from plugpull.checks.starved import Span, starved
+from plugpull.checks.starved import Span, awake, starved
 from plugpull.errors import Finding
 from plugpull.history import events as ev
 
@@ -298,3 +298,27 @@ def test_what_stands_still_meanwhile_is_judged() -> None:
     )
     findings = kept_pace("disk2").judge(replace(story, events=events)).findings
     assert any("stood still" in finding.summary for finding in findings)
+
+
+def test_time_in_which_a_kernel_stopped_itself_counts_in_full() -> None:
+    """As seen: both CPUs spun for 2.5 s, their host had one for them, and half of their ticks were lost."""
+    bench = healthy()
+    bench.starved = ((18.01, 21.0),)
+    bench.events = [
+        msgspec.structs.replace(event, cpus=2) if isinstance(event, ev.DutReady) else event for event in bench.events
+    ]
+
+    def counted(rate: float) -> float:
+        story = bench.story()
+        events: list[ev.Event] = []
+        for event in story.events:
+            if isinstance(event, ev.ClockMapped):
+                event = msgspec.structs.replace(event, ran=rate * event.controller)
+            elif isinstance(event, ev.Sampled):
+                ticks = round(100 * min(event.at or 0.0, 18.0) * 2 + 60 * max(0.0, (event.at or 0.0) - 18.0))
+                event = msgspec.structs.replace(event, cpu=(ticks, ticks))
+            events.append(event)
+        return awake(replace(story, events=tuple(events)), 18.0, 21.0)
+
+    assert counted(1.0) == pytest.approx(3.0, abs=0.1)
+    assert counted(0.3) < 1.0

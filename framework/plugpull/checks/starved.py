@@ -79,7 +79,18 @@ def awake(story: Story, begin: float, end: float) -> float:
     passed = max(0.0, end - begin)
     if passed == 0:
         return 0.0
-    return max(0.0, passed - starved_within(story, begin, end)) * granted(story, begin, end) ** 2
+    stood = sum(max(0.0, min(gap.end, end) - max(gap.begin, begin)) for gap in _frozen(story))
+    return stood + max(0.0, passed - stood - starved_within(story, begin, end)) * granted(story, begin, end) ** 2
+
+
+FULLY = 0.85
+"""CPU seconds per second around a gap that show that it was of the DUT's own making, and lasted as long as it did.
+Around healthy gaps of a second it was at most 0.7."""
+
+
+def _frozen(story: Story) -> tuple[Span, ...]:
+    """Gaps in which a DUT that its host ran did nothing: they count in full."""
+    return tuple(gap for gap in gaps(story) if gap.length >= FREEZE and (_rate(story, gap) or 0.0) >= FULLY)
 
 
 LEAST_GRANTED = 0.5
@@ -165,10 +176,18 @@ BUSY = 0.7
 def ran(story: Story, span: Span) -> bool:
     """Whether the host is on record as having run the DUT at full speed around ``span``: what it did then, or did not
     do, was its own doing. False where nothing tells."""
+    rate = _rate(story, span)
+    return rate is not None and rate >= BUSY
+
+
+def _rate(story: Story, span: Span) -> float | None:
+    """CPU seconds per second that an emulated DUT had from its host around ``span``; ``None`` where nothing tells."""
     known = sorted((one.controller, one.at or 0.0, one.ran) for one in story.of(ClockMapped) if one.ran is not None)
     before = [one for one in known if one[1] <= span.begin]
     after = [one for one in known if one[1] >= span.end]
     if not before or not after:
-        return False
+        return None
     (begin, _, used), (end, _, used_then) = before[-1], after[0]
-    return end > begin and used_then is not None and used is not None and (used_then - used) / (end - begin) >= BUSY
+    if end <= begin or used_then is None or used is None:
+        return None
+    return (used_then - used) / (end - begin)
