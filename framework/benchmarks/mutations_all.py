@@ -12,6 +12,8 @@ from benchmarks import (
     mutations_shape,
     mutations_stamps,
     mutations_state,
+    mutations_untrue,
+    mutations_watched,
 )
 
 __all__ = [
@@ -26,4 +28,6 @@ __all__ = [
     "mutations_shape",
     "mutations_stamps",
     "mutations_state",
+    "mutations_untrue",
+    "mutations_watched",
 ]

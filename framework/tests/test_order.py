@@ -7,18 +7,21 @@ from typing import Any
 import msgspec
 import pytest
 from ledgers import stamped
-from stories import BACK, CUT, RESTORED, RIG, SURVIVORS, VICTIM, Bench, healthy
+from stories import BACK, CUT, RESTORED, RIG, SETTLED, STOPPED, SURVIVORS, VICTIM, Bench, healthy
 from test_checks_nothing_lost import on_record, session
 from test_checks_watched import properties, watched
 from test_plan import judged, named
 
-from plugpull.checks import no_errors, returned
+from plugpull.checks import no_errors, nothing_lost, returned
+from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.coherent import coherent
 from plugpull.checks.cuts_made import cuts_made
 from plugpull.checks.kernel_clean import kernel_clean
 from plugpull.checks.order import disorder
 from plugpull.checks.properties import same_properties
+from plugpull.checks.reach import unreached
 from plugpull.checks.residue import LeakSlope
+from plugpull.checks.starved import lateness
 from plugpull.checks.users_told import UsersTold
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history import events as ev
@@ -227,3 +230,56 @@ def test_caches_that_are_not_counted_one_by_one(per_cycle: int, many: int) -> No
         things: dict[str, tuple[str, ...]] = {"scsi host": ("one",)}
         bench.add(ev.Census(at=RESTORED + 0.1 * number, moment="cycle", things=things, slab={"a": 1}, memory=memory))
     assert len(bench.judge(LeakSlope()).findings) == many
+
+
+# --- what is missing of what was heard --------------------------------------------------------------------------------
+
+
+def test_disks_that_went_without_a_uevent() -> None:
+    bench = healthy()
+    bench.drop(ev.Uevent)
+    assert said(bench) == ["disks came and went, and not a uevent is on record"]
+
+
+def test_a_disk_that_nobody_wrote_to() -> None:
+    bench = healthy()
+    disk = SURVIVORS[0]
+    bench.drop(ev.LoadBegun, lambda event: event.disk != disk)
+    bench.drop(ev.LoadEnded, lambda event: event.disk != disk)
+    assert said(bench) == [], "nothing was written to it"
+    story = healthy().story()
+    events = tuple(
+        event for event in story.events if getattr(event, "disk", "") != disk or isinstance(event, ev.DiskAttached)
+    )
+    (what,) = disorder(Story(story.begun, events, rig=story.rig))
+    assert f"bytes were written to {disk}" in what
+
+
+def test_clocks_that_were_compared_until_the_cut_only() -> None:
+    story = healthy().story()
+    asked = Claim(what="all is well", evidence=(Evidence.CLOCK,), begin=SETTLED, end=STOPPED)
+    assert unreached(story, [asked]) == ()
+    kept = (event for event in story.events if not isinstance(event, ev.ClockMapped) or (event.at or 0.0) < CUT)
+    (why,) = unreached(Story(story.begun, tuple(kept), rig=story.rig), [asked])
+    assert "were compared for the last time" in why
+
+
+@pytest.mark.parametrize(("answers", "share"), [(0, 0.9), (4, 0.0)])
+def test_samples_that_are_missing_while_the_agent_answers_are_no_starvation(answers: int, share: float) -> None:
+    story = healthy().story()
+    kept = [event for event in story.events if not (isinstance(event, ev.Sampled) and 18.0 < (event.at or 0.0) < 22.0)]
+    kept = [event for event in kept if not isinstance(event, ev.ClockMapped)]
+    kept += [ev.ClockMapped(at=18.2 + n, controller=118.2 + n, error=0.002) for n in range(answers)]
+    late = lateness(Story(story.begun, tuple(kept), rig=story.rig), 18.5, 21.5)
+    assert late >= share if share else late == 0.0
+
+
+@pytest.mark.parametrize(("status", "many"), [(0, 0), (1, 1)])
+def test_a_writer_that_says_that_it_failed(status: int, many: int) -> None:
+    bench = healthy()
+    book, runs = session()
+    on_record(bench, book, *runs, disk=SURVIVORS[0], start=12.0)
+    bench.replace(ev.LedgerEnded, status=status, asked=True)
+    assert (
+        len([what for what in bench.judge(nothing_lost(SURVIVORS[0])).unknowns if "ended with status" in what]) == many
+    )

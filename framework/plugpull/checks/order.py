@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from plugpull.history.events import AgentLost, DutDied, DutReady, KernelMessage, Sampled
+from plugpull.history.events import (
+    Acted,
+    AgentLost,
+    DiskDetached,
+    DutDied,
+    DutReady,
+    KernelMessage,
+    LedgerBegun,
+    LoadBegun,
+    Sampled,
+    Uevent,
+    Verified,
+)
 from plugpull.history.story import Story
 
 BACK = 2.0
@@ -28,6 +40,8 @@ def disorder(story: Story) -> Iterator[str]:
     yield from _negative(story)
     yield from _restarts(story)
     yield from _serials(story)
+    yield from _uevents(story)
+    yield from _writers(story)
 
 
 def _samples(story: Story) -> Iterator[str]:
@@ -77,3 +91,25 @@ def _serials(story: Story) -> Iterator[str]:
         first = next(iter(story.attachments(name)), None)
         if first is not None and serial and first.serial and first.serial != serial:
             yield f"{name} was announced with serial {first.serial}, and the rig file says {serial}"
+
+
+def _uevents(story: Story) -> Iterator[str]:
+    """Disks come and go by uevents (``dut/agent/uevents.py``)."""
+    virtual = any(ready.kind == "virtual" for ready in story.of(DutReady))
+    if virtual and story.of(DiskDetached) and not story.of(Uevent):
+        yield "disks came and went, and not a uevent is on record"
+
+
+def _writers(story: Story) -> Iterator[str]:
+    """Disks that were written although nothing on record wrote to them."""
+    users = {event.disk for event in story.of(LoadBegun)} | {event.disk for event in story.of(LedgerBegun)}
+    users |= {event.disk for event in story.of(Verified)} | {event.disk for event in story.of(Acted)}
+    scratch = (str(disk.get("name")) for disk in story.rig.get("disk", ()) if disk.get("scratch") is True)
+    for disk in (disk for disk in scratch if disk not in users):
+        written: dict[tuple[str, int], int] = {}
+        for reading in story.readings(disk):
+            before = written.setdefault((reading.kname, reading.diskseq), reading.written)
+            if reading.written > before:
+                more = reading.written - before
+                yield f"{more} bytes were written to {disk} by {reading.at:.2f} s, and nothing on record wrote to it"
+                break

@@ -86,6 +86,10 @@ def _attached(story: Story, claim: Claim, at: float) -> bool:
     return here is not None and (gone is None or gone > at + SLACK)
 
 
+CLOCKS_APART = 5.0
+"""Seconds after the last comparison of the clocks for which they are known: there is one a second."""
+
+
 def _clock(story: Story, claim: Claim) -> str:
     exchanges = [event for event in story.of(ClockMapped) if event.at is not None]
     if not exchanges:
@@ -93,6 +97,9 @@ def _clock(story: Story, claim: Claim) -> str:
     contradiction = clocks_contradict(exchanges)
     if contradiction:
         return contradiction
+    last = exchanges[-1].at or 0.0
+    if awake(story, last, min(claim.end, story.heard_until or last)) > CLOCKS_APART:
+        return f"the clocks of the DUT and the controller were compared for the last time at {last:.2f} s"
     best = min(event.error for event in exchanges)
     if claim.limit is not None and best > claim.limit:
         return f"the DUT's clock is known to {best:.2f} s only, and {claim.limit:g} s are judged"

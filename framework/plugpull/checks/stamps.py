@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from plugpull.history.events import (
+    CutArmed,
     LedgerBegun,
     LedgerEnded,
     LedgerPart,
@@ -127,11 +128,14 @@ class _Assembly:
                 if one.ended is not None:
                     one.problems.append("the end of its writer is on record twice")
                 one.ended = end
+        victims = {victim for armed in story.of(CutArmed) for victim in armed.victims}
         for one in self.rounds:
             if one.ended is None:
                 one.problems.append("the end of its writer is not on record")
             elif one.ended.disk != one.disk:
                 one.doubts.append(f"the end of its writer is on record for {one.ended.disk}")
+            elif one.ended.asked and one.ended.status == 1 and one.disk not in victims:
+                one.problems.append(f"its writer ended with status 1: {one.ended.why or 'it does not say why'}")
 
     def _readings(self, story: Story) -> None:
         reads: dict[str, ReadBack] = {}

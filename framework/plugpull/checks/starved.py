@@ -122,7 +122,7 @@ def granted(story: Story, begin: float, end: float) -> float:
     (at1, busy1, total1), (at2, busy2, total2) = times[first], times[last]
     if at2 <= at1:
         return 1.0
-    late = _late(story, begin, end)
+    late = lateness(story, begin, end)
     ticks = (total2 - total1) / (cpus * HZ * (at2 - at1)) / QUIET
     # Two witnesses: an agent whose samples come on time had what it needed, however few ticks were counted.
     share = max(min(ticks, 1.0 - late), 1.0 - LATE_SHARE * late)
@@ -133,6 +133,9 @@ def granted(story: Story, begin: float, end: float) -> float:
 
 LATE = 1.5
 """An interval between two samples this many times the median is late: the agent did not get to run in time."""
+ANSWERS = 2
+"""Exchanges of clocks between two samples that show that the agent ran, and that samples are missing: there is one a
+second."""
 LATE_SHARE = 3.0
 """Of 1,820 windows of a second on a busy host those with 35 % of their ticks were late by 20 % (median), those with
 55 % by 12 %, those with 85 % by nothing: a lateness of one part goes with at most three parts that were not granted."""
@@ -140,8 +143,9 @@ AROUND = 0.5
 """Seconds before and after a span that are looked at with it: a span may be shorter than two samples."""
 
 
-def _late(story: Story, begin: float, end: float) -> float:
-    """The share of the time around [begin, end] by which samples were late."""
+def lateness(story: Story, begin: float, end: float) -> float:
+    """The share of the time around [begin, end] by which samples were late. Where clocks were compared meanwhile they
+    were not late: they are missing."""
     times = story.sample_times
     if len(times) < 3:
         return 0.0
@@ -150,8 +154,13 @@ def _late(story: Story, begin: float, end: float) -> float:
     last = min(len(times) - 1, bisect_left(times, end + AROUND))
     if last <= first or times[last] <= times[first]:
         return 0.0
-    steps = (two - one for one, two in pairwise(times[first : last + 1]))
-    return sum(step - usual for step in steps if step > LATE * usual) / (times[last] - times[first])
+    answers = sorted(event.at for event in story.of(ClockMapped) if event.at is not None)
+    late = 0.0
+    for one, two in pairwise(times[first : last + 1]):
+        heard = bisect_left(answers, two) - bisect_right(answers, one)
+        if two - one > LATE * usual and heard < ANSWERS:
+            late += two - one - usual
+    return late / (times[last] - times[first])
 
 
 def _cpus(story: Story) -> int:
