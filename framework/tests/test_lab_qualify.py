@@ -15,6 +15,8 @@ from plugpull.qualify.qualification import read_qualification
 from plugpull.rig.load import load_rig
 
 pytestmark = pytest.mark.bench
+# Serial numbers of its own: a rig is leased by those of its disks.
+DESK = desk(2).replace("LAB-", "QUAL-")
 
 
 def qualify(rig: Path, out: Path) -> subprocess.CompletedProcess[str]:
@@ -25,7 +27,7 @@ def qualify(rig: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_relay_is_qualified_by_what_it_does(tmp_path: Path) -> None:
     powers = {f"disk{n}": f"relay.{n}" for n in (1, 2)}
-    with chain(desk(2)) as made:
+    with chain(DESK) as made:
         with relays_cutting_power(made) as relay:
             done = qualify(made.rig_file("ssh", relay, powers=powers), tmp_path / "good.json")
         assert done.returncode == 0, done.stdout + done.stderr
@@ -40,7 +42,7 @@ def test_a_relay_is_qualified_by_what_it_does(tmp_path: Path) -> None:
 
 
 def test_a_relay_that_takes_a_neighbour_along_and_an_end_in_mid_cut(tmp_path: Path) -> None:
-    with chain(desk(2)) as made:
+    with chain(DESK) as made:
 
         def moved(channel: int, energised: bool) -> None:
             for name in ("disk1", "disk2"):
@@ -57,7 +59,7 @@ def test_a_relay_that_takes_a_neighbour_along_and_an_end_in_mid_cut(tmp_path: Pa
             assert done.returncode == 1, done.stdout + done.stderr
             (finding,) = read_qualification(tmp_path / "ganged.json").findings
             assert finding.startswith("it is ganged with others, or disturbs them: ")
-            assert "LAB-000002" in finding
+            assert "QUAL-000002" in finding
             line = [sys.executable, "-m", "plugpull", "switch", "qualify", "disk1.power", "--rig", str(rig)]
             line += ["-n", "1", "--hold", "600", "--out", str(tmp_path / "ended.json")]
             with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

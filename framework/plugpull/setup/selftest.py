@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
+import uuid
 import xml.etree.ElementTree as ET
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +20,15 @@ from plugpull.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from plugpull.locate import checkout
 
 _SOURCES = ("framework/plugpull", "framework/tests", "framework/benchmarks", "scenarios", "fixtures", "conftest.py")
+_QUICK = ("-m", "not bench", "-n", "auto", "--maxprocesses", "4", "--dist", "worksteal")
+_GUESTS = ("-m", "bench", "-n", "auto", "--maxprocesses", "2", "--dist", "loadfile", "-v")
+"""Two guests side by side, because a guest waits for disks half of its time; with more, they would starve each other
+and their verdicts become UNKNOWN. The tests of a file come one after the other: they share a guest, or the serial
+numbers that a real rig is leased by. The files with the most tests come first."""
+_MARK = "PLUGPULL_TEST_RUN"
+_ENDS_WITHIN = 60.0
+"""Seconds that a tool gets after Ctrl-C: a worker of pytest has 10 to put its guest away."""
+_GONE_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
@@ -43,35 +54,10 @@ def run_tests(argv: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
-    return _summary([_pytest("pytest", root, argv)] if argv else [*_lint(root), *_side_by_side(root)])
-
-
-_WHOLE_RUNS = (
-    "test_compare.py",
-    "test_cut_at_once_in_guest.py",
-    "test_death_in_guest.py",
-    "test_defects.py",
-    "test_documents.py",
-    "test_driver_bugs.py",
-    "test_interrupts.py",
-    "test_kernel_source.py",
-    "test_survivors_data_in_guest.py",
-)
-"""Files whose tests make whole runs, on rigs that several of them use: a rig is leased to one run at a time."""
-
-
-def _side_by_side(root: Path) -> list[Step]:
-    """The quick tests, then two lots of those that boot guests at once: guests spend most of their time waiting for
-    disks to come back. Beside the quick tests they would be starved, and their verdicts UNKNOWN. What is not shown as
-    it happens is shown in one piece when it is done."""
-    tests = root / "framework" / "tests"
-    runs = [str(tests / name) for name in _WHOLE_RUNS if (tests / name).is_file()]
-    others = [f"--ignore={name}" for name in runs]
-    quick = _pytest("quick tests", root, ["-m", "not bench"])
-    with ThreadPoolExecutor(1, "aside") as aside:
-        guests = aside.submit(_pytest, "guests", root, ["-m", "bench", *others], aside=True)
-        whole = _pytest("whole runs", root, ["-m", "bench", *runs])
-        return [quick, guests.result(), whole]
+    if argv:
+        return _summary([*_pytest("pytest", root, argv)])
+    # Beside the quick tests, guests would be starved.
+    return _summary([*_lint(root), *_pytest("quick tests", root, _QUICK), *_pytest("guests", root, _GUESTS)])
 
 
 def _lint(root: Path) -> list[Step]:
@@ -89,26 +75,61 @@ def _has_python(path: Path) -> bool:
 
 
 def _tool(name: str, root: Path, command: list[str]) -> Step:
-    print(f"$ {shlex.join(command)}", flush=True)
     begun = time.monotonic()
-    status = subprocess.run(command, cwd=root, check=False).returncode
+    status = _run(command, root, os.environ)
     return Step(name, status == 0, time.monotonic() - begun, Counter())
 
 
-def _pytest(name: str, root: Path, arguments: list[str], *, aside: bool = False) -> Step:
+def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[Step]:
+    """Run tests, and look whether they left processes behind."""
+    mark = f"{os.getpid()}-{uuid.uuid4()}"
     with TemporaryDirectory(prefix="plugpull-test-") as folder:
-        report, said = Path(folder) / "junit.xml", Path(folder) / "output"
-        command = [sys.executable, "-m", "pytest", f"--junit-xml={report}", *arguments]
-        print(f"$ {shlex.join(command)}", flush=True)
+        report = Path(folder) / "junit.xml"
         begun = time.monotonic()
-        if aside:
-            with said.open("wb") as output:
-                status = subprocess.run(command, cwd=root, check=False, stdout=output, stderr=output).returncode
-            print(f"\n$ {shlex.join(command)}\n{said.read_text(errors='replace')}", flush=True)
-        else:
-            status = subprocess.run(command, cwd=root, check=False).returncode
-        counts = _counts(report)
-    return Step(name, status == 0, time.monotonic() - begun, counts)
+        command = [sys.executable, "-m", "pytest", f"--junit-xml={report}", *arguments]
+        status = _run(command, root, os.environ | {_MARK: mark})
+        ran = Step(name, status == 0, time.monotonic() - begun, _counts(report))
+    begun = time.monotonic()
+    left = _left_behind(mark)
+    if not left:
+        return [ran]
+    print("left behind by tests:", *left, sep="\n", flush=True)
+    return [ran, Step("leftovers", False, time.monotonic() - begun, Counter())]
+
+
+def _run(command: list[str], root: Path, environment: Mapping[str, str]) -> int:
+    """The command's exit status. Raises KeyboardInterrupt when Ctrl-C ended it; the terminal interrupts the command
+    too, which is waited for: it may have to put things away."""
+    print(f"$ {shlex.join(command)}", flush=True)
+    with subprocess.Popen(command, cwd=root, env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            try:
+                process.wait(_ENDS_WITHIN)
+            except (KeyboardInterrupt, subprocess.TimeoutExpired):
+                process.kill()
+            raise
+
+
+def _left_behind(mark: str) -> list[str]:
+    """Command lines of what still runs and was started with this mark in its environment."""
+    deadline = time.monotonic() + _GONE_WITHIN
+    while (left := _marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.1)  # processes of others: there is nothing to wait on
+    return left
+
+
+def _marked(mark: str) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{_MARK}={mark}".encode() in (process / "environ").read_bytes():
+                line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found.append(f"  pid {process.name}: {line[:120]}")
+        except OSError:  # it ended, or is somebody else's
+            continue
+    return found
 
 
 def _counts(report: Path) -> Counter[str]:

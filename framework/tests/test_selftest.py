@@ -1,0 +1,82 @@
+"""``plugpull test`` itself: it finds what tests leave running, and waits for what Ctrl-C interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plugpull.errors import EXIT_FAIL, EXIT_PASS
+from plugpull.setup import selftest
+
+LEAVES = """
+import subprocess
+from pathlib import Path
+
+def test_that_leaves_a_process_behind():
+    sleeping = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    Path("pid").write_text(str(sleeping.pid))
+    sleeping.returncode = 0  # as if it had been waited for
+"""
+TIDIES = """
+import time
+from pathlib import Path
+try:
+    Path("ready").touch()
+    time.sleep(300)
+finally:
+    time.sleep(1)
+    Path("tidy").touch()
+"""
+RUNS = """
+import signal, sys
+from pathlib import Path
+from plugpull.setup import selftest
+signal.signal(signal.SIGINT, signal.default_int_handler)
+selftest._run([sys.executable, "tidies.py"], Path.cwd(), {})
+"""
+
+
+def test_tests_that_pass_and_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "test_fine.py").write_text("def test_fine(): pass")
+    (step,) = selftest._pytest("fine", tmp_path, ["test_fine.py"])
+    assert (step.ok, step.counts) == (True, {"passed": 1})
+    assert selftest._summary([step]) == EXIT_PASS
+    assert "1 passed, 0 failed, 0 skipped" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_process_that_a_test_left_behind_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
+    monkeypatch.setattr(selftest, "_GONE_WITHIN", 0.0)
+    (tmp_path / "test_leaves.py").write_text(LEAVES)
+    tests, left = selftest._pytest("leaves", tmp_path, ["-n", workers, "test_leaves.py"])
+    pid = int((tmp_path / "pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    assert tests.ok
+    assert (left.name, left.ok) == ("leftovers", False)
+    assert f"pid {pid}: sleep 300" in capsys.readouterr().out
+    assert selftest._summary([tests, left]) == EXIT_FAIL
+
+
+def test_no_test_at_all_is_a_failure(tmp_path: Path) -> None:
+    assert selftest._summary(selftest._pytest("none", tmp_path, ["-k", "nothing"])) == EXIT_FAIL
+
+
+def test_what_ctrl_c_interrupts_may_tidy_up_before_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "tidies.py").write_text(TIDIES)
+    line = [sys.executable, "-c", RUNS]
+    with subprocess.Popen(line, cwd=tmp_path, start_new_session=True, stderr=subprocess.DEVNULL) as running:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "ready").exists():
+            assert time.monotonic() < deadline, "it did not start"
+            time.sleep(0.02)  # another process's file
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        assert running.wait(60) != 0
+    assert (tmp_path / "tidy").exists()
