@@ -43,16 +43,28 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
+def checkout_in(folder: Path) -> Path:
     """A checkout with nothing in it but the launcher and what it needs."""
-    top = tmp_path / "checkout"
+    top = folder / "checkout"
     shutil.copytree(TOP / "framework/plugpull/setup", top / "framework/plugpull/setup")
     shutil.copy(TOP / "framework/plugpull/__init__.py", top / "framework/plugpull")
     shutil.copy(TOP / "plugpull", top)
     (top / "backend.py").write_text(BACKEND)
     (top / "pyproject.toml").write_text(PYPROJECT)
     (top / "requirements.lock").write_text("")
+    return top
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return checkout_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout whose environment was made."""
+    top = checkout_in(tmp_path_factory.mktemp("ready"))
+    assert finish(start(top, "log"))[0] == 0
     return top
 
 
@@ -126,12 +138,14 @@ def test_a_cache_that_cannot_be_made_is_told_with_the_way_out(small: Path) -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
 @pytest.mark.parametrize("part", ["", "env", "env/*[!k]", "env/*/content"])
-def test_an_environment_that_another_user_made_is_not_run(small: Path, part: str) -> None:
-    cache = small.parent / "cache"
-    assert finish(start(small, "log"))[0] == 0
+def test_an_environment_that_another_user_made_is_not_run(ready: Path, part: str) -> None:
+    cache = ready.parent / "cache"
     (victim,) = cache.glob(part) if part else [cache]
     os.chown(victim, 65534, 65534)
-    status, out, err = finish(start(small, "log"))
+    try:
+        status, out, err = finish(start(ready, "log"))
+    finally:
+        os.chown(victim, os.geteuid(), os.getegid())
     assert (status, out) == (2, "")
     assert f"{victim} belongs to uid 65534, and this is uid 0" in err
     assert "PLUGPULL_CACHE" in err
