@@ -21,7 +21,7 @@ from plugpull.setup.environment import BUILDERS, environment_key, locked
 from plugpull.setup.packages import PACKAGES, Package, apt_command, groups_for, missing
 from plugpull.setup.place import SetupError, cache_root
 
-DEADLINE = 120.0
+DEADLINE = 300.0
 TOP = Path(__file__).resolve().parents[2]
 
 # A build backend in the tree: hatchling would have to be downloaded.

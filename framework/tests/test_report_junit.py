@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 import report_stories as made
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugpull.errors import Finding
@@ -55,6 +55,7 @@ def test_properties_tell_the_verdict_and_the_cuts() -> None:
 
 
 @given(st.text(st.characters(), max_size=40))
+@settings(deadline=None)
 def test_the_xml_is_valid_whatever_the_strings_hold(text: str) -> None:
     scenario = made.changed(
         made.failing(),
