@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from plugpull.dut.dut_host import DutHost
+from plugpull.dut.real.dut_host import DutHost
 from plugpull.history import events as ev
 from plugpull.scenario import ScenarioRig
 

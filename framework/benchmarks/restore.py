@@ -25,7 +25,7 @@ from pathlib import Path
 
 from benchmarks.measure import QUICK_RIG, against, begin, console, pip_install, scratch, spread, table, tell
 from plugpull.cache import Cache
-from plugpull.dut.link import AgentLink
+from plugpull.dut.conversation.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.rig.load import load_rig
 from plugpull.virtual import snapshot as frozen

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.measure import begin, console, scratch, t_interval, table, tell
 from benchmarks.sampling import rig_of, written
-from plugpull.dut.stage import Stage
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.integrity.decode import decode_found, decode_ledger

@@ -263,8 +263,8 @@ def _sentence(
 
 
 OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ", "the stream to the agent ", "the stream from the agent ")
-"""What the bench says of a DUT that died begins with one of these (``dut/link.py``, ``dut/watch.py``). It did not
-fail."""
+"""What the bench says of a DUT that died begins with one of these (``dut/conversation/link.py``, ``dut/listener.py``).
+It did not fail."""
 
 
 def _lead(findings: Sequence[Finding]) -> Finding:

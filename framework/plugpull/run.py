@@ -20,9 +20,9 @@ from plugpull.cache import Cache
 from plugpull.coordination.journal import Journal, sweep
 from plugpull.coordination.lease import Lease
 from plugpull.draw import Draw
-from plugpull.dut.base import Bench
-from plugpull.dut.stage import Stage
-from plugpull.dut.watch import Watch
+from plugpull.dut.bench import Bench
+from plugpull.dut.listener import Watch
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
@@ -236,7 +236,7 @@ class OpenScenario:
 
 def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str) -> None:
     """For the journal's sweep. Raises RigError and UsageError."""
-    from plugpull.dut.real import restore
+    from plugpull.dut.real.bench import restore
     from plugpull.rig import model
 
     try:
@@ -306,7 +306,7 @@ def _prepare(
             mend="boot the kernel to be tested on the DUT",
             where=str(options.rig),
         )
-    from plugpull.dut.real import prepare_real
+    from plugpull.dut.real.bench import prepare_real
 
     return prepare_real(rig, options.rig, journal, held)
 

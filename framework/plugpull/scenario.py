@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, victims_to_choose
-from plugpull.dut.stage import Stage
-from plugpull.dut.testimony import properties_of, timers_set
+from plugpull.dut.conversation.translation import properties_of, timers_set
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import NotServed, RigError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import AtRandom, Moved, Promised, Trigger

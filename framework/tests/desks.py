@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from plugpull.dut.base import Autopsy
-from plugpull.dut.link import AgentLink
-from plugpull.dut.stage import Stage
-from plugpull.dut.testimony import Register
-from plugpull.dut.watch import Watch
+from plugpull.dut.bench import Autopsy
+from plugpull.dut.conversation.link import AgentLink
+from plugpull.dut.conversation.translation import Register
+from plugpull.dut.listener import Watch
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder

@@ -21,7 +21,7 @@ import pytest
 from stories import healthy
 
 import plugpull.run
-from plugpull.dut.stage import Stage
+from plugpull.dut.scenario_context import Stage
 from plugpull.history import events as ev
 from plugpull.history.reader import History, read_history
 from plugpull.rig.topology import Topology

@@ -11,8 +11,8 @@ from typing import Any
 
 from plugpull.cache import Cache
 from plugpull.coordination.journal import Journal
-from plugpull.dut.stage import Stage
-from plugpull.dut.watch import Watch
+from plugpull.dut.listener import Watch
+from plugpull.dut.scenario_context import Stage
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig.load import load_rig

@@ -27,8 +27,8 @@ from plugpull.dut import agent as agent_package
 from plugpull.dut.agent import AGENT_VERSION
 from plugpull.dut.agent.jobs import MAX_OUTPUT, Jobs
 from plugpull.dut.agent.wire import MAX_LINE, Outbox
-from plugpull.dut.bundle import agent_zip
-from plugpull.dut.link import AgentLink, AgentLost, Message, Refused
+from plugpull.dut.conversation.agent_zip import agent_zip
+from plugpull.dut.conversation.link import AgentLink, AgentLost, Message, Refused
 from plugpull.errors import RigError
 
 PATIENCE = 60.0

@@ -17,8 +17,8 @@ from test_agent import agent, alive, wait_dead
 
 from fixtures.boards import Board, Port
 from plugpull.dut.agent import devices
-from plugpull.dut.dut_host import DutHost
-from plugpull.dut.link import AgentLost
+from plugpull.dut.conversation.link import AgentLost
+from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.rig.model import Switch
 from plugpull.switches.host import HidInfo, SerialLine

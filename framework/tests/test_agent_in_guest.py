@@ -15,7 +15,7 @@ import pytest
 from guests import Guest, guest
 from media import MD_MAGIC, MEMBERS, partitioned, put
 
-from plugpull.dut.link import Refused
+from plugpull.dut.conversation.link import Refused
 from plugpull.errors import UsageError
 from plugpull.history import events as ev
 from plugpull.load.patterns import Pattern, load_arguments

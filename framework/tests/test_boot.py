@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import plugpull
-from plugpull.dut.boot import boot_command
-from plugpull.dut.link import Message
-from plugpull.dut.reach import reach_of
-from plugpull.dut.real import dial
+from plugpull.dut.conversation.bootstrap import boot_command
+from plugpull.dut.conversation.link import Message
+from plugpull.dut.real.bench import dial
+from plugpull.dut.real.reach import reach_of
 from plugpull.rig.model import Dut
 from plugpull.virtual.image import INIT
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugpull.dut.clock import DRIFT, DutClock, Exchange
+from plugpull.dut.conversation.clock import DRIFT, DutClock, Exchange
 
 ROUNDING = 1e-6
 """Seconds: what floating point loses on numbers of this size."""

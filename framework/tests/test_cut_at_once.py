@@ -15,7 +15,7 @@ from desks import PATIENCE, RIG, Desk, DeskSwitch, desk
 from stories import BACK, CUT, GONE, RESTORED, Bench, healthy
 
 from plugpull.checks import removed, returned
-from plugpull.dut.clock import DutClock
+from plugpull.dut.conversation.clock import DutClock
 from plugpull.errors import RigError
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.cut import Cut

@@ -13,7 +13,7 @@ from defects_bench import RIG
 
 from plugpull.checks import kernel_clean, leak_slope, nothing_left
 from plugpull.dut import coroner, watch
-from plugpull.dut.dut_host import DutHost
+from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.load import sequential_write

@@ -10,7 +10,7 @@ from chains import chain, relays_cutting_power
 
 from fixtures.lab import desk
 from plugpull.checks import removed, returned
-from plugpull.dut.dut_host import DutHost
+from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history

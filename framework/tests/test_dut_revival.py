@@ -19,12 +19,12 @@ from sshds import HOST, Sshd, sshd
 from fixtures.boards import KmTronic, Port
 from plugpull.coordination.journal import Journal
 from plugpull.dut import coroner, real, revive, watch
-from plugpull.dut.base import Bench
+from plugpull.dut.bench import Bench
 from plugpull.dut.console import Console
-from plugpull.dut.console_wires import PipeWire, SerialWire, wire_of
-from plugpull.dut.coroner import deaf, examine, restarted
-from plugpull.dut.real import prepare_real
-from plugpull.dut.watch import Watch
+from plugpull.dut.listener import Watch
+from plugpull.dut.post_mortem import deaf, examine, restarted
+from plugpull.dut.real.bench import prepare_real
+from plugpull.dut.real.console_wires import PipeWire, SerialWire, wire_of
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder

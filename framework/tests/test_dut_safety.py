@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from shelves import shelf
 
-from plugpull.dut.safety import refuse_own_control, refuse_system_disks, usb_place_of
+from plugpull.dut.real.safety import refuse_own_control, refuse_system_disks, usb_place_of
 from plugpull.errors import UsageError
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig

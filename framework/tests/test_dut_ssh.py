@@ -17,9 +17,9 @@ import pytest
 from sshds import HOST, Sshd, sshd
 
 from fixtures.lab.ssh import make_key
-from plugpull.dut.link import AgentLink, AgentLost, Message
-from plugpull.dut.reach import ALIVE_COUNT, ALIVE_EVERY, CONNECT_WITHIN, Unreachable, reach_of
-from plugpull.dut.real import dial
+from plugpull.dut.conversation.link import AgentLink, AgentLost, Message
+from plugpull.dut.real.bench import dial
+from plugpull.dut.real.reach import ALIVE_COUNT, ALIVE_EVERY, CONNECT_WITHIN, Unreachable, reach_of
 from plugpull.errors import RigError
 from plugpull.rig.model import Dut
 from plugpull.run import Options, begin_run

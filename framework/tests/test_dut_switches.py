@@ -13,8 +13,8 @@ import pytest
 from shelves import shelf
 
 from plugpull.coordination.journal import Journal, sweep
-from plugpull.dut.reach import reach_of
-from plugpull.dut.real import RealSetting
+from plugpull.dut.real.bench import RealSetting
+from plugpull.dut.real.reach import reach_of
 from plugpull.errors import RigError
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
@@ -163,7 +163,7 @@ def test_a_switch_table_can_be_put_into_the_journal_and_read_back(rig: Rig) -> N
 
 
 def test_an_exit_stack_is_all_a_run_has_to_close(tmp_path: Path) -> None:
-    from plugpull.dut.real import prepare_real
+    from plugpull.dut.real.bench import prepare_real
 
     file = shelf(tmp_path)
     with ExitStack() as held:

@@ -14,7 +14,7 @@ from plugpull.checks import kernel_between
 from plugpull.checks.same_dut import same_dut
 from plugpull.dut.agent import kmsg
 from plugpull.dut.agent.kmsg import KernelLog
-from plugpull.dut.testimony import Register, translate
+from plugpull.dut.conversation.translation import Register, translate
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.judge import judge_story

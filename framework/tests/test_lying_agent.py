@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugpull.dut.link import MOST_OF_A_LINE, AgentLink, Lines, Message
-from plugpull.dut.reach import MOST_WORDS, Connection, SshReach
-from plugpull.dut.testimony import MOST_ITEMS, MOST_TEXT, Register, bounded, translate
+from plugpull.dut.conversation.link import MOST_OF_A_LINE, AgentLink, Lines, Message
+from plugpull.dut.conversation.translation import MOST_ITEMS, MOST_TEXT, Register, bounded, translate
+from plugpull.dut.real.reach import MOST_WORDS, Connection, SshReach
 from plugpull.history import events as ev
 from plugpull.load.fio_report import MOST, MOST_BAD, parse_report
 from plugpull.rig.model import Dut

@@ -10,7 +10,7 @@ from typing import Any
 
 from desks import desk
 
-from plugpull.dut.link import AgentLink
+from plugpull.dut.conversation.link import AgentLink
 from plugpull.history import events as ev
 from plugpull.qualify.observer import PortObserver
 

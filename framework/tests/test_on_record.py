@@ -12,7 +12,7 @@ from stories import BACK, CUT, DISKS, RESTORED, SETTLED, VICTIM, Bench, healthy
 from plugpull.checks.cuts_made import cuts_made
 from plugpull.checks.on_record import missing_reports, on_record
 from plugpull.dut.agent.service import NUMBERED, Service
-from plugpull.dut.testimony import Register, translate
+from plugpull.dut.conversation.translation import Register, translate
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judge import judge_story

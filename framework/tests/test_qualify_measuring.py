@@ -14,7 +14,7 @@ from boards import Nobody
 from desks import described
 from rig_builder import a_rig
 
-from plugpull.dut.link import AgentLost
+from plugpull.dut.conversation.link import AgentLost
 from plugpull.errors import RigError
 from plugpull.qualify.judgement import findings, unknowns, verdict
 from plugpull.qualify.measuring import Plan, PortBench, measure

@@ -13,7 +13,7 @@ import pytest
 from guests import FOUND_WITHIN, Guest, guest
 from writers import Writer, found_of
 
-from plugpull.dut.link import Refused
+from plugpull.dut.conversation.link import Refused
 from plugpull.integrity.readback import Kind
 from plugpull.integrity.session import StampRunner, StreamJob, Writing
 from plugpull.integrity.stamp import SECTOR, device_number

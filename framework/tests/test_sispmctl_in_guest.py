@@ -16,7 +16,7 @@ from test_lab_chains import assert_cut_and_passed
 from fixtures.boards.board import Lie
 from fixtures.gadgets.plugged import Plugged, plugged
 from fixtures.lab import Lab, LabUnavailable, desk, lab
-from plugpull.dut.dut_host import DutHost
+from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.rig.model import Switch as Declared
 from plugpull.switches.base import Switch

@@ -10,7 +10,7 @@ import pytest
 from defects_bench import RIG
 
 from plugpull.checks import kernel_clean
-from plugpull.dut.dut_host import DutHost
+from plugpull.dut.real.dut_host import DutHost
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
 from plugpull.results import ScenarioResult

@@ -141,9 +141,9 @@ def test_what_the_system_runs_from_is_not_turned_off(
 ) -> None:
     desk(tmp_path)
     root = described("ROOT-DISK", "sda", place="0000:00:99.0/1:0")
-    monkeypatch.setattr("plugpull.dut.opened_switches.all_disks", lambda: [root])
-    monkeypatch.setattr("plugpull.dut.opened_switches.system_disks", lambda: ["sda"])
-    monkeypatch.setattr("plugpull.dut.opened_switches.used_disks", lambda: {"sda": "/"})
+    monkeypatch.setattr("plugpull.dut.real.opened_switches.all_disks", lambda: [root])
+    monkeypatch.setattr("plugpull.dut.real.opened_switches.system_disks", lambda: ["sda"])
+    monkeypatch.setattr("plugpull.dut.real.opened_switches.used_disks", lambda: {"sda": "/"})
     monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
     assert main(["switch", action, "plugs.1", "--rig", str(tmp_path / "desk.toml")]) == status
     told = capsys.readouterr().err

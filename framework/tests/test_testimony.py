@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from desks import BLOCK, PATIENCE, USB, described, desk
 
-from plugpull.dut.link import AgentLost
-from plugpull.dut.testimony import Register, translate
+from plugpull.dut.conversation.link import AgentLost
+from plugpull.dut.conversation.translation import Register, translate
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 

@@ -148,7 +148,7 @@ def judged_span(story: Story) -> tuple[float, float]:
 
 
 QUIET = 3.0
-"""Seconds that may pass without a word from the agent: it exchanges clocks once a second (``dut/watch.py``)."""
+"""Seconds that may pass without a word from the agent: it exchanges clocks once a second (``dut/listener.py``)."""
 
 
 def victims_of(story: Story, besides: Collection[str] = ()) -> tuple[str, ...]:

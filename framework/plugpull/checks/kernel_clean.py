@@ -24,7 +24,7 @@ from plugpull.kernel.uncatalogued import CRITICAL, ERROR, about_storage, harmles
 DIED = "the DUT's kernel died: "
 """What the finding of a death begins with; the kernel's own words follow."""
 HUNG = "the DUT hung"
-"""What it begins with where the kernel did not come back by itself (``dut/coroner.py``)."""
+"""What it begins with where the kernel did not come back by itself (``dut/post_mortem.py``)."""
 SHOWN = 12
 """Kernel lines given as evidence at most."""
 

@@ -78,10 +78,10 @@ def _local() -> str:
 def _remote(arguments: argparse.Namespace) -> str:
     from plugpull.discover.rig_file import draft, usb_tree
     from plugpull.discover.switches import find_all, tables
-    from plugpull.dut.dut_host import DutHost
-    from plugpull.dut.hello import ANSWER
-    from plugpull.dut.reach import reach_of
-    from plugpull.dut.real import dial
+    from plugpull.dut.conversation.hello import ANSWER
+    from plugpull.dut.real.bench import dial
+    from plugpull.dut.real.dut_host import DutHost
+    from plugpull.dut.real.reach import reach_of
     from plugpull.rig.model import Dut
     from plugpull.switches.host_local import LocalHost
 

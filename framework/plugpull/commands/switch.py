@@ -129,8 +129,8 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.rig is None:
         listing = find_all(LocalHost())
     else:
-        from plugpull.dut.dut_host import DutHost
-        from plugpull.dut.opened_switches import connected_agent
+        from plugpull.dut.real.dut_host import DutHost
+        from plugpull.dut.real.opened_switches import connected_agent
         from plugpull.rig.load import load_rig
 
         with connected_agent(load_rig(arguments.rig)) as link:

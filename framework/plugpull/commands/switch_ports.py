@@ -20,7 +20,7 @@ from plugpull.plain import clean
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
     from plugpull.coordination.journal import Journal
-    from plugpull.dut.opened_switches import OpenedSwitches
+    from plugpull.dut.real.opened_switches import OpenedSwitches
     from plugpull.rig.model import Rig, Switch
     from plugpull.switches.base import Acknowledged
     from plugpull.switches.kinds import Kind
@@ -285,7 +285,7 @@ def _has_port(declared: Switch, port: str) -> None:
 def _held(rig: Rig, file: Path, do: str) -> Iterator[OpenedSwitches]:
     """Lease the rig and open its switches. All but ``status`` first restore what a killed run left off."""
     from plugpull.coordination.lease import Lease
-    from plugpull.dut.opened_switches import opened_switches
+    from plugpull.dut.real.opened_switches import opened_switches
     from plugpull.switches.person import TerminalPerson
 
     with ExitStack() as held:

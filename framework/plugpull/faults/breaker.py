@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from plugpull.dut.stage import Stage
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError
 from plugpull.faults.together import at_once, raise_all, words_of
 from plugpull.faults.triggers import Trigger

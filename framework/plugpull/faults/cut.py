@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import TracebackType
 
-from plugpull.dut.stage import Stage
+from plugpull.dut.scenario_context import Stage
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.triggers import Now, Trigger
 from plugpull.history import events as ev

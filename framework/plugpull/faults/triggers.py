@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from plugpull.dut.stage import Stage
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.rig.quantities import format_size

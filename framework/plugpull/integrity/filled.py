@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plugpull.dut.stage import Stage
+from plugpull.dut.scenario_context import Stage
 from plugpull.integrity.load import FILLED_WITHIN, fill_block, record_ended, wait_filled
 from plugpull.integrity.patterns import extents_for, steady
 from plugpull.integrity.reading import ReadBacks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plugpull.dut.link import Refused
-from plugpull.dut.stage import Stage
+from plugpull.dut.conversation.link import Refused
+from plugpull.dut.scenario_context import Stage
 from plugpull.history import events as ev
 from plugpull.integrity.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle import judge

@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from plugpull.dut.link import Message
-from plugpull.dut.stage import Stage
+from plugpull.dut.conversation.link import Message
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.integrity import ledger

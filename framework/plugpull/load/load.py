@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plugpull.dut.link import Message
-from plugpull.dut.stage import Stage
+from plugpull.dut.conversation.link import Message
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.load.patterns import Pattern, fill_arguments, load_arguments, span_of, verify_arguments

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from plugpull.dut.link import Message
-from plugpull.dut.stage import Stage
+from plugpull.dut.conversation.link import Message
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError
 from plugpull.load.fio_report import FioReport, parse_report
 

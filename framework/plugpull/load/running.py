@@ -11,8 +11,8 @@ from typing import Self
 
 from plugpull.checks.baseline import WINDOW, baseline
 from plugpull.checks.track import track
-from plugpull.dut.link import Message
-from plugpull.dut.stage import Stage
+from plugpull.dut.conversation.link import Message
+from plugpull.dut.scenario_context import Stage
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.load.runner import Job

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plugpull.dut.dut_host import DutHost
-from plugpull.dut.hello import ANSWER
-from plugpull.dut.link import AgentLink
-from plugpull.dut.opened_switches import OpenedSwitches
+from plugpull.dut.conversation.hello import ANSWER
+from plugpull.dut.conversation.link import AgentLink
+from plugpull.dut.real.dut_host import DutHost
+from plugpull.dut.real.opened_switches import OpenedSwitches
 from plugpull.errors import RigError
 from plugpull.qualify.measured import MeasuredPort, PortCycle, PortEdge, Vbus
 from plugpull.qualify.observer import PortObserver, PortScope, device_at, tops_of

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plugpull.dut.link import AgentLost, Message
+from plugpull.dut.conversation.link import AgentLost, Message
 from plugpull.errors import RigError
 from plugpull.kernel.classify import classify
 from plugpull.kernel.prefix import split_prefix

@@ -9,8 +9,8 @@ from pathlib import Path
 from plugpull import __version__
 from plugpull.coordination.journal import Journal
 from plugpull.coordination.lease import Lease
-from plugpull.dut.hello import ANSWER
-from plugpull.dut.opened_switches import connected_agent, opened_switches
+from plugpull.dut.conversation.hello import ANSWER
+from plugpull.dut.real.opened_switches import connected_agent, opened_switches
 from plugpull.errors import UsageError
 from plugpull.interrupts import signals_held
 from plugpull.qualify import judgement

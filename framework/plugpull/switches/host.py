@@ -1,7 +1,7 @@
 """The machine a switch is plugged into: the controller itself, or the DUT through its agent.
 
 Drivers reach their device only through a ``Host``, so each driver works on either machine. ``host_local.py`` is the
-controller (pyserial, hidapi, subprocess); ``dut/dut_host.py`` is the DUT.
+controller (pyserial, hidapi, subprocess); ``dut/real/dut_host.py`` is the DUT.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugpull.coordination.journal import Journal
-from plugpull.dut.base import Autopsy
-from plugpull.dut.coroner import LAST, QUIET, by_its_words, deaf, examine, restarted
-from plugpull.dut.hello import ANSWER, hello
-from plugpull.dut.link import AgentLink
-from plugpull.dut.testimony import Register
-from plugpull.dut.watch import Watch
+from plugpull.dut.bench import Autopsy
+from plugpull.dut.conversation.hello import ANSWER, hello
+from plugpull.dut.conversation.link import AgentLink
+from plugpull.dut.conversation.translation import Register
+from plugpull.dut.listener import Watch
+from plugpull.dut.post_mortem import LAST, QUIET, by_its_words, deaf, examine, restarted
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from plugpull.dut.link import AgentLink
+from plugpull.dut.conversation.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.rig.model import Defect, Rig
 from plugpull.virtual.firmware import Firmware

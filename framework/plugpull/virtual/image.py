@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plugpull.dut.bundle import agent_zip
+from plugpull.dut.conversation.agent_zip import agent_zip
 from plugpull.errors import RigError
 from plugpull.virtual.kernel_modules import module_name
 

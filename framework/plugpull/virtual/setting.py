@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plugpull.cache import Cache
 from plugpull.coordination.journal import Journal
-from plugpull.dut.watch import Watch
+from plugpull.dut.listener import Watch
 from plugpull.errors import UsageError
 from plugpull.history.recorder import Recorder
 from plugpull.rig.model import Rig

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugpull.cache import Cache
-from plugpull.dut.link import AgentLink
+from plugpull.dut.conversation.link import AgentLink
 from plugpull.errors import RigError
 from plugpull.virtual.console import Console
 from plugpull.virtual.image import Additions, base_tree, cpio, ingredients, module_tree

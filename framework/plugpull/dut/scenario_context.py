@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from plugpull.dut.base import Bench
-from plugpull.dut.link import AgentLost
-from plugpull.dut.watch import Watch
+from plugpull.dut.bench import Bench
+from plugpull.dut.conversation.link import AgentLost
+from plugpull.dut.listener import Watch
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder

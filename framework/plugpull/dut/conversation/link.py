@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from plugpull.dut.clock import DutClock, Exchange
+from plugpull.dut.conversation.clock import DutClock, Exchange
 from plugpull.errors import RigError
 
 Message = dict[str, Any]

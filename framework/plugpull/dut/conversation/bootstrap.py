@@ -10,7 +10,7 @@ import base64
 import textwrap
 from collections.abc import Sequence
 
-from plugpull.dut.bundle import agent_zip
+from plugpull.dut.conversation.agent_zip import agent_zip
 
 OLDEST = (3, 9)
 """The oldest Python the agent runs on."""

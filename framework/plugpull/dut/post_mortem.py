@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from plugpull.dut.base import Autopsy
+from plugpull.dut.bench import Autopsy
 from plugpull.dut.console import Console, stamp_of, text_of
 from plugpull.history.events import DutDied
 from plugpull.kernel.headline import panic_headline

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from plugpull.dut.link import AgentLink, AgentLost
+from plugpull.dut.conversation.link import AgentLink, AgentLost
 from plugpull.errors import RigError
 from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, SerialInfo, SerialLine
 

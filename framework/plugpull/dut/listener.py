@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from plugpull.dut.base import Autopsy, Bench
+from plugpull.dut.bench import Autopsy, Bench
 from plugpull.dut.console import stamp_of
-from plugpull.dut.link import AgentLost, Message
-from plugpull.dut.testimony import translate
+from plugpull.dut.conversation.link import AgentLost, Message
+from plugpull.dut.conversation.translation import translate
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
@@ -25,7 +25,7 @@ host."""
 AUTOPSY = 3.0
 """Seconds given to signs of death that come by themselves: a process that ends, last words on a console."""
 EXAMINED = 120.0
-"""Seconds after which an autopsy is over, however many questions it asks: see ``dut/coroner.py``."""
+"""Seconds after which an autopsy is over, however many questions it asks: see ``dut/post_mortem.py``."""
 
 
 class Watch:

@@ -10,13 +10,13 @@ from pathlib import Path
 from plugpull.coordination.journal import Journal
 from plugpull.dut.agent.disks import all_disks
 from plugpull.dut.agent.system import system_disks, used_disks
-from plugpull.dut.dut_host import DutHost
-from plugpull.dut.hello import ANSWER
-from plugpull.dut.journaled import Journaled
-from plugpull.dut.link import AgentLink, Message
-from plugpull.dut.reach import reach_of
-from plugpull.dut.real import dial
-from plugpull.dut.safety import refuse_own_control, refuse_system_disks
+from plugpull.dut.conversation.hello import ANSWER
+from plugpull.dut.conversation.link import AgentLink, Message
+from plugpull.dut.real.bench import dial
+from plugpull.dut.real.dut_host import DutHost
+from plugpull.dut.real.journaled import Journaled
+from plugpull.dut.real.reach import reach_of
+from plugpull.dut.real.safety import refuse_own_control, refuse_system_disks
 from plugpull.errors import UsageError
 from plugpull.rig import model
 from plugpull.rig.model import Rig

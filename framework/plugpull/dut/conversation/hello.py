@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plugpull.dut.link import AgentLink, Message
+from plugpull.dut.conversation.link import AgentLink, Message
 from plugpull.history import events as ev
 
 ANSWER = 30.0

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from plugpull.dut.boot import NO_PYTHON, OLDEST, TOO_OLD, boot_command, boot_payload, quoted
+from plugpull.dut.conversation.bootstrap import NO_PYTHON, OLDEST, TOO_OLD, boot_command, boot_payload, quoted
 from plugpull.errors import RigError
 from plugpull.rig.model import Dut
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from plugpull.dut.link import AgentLink
-from plugpull.dut.testimony import Register
+from plugpull.dut.conversation.link import AgentLink
+from plugpull.dut.conversation.translation import Register
 from plugpull.history.events import DutDied, DutReady, SeenFromOutside
 from plugpull.switches.base import Switch
 

@@ -11,19 +11,19 @@ from functools import partial
 from pathlib import Path
 
 from plugpull.coordination.journal import Journal
-from plugpull.dut.base import Autopsy
+from plugpull.dut.bench import Autopsy
 from plugpull.dut.console import Console
-from plugpull.dut.console_wires import wire_of
-from plugpull.dut.coroner import HUNG, deaf, examine
-from plugpull.dut.dut_host import DutHost
-from plugpull.dut.hello import ANSWER, hello
-from plugpull.dut.journaled import Journaled
-from plugpull.dut.link import AgentLink, AgentLost, Message
-from plugpull.dut.reach import CONNECT_WITHIN, Connection, Reach, Unreachable, reach_of
-from plugpull.dut.revive import Outlet
-from plugpull.dut.safety import refuse_own_control, refuse_system_disks
-from plugpull.dut.testimony import Register
-from plugpull.dut.watch import Watch
+from plugpull.dut.conversation.hello import ANSWER, hello
+from plugpull.dut.conversation.link import AgentLink, AgentLost, Message
+from plugpull.dut.conversation.translation import Register
+from plugpull.dut.listener import Watch
+from plugpull.dut.post_mortem import HUNG, deaf, examine
+from plugpull.dut.real.console_wires import wire_of
+from plugpull.dut.real.dut_host import DutHost
+from plugpull.dut.real.journaled import Journaled
+from plugpull.dut.real.outlet import Outlet
+from plugpull.dut.real.reach import CONNECT_WITHIN, Connection, Reach, Unreachable, reach_of
+from plugpull.dut.real.safety import refuse_own_control, refuse_system_disks
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder

@@ -1,0 +1,1 @@
+"""The controller's end of the conversation with the agent on the DUT."""

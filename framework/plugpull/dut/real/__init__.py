@@ -1,0 +1,1 @@
+"""The bench of a real DUT: this machine, or one behind ssh."""
