@@ -219,6 +219,7 @@ class OpenScenario:
                     reports=self._watch.reports,
                     left_out=self._watch.left_out,
                     censuses=self.rig.censuses if self.rig is not None else 0,
+                    grace_periods=self.rig.grace_periods if self.rig is not None else 0,
                 )
             )
         story = self._story()

@@ -143,6 +143,8 @@ class ScenarioRig:
         """How many checks were asked for."""
         self.censuses = 0
         """How many censuses were put on record."""
+        self.grace_periods = 0
+        """How many grace periods were put on record."""
         self._begun: ev.Census | None = None
         self._kind = ""
         topology = stage.topology
@@ -323,6 +325,7 @@ class ScenarioRig:
         said = stage.bench.link.call("grace", 2 * GRACE, limit=GRACE)
         if said["asked"]:
             stage.recorder.record(ev.GracePeriod(at=said["at"], seconds=said["seconds"], ended=said["ended"]))
+            self.grace_periods += 1
         stage.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
         for said in stage.bench.link.call("properties"):
             properties = properties_of(said, stage.bench.register, "end")

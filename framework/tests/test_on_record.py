@@ -223,6 +223,19 @@ def test_every_piece_that_arrived_has_to_be_on_record(part: type[Any], end: type
     assert bench.judge(on_record()).unknowns == ()
     bench.drop(part, keep=lambda event: event.offset != 3)
     assert bench.judge(on_record()).unknowns == ("2 of 6 bytes that the job stamp1-disk2 reported are not on record",)
+    bench.drop(end)
+    assert bench.judge(on_record()).unknowns == ("how the job stamp1-disk2 on disk2 ended is not on record",)
+
+
+def test_that_every_cpu_scheduled_has_to_be_on_record() -> None:
+    bench = healthy()
+    bench.add(ev.GracePeriod(at=25.6, seconds=0.1, ended=True))
+    *events, ended = bench.story().events
+    assert isinstance(ended, ev.ScenarioEnded)
+    whole = with_events(bench.story(), (*events, replace(ended, grace_periods=1)))
+    assert on_record().judge(whole).unknowns == ()
+    holed = without(whole, lambda event: isinstance(event, ev.GracePeriod))
+    assert on_record().judge(holed).unknowns == ("whether every CPU scheduled at the end is not on record",)
 
 
 def counted(taken: int | None) -> Bench:

@@ -22,6 +22,7 @@ from plugpull.history.events import (
     DutDied,
     DutReady,
     Edge,
+    GracePeriod,
     Healed,
     LedgerEnded,
     LedgerPart,
@@ -101,9 +102,10 @@ def missing_steps(story: Story) -> Iterator[str]:
         yield "that a file system was made is not on record"
     yield from _timers(story)
     yield from _pieces(story)
-    counted, taken = len(story.of(Census)), story.ended.censuses if story.ended is not None else None
-    if taken is not None and counted < taken:
-        yield f"{taken} censuses were taken, and {counted} are on record"
+    if story.ended is not None and len(story.of(Census)) < (story.ended.censuses or 0):
+        yield f"{story.ended.censuses} censuses were taken, and {len(story.of(Census))} are on record"
+    if story.ended is not None and len(story.of(GracePeriod)) < (story.ended.grace_periods or 0):
+        yield "whether every CPU scheduled at the end is not on record"
 
 
 def _pieces(story: Story) -> Iterator[str]:
@@ -115,8 +117,11 @@ def _pieces(story: Story) -> Iterator[str]:
     ends: list[LedgerEnded | ReadBackEnded] = [*story.of(LedgerEnded), *story.of(ReadBackEnded)]
     for end in ends:
         missing = end.received - held[end.disk, end.job]
+        held.pop((end.disk, end.job), None)
         if missing > 0:
             yield f"{missing} of {end.received} bytes that the job {end.job} reported are not on record"
+    if story.ended is not None:
+        yield from (f"how the job {job} on {disk} ended is not on record" for disk, job in held)
 
 
 def _timers(story: Story) -> Iterator[str]:

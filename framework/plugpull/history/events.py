@@ -68,8 +68,8 @@ class ScenarioBegun(Event, frozen=True, kw_only=True, tag="scenario.begin"):
 class ScenarioEnded(Event, frozen=True, kw_only=True, tag="scenario.end"):
     """``seconds`` is wall time from the first to the last event; ``split`` where it went, in seconds by phase.
     ``asked`` is how many checks the scenario asked for, ``reports`` the number of the agent's last report, ``censuses``
-    how many were taken (``None``: not recorded). ``left_out`` is how many of the agent's reports are not for the
-    record: the properties of disks that are not the rig's."""
+    and ``grace_periods`` how many of them were recorded (``None``: not recorded). ``left_out`` is how many of the
+    agent's reports are not for the record: the properties of disks that are not the rig's."""
 
     id: str
     wall: str
@@ -79,6 +79,7 @@ class ScenarioEnded(Event, frozen=True, kw_only=True, tag="scenario.end"):
     reports: int | None = None
     left_out: int = 0
     censuses: int | None = None
+    grace_periods: int | None = None
 
 
 class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):
