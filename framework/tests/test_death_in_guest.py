@@ -12,7 +12,7 @@ import pytest
 from defects_bench import RIG
 
 from plugpull.checks import kernel_clean, leak_slope, nothing_left
-from plugpull.dut import coroner, watch
+from plugpull.dut import listener, post_mortem
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.history import events as ev
@@ -47,9 +47,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 def impatient(answer: float) -> Iterator[None]:
     """While the DUT is dead for sure: there is no need to wait as long as for one that may just be slow."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watch, "SILENCE", 2.0)
-        patch.setattr(coroner, "ANSWER", answer)
-        patch.setattr(coroner, "ECHO", 2.0)
+        patch.setattr(listener, "SILENCE", 2.0)
+        patch.setattr(post_mortem, "ANSWER", answer)
+        patch.setattr(post_mortem, "ECHO", 2.0)
         yield
 
 

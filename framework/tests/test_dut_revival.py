@@ -18,11 +18,13 @@ from sshds import HOST, Sshd, sshd
 
 from fixtures.boards import KmTronic, Port
 from plugpull.coordination.journal import Journal
-from plugpull.dut import coroner, real, revive, watch
+from plugpull.dut import listener, post_mortem
 from plugpull.dut.bench import Bench
 from plugpull.dut.console import Console
 from plugpull.dut.listener import Watch
 from plugpull.dut.post_mortem import deaf, examine, restarted
+from plugpull.dut.real import bench as real
+from plugpull.dut.real import outlet
 from plugpull.dut.real.bench import prepare_real
 from plugpull.dut.real.console_wires import PipeWire, SerialWire, wire_of
 from plugpull.errors import RigError
@@ -102,10 +104,10 @@ def kernel() -> Iterator[Kernel]:
 
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coroner, "ANSWER", 1.5)
-    monkeypatch.setattr(coroner, "ECHO", 1.0)
-    monkeypatch.setattr(coroner, "LOCKUP", 0.2)
-    monkeypatch.setattr(revive, "OFF_FOR", 0.2)
+    monkeypatch.setattr(post_mortem, "ANSWER", 1.5)
+    monkeypatch.setattr(post_mortem, "ECHO", 1.0)
+    monkeypatch.setattr(post_mortem, "LOCKUP", 0.2)
+    monkeypatch.setattr(outlet, "OFF_FOR", 0.2)
 
 
 @contextmanager
@@ -331,7 +333,7 @@ class Machine:
 def test_a_dut_that_hung_is_power_cycled_and_the_next_scenario_reaches_it(
     kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "SILENCE", 3.0)
+    monkeypatch.setattr(listener, "SILENCE", 3.0)
     monkeypatch.setattr(real, "CONNECT_WITHIN", 5)
     with ExitStack() as held:
         server = held.enter_context(sshd(tmp_path))
