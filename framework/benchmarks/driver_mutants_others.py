@@ -82,7 +82,7 @@ MUTANTS = (
         "uas_error_swallowed",
         "uas answers commands to a disk that is gone as if they had been done",
         _UAS,
-        "\t\tset_host_byte(cmnd, DID_NO_CONNECT);\n\t\tscsi_done(cmnd);\n\t\tgoto zombie;\n",
+        "\t\tset_host_byte(cmnd, DID_ERROR);\n\t\tscsi_done(cmnd);\n\t\tgoto zombie;\n",
         "\t\tcmnd->result = 0;\n\t\tscsi_done(cmnd);\n\t\tgoto zombie;\n",
         (f"{_DATA} users_told ended_with_error", "wrong sectors|lost|lacks|without an error|never given"),
         "comes_loose_between_flushes",
