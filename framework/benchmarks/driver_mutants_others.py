@@ -150,7 +150,7 @@ MUTANTS = (
         + AFTER_RETURN.format(first="sdkp->first_scan && ", disks=3)
         + "\t\t\tsdkp->capacity -= 8;\n\t\t}\n"
         + _PRINTED,
-        ("returned same_properties undisturbed", "bytes instead of"),
+        ("returned same_properties undisturbed", "bytes instead of|blocks of"),
     ),
     _mutant(
         "uevent_missing",
