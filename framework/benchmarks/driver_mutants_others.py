@@ -294,7 +294,7 @@ MUTANTS = (
         "\tsrb->result = SAM_STAT_GOOD;\n\tif (plugpull_until && ++plugpull_writes % 25 == 0) {\n"
         "\t\tsrb->result = DID_SOFT_ERROR << 16;\n\t\treturn;\n\t}\n\n"
         "\t/*\n\t * Determine if we need to auto-sense\n",
-        ("undisturbed no_errors", "failed|sent again"),
+        ("undisturbed no_errors same_properties", "FAILED|failed"),
     ),
     _mutant(
         "uas_depth_one_later",
