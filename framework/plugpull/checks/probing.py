@@ -12,7 +12,7 @@ from plugpull.checks.limits import EACH_MORE, bench_kind
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
-from plugpull.history.events import DiskAttached, Uevent
+from plugpull.history.events import DiskAttached, DiskDetached, Uevent
 from plugpull.history.story import Story
 from plugpull.kernel.scope import place_of
 
@@ -36,14 +36,17 @@ def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Finding | None:
 
 
 def _probed_in(story: Story, attached: DiskAttached) -> float | None:
-    """Seconds that count from the uevent of the USB device to the disk's; ``None`` if there is none on record."""
+    """Seconds that count from the uevent of the USB device to the disk's; ``None`` if there is none on record. One from
+    before the disk last left is an earlier device's."""
     name, here = place_of(attached.sysfs).usb, here_by(story, attached)
+    gone = (one.at for one in story.of(DiskDetached) if one.disk == attached.disk and one.at is not None)
+    left = max((at for at in gone if at < here), default=float("-inf"))
     added = [
         event.at
         for event in story.of(Uevent)
         if (event.action, event.subsystem, event.devtype) == ("add", "usb", "usb_device")
         and event.devpath.rpartition("/")[2] == name
         and event.at is not None
-        and event.at <= here
+        and left < event.at <= here
     ]
     return awake(story, max(added), here) if added else None
