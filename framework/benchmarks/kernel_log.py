@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import begin, console, table
-from plugpull.kernel.catalogue import ENTRIES
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.log import read_log
-from plugpull.kernel.needles import needles_of
+from plugpull.kernel.catalogue.entries import ENTRIES
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.needles import needles_of
+from plugpull.kernel.diagnosis.log_reader import read_log
 
 ALIEN = (
     "[ 1234.567890] audit: type=1400 audit(1700000000.%03d:%d): apparmor=ALLOWED operation=open profile=/usr/bin/x\n"

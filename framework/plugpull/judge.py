@@ -27,8 +27,8 @@ from plugpull.history.cuts import Cut
 from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.integrity.statistics import loss_bound
-from plugpull.kernel.classify import classify
-from plugpull.kernel.entry import Severity
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.entry import Severity
 from plugpull.plan import plan_unknowns, skip_reason, skipped_outside
 from plugpull.results import (
     RESULTS_VERSION,

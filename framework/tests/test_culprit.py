@@ -12,10 +12,10 @@ from stories import CUT, VICTIM, healthy
 
 from plugpull.cli import main
 from plugpull.history import events as ev
-from plugpull.kernel.culprit import Hint, hints
-from plugpull.kernel.error_story import ErrorStory, story_of_history, story_of_log
-from plugpull.kernel.log import read_log
-from plugpull.kernel.show import story_text
+from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.error_story import ErrorStory, story_of_history, story_of_log
+from plugpull.kernel.diagnosis.log_reader import read_log
+from plugpull.kernel.diagnosis.show import story_text
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared/corpora/usb-storage/logs.jsonl"
 

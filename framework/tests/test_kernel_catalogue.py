@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from plugpull.kernel.catalogue import ENTRIES
-from plugpull.kernel.classify import classify
-from plugpull.kernel.entry import Entry, Severity
-from plugpull.kernel.headline import panic_headline
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.entries import ENTRIES
+from plugpull.kernel.catalogue.entry import Entry, Severity
+from plugpull.kernel.diagnosis.headline import panic_headline
 
 LINES = (
     ("usb.connect", "1-2.3", "usb 1-2.3: new high-speed USB device number 5 using xhci_hcd"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plugpull.kernel.classify import classify
-from plugpull.kernel.messages_machine import MACHINE
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.messages_machine import MACHINE
 
 CORPORA = Path(__file__).resolve().parents[3] / "shared" / "corpora"
 pytestmark = pytest.mark.skipif(not CORPORA.is_dir(), reason="the logs are not at hand")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.fold import FRAMES, fold
-from plugpull.kernel.log import LONGEST_REPORT, read_log
-from plugpull.kernel.show import as_json, as_text
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.diagnosis.log_reader import LONGEST_REPORT, read_log
+from plugpull.kernel.diagnosis.reports import FRAMES, fold
+from plugpull.kernel.diagnosis.show import as_json, as_text
 
 OOPS = """\
 BUG: kernel NULL pointer dereference, address: 0000000000000010

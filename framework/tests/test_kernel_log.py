@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugpull.kernel import log
-from plugpull.kernel.catalogue import ENTRIES
-from plugpull.kernel.classify import classify
-from plugpull.kernel.entry import Entry
-from plugpull.kernel.log import read_log
-from plugpull.kernel.needles import needles_of
-from plugpull.kernel.show import as_json, as_text
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.entries import ENTRIES
+from plugpull.kernel.catalogue.entry import Entry
+from plugpull.kernel.catalogue.needles import needles_of
+from plugpull.kernel.diagnosis import log_reader as log
+from plugpull.kernel.diagnosis.log_reader import read_log
+from plugpull.kernel.diagnosis.show import as_json, as_text
 
 PIECES = st.one_of(
     st.sampled_from([entry.example.encode() for entry in ENTRIES]),

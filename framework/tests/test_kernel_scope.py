@@ -8,9 +8,9 @@ from stories import BACK, CUT, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import no_errors
 from plugpull.history import events as ev
-from plugpull.kernel.error_story import story_of_history
-from plugpull.kernel.scope import Level, Scope, place_of
-from plugpull.kernel.subjects import names_in
+from plugpull.kernel.catalogue.device_names import names_in
+from plugpull.kernel.diagnosis.error_story import story_of_history
+from plugpull.kernel.diagnosis.scope import Level, Scope, place_of
 
 SYSFS = (
     "/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.{port}/1-1.{port}:1.0/host{port}/target{port}:0:0/{port}:0:0:0"

@@ -11,8 +11,8 @@ from pathlib import Path
 from plugpull.errors import Finding
 from plugpull.history.reader import History
 from plugpull.history.story import Story
-from plugpull.kernel.error_story import story_of_history
-from plugpull.kernel.scope import Level
+from plugpull.kernel.diagnosis.error_story import story_of_history
+from plugpull.kernel.diagnosis.scope import Level
 from plugpull.outcome import judge_run
 from plugpull.plan import judged_stories
 from plugpull.results import CutResult, DiskTimes, Record, Results, ScenarioResult

@@ -10,11 +10,11 @@ from plugpull.checks.evidence import swapped
 from plugpull.errors import Finding
 from plugpull.history.events import KernelMessage, LoadBegun, LoadEnded
 from plugpull.history.story import Story
-from plugpull.kernel.classify import classify
-from plugpull.kernel.expected import Expected, usual
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import WARNING, About, Level, Scope
-from plugpull.kernel.uncatalogued import harmless
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.catalogue.uncatalogued import harmless
+from plugpull.kernel.diagnosis.expected import Expected, usual
+from plugpull.kernel.diagnosis.scope import WARNING, About, Level, Scope
 
 ERRORS = frozenset(
     {

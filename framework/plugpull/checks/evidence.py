@@ -9,7 +9,7 @@ from plugpull.checks.limits import bench_kind
 from plugpull.history.cuts import Cut, Switching
 from plugpull.history.events import DiskAttached, DiskDetached, Judged, KernelMessage, Sampled
 from plugpull.history.story import Story
-from plugpull.kernel.classify import classify
+from plugpull.kernel.catalogue.classify import classify
 
 SIGNS = frozenset({"uas.error", "scsi.error", "scsi.offline", "scsi.reset", "block.error", "storage.cache-error"})
 """Kernel messages about a disk that show that something happened to it."""

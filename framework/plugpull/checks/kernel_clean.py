@@ -14,12 +14,12 @@ from plugpull.checks.kernel_reports import KernelReport, by_the_host, kernel_rep
 from plugpull.errors import Finding
 from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
 from plugpull.history.reader import Story
-from plugpull.kernel.classify import classify
-from plugpull.kernel.expected import Expected, never
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import Level, Scope
-from plugpull.kernel.subjects import names_in
-from plugpull.kernel.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.device_names import names_in
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.catalogue.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
+from plugpull.kernel.diagnosis.expected import Expected, never
+from plugpull.kernel.diagnosis.scope import Level, Scope
 
 DIED = "the DUT's kernel died: "
 """What the finding of a death begins with; the kernel's own words follow."""

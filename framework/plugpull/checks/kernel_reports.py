@@ -11,11 +11,11 @@ from plugpull.checks.starved import HZ, Span, ran, starved
 from plugpull.errors import Finding
 from plugpull.history.events import ConsoleLine, DutDied, DutReady, KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.classify import KernelEvent, classify
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.fold import LONGEST, fold
-from plugpull.kernel.headline import panic_headline
-from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.catalogue.classify import KernelEvent, classify
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.headline import panic_headline
+from plugpull.kernel.diagnosis.reports import LONGEST, fold
 
 ONE_REPORT = 5.0
 """Seconds between two fatal lines up to which they are taken for one report."""

@@ -14,10 +14,10 @@ from plugpull.checks.complaints import from_the_kernel
 from plugpull.errors import Finding
 from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.expected import Expected
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import COMING, Level, Scope
-from plugpull.kernel.subjects import names_in
+from plugpull.kernel.catalogue.device_names import names_in
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.expected import Expected
+from plugpull.kernel.diagnosis.scope import COMING, Level, Scope
 
 _PROTECTED = re.compile(r"\] Write Protect is (on|off)$")
 _CACHE = re.compile(r"\] Write cache: (enabled|disabled)|\] (?:Assuming drive cache|Cache): write (back|through)")

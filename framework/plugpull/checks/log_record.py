@@ -14,9 +14,9 @@ from functools import cached_property
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, DutReady, KernelMessage, LogLost
 from plugpull.history.story import NOT_THE_AGENT, Story
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import place_of
-from plugpull.kernel.subjects import Names, names_in
+from plugpull.kernel.catalogue.device_names import Names, names_in
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.scope import place_of
 
 BEFORE = 10.0
 """Seconds before a disk is announced in which its messages are looked for: the kernel logs it while it is probed."""

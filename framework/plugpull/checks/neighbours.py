@@ -9,11 +9,11 @@ from plugpull.checks.complaints import SHOWN, from_the_kernel
 from plugpull.errors import Finding
 from plugpull.history.events import DutReady, KernelMessage, Uevent
 from plugpull.history.story import Story
-from plugpull.kernel.classify import classify
-from plugpull.kernel.expected import Expected, hub_chain, usual
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import About, Scope, place_of
-from plugpull.kernel.subjects import names_in
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.device_names import names_in
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.expected import Expected, hub_chain, usual
+from plugpull.kernel.diagnosis.scope import About, Scope, place_of
 
 COLLATERAL = 2.0
 """Seconds after an edge in which something that happens to a stranger on the same controller is put down to it."""

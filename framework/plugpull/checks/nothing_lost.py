@@ -16,7 +16,7 @@ from plugpull.history.reader import Story
 from plugpull.integrity.oracle import Opinion
 from plugpull.integrity.statistics import loss_bound
 from plugpull.integrity.wrong import Damage, Wrong
-from plugpull.kernel.classify import classify
+from plugpull.kernel.catalogue.classify import classify
 from plugpull.results import BadSectors, DiskIntegrity, Integrity
 
 SHOWN = 6

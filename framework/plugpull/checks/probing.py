@@ -14,7 +14,7 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, Uevent
 from plugpull.history.story import Story
-from plugpull.kernel.scope import place_of
+from plugpull.kernel.diagnosis.scope import place_of
 
 MORE = 1.5
 """Seconds by which it may take longer, and ``EACH_MORE`` for each further disk of the same cut. Only emulated benches

@@ -15,7 +15,7 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story
-from plugpull.kernel.scope import place_of
+from plugpull.kernel.diagnosis.scope import place_of
 
 LATER = 4.0
 """Seconds after its block device within which a disk's other parts are announced: at most 1.1 s in 296 removals."""

@@ -15,9 +15,9 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
-from plugpull.kernel.expected import Expected, never
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import Level
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.expected import Expected, never
+from plugpull.kernel.diagnosis.scope import Level
 
 AS_ONE = 5.0
 """Seconds around a removal in which the kernel's messages about the disk are part of it."""

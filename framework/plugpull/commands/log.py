@@ -13,7 +13,7 @@ from plugpull.plain import clean_line
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
-    from plugpull.kernel.log import LogEvent
+    from plugpull.kernel.diagnosis.log_reader import LogEvent
 
 EPILOG = """\
 examples:
@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from plugpull.kernel.show import as_json, as_text
+    from plugpull.kernel.diagnosis.show import as_json, as_text
 
     if arguments.story:
         return _story(arguments.file)
@@ -73,8 +73,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _story(names: list[str]) -> int:
     """A log each: names of devices mean something within one log only."""
-    from plugpull.kernel.error_story import story_of_log
-    from plugpull.kernel.show import story_text
+    from plugpull.kernel.diagnosis.error_story import story_of_log
+    from plugpull.kernel.diagnosis.show import story_text
 
     for number, name in enumerate(names):
         if len(names) > 1:
@@ -86,7 +86,7 @@ def _story(names: list[str]) -> int:
 
 
 def _events(names: list[str]) -> Iterator[LogEvent]:
-    from plugpull.kernel.log import read_log
+    from plugpull.kernel.diagnosis.log_reader import read_log
 
     for name in names:
         if name == "-":

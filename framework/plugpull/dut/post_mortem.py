@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from plugpull.dut.bench import Autopsy
 from plugpull.dut.console import Console, stamp_of, text_of
 from plugpull.history.events import DutDied
-from plugpull.kernel.headline import panic_headline
+from plugpull.kernel.diagnosis.headline import panic_headline
 
 ANSWER = 15.0
 """Seconds a sysrq gets to be answered. An emulated DUT may be starved by its host, and one in a storm has to say first

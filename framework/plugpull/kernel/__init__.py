@@ -1,1 +1,1 @@
-"""What the kernel says: the catalogue of its messages and the classifier."""
+"""The meaning of what the Linux kernel logs: single messages, and whole logs."""

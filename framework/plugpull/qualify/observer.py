@@ -13,8 +13,8 @@ from typing import Any
 
 from plugpull.dut.conversation.link import AgentLost, Message
 from plugpull.errors import RigError
-from plugpull.kernel.classify import classify
-from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.usb_hub import HubPort, port_of

@@ -9,9 +9,9 @@ from typing import Any
 
 from plugpull.history.events import Event, KernelMessage, ScenarioBegun, ScenarioError
 from plugpull.history.story import Story
-from plugpull.kernel.culprit import Hint, hints
-from plugpull.kernel.error_story import story_of_history
-from plugpull.kernel.show import device_text
+from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.error_story import story_of_history
+from plugpull.kernel.diagnosis.show import device_text
 from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from plugpull.kernel.scope import Level
-from plugpull.kernel.subjects import names_in
+from plugpull.kernel.catalogue.device_names import names_in
+from plugpull.kernel.diagnosis.scope import Level
 
 _FOUND = re.compile(r"^usb (\S+): (?:New USB device found, idVendor=([\da-f]{4}), idProduct=([\da-f]{4}))")
 _QUIRK = re.compile(r"^(?:usb-storage|uas) (\d+-[\d.]+):\S+ (?:Quirks match for|.*) ?vid ([\da-f]{4}) pid ([\da-f]{4})")

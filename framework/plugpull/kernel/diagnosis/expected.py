@@ -18,8 +18,8 @@ from typing import Any
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutReady, Edge, KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import About, Level, Scope, Stay
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.scope import About, Level, Scope, Stay
 
 MARGIN = 0.05
 """Seconds by which the stamps of the kernel log may be earlier than the edge that caused them: they are mapped too."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 
-from plugpull.kernel.error_story import KERNEL, Device, ErrorStory, Happening
-from plugpull.kernel.scope import Level
+from plugpull.kernel.diagnosis.error_story import KERNEL, Device, ErrorStory, Happening
+from plugpull.kernel.diagnosis.scope import Level
 
 AGAIN = 3
 """Failures at one place that make it the place's fault."""

@@ -7,10 +7,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from plugpull.kernel.classify import KernelEvent, subject_of
-from plugpull.kernel.finder import ENTRIES_OF, first_of, words_in
-from plugpull.kernel.fold import LONGEST, Folder, Report
-from plugpull.kernel.prefix import split_prefix, time_of
+from plugpull.kernel.catalogue.classify import KernelEvent, subject_of
+from plugpull.kernel.catalogue.finder import ENTRIES_OF, first_of, words_in
+from plugpull.kernel.catalogue.prefix import split_prefix, time_of
+from plugpull.kernel.diagnosis.reports import LONGEST, Folder, Report
 
 BLOCK = 1 << 20
 """Bytes read at a time; what memory an endless stream takes is bounded by it and LONGEST_LINE."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from plugpull.kernel.catalogue import ENTRIES
-from plugpull.kernel.entry import Entry
-from plugpull.kernel.needles import needles_of
+from plugpull.kernel.catalogue.entries import ENTRIES
+from plugpull.kernel.catalogue.entry import Entry
+from plugpull.kernel.catalogue.needles import needles_of
 
 _COMPILED = tuple((entry, re.compile(entry.pattern)) for entry in ENTRIES)
 _WORDS: dict[str, list[int]] = {}

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from plugpull.kernel.classify import KernelEvent, classify
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.headline import panic_headline
-from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.catalogue.classify import KernelEvent, classify
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.headline import panic_headline
 
 FRAMES = 6
 """Frames of the call trace that are kept: below these is what every path has in common."""

@@ -3,7 +3,7 @@ hardware, objects that were registered twice or never released."""
 
 from __future__ import annotations
 
-from plugpull.kernel.entry import E, Entry, W
+from plugpull.kernel.catalogue.entry import E, Entry, W
 
 INTERRUPTS = (
     Entry(

@@ -14,14 +14,14 @@ from itertools import islice
 
 from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.classify import KernelEvent, classify
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.expected import Expected, usual
-from plugpull.kernel.fold import fold
-from plugpull.kernel.log import LogEvent
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.scope import WARNING, Level, Scope, place_of
-from plugpull.kernel.whois import Whois
+from plugpull.kernel.catalogue.classify import KernelEvent, classify
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.device_table import Whois
+from plugpull.kernel.diagnosis.expected import Expected, usual
+from plugpull.kernel.diagnosis.log_reader import LogEvent
+from plugpull.kernel.diagnosis.reports import fold
+from plugpull.kernel.diagnosis.scope import WARNING, Level, Scope, place_of
 
 MOST = 200_000
 """Events of one log that are told as a story: what is kept in memory is bounded by it."""

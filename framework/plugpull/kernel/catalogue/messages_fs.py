@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plugpull.kernel.entry import E, Entry, N
+from plugpull.kernel.catalogue.entry import E, Entry, N
 
 _EXT = r"(?:EXT[234]|ext4)-fs"
 _FAT = r"(?:FAT|VFAT|exFAT|EXFAT|MSDOS)"

@@ -7,7 +7,7 @@ wording and are searched anywhere.
 
 from __future__ import annotations
 
-from plugpull.kernel.entry import Entry, F, N, W
+from plugpull.kernel.catalogue.entry import Entry, F, N, W
 
 SANITIZERS = (
     Entry(

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from plugpull.kernel.culprit import Hint, hints
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.error_story import MOST, DeviceStory, ErrorStory, Step
-from plugpull.kernel.log import LogEvent
-from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.error_story import MOST, DeviceStory, ErrorStory, Step
+from plugpull.kernel.diagnosis.log_reader import LogEvent
 from plugpull.plain import clean_json, clean_line
 
 WIDTH = 24

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plugpull.kernel.entry import E, Entry, N
+from plugpull.kernel.catalogue.entry import E, Entry, N
 
 _HCD = r"(?:[xeuo]hci|dwc[23]|musb|ohci|isp1\d+)[\w.-]*"
 

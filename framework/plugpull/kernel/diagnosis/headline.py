@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from plugpull.kernel.classify import classify
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.prefix import split_prefix
 
 _PLACE = re.compile(r"^(?:RIP: [\da-f]+:|EIP: |EIP is at |pc : )(\w[\w.]*)\+0x")
 

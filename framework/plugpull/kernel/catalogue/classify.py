@@ -6,9 +6,9 @@ import re
 
 import msgspec
 
-from plugpull.kernel.entry import Severity
-from plugpull.kernel.finder import entry_of
-from plugpull.kernel.prefix import split_prefix
+from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.finder import entry_of
+from plugpull.kernel.catalogue.prefix import split_prefix
 
 
 class KernelEvent(msgspec.Struct, frozen=True):

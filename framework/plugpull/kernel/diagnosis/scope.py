@@ -17,8 +17,8 @@ from functools import cached_property
 
 from plugpull.history.events import DiskAttached, KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.prefix import split_prefix
-from plugpull.kernel.subjects import Names, names_in
+from plugpull.kernel.catalogue.device_names import Names, names_in
+from plugpull.kernel.catalogue.prefix import split_prefix
 
 COMING = 10.0
 """Seconds before a disk is announced within which messages about its bring-up are printed: usb-storage waits a second

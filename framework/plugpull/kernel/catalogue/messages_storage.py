@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plugpull.kernel.entry import E, Entry, N
+from plugpull.kernel.catalogue.entry import E, Entry, N
 
 _TYPES = (
     "Direct-Access|CD-ROM|Enclosure|Processor|Sequential-Access|Optical Device|Optical Memory|WORM|Medium Changer"
