@@ -56,8 +56,8 @@ def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Gen
 
     def armed(rig: ScenarioRig) -> None:
         order = f"{death['way']} {death['after']} {death['cpu']}"
-        DutHost(rig.stage.bench.link).write_text(NOW, order)
-        rig.stage.recorder.record(ev.Note(at=rig.stage.now(), text=f"{ARMED} {order}", subject="dut"))
+        DutHost(rig.context.bench.link).write_text(NOW, order)
+        rig.context.recorder.record(ev.Note(at=rig.context.now(), text=f"{ARMED} {order}", subject="dut"))
         begin(rig)
 
     with pytest.MonkeyPatch.context() as patch:

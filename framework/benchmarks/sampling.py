@@ -131,10 +131,10 @@ def measure(folder: Path, disks: str, count: int, seconds: float, hz: float, see
     run = begin_run(Options(rig=rig_of(folder, disks), out=folder, seed=seed), tell)
     try:
         with run.scenario("sampling") as opened:
-            stage = opened.open().stage
-            disk = stage.rig.disk[0]
-            assert isinstance(stage.bench, VirtualBench)
-            fio = FioRunner(stage)
+            context = opened.open().context
+            disk = context.rig.disk[0]
+            assert isinstance(context.bench, VirtualBench)
+            fio = FioRunner(context)
             shape = ["--rw=write", f"--bs={BLOCK}", f"--iodepth={DEPTH}", f"--size={disk.size}"]
             arguments = ["--name=load", "--filename={file}", "--ioengine=libaio", "--direct=1", "--thread", *shape]
             # Run once to its end: after that its pages are in the guest's memory and the whole disk has been written.
@@ -143,8 +143,8 @@ def measure(folder: Path, disks: str, count: int, seconds: float, hz: float, see
             if job.status != 0:
                 raise RigError(f"fio ended with status {job.status}: {job.report.message}")
             job = fio.start(disk.name, [*arguments, "--time_based", "--runtime=31536000"], disk.size, kind="load")
-            stage.pause(3)  # fio lays itself out first
-            taken = pairs(stage.bench, disk.name, count, seconds, hz, seed)
+            context.pause(3)  # fio lays itself out first
+            taken = pairs(context.bench, disk.name, count, seconds, hz, seed)
             fio.stop([job])
     finally:
         run.finish()

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.measure import begin, console, scratch, t_interval, table, tell
 from benchmarks.sampling import rig_of, written
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.integrity.decode import decode_found, decode_ledger
@@ -51,43 +51,43 @@ def shape(block: int, depth: int, order: str) -> list[str]:
     return [f"--rw={pattern}", f"--bs={block * SECTOR}", f"--iodepth={depth}", f"--size={SPAN}"]
 
 
-def window(stage: Stage, disk: str, seconds: float) -> float:
+def window(context: ScenarioContext, disk: str, seconds: float) -> float:
     """Bytes per second that QEMU writes for the guest."""
-    assert isinstance(stage.bench, VirtualBench)
+    assert isinstance(context.bench, VirtualBench)
     time.sleep(WARM)
-    moved, begun = written(stage.bench, disk), time.monotonic()
+    moved, begun = written(context.bench, disk), time.monotonic()
     time.sleep(seconds)  # the length of a measurement: there is no event to wait for
-    return (written(stage.bench, disk) - moved) / (time.monotonic() - begun)
+    return (written(context.bench, disk) - moved) / (time.monotonic() - begun)
 
 
-def with_fio(stage: Stage, disk: str, how: tuple[int, int, str], seconds: float) -> float:
-    runner = FioRunner(stage)
+def with_fio(context: ScenarioContext, disk: str, how: tuple[int, int, str], seconds: float) -> float:
+    runner = FioRunner(context)
     endless = ["--time_based", "--runtime=31536000", "--do_verify=0"]
     job = runner.start(disk, ["--name=load", *COMMON, *shape(*how), *endless], SPAN, kind="load")
-    stage.pause(2.0)  # fio lays itself out first
-    rate = window(stage, disk, seconds)
+    context.pause(2.0)  # fio lays itself out first
+    rate = window(context, disk, seconds)
     runner.stop([job])
     job.ended.wait(30)
     return rate
 
 
 def with_stamps(
-    stage: Stage, disk: str, how: tuple[int, int, str], seconds: float, session: int
+    context: ScenarioContext, disk: str, how: tuple[int, int, str], seconds: float, session: int
 ) -> tuple[float, float]:
     """Bytes per second, and bytes of ledger per write."""
     block, depth, order = how
-    runner = StampRunner(stage)
+    runner = StampRunner(context)
     writing = Writing(block, depth, order)
     job = runner.write(disk, ((0, SPAN // SECTOR),), writing, run=1, device=2, session=session, seed=session)
-    rate = window(stage, disk, seconds)
+    rate = window(context, disk, seconds)
     runner.stop([job])
     job.ended.wait(30)
     return rate, job.received / max(1, job.tally.writes)
 
 
-def reading(stage: Stage, disk: str) -> tuple[float, float]:
+def reading(context: ScenarioContext, disk: str) -> tuple[float, float]:
     """Bytes per second of fio's verify pass, and of our read-back with its judgement."""
-    fio, stamps = FioRunner(stage), StampRunner(stage)
+    fio, stamps = FioRunner(context), StampRunner(context)
     how = shape(256, 4, "sequential")
     filled = fio.start(disk, ["--name=fill", *COMMON, *how, "--do_verify=0"], SPAN, kind="fill")
     fio.finish([filled], 120)
@@ -101,12 +101,12 @@ def reading(stage: Stage, disk: str) -> tuple[float, float]:
     extents = ((0, SPAN // SECTOR),)
     job: StreamJob = stamps.write(disk, extents, writing, run=1, device=2, session=99, seed=1, fill=256)
     while not job.tally.filled:
-        stage.pause(0.1)
+        context.pause(0.1)
     stamps.stop([job])
     begun = time.monotonic()
     back = stamps.read(disk, extents, run=1, device=2, session=99)
     stamps.finish([back], 120)
-    story = stage.recorder.since()
+    story = context.recorder.since()
     ledger = decode_ledger(pieces(story, ev.LedgerPart, job))
     opinion = judge(ledger, decode_found(pieces(story, ev.ReadBackPart, back)), extents, None)
     ours = SPAN / (time.monotonic() - begun)
@@ -129,8 +129,8 @@ def measure(folder: Path, count: int, seconds: float, seed: int) -> None:
     run = begin_run(Options(rig=rig_of(folder, "fast"), out=folder, seed=seed), tell)
     try:
         with run.scenario("writer") as opened:
-            stage = opened.open().stage
-            disk = stage.rig.disk[0].name
+            context = opened.open().context
+            disk = context.rig.disk[0].name
             shown = table(
                 "Writer against fio", "what", "fio MB/s", "ours MB/s", "ratio", "95 % interval", "wanted", "ledger"
             )
@@ -140,11 +140,11 @@ def measure(folder: Path, count: int, seconds: float, seed: int) -> None:
                 for number in range(count):
                     how = (block, depth, order)
                     first = generator.random() < 0.5
-                    theirs = with_fio(stage, disk, how, seconds) if first else 0.0
-                    ours, ledger = with_stamps(stage, disk, how, seconds, session=number + 1)
-                    pairs.append((theirs or with_fio(stage, disk, how, seconds), ours))
+                    theirs = with_fio(context, disk, how, seconds) if first else 0.0
+                    ours, ledger = with_stamps(context, disk, how, seconds, session=number + 1)
+                    pairs.append((theirs or with_fio(context, disk, how, seconds), ours))
                 row(shown, name, pairs, wanted, f"{ledger:.1f} B/write")
-            row(shown, "reading back and judging", [reading(stage, disk) for _ in range(count)], 1.0, "")
+            row(shown, "reading back and judging", [reading(context, disk) for _ in range(count)], 1.0, "")
             console.print(shown)
     finally:
         run.finish()

@@ -21,8 +21,8 @@ from plugpull.coordination.journal import Journal, sweep
 from plugpull.coordination.lease import Lease
 from plugpull.draw import Draw
 from plugpull.dut.bench import Bench
-from plugpull.dut.listener import Watch
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.listener import Listener
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
@@ -57,8 +57,8 @@ class Options:
     turn: int | None = None
 
 
-OpenBench = Callable[[Recorder, Path, Watch, str], Bench]
-"""Makes the bench of one scenario: (recorder, directory for raw artefacts, watch, scenario id)."""
+OpenBench = Callable[[Recorder, Path, Listener, str], Bench]
+"""Makes the bench of one scenario: (recorder, directory for raw artefacts, listener, scenario id)."""
 
 
 @dataclass
@@ -137,7 +137,7 @@ class OpenScenario:
         self._victim = victim
         self._begun = time.monotonic()
         self._bench: Bench | None = None
-        self._watch = Watch(run.recorder)
+        self._listener = Listener(run.recorder)
         self._mark = run.recorder.mark()
         self._split: dict[str, float] = {}
         self.rig: ScenarioRig | None = None
@@ -150,12 +150,14 @@ class OpenScenario:
         """Bring the bench up. Raises RigError, already put on record."""
         run = self._run
         artefacts = run.artefacts(self._name)
-        self._bench = run.open_bench(run.recorder, artefacts, self._watch, self._name)
-        self._watch.begin(self._bench)
+        self._bench = run.open_bench(run.recorder, artefacts, self._listener, self._name)
+        self._listener.begin(self._bench)
         self._split["wake"] = time.monotonic() - self._begun
         streams = Streams(run.seed, self._name)
-        stage = Stage(run.rig, Topology(run.rig), self._bench, self._watch, run.recorder, streams, self._split)
-        self.rig = ScenarioRig(stage, self.draw(streams))
+        context = ScenarioContext(
+            run.rig, Topology(run.rig), self._bench, self._listener, run.recorder, streams, self._split
+        )
+        self.rig = ScenarioRig(context, self.draw(streams))
         self.rig.begin()
         return self.rig
 
@@ -178,7 +180,7 @@ class OpenScenario:
             summary = f"interrupted: {error or 'Ctrl-C'}"
             self._run.interrupted = summary
         with suppress(RigError):
-            at = self.rig.stage.now() if self.rig is not None else None
+            at = self.rig.context.now() if self.rig is not None else None
             mend = getattr(error, "mend", "")
             self._run.recorder.record(ev.ScenarioError(at=at, fault=fault, summary=summary, mend=mend, traceback=trace))
 
@@ -190,7 +192,7 @@ class OpenScenario:
     def skipped(self, reason: str) -> None:
         """Put on record that the scenario was skipped."""
         with suppress(RigError):
-            at = self.rig.stage.now() if self.rig is not None else None
+            at = self.rig.context.now() if self.rig is not None else None
             self._run.recorder.record(ev.ScenarioSkipped(at=at, id=self._name, reason=reason))
 
     def close(self) -> ScenarioResult:
@@ -201,7 +203,7 @@ class OpenScenario:
         if self.rig is not None:
             with suppress(RigError):
                 self.rig.end()
-        self._watch.end()
+        self._listener.end()
         if self._bench is not None:
             self._bench.close()
         self._split["close"] = time.monotonic() - begun
@@ -216,8 +218,8 @@ class OpenScenario:
                     seconds=time.monotonic() - self._begun,
                     split=self._split,
                     asked=self.rig.asked if self.rig is not None else 0,
-                    reports=self._watch.reports,
-                    left_out=self._watch.left_out,
+                    reports=self._listener.reports,
+                    left_out=self._listener.left_out,
                     censuses=self.rig.censuses if self.rig is not None else 0,
                     grace_periods=self.rig.grace_periods if self.rig is not None else 0,
                 )
@@ -237,7 +239,7 @@ class OpenScenario:
 
 def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str) -> None:
     """For the journal's sweep. Raises RigError and UsageError."""
-    from plugpull.dut.real.bench import restore
+    from plugpull.dut.real.restore import restore
     from plugpull.rig import model
 
     try:

@@ -12,7 +12,7 @@ from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, victims_to_choose
 from plugpull.dut.conversation.translation import properties_of, timers_set
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import AtRandom, Moved, Promised, Trigger
@@ -83,9 +83,9 @@ class Volume:
         self._mounted = False
 
     def __enter__(self) -> Volume:
-        stage = self._scenario.stage
-        stage.phase("mkfs", f"{self._fstype} on {self._disk}")
-        identity = stage.identity(self._disk.name)
+        context = self._scenario.context
+        context.phase("mkfs", f"{self._fstype} on {self._disk}")
+        identity = context.identity(self._disk.name)
         self._do("mkfs", disk=identity, fstype=self._fstype, timeout=120.0)
         self._do("mount", name=self._disk.name, disk=identity, fstype=self._fstype)
         self._mounted = True
@@ -94,8 +94,8 @@ class Volume:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._scenario.stage.leaving(error)
-        if self._mounted and not self._scenario.stage.watch.lost:
+        self._scenario.context.leaving(error)
+        if self._mounted and not self._scenario.context.listener.lost:
             self.unmount()
 
     def unmount(self) -> None:
@@ -104,11 +104,11 @@ class Volume:
         self._do("umount", required=False, name=self._disk.name)
 
     def _do(self, action: str, *, required: bool = True, **arguments: object) -> None:
-        stage = self._scenario.stage
-        answer = stage.bench.link.call(action, 150.0, **arguments)
-        stage.recorder.record(
+        context = self._scenario.context
+        answer = context.bench.link.call(action, 150.0, **arguments)
+        context.recorder.record(
             ev.Acted(
-                at=stage.now(),
+                at=context.now(),
                 action=action,
                 disk=self._disk.name,
                 ok=answer["ok"],
@@ -135,10 +135,10 @@ class ScenarioRig:
             rig.judge(removed(victim), returned(victim), kept_pace(survivors), data_intact())
     """
 
-    def __init__(self, stage: Stage, draw: Draw | None = None) -> None:
-        self.stage = stage
-        self._draw = draw if draw is not None else Draw(stage.streams.of(VICTIMS))
-        self.breaker = Breaker(stage)
+    def __init__(self, context: ScenarioContext, draw: Draw | None = None) -> None:
+        self.context = context
+        self._draw = draw if draw is not None else Draw(context.streams.of(VICTIMS))
+        self.breaker = Breaker(context)
         self.asked = 0
         """How many checks were asked for."""
         self.censuses = 0
@@ -147,12 +147,12 @@ class ScenarioRig:
         """How many grace periods were put on record."""
         self._begun: ev.Census | None = None
         self._kind = ""
-        topology = stage.topology
-        self.disks = tuple(Part(disk.name, topology) for disk in stage.rig.disk if disk.scratch)
+        topology = context.topology
+        self.disks = tuple(Part(disk.name, topology) for disk in context.rig.disk if disk.scratch)
         """The disks that may be written, in the order of the rig file."""
-        self.bystanders = tuple(Part(disk.name, topology) for disk in stage.rig.disk if not disk.scratch)
+        self.bystanders = tuple(Part(disk.name, topology) for disk in context.rig.disk if not disk.scratch)
         """The other disks: attached, and never written."""
-        self.hubs = tuple(Part(hub.name, topology) for hub in stage.rig.hub)
+        self.hubs = tuple(Part(hub.name, topology) for hub in context.rig.hub)
         """The hubs, in the order of the rig file."""
 
     # --- choosing ---------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class ScenarioRig:
 
             victim, survivors = rig.choose_victim("power")
         """
-        names = victims_to_choose(self.stage.topology, kind)
+        names = victims_to_choose(self.context.topology, kind)
         if not names:
             raise NotServed(f"no scratch disk of this rig has a {kind} that can be cut")
         victim = self._draw.choose([disk for disk in self.disks if disk.name in names])
@@ -175,7 +175,7 @@ class ScenarioRig:
 
         Raises ``NotServed`` if there is none.
         """
-        names = hubs_to_choose(self.stage.topology)
+        names = hubs_to_choose(self.context.topology)
         if not names:
             raise NotServed("this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file")
         hub = self._draw.choose([hub for hub in self.hubs if hub.name in names])
@@ -216,10 +216,10 @@ class ScenarioRig:
         and the writing of ``fio_write``. Raises ``RigError`` if the load does not start.
         """
         if pattern.fio:
-            return RunningLoad(self.stage, names_of(disks), pattern)
+            return RunningLoad(self.context, names_of(disks), pattern)
         if pattern.mode == "write":
-            return RunningStamps(self.stage, names_of(disks), steady(pattern))
-        return RunningReads(self.stage, names_of(disks), pattern)
+            return RunningStamps(self.context, names_of(disks), steady(pattern))
+        return RunningReads(self.context, names_of(disks), pattern)
 
     def stamp(self, disks: Disks, pattern: Stamped) -> RunningStamps:
         """Write stamps to these disks for the length of the ``with`` block, then read them back.
@@ -233,11 +233,11 @@ class ScenarioRig:
                     rig.wait(seconds=1)
             rig.judge(nothing_lost())
         """
-        return RunningStamps(self.stage, names_of(disks), pattern)
+        return RunningStamps(self.context, names_of(disks), pattern)
 
     def load_on_volume(self, disk: Part, pattern: Pattern) -> RunningLoad:
         """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block."""
-        return RunningLoad(self.stage, names_of(disk), pattern, mounted=True)
+        return RunningLoad(self.context, names_of(disk), pattern, mounted=True)
 
     def filesystem(self, disk: Part, fstype: str = "ext4") -> Volume:
         """Make a filesystem on a disk and mount it for the length of the ``with`` block.
@@ -255,41 +255,41 @@ class ScenarioRig:
         A ``permanent`` cut is restored only when the scenario is over. Raises ``RigError`` if the trigger does not fire
         or a switch does not obey.
         """
-        return Cut(self.stage, self.breaker, points, when, permanent)
+        return Cut(self.context, self.breaker, points, when, permanent)
 
     def wait(self, seconds: float) -> None:
         """Let this many seconds pass. Raises ``RigError`` if the DUT is lost meanwhile."""
-        self.stage.pause(seconds)
+        self.context.pause(seconds)
 
     def judge(self, *checks: Check) -> None:
         """Name what must have been true. The checks are recorded, and judged when the scenario is over."""
         self.asked += len(checks)
-        self.stage.recorder.record(ev.Judged(at=self._now(), checks=tuple(encode_check(check) for check in checks)))
+        self.context.recorder.record(ev.Judged(at=self._now(), checks=tuple(encode_check(check) for check in checks)))
 
     def _now(self) -> float | None:
-        clock = self.stage.bench.link.clock
+        clock = self.context.bench.link.clock
         return clock.now()[0] if clock.mapped else None
 
     # --- the beginning and the end --------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Power everything, start listening, and wait until every declared disk is there. Raises RigError."""
-        stage = self.stage
-        ready = stage.bench.ready()
-        stage.recorder.record(ready)
+        context = self.context
+        ready = context.bench.ready()
+        context.recorder.record(ready)
         self._kind = ready.kind
         if not ready.fio:
             raise RigError(
                 "fio is not installed on the DUT", mend="install the fio package on the DUT; nothing was cut"
             )
         self._shorten_timers()
-        stage.bench.link.call("sample", interval=SAMPLE_INTERVAL)
-        stage.phase("plug", "every disk gets its cable and its power")
-        stage.bench.power_everything()
-        declared = tuple(disk.name for disk in stage.rig.disk)
-        missing = stage.wait_attached(declared, READY_WITHIN)
+        context.bench.link.call("sample", interval=SAMPLE_INTERVAL)
+        context.phase("plug", "every disk gets its cable and its power")
+        context.bench.power_everything()
+        declared = tuple(disk.name for disk in context.rig.disk)
+        missing = context.wait_attached(declared, READY_WITHIN)
         if missing:
-            serials = ", ".join(f"{name} (serial {stage.disk(name).serial})" for name in missing)
+            serials = ", ".join(f"{name} (serial {context.disk(name).serial})" for name in missing)
             raise RigError(
                 f"not found within {READY_WITHIN:g} s: {serials}",
                 mend="are they plugged in and powered, and are the serial numbers right?",
@@ -299,13 +299,13 @@ class ScenarioRig:
 
     def _shorten_timers(self) -> None:
         """A guest is thrown away after the scenario; any other DUT gets its own timeouts back, whatever happens."""
-        serials = [disk.serial for disk in self.stage.rig.disk]
-        said = self.stage.bench.link.call("timers", serials=serials, guarded=self._kind != "virtual")
-        self.stage.recorder.record(timers_set(said, "begin"))
+        serials = [disk.serial for disk in self.context.rig.disk]
+        said = self.context.bench.link.call("timers", serials=serials, guarded=self._kind != "virtual")
+        self.context.recorder.record(timers_set(said, "begin"))
 
     def _record_state(self, moment: str) -> None:
-        said = self.stage.bench.link.call("state")
-        self.stage.recorder.record(
+        said = self.context.bench.link.call("state")
+        self.context.recorder.record(
             ev.DutState(
                 at=said["at"],
                 moment=moment,
@@ -321,28 +321,28 @@ class ScenarioRig:
 
     def _record_end(self) -> None:
         """Whether every CPU runs, what is blocked, and how the disks are driven."""
-        stage = self.stage
-        said = stage.bench.link.call("grace", 2 * GRACE, limit=GRACE)
+        context = self.context
+        said = context.bench.link.call("grace", 2 * GRACE, limit=GRACE)
         if said["asked"]:
-            stage.recorder.record(ev.GracePeriod(at=said["at"], seconds=said["seconds"], ended=said["ended"]))
+            context.recorder.record(ev.GracePeriod(at=said["at"], seconds=said["seconds"], ended=said["ended"]))
             self.grace_periods += 1
-        stage.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
-        for said in stage.bench.link.call("properties"):
-            properties = properties_of(said, stage.bench.register, "end")
+        context.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
+        for said in context.bench.link.call("properties"):
+            properties = properties_of(said, context.bench.disk_table, "end")
             if properties is not None:
-                stage.recorder.record(properties)
+                context.recorder.record(properties)
 
     def take_census(self) -> None:
         """Record what the DUT's kernel holds now. Call it after each cut: ``leak_slope`` judges whether that grows."""
         self._record_census(self._count("cycle"))
 
     def _record_census(self, census: ev.Census) -> ev.Census:
-        self.stage.recorder.record(census)
+        self.context.recorder.record(census)
         self.censuses += 1
         return census
 
     def _count(self, moment: str) -> ev.Census:
-        counted = self.stage.bench.link.call("census", exact=moment == "cycle")
+        counted = self.context.bench.link.call("census", exact=moment == "cycle")
         things = {kind: tuple(names) for kind, names in counted["things"].items()}
         memory, exact = counted.get("memory", {}), counted.get("exact", False)
         at, slab = counted["at"], counted["slab"]
@@ -362,7 +362,7 @@ class ScenarioRig:
             if first is None:
                 first = last
                 self._record_census(first)
-            self.stage.pause(0.25)
+            self.context.pause(0.25)
         if last is not None and last is not first:
             self._record_census(last)
         self._record_census(census)
@@ -372,21 +372,21 @@ class ScenarioRig:
         # First and whatever else is wrong: a dead DUT is no reason to leave its ports off.
         self.breaker.heal()
         with suppress(RigError):  # as below
-            for view in self.stage.bench.seen_from_outside():
-                self.stage.recorder.record(view)
-        if self.stage.watch.lost:
+            for view in self.context.bench.seen_from_outside():
+                self.context.recorder.record(view)
+        if self.context.listener.lost:
             return
         try:
-            self.stage.phase("heal")
-            alive = self.stage.bench.link.call("jobs.alive", 10.0)
+            self.context.phase("heal")
+            alive = self.context.bench.link.call("jobs.alive", 10.0)
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
-            self.stage.recorder.record(ev.Residue(at=self.stage.now(), processes=left))
+            self.context.recorder.record(ev.Residue(at=self.context.now(), processes=left))
             self._record_end()
             self._record_what_is_left()
             self._record_state("end")
             if self._kind != "virtual":
-                self.stage.recorder.record(timers_set(self.stage.bench.link.call("timers.restore"), "restored"))
-            self.stage.phase("")
+                self.context.recorder.record(timers_set(self.context.bench.link.call("timers.restore"), "restored"))
+            self.context.phase("")
         except RigError as error:
             with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
-                self.stage.recorder.record(ev.RigFault(summary=error.what, mend=error.mend))
+                self.context.recorder.record(ev.RigFault(summary=error.what, mend=error.mend))

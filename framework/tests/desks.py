@@ -1,4 +1,4 @@
-"""A bench on a desk: no DUT, but the real link, watch, register, history and stage; a test speaks for the agent."""
+"""A bench on a desk: no DUT, but the real link, listener, disk table, history and context; a test plays the agent."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from plugpull.dut.bench import Autopsy
+from plugpull.dut.bench import PostMortem
+from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import AgentLink
-from plugpull.dut.conversation.translation import Register
-from plugpull.dut.listener import Watch
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.listener import Listener
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
@@ -121,7 +121,7 @@ class DeskSwitch(PortByPort):
 @dataclass
 class DeskBench:
     link: AgentLink
-    register: Register
+    disk_table: DiskTable
     cables: DeskSwitch = field(default_factory=DeskSwitch)
     others: dict[str, DeskSwitch] = field(default_factory=dict)
 
@@ -136,11 +136,11 @@ class DeskBench:
     def power_everything(self) -> None:
         pass
 
-    def autopsy(self, timeout: float) -> Autopsy:
-        return Autopsy()
+    def post_mortem(self, timeout: float) -> PostMortem:
+        return PostMortem()
 
-    def inquest(self) -> Autopsy:
-        return Autopsy()
+    def bring_back(self) -> PostMortem:
+        return PostMortem()
 
     def cpu_seconds(self) -> float | None:
         return None
@@ -154,9 +154,9 @@ class DeskBench:
 
 @dataclass(frozen=True)
 class Desk:
-    stage: Stage
+    context: ScenarioContext
     bench: DeskBench
-    watch: Watch
+    listener: Listener
     recorder: Recorder
     theirs: socket.socket
     writing: threading.Lock
@@ -206,18 +206,18 @@ def desk(directory: Path, early: Iterable[dict[str, Any]] = (), rig: str = RIG) 
     ours, theirs = socket.socketpair()
     writing = threading.Lock()
     recorder = Recorder(directory / "history.jsonl")
-    watch = Watch(recorder)
+    listener = Listener(recorder)
     for message in early:
-        watch.hear(message)
-    bench = DeskBench(AgentLink(ours, watch.hear), Register({disk.name: disk.serial for disk in model.disk}, {}))
+        listener.hear(message)
+    bench = DeskBench(AgentLink(ours, listener.hear), DiskTable({disk.name: disk.serial for disk in model.disk}, {}))
     agent = threading.Thread(target=_answer, args=(theirs, writing), daemon=True)
     agent.start()
     try:
-        watch.begin(bench)
-        stage = Stage(model, Topology(model), bench, watch, recorder, Streams(1, ""))
-        yield Desk(stage, bench, watch, recorder, theirs, writing)
+        listener.begin(bench)
+        context = ScenarioContext(model, Topology(model), bench, listener, recorder, Streams(1, ""))
+        yield Desk(context, bench, listener, recorder, theirs, writing)
     finally:
-        watch.end()
+        listener.end()
         bench.close()
         recorder.close(quietly=True)
         ours.close()

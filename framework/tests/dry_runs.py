@@ -21,7 +21,7 @@ import pytest
 from stories import healthy
 
 import plugpull.run
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.history import events as ev
 from plugpull.history.reader import History, read_history
 from plugpull.rig.topology import Topology
@@ -40,9 +40,9 @@ class DryRig(ScenarioRig):
         """Record a healthy cable cut, and what it asks to be judged."""
         for event in healthy().scenario()[1:-1]:
             if isinstance(event, ev.DiskAttached):
-                serials = {disk.name: disk.serial for disk in self.stage.rig.disk}
+                serials = {disk.name: disk.serial for disk in self.context.rig.disk}
                 event = msgspec.structs.replace(event, serial=serials[event.disk])
-            self.stage.recorder.record(event)
+            self.context.recorder.record(event)
             if isinstance(event, ev.Judged):
                 self.asked += len(event.checks)
 
@@ -53,8 +53,8 @@ class DryRig(ScenarioRig):
 def _open(opened: OpenScenario) -> ScenarioRig:
     run = opened._run
     streams = Streams(run.seed, opened._name)
-    stage = Stage(run.rig, Topology(run.rig), BENCH, opened._watch, run.recorder, streams, {})
-    opened.rig = DryRig(stage, opened.draw(streams))
+    context = ScenarioContext(run.rig, Topology(run.rig), BENCH, opened._listener, run.recorder, streams, {})
+    opened.rig = DryRig(context, opened.draw(streams))
     run.artefacts(opened._name)
     return opened.rig
 

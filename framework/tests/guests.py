@@ -11,8 +11,8 @@ from typing import Any
 
 from plugpull.cache import Cache
 from plugpull.coordination.journal import Journal
-from plugpull.dut.listener import Watch
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.listener import Listener
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig.load import load_rig
@@ -27,12 +27,12 @@ FOUND_WITHIN = 60.0
 
 @dataclass(frozen=True)
 class Guest:
-    """A woken guest. ``stage`` is what loads and faults work with; ``directory`` holds its logs while it lives."""
+    """A woken guest. ``context`` is what loads and faults work with; ``directory`` holds its logs while it lives."""
 
     bench: VirtualBench
     recorder: Recorder
-    watch: Watch
-    stage: Stage
+    listener: Listener
+    context: ScenarioContext
     directory: Path
 
     def call(self, op: str, timeout: float = 60.0, /, **arguments: Any) -> Any:
@@ -45,22 +45,22 @@ class Guest:
 
     def unplug(self, switch: str, *ports: str) -> None:
         """Cut these ports, in this order, and wait until their disks are off the kernel's list."""
-        points = self.stage.topology.cut_points().values()
+        points = self.context.topology.cut_points().values()
         outlets = {f"{switch}.{port}" for port in ports}
         victims = tuple(victim for point in points if point.outlet in outlets for victim in point.victims)
         mark = self.recorder.mark()
         for port in ports:
             self.bench.switch(switch).set(port, False)
-        self.stage.wait_detached(victims, FOUND_WITHIN, since=mark)
-        left = [name for name in victims if self.bench.register.attached(name) is not None]
+        self.context.wait_detached(victims, FOUND_WITHIN, since=mark)
+        left = [name for name in victims if self.bench.disk_table.attached(name) is not None]
         assert not left, f"still there {FOUND_WITHIN:g} s after being unplugged: {left}"
 
     def plug(self, switch: str, port: str) -> None:
         """Restore this port and wait until its disks are on the kernel's list."""
-        points = self.stage.topology.cut_points().values()
+        points = self.context.topology.cut_points().values()
         victims = tuple(v for point in points if point.outlet == f"{switch}.{port}" for v in point.victims)
         self.bench.switch(switch).set(port, True)
-        missing = self.stage.wait_attached(victims, FOUND_WITHIN)
+        missing = self.context.wait_attached(victims, FOUND_WITHIN)
         assert not missing, f"not found within {FOUND_WITHIN:g} s of being plugged in: {missing}"
 
 
@@ -83,15 +83,15 @@ def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
         open_bench = prepare(model, None, (), "auto", cache, journal, held, told.append)
         recorder = held.enter_context(Recorder(directory / "history.jsonl"))
         recorder.record(ev.ScenarioBegun(id=scenario, wall="2026-01-01T00:00:00Z", seed=1, story="", row=""))
-        watch = Watch(recorder)
-        bench = open_bench(recorder, directory, watch, scenario)
+        listener = Listener(recorder)
+        bench = open_bench(recorder, directory, listener, scenario)
         held.callback(bench.close)
-        held.callback(watch.end)
-        watch.begin(bench)
-        stage = Stage(model, Topology(model), bench, watch, recorder, Streams(1, ""))
+        held.callback(listener.end)
+        listener.begin(bench)
+        context = ScenarioContext(model, Topology(model), bench, listener, recorder, Streams(1, ""))
         recorder.record(bench.ready())
         bench.link.call("sample", interval=0.1)
         bench.power_everything()
-        missing = stage.wait_attached(tuple(disk.name for disk in model.disk), FOUND_WITHIN)
+        missing = context.wait_attached(tuple(disk.name for disk in model.disk), FOUND_WITHIN)
         assert not missing, f"not found within {FOUND_WITHIN:g} s: {missing}; see {directory}\n{told}"
-        yield Guest(bench, recorder, watch, stage, directory)
+        yield Guest(bench, recorder, listener, context, directory)

@@ -112,7 +112,7 @@ def write_once(dut: Guest, identity: Identity, job: str) -> Any:
 
 
 def test_the_disk_that_is_meant_is_accepted(dut: Guest) -> None:
-    dut.call("guard", disk=dut.stage.identity("disk1"))
+    dut.call("guard", disk=dut.context.identity("disk1"))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_disk_that_is_meant_is_accepted(dut: Guest) -> None:
     ],
 )
 def test_a_disk_that_differs_in_one_thing_is_refused_and_not_written(dut: Guest, key: str, value: object) -> None:
-    wrong = changed(dut.stage.identity("disk1"), **{key: value})
+    wrong = changed(dut.context.identity("disk1"), **{key: value})
     before = digest(dut.medium("disk1"))
     with pytest.raises(Refused, match=key) as refusal:
         dut.call("guard", disk=wrong)
@@ -141,7 +141,7 @@ def test_a_disk_that_differs_in_one_thing_is_refused_and_not_written(dut: Guest,
 
 @pytest.mark.parametrize("key", ["serial", "place", "size"])
 def test_an_identity_that_leaves_something_open_is_refused(dut: Guest, key: str) -> None:
-    open_ended = {name: value for name, value in dut.stage.identity("disk1").items() if name != key}
+    open_ended = {name: value for name, value in dut.context.identity("disk1").items() if name != key}
     with pytest.raises(Refused, match=key):
         dut.call("guard", disk=open_ended)
 
@@ -149,16 +149,16 @@ def test_an_identity_that_leaves_something_open_is_refused(dut: Guest, key: str)
 @pytest.mark.parametrize("kname", ["null", "kmsg", "sdzz", "../dev/sda", "", "sda\n", "."])
 def test_a_kernel_name_that_is_no_disk_is_refused(dut: Guest, kname: str) -> None:
     with pytest.raises(Refused):
-        dut.call("guard", disk=changed(dut.stage.identity("disk1"), kname=kname))
+        dut.call("guard", disk=changed(dut.context.identity("disk1"), kname=kname))
 
 
 def test_a_character_device_is_not_taken_for_a_disk(dut: Guest) -> None:
     with pytest.raises(Refused, match="null is no disk"):
-        dut.call("guard", disk=changed(dut.stage.identity("disk1"), kname="null"))
+        dut.call("guard", disk=changed(dut.context.identity("disk1"), kname="null"))
 
 
 def test_a_disk_under_load_is_refused(dut: Guest) -> None:
-    identity = dut.stage.identity("disk1")
+    identity = dut.context.identity("disk1")
     dut.call("fio", job="holder", argv=load_arguments(Pattern("w", "write"), 4 << 20), disk=identity)
     try:
         with pytest.raises(Refused, match="in use"):
@@ -170,7 +170,7 @@ def test_a_disk_under_load_is_refused(dut: Guest) -> None:
 
 
 def test_a_mounted_disk_is_refused_until_it_is_unmounted(dut: Guest) -> None:
-    identity = dut.stage.identity("disk2")
+    identity = dut.context.identity("disk2")
     assert dut.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
     mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4")
     assert mounted["ok"], mounted
@@ -186,7 +186,7 @@ def test_a_mounted_disk_is_refused_until_it_is_unmounted(dut: Guest) -> None:
 
 
 def test_an_unmount_that_fails_names_who_holds_the_filesystem(dut: Guest) -> None:
-    identity = dut.stage.identity("disk2")
+    identity = dut.context.identity("disk2")
     assert dut.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
     mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4")
     assert mounted["ok"], mounted
@@ -194,7 +194,7 @@ def test_an_unmount_that_fails_names_who_holds_the_filesystem(dut: Guest) -> Non
     pid = dut.call("fio", job="busy", argv=arguments, disk=identity, directory="disk2")["pid"]
     # Until its job file is made fio holds nothing; that its bytes move shows that it is.
     kname, written = str(identity["kname"]), 6
-    moved = dut.stage.wait_for(
+    moved = dut.context.wait_for(
         lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname][written] > 0, 60.0
     )
     refused = dut.call("umount", name="disk2")
@@ -212,7 +212,7 @@ def test_an_unmount_that_fails_names_who_holds_the_filesystem(dut: Guest) -> Non
 def test_a_member_that_the_run_did_not_make_is_refused_by_name(
     dut: Guest, parts: list[tuple[int, bytes]], what: str
 ) -> None:
-    identity = dut.stage.identity("disk1")
+    identity = dut.context.identity("disk1")
     with patched(dut.medium("disk1"), parts):
         before = digest(dut.medium("disk1"))
         with pytest.raises(Refused, match=what) as refusal:
@@ -227,40 +227,40 @@ def test_a_member_that_the_run_did_not_make_is_refused_by_name(
 
 
 def test_a_name_handed_to_another_disk_does_not_get_it_erased(dut: Guest) -> None:
-    remembered = {name: dut.stage.identity(name) for name in ("disk1", "disk2")}
+    remembered = {name: dut.context.identity(name) for name in ("disk1", "disk2")}
     before = {name: digest(dut.medium(name)) for name in remembered}
     first, second = sorted(remembered, key=lambda name: str(remembered[name]["kname"]))
     ports = {"disk1": "1", "disk2": "2"}
     dut.unplug("cables", *ports.values())
     dut.plug("cables", ports[second])
     dut.plug("cables", ports[first])
-    assert dut.stage.identity(second)["kname"] == remembered[first]["kname"], "the kernel did not swap the names"
-    assert dut.stage.identity(first)["kname"] == remembered[second]["kname"]
+    assert dut.context.identity(second)["kname"] == remembered[first]["kname"], "the kernel did not swap the names"
+    assert dut.context.identity(first)["kname"] == remembered[second]["kname"]
     for name, identity in remembered.items():
         with pytest.raises(Refused, match="is not the disk it was: serial"):
             write_once(dut, identity, f"rename-{name}")
         with pytest.raises(Refused, match="is not the disk it was: serial"):
             dut.call("mkfs", disk=identity, fstype="ext4", timeout=30.0)
-        dut.call("guard", disk=dut.stage.identity(name))
+        dut.call("guard", disk=dut.context.identity(name))
     assert {name: digest(dut.medium(name)) for name in remembered} == before
 
 
 def test_the_same_disk_plugged_in_again_is_another_attachment(dut: Guest) -> None:
-    remembered = dut.stage.identity("disk1")
+    remembered = dut.context.identity("disk1")
     dut.unplug("cables", "1")
     with pytest.raises(Refused, match="cannot open"):
         dut.call("guard", disk=remembered)
     dut.plug("cables", "1")
-    if dut.stage.identity("disk1")["kname"] == remembered["kname"]:
+    if dut.context.identity("disk1")["kname"] == remembered["kname"]:
         with pytest.raises(Refused, match="diskseq"):
             dut.call("guard", disk=remembered)
-    dut.call("guard", disk=dut.stage.identity("disk1"))
+    dut.call("guard", disk=dut.context.identity("disk1"))
 
 
 def test_a_disk_not_declared_scratch_has_no_identity_to_write_with(dut: Guest) -> None:
-    assert dut.bench.register.attached("disk3") is not None
+    assert dut.bench.disk_table.attached("disk3") is not None
     with pytest.raises(UsageError, match="disk3 is not declared scratch") as error:
-        dut.stage.identity("disk3")
+        dut.context.identity("disk3")
     assert "scratch = true" in error.value.mend
     assert "GUARD-3" in error.value.mend
 
@@ -280,7 +280,7 @@ def test_no_line_of_a_flooded_kernel_log_is_lost_in_silence(dut: Guest) -> None:
         dut.call("sysrq", FLOOD_DEADLINE, key="t")  # the state of every task, as fast as the kernel can write it
     before_last = dut.recorder.mark()
     dut.call("sysrq", key="h")
-    last = dut.stage.wait_for(
+    last = dut.context.wait_for(
         lambda e: isinstance(e, ev.KernelMessage) and "sysrq: HELP" in e.text, FLOOD_DEADLINE, since=before_last
     )
     assert isinstance(last, ev.KernelMessage)
@@ -303,14 +303,14 @@ def needs_recovery(medium: Path) -> bool:
 
 def test_an_agent_whose_controller_is_gone_ends_fio_and_unmounts() -> None:
     with guest(RIG) as alone:
-        identity, medium = alone.stage.identity("disk2"), alone.medium("disk2")
+        identity, medium = alone.context.identity("disk2"), alone.medium("disk2")
         assert alone.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
         mounted = alone.call("mount", name="disk2", disk=identity, fstype="ext4")
         assert mounted["ok"], mounted
         arguments = load_arguments(Pattern("w", "write"), 2 << 20, in_file=True)
         alone.call("fio", job="left", argv=arguments, disk=identity, directory="disk2")
         kname = str(identity["kname"])
-        moved = alone.stage.wait_for(
+        moved = alone.context.wait_for(
             lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname][6] > 0, 60.0
         )
         assert moved is not None

@@ -13,7 +13,7 @@ import pytest
 import plugpull
 from plugpull.dut.conversation.bootstrap import boot_command
 from plugpull.dut.conversation.link import Message
-from plugpull.dut.real.bench import dial
+from plugpull.dut.real.connect import connect
 from plugpull.dut.real.reach import reach_of
 from plugpull.rig.model import Dut
 from plugpull.virtual.image import INIT
@@ -41,7 +41,7 @@ def test_modules_planted_in_the_current_directory_are_not_run(
 ) -> None:
     monkeypatch.chdir(trap)
     with ExitStack() as held:
-        _, said = dial(reach_of(Dut(kind="local", python=sys.executable)), nothing, held, {})
+        _, said = connect(reach_of(Dut(kind="local", python=sys.executable)), nothing, held, {})
         assert said["agent"]
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
 
@@ -51,7 +51,7 @@ def test_modules_named_by_the_environment_are_not_run(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(trap))
     with ExitStack() as held:
-        dial(reach_of(Dut(kind="local", python=sys.executable)), nothing, held, {})
+        connect(reach_of(Dut(kind="local", python=sys.executable)), nothing, held, {})
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
 
 

@@ -82,7 +82,7 @@ def shelf(directory: Path, rig: str = SHELF) -> Iterator[tuple[Desk, Strip, Stri
 
 
 def points(on_desk: Desk, *names: str) -> tuple[CutPoint, ...]:
-    known = on_desk.stage.topology.cut_points()
+    known = on_desk.context.topology.cut_points()
     return tuple(known[name] for name in names)
 
 
@@ -94,7 +94,9 @@ def test_ports_of_one_switch_go_in_one_command_with_no_skew_if_it_can(tmp_path: 
     for simultaneous in (True, False):
         with shelf(tmp_path) as (on_desk, cables, mains):
             cables.simultaneous = simultaneous
-            with Cut(on_desk.stage, Breaker(on_desk.stage), points(on_desk, "disk1.cable", "disk2.cable"), None, False):
+            with Cut(
+                on_desk.context, Breaker(on_desk.context), points(on_desk, "disk1.cable", "disk2.cable"), None, False
+            ):
                 assert cables.ports == {"1": False, "2": False}
                 on_desk.attach(1)
                 on_desk.attach(2)
@@ -114,7 +116,7 @@ def test_switches_go_side_by_side(tmp_path: Path) -> None:
     """Each waits, in the midst of its command, until the other is in the midst of its own."""
     with shelf(tmp_path) as (on_desk, cables, mains):
         cables.meet = mains.meet = threading.Barrier(2)
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         wanted = points(on_desk, "disk1.cable", "disk1.power")
         numbers = breaker.arm(wanted, Now(), False)
         breaker.switch_all(tuple(zip(numbers, wanted, strict=True)), False)
@@ -138,7 +140,7 @@ def test_switches_go_side_by_side(tmp_path: Path) -> None:
 def test_one_outlet_of_two_points_is_switched_once_and_recorded_for_both(tmp_path: Path) -> None:
     shared = SHELF.replace('name = "mains"', 'name = "mains"\nshared = ["1"]').replace("mains.2", "mains.1")
     with shelf(tmp_path, shared) as (on_desk, _, mains):
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         one, two = points(on_desk, "disk1.power", "disk2.power")
         assert one.victims == ("disk1", "disk2")
         breaker.switch_all(((1, one), (2, two)), False)
@@ -155,11 +157,11 @@ def test_one_outlet_of_two_points_is_switched_once_and_recorded_for_both(tmp_pat
 
 def test_a_switch_that_fails_while_others_have_cut_is_named_and_all_is_healed(tmp_path: Path) -> None:
     with shelf(tmp_path) as (on_desk, cables, mains):
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         mains.broken["1"] = RigError("the relay board does not answer", mend="is it plugged in?")
         with (
             pytest.raises(RigError, match=r"1 of 2 switches failed: mains: the relay board does not answer") as caught,
-            Cut(on_desk.stage, breaker, points(on_desk, "disk1.cable", "disk1.power"), None, False),
+            Cut(on_desk.context, breaker, points(on_desk, "disk1.cable", "disk1.power"), None, False),
         ):
             raise AssertionError("the body must not run")
         assert caught.value.mend == "is it plugged in?"
@@ -178,7 +180,7 @@ def test_all_switches_that_fail_are_named(tmp_path: Path) -> None:
         mains.broken["1"] = RigError("no answer")
         one, two = points(on_desk, "disk1.cable", "disk1.power")
         with pytest.raises(RigError) as caught:
-            Breaker(on_desk.stage).switch_all(((1, one), (2, two)), False)
+            Breaker(on_desk.context).switch_all(((1, one), (2, two)), False)
         assert "2 of 2 switches failed" in caught.value.what
         assert "mains: no answer" in caught.value.what
         assert "No such device" in caught.value.what
@@ -193,7 +195,7 @@ def test_a_restore_that_fails_is_tried_once_more_after_everything_else(tmp_path:
 
     with shelf(tmp_path) as (on_desk, cables, _):
         mains = on_desk.bench.others["mains"] = Moody("mains", Mechanism.MAINS)
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         one, two = points(on_desk, "disk1.cable", "disk1.power")
         breaker.switch_all(((1, one), (2, two)), False)
         breaker.heal()
@@ -206,7 +208,7 @@ def test_a_restore_that_fails_is_tried_once_more_after_everything_else(tmp_path:
 
 def test_a_port_that_reads_back_off_after_it_was_healed_is_not_healed(tmp_path: Path) -> None:
     with shelf(tmp_path) as (on_desk, cables, _):
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         (point,) = points(on_desk, "disk1.cable")
         breaker.switch(1, point, False)
         cables.lying.add("1")
@@ -221,7 +223,7 @@ def test_a_port_that_reads_back_off_after_it_was_healed_is_not_healed(tmp_path: 
 
 def test_nothing_is_switched_when_not_all_can_be_put_on_record(tmp_path: Path) -> None:
     with shelf(tmp_path) as (on_desk, cables, mains):
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         one, two = points(on_desk, "disk1.cable", "disk1.power")
         on_desk.recorder.close()
         with pytest.raises(RigError):
@@ -232,7 +234,7 @@ def test_nothing_is_switched_when_not_all_can_be_put_on_record(tmp_path: Path) -
 def test_a_dut_that_has_told_no_time_yet_keeps_nothing_off(tmp_path: Path) -> None:
     """After a lost connection the DUT is reached anew, and its new agent's clock is not mapped at once."""
     with shelf(tmp_path) as (on_desk, cables, mains):
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         one, two = points(on_desk, "disk1.cable", "disk1.power")
         breaker.switch_all(((1, one), (2, two)), False)
         on_desk.bench.link.clock = DutClock()

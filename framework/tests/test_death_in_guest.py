@@ -72,27 +72,27 @@ def assert_goes_on(run: Run) -> None:
 
 
 def bench_of(rig: ScenarioRig) -> VirtualBench:
-    bench = rig.stage.bench
+    bench = rig.context.bench
     assert isinstance(bench, VirtualBench)
     return bench
 
 
 def host(rig: ScenarioRig) -> DutHost:
-    return DutHost(rig.stage.bench.link)
+    return DutHost(rig.context.bench.link)
 
 
 def kill_agent(rig: ScenarioRig) -> None:
-    pid = rig.stage.bench.link.call("hello")["pid"]
+    pid = rig.context.bench.link.call("hello")["pid"]
     # Nobody will be there to answer.
     line = ["sh", "-c", f"kill -9 {pid}"]
-    rig.stage.bench.link.post("device", do="run", argv=line, timeout=10.0, environment={})
+    rig.context.bench.link.post("device", do="run", argv=line, timeout=10.0, environment={})
 
 
 def read_in_vain(rig: ScenarioRig) -> None:
     """Have a disk read that does not answer, and wait until that is stuck: a direct read waits uninterruptibly."""
-    disk = f"/dev/{rig.stage.identity('victim')['kname']}"
+    disk = f"/dev/{rig.context.identity('victim')['kname']}"
     line = ["fio", "--name=vain", f"--filename={disk}", "--ioengine=psync", "--direct=1", "--rw=read", "--size=1m"]
-    rig.stage.bench.link.post("device", do="run", argv=line, timeout=NOTICED, environment={})
+    rig.context.bench.link.post("device", do="run", argv=line, timeout=NOTICED, environment={})
     deadline = time.monotonic() + NOTICED
     while "(fio) D" not in host(rig).run(["sh", "-c", "cat /proc/[0-9]*/stat"], 30.0).stdout:
         assert time.monotonic() < deadline, "nothing got stuck on a disk that does not answer"
@@ -101,7 +101,7 @@ def read_in_vain(rig: ScenarioRig) -> None:
 
 def last_wish(rig: ScenarioRig, way: str) -> None:
     """Nobody will be there to say that it was done."""
-    rig.stage.bench.link.post("device", do="write_text", path=NOW, text=way)
+    rig.context.bench.link.post("device", do="write_text", path=NOW, text=way)
 
 
 def wait_for_the_end(rig: ScenarioRig, answer: float = 10.0) -> None:
@@ -173,9 +173,9 @@ def test_a_soft_lockup_of_all_processors_is_named(run: Run) -> None:
 def test_a_wild_pointer_is_named_by_its_function(run: Run) -> None:
     def story(rig: ScenarioRig) -> None:
         rig.judge(kernel_clean())
-        mark = rig.stage.recorder.mark()
+        mark = rig.context.recorder.mark()
         host(rig).write_text(NOW, "astray")
-        oops = rig.stage.wait_for(
+        oops = rig.context.wait_for(
             lambda event: isinstance(event, ev.KernelMessage) and "end trace" in event.text, NOTICED, since=mark
         )
         assert oops is not None
@@ -224,9 +224,9 @@ def test_a_cpu_that_is_taken_away_just_before_the_end_is_found(run: Run, way: st
 def test_a_storm_of_messages_loses_evidence_and_nothing_else(run: Run) -> None:
     def story(rig: ScenarioRig) -> None:
         rig.judge(kernel_clean())
-        mark = rig.stage.recorder.mark()
+        mark = rig.context.recorder.mark()
         host(rig).write_text(NOW, "storm")
-        last = rig.stage.wait_for(
+        last = rig.context.wait_for(
             lambda event: isinstance(event, ev.KernelMessage) and "storm is over" in event.text, NOTICED, since=mark
         )
         assert last is not None

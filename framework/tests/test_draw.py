@@ -121,12 +121,12 @@ def test_candidates_are_those_of_the_first_choice(
 SCENARIOS = """
 def test_disk(rig):
     victim, _ = rig.choose_victim()
-    rig.stage.recorder.record(ev.Note(text=victim.name))
+    rig.context.recorder.record(ev.Note(text=victim.name))
     rig.play()
 
 def test_hub(rig):
     hub, *_ = rig.choose_hub()
-    rig.stage.recorder.record(ev.Note(text=hub.name))
+    rig.context.recorder.record(ev.Note(text=hub.name))
     rig.play()
 
 def test_tree(rig):

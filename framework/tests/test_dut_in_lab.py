@@ -53,10 +53,10 @@ def cut_and_mend(rig: ScenarioRig, *steps: str) -> None:
     victim = part(rig, "disk1")
     with rig.cut(victim.power):
         for step in steps:
-            DutHost(rig.stage.bench.link).run(["date", "-s", step], 60.0)
+            DutHost(rig.context.bench.link).run(["date", "-s", step], 60.0)
         rig.wait(1)
     for step in steps[:1]:
-        DutHost(rig.stage.bench.link).run(["date", "-s", step], 60.0)
+        DutHost(rig.context.bench.link).run(["date", "-s", step], 60.0)
     rig.judge(removed(victim), returned(victim))
 
 
@@ -66,7 +66,7 @@ def test_lost_connections_and_stepped_clocks(tmp_path: Path) -> None:
 
         def dropped_at(point: str) -> Callable[[ScenarioRig], None]:
             def story(rig: ScenarioRig) -> None:
-                with rig.cut(rig.stage.topology.cut_point(point)):
+                with rig.cut(rig.context.topology.cut_point(point)):
                     made.ssh.drop()
                     rig.wait(60)
 

@@ -21,9 +21,8 @@ from plugpull.coordination.journal import Journal
 from plugpull.dut import listener, post_mortem
 from plugpull.dut.bench import Bench
 from plugpull.dut.console import Console
-from plugpull.dut.listener import Watch
-from plugpull.dut.post_mortem import deaf, examine, restarted
-from plugpull.dut.real import bench as real
+from plugpull.dut.listener import Listener
+from plugpull.dut.post_mortem import examine_console, restarted, unresponsive
 from plugpull.dut.real import outlet
 from plugpull.dut.real.bench import prepare_real
 from plugpull.dut.real.console_wires import PipeWire, SerialWire, wire_of
@@ -124,7 +123,7 @@ def console(kernel: Kernel, folder: Path) -> Iterator[Console]:
 
 def test_a_kernel_that_echoes_is_alive_and_its_blocked_tasks_are_named(kernel: Kernel, tmp_path: Path) -> None:
     with console(kernel, tmp_path) as line:
-        found = examine(line, 5.0)
+        found = examine_console(line, 5.0)
     assert found is not None
     assert found.death is None
     assert "only the agent is gone; the kernel is alive" in found.says
@@ -135,7 +134,7 @@ def test_a_kernel_that_echoes_is_alive_and_its_blocked_tasks_are_named(kernel: K
 def test_a_kernel_that_answers_and_echoes_nothing_hung(kernel: Kernel, tmp_path: Path) -> None:
     kernel.echoes = False
     with console(kernel, tmp_path) as line:
-        found = examine(line, 5.0)
+        found = examine_console(line, 5.0)
     assert found is not None
     assert found.death is not None
     assert "runs no process, CPU 0 (plugpull/0) in spin_for_ever [plugpull_dies]" in found.death.headline
@@ -145,11 +144,11 @@ def test_a_kernel_that_answers_and_echoes_nothing_hung(kernel: Kernel, tmp_path:
 def test_a_kernel_that_answers_nothing_hung_if_it_was_known_to_answer(kernel: Kernel, tmp_path: Path) -> None:
     kernel.answers = False
     with console(kernel, tmp_path) as line:
-        assert examine(line, 5.0) is None
-        found = examine(line, 5.0, proven=False)
+        assert examine_console(line, 5.0) is None
+        found = examine_console(line, 5.0, proven=False)
         assert found is not None
         assert (found.death, found.says) == (None, "its console says nothing about it")
-        death = deaf(line, 5.0, ()).death
+        death = unresponsive(line, 5.0, ()).death
     assert death is not None
     assert "answers neither its agent nor sysrq" in death.headline
 
@@ -205,7 +204,7 @@ def test_the_cpu_that_took_the_nmi_is_not_the_one_that_is_deaf(
     with console(kernel, tmp_path) as line:
         kernel.say(said + "[   97.7] Uhhuh. NMI received for unknown reason 31 on CPU 0.\n" + BY_NMI[2] + "\n")
         assert line.wait_dying(10.0)
-        death = deaf(line, 79.7, BY_NMI).death
+        death = unresponsive(line, 79.7, BY_NMI).death
     assert death is not None
     assert death.headline.endswith(f"nor sysrq on its console{headline}")
 
@@ -214,7 +213,7 @@ def test_a_panic_is_on_the_console(kernel: Kernel, tmp_path: Path) -> None:
     with console(kernel, tmp_path) as line:
         kernel.say(PANIC)
         assert line.wait_dying(10.0)
-        found = examine(line, 5.0)
+        found = examine_console(line, 5.0)
     assert found is not None
     assert found.death is not None
     assert "write_astray" in found.death.headline
@@ -334,7 +333,6 @@ def test_a_dut_that_hung_is_power_cycled_and_the_next_scenario_reaches_it(
     kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "SILENCE", 3.0)
-    monkeypatch.setattr(real, "CONNECT_WITHIN", 5)
     with ExitStack() as held:
         server = held.enter_context(sshd(tmp_path))
         machine = Machine(server, kernel, tmp_path)
@@ -349,9 +347,9 @@ def test_a_dut_that_hung_is_power_cycled_and_the_next_scenario_reaches_it(
         opened = prepare_real(load_rig(file), file, journal, held)
         recorder = held.enter_context(Recorder(tmp_path / "history.jsonl"))
 
-        def scenario(name: str) -> tuple[Bench, Watch]:
+        def scenario(name: str) -> tuple[Bench, Listener]:
             (tmp_path / name).mkdir()
-            listening = Watch(recorder)
+            listening = Listener(recorder)
             bench = opened(recorder, tmp_path / name, listening, name)
             listening.begin(bench)
             return bench, listening

@@ -18,7 +18,7 @@ from sshds import HOST, Sshd, sshd
 
 from fixtures.lab.ssh import make_key
 from plugpull.dut.conversation.link import AgentLink, AgentLost, Message
-from plugpull.dut.real.bench import dial
+from plugpull.dut.real.connect import connect
 from plugpull.dut.real.reach import ALIVE_COUNT, ALIVE_EVERY, CONNECT_WITHIN, Unreachable, reach_of
 from plugpull.errors import RigError
 from plugpull.rig.model import Dut
@@ -37,7 +37,7 @@ def server(tmp_path: Path) -> Iterator[Sshd]:
 def dialled(dut: Dut, last: Message | None = None) -> Iterator[tuple[AgentLink, Message, Queue[Message]]]:
     told: Queue[Message] = Queue()
     with ExitStack() as held:
-        link, said = dial(reach_of(dut), told.put, held, last or {})
+        link, said = connect(reach_of(dut), told.put, held, last or {})
         yield link, said, told
 
 
@@ -149,7 +149,7 @@ def test_somebody_listening_who_says_nothing(server: Sshd) -> None:
         server.configure(mute.getsockname()[1])
         begun = time.monotonic()
         with pytest.raises(Unreachable) as caught, ExitStack() as held:
-            dial(reach_of(server.dut()), lambda message: None, held, {}, 1.0)
+            connect(reach_of(server.dut()), lambda message: None, held, {}, 1.0)
         assert time.monotonic() - begun < PATIENCE
         assert caught.value.mend
 

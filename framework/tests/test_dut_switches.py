@@ -13,8 +13,8 @@ import pytest
 from shelves import shelf
 
 from plugpull.coordination.journal import Journal, sweep
-from plugpull.dut.real.bench import RealSetting
 from plugpull.dut.real.reach import reach_of
+from plugpull.dut.real.setting import RealSetting
 from plugpull.errors import RigError
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig

@@ -55,7 +55,7 @@ def test_at_random_is_repeated_by_the_seed(tmp_path: Path) -> None:
     said = []
     for _ in range(2):
         with desk(tmp_path) as on_desk:
-            said.append([at_random(0, 0.02).wait(on_desk.stage) for _ in range(3)])
+            said.append([at_random(0, 0.02).wait(on_desk.context) for _ in range(3)])
     assert said[0] == said[1]
     assert len(set(said[0])) == 3
     assert said[0][0].endswith("(at random within 0 to 0.02 s)")
@@ -71,7 +71,7 @@ def test_the_kernels_words_are_waited_for_from_now_on(tmp_path: Path) -> None:
         happened = threading.Event()
 
         def wait() -> None:
-            kernel_says("reset .* USB").wait(on_desk.stage)
+            kernel_says("reset .* USB").wait(on_desk.context)
             happened.set()
 
         waiting = threading.Thread(target=wait, daemon=True)
@@ -102,29 +102,29 @@ def test_bytes_moved_are_counted_from_the_loads_begin_and_on_one_attachment(tmp_
         on_desk.tell(sample(99 << 20, kname="sdb"))
         on_desk.wait_for(ev.Sampled, of=lambda e: "sdb" in e.disks)
         small, large = Moved("disk1", 1 << 19, mark), Moved("disk1", 1 << 20, mark)
-        assert small.wait(on_desk.stage) == "512 KiB moved on disk1"
+        assert small.wait(on_desk.context) == "512 KiB moved on disk1"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(triggers_module, "TRIGGER_DEADLINE", 0.1)
             with pytest.raises(RigError, match=r"disk1 did not move 1 MiB within 0\.1 s, so nothing was cut"):
-                large.wait(on_desk.stage)
+                large.wait(on_desk.context)
 
 
 # --- cuts -------------------------------------------------------------------------------------------------------------
 
 
 def points(on_desk: Desk) -> tuple[CutPoint, ...]:
-    known = on_desk.stage.topology.cut_points()
+    known = on_desk.context.topology.cut_points()
     return known["disk1.cable"], known["disk2.cable"]
 
 
 def cut_of(on_desk: Desk, breaker: Breaker, *which: CutPoint, permanent: bool = False) -> Cut:
-    return Cut(on_desk.stage, breaker, which, None, permanent)
+    return Cut(on_desk.context, breaker, which, None, permanent)
 
 
 def test_every_edge_is_commanded_acknowledged_and_read_back(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
         first, _ = points(on_desk)
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         with cut_of(on_desk, breaker, first):
             assert on_desk.bench.cables.ports == {"1": False}
             on_desk.attach(1)
@@ -147,7 +147,7 @@ def test_every_edge_is_commanded_acknowledged_and_read_back(tmp_path: Path) -> N
 def test_a_switch_that_disagrees_is_put_on_record_and_one_that_cannot_say_is_not_asked(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
         first, second = points(on_desk)
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         on_desk.bench.cables.lying.add("1")
         breaker.switch(1, first, False)
         on_desk.bench.cables.readable = False
@@ -164,7 +164,7 @@ def test_a_switch_that_disagrees_is_put_on_record_and_one_that_cannot_say_is_not
 
 def test_a_scenario_that_raises_during_a_cut_is_healed_after_it(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         with pytest.raises(ZeroDivisionError), cut_of(on_desk, breaker, *points(on_desk)):
             raise ZeroDivisionError
         assert on_desk.bench.cables.ports == {"1": False, "2": False}
@@ -176,7 +176,7 @@ def test_a_scenario_that_raises_during_a_cut_is_healed_after_it(tmp_path: Path) 
 
 def test_a_permanent_cut_lasts_until_it_is_healed(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         with cut_of(on_desk, breaker, points(on_desk)[0], permanent=True):
             pass
         assert on_desk.bench.cables.ports == {"1": False}
@@ -190,7 +190,7 @@ def test_a_permanent_cut_lasts_until_it_is_healed(tmp_path: Path) -> None:
 def test_one_port_that_cannot_be_healed_does_not_keep_the_others_off(tmp_path: Path, failure: Exception) -> None:
     with desk(tmp_path) as on_desk:
         first, second = points(on_desk)
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         breaker.switch(1, first, False)
         breaker.switch(2, second, False)
         on_desk.bench.cables.broken["1"] = failure
@@ -207,7 +207,7 @@ def test_one_port_that_cannot_be_healed_does_not_keep_the_others_off(tmp_path: P
 
 def test_a_cut_whose_switch_fails_halfway_is_healed(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         on_desk.bench.cables.broken["2"] = RigError("relay board does not answer")
         with pytest.raises(RigError, match="relay board"), cut_of(on_desk, breaker, *points(on_desk)):
             raise AssertionError("the body must not run")
@@ -219,7 +219,7 @@ def test_a_cut_whose_switch_fails_halfway_is_healed(tmp_path: Path) -> None:
 def test_a_history_that_cannot_be_written_keeps_nothing_off_and_cuts_nothing(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
         first, second = points(on_desk)
-        breaker = Breaker(on_desk.stage)
+        breaker = Breaker(on_desk.context)
         breaker.switch(1, first, False)
         on_desk.recorder.close()  # as final as a full disk
         with pytest.raises(RigError):

@@ -91,7 +91,7 @@ def run(dut: Guest, *argv: str) -> str:
 
 
 def device(dut: Guest, disk: str) -> str:
-    attached = dut.bench.register.attached(disk)
+    attached = dut.bench.disk_table.attached(disk)
     assert attached is not None
     return f"/dev/{attached.kname}"
 

@@ -14,7 +14,8 @@ from plugpull.checks import kernel_between
 from plugpull.checks.same_dut import same_dut
 from plugpull.dut.agent import kmsg
 from plugpull.dut.agent.kmsg import KernelLog
-from plugpull.dut.conversation.translation import Register, translate
+from plugpull.dut.conversation.disk_table import DiskTable
+from plugpull.dut.conversation.translation import translate
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.judge import judge_story
@@ -66,7 +67,7 @@ def test_nothing_was_said_between(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def earlier(text: str, level: int = 1, facility: int = 0) -> ev.EarlierMessage:
     message = {"ev": "kmsg.earlier", "at": 3.0, "text": text, "level": level, "seq": 7, "facility": facility}
-    event = translate(message, Register({}, {}))
+    event = translate(message, DiskTable({}, {}))
     assert isinstance(event, ev.EarlierMessage)
     return event
 

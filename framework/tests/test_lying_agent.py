@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import MOST_OF_A_LINE, AgentLink, Lines, Message
-from plugpull.dut.conversation.translation import MOST_ITEMS, MOST_TEXT, Register, bounded, translate
+from plugpull.dut.conversation.translation import MOST_ITEMS, MOST_TEXT, bounded, translate
 from plugpull.dut.real.reach import MOST_WORDS, Connection, SshReach
 from plugpull.history import events as ev
 from plugpull.load.fio_report import MOST, MOST_BAD, parse_report
@@ -151,9 +152,9 @@ def test_what_is_no_message_is_counted(line: bytes) -> None:
 
 
 def test_texts_and_lists_are_cut_to_lengths_that_no_honest_agent_reaches() -> None:
-    register = Register({}, {})
+    disk_table = DiskTable({}, {})
     said: Message = {"ev": "kmsg", "at": 1.0, "text": "x" * (1 << 20), "level": 3, "seq": 1}
-    event = translate(said, register)
+    event = translate(said, disk_table)
     assert isinstance(event, ev.KernelMessage)
     assert len(event.text) < MOST_TEXT + 100
     assert event.text.endswith("more left out]")
@@ -184,11 +185,11 @@ def test_the_socket_that_a_disk_was_first_seen_in_is_remembered() -> None:
     kept: dict[str, tuple[str, ...]] = {}
     said: Message = dict.fromkeys(("serial", "place", "driver", "speed", "model", "sysfs", "devt"), "")
     said |= {"kname": "sda", "diskseq": 1, "size": 512, "serial": "S-1"}
-    register = Register({"disk1": "S-1"}, {}, kept)
-    assert register.attach(said, 1.0).sockets == ()
-    assert register.attach({**said, "sockets": first}, 2.0).sockets == tuple(first)
-    register.detach("sda", 3.0)
-    register.attach({**said, "sockets": other}, 4.0)
-    register.attach({**said, "serial": "nobody's", "sockets": other}, 5.0)
-    assert kept == register.sockets == {"disk1": tuple(first)}
-    assert Register({"disk1": "S-1"}, {}, kept).sockets == kept, "the next scenario knows it too"
+    disk_table = DiskTable({"disk1": "S-1"}, {}, kept)
+    assert disk_table.attach(said, 1.0).sockets == ()
+    assert disk_table.attach({**said, "sockets": first}, 2.0).sockets == tuple(first)
+    disk_table.detach("sda", 3.0)
+    disk_table.attach({**said, "sockets": other}, 4.0)
+    disk_table.attach({**said, "serial": "nobody's", "sockets": other}, 5.0)
+    assert kept == disk_table.sockets == {"disk1": tuple(first)}
+    assert DiskTable({"disk1": "S-1"}, {}, kept).sockets == kept, "the next scenario knows it too"

@@ -12,7 +12,8 @@ from stories import BACK, CUT, DISKS, RESTORED, SETTLED, VICTIM, Bench, healthy
 from plugpull.checks.cuts_made import cuts_made
 from plugpull.checks.on_record import missing_reports, on_record
 from plugpull.dut.agent.service import NUMBERED, Service
-from plugpull.dut.conversation.translation import Register, translate
+from plugpull.dut.conversation.disk_table import DiskTable
+from plugpull.dut.conversation.translation import translate
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judge import judge_story
@@ -115,9 +116,9 @@ def test_the_agent_numbers_what_only_it_can_say() -> None:
 
 def test_a_report_keeps_its_number_on_the_way_into_the_record() -> None:
     message = {"ev": "kmsg", "at": 1.0, "text": "hello", "level": 6, "seq": 5, "report": 17}
-    assert translate(message, Register({}, {})) == ev.KernelMessage(at=1.0, text="hello", seq=5, report=17)
+    assert translate(message, DiskTable({}, {})) == ev.KernelMessage(at=1.0, text="hello", seq=5, report=17)
     with pytest.raises(ValueError, match="seventeen"):
-        translate(message | {"report": "seventeen"}, Register({}, {}))
+        translate(message | {"report": "seventeen"}, DiskTable({}, {}))
 
 
 # --- switching -------------------------------------------------------------------------------------------------------

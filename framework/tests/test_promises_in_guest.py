@@ -76,7 +76,7 @@ def dut() -> Iterator[Guest]:
 
 @pytest.fixture(scope="module")
 def judgement(dut: Guest) -> Judgement:
-    rig = ScenarioRig(dut.stage)
+    rig = ScenarioRig(dut.context)
     with rig.stamp(rig.disks, PATTERN) as load:
         load.settle()
         for number in range(CUTS):

@@ -58,25 +58,25 @@ def write(dut: Guest, runner: StampRunner, session: int) -> list[StreamJob]:
     """Start writing to both disks and wait until both have written something."""
     jobs = []
     for disk in DISKS:
-        device = device_number(dut.stage.disk(disk).serial)
+        device = device_number(dut.context.disk(disk).serial)
         jobs.append(
             runner.write(disk, EXTENTS, Writing(), run=RUN, device=device, session=session, seed=session, fill=0)
         )
-    assert dut.stage.wait_for(lambda event: all(job.tally.writes > 20 for job in jobs), FOUND_WITHIN, since=0)
+    assert dut.context.wait_for(lambda event: all(job.tally.writes > 20 for job in jobs), FOUND_WITHIN, since=0)
     return jobs
 
 
 def names(dut: Guest) -> dict[str, str]:
-    return {disk: str(dut.stage.identity(disk)["kname"]) for disk in DISKS}
+    return {disk: str(dut.context.identity(disk)["kname"]) for disk in DISKS}
 
 
 def test_not_one_byte_lands_on_the_wrong_disk(tmp_path: Path) -> None:
     swapped = refused = 0
     with guest(RIG) as dut:
-        runner = StampRunner(dut.stage)
+        runner = StampRunner(dut.context)
         for session in range(1, TIMES + 1):
             jobs = write(dut, runner, session)
-            before = {disk: dut.stage.identity(disk) for disk in DISKS}
+            before = {disk: dut.context.identity(disk) for disk in DISKS}
             dut.unplug("cables", "1", "2")
             first, second = ("2", "1") if before["one"]["kname"] < before["two"]["kname"] else ("1", "2")  # type: ignore[operator]
             dut.plug("cables", first)
@@ -97,7 +97,7 @@ def test_not_one_byte_lands_on_the_wrong_disk(tmp_path: Path) -> None:
         assert swapped == TIMES, "the names were not swapped: nothing was tried"
         assert refused == TIMES * 4
         for disk in DISKS:
-            check(Writer(tmp_path), dut.medium(disk), device_number(dut.stage.disk(disk).serial))
+            check(Writer(tmp_path), dut.medium(disk), device_number(dut.context.disk(disk).serial))
 
 
 def check(writer: Writer, medium: Path, device: int) -> None:

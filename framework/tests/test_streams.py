@@ -43,9 +43,9 @@ def test_a_trigger_draws_the_same_moment_whatever_else_is_drawn(tmp_path: Path) 
         for draws in (0, 3):
             with desk(tmp_path) as on_desk:
                 for _ in range(draws):
-                    on_desk.stage.random.getrandbits(64)
-                    on_desk.stage.streams.of(VICTIMS).random()
-                yield at_random(0, 0.02).wait(on_desk.stage)
+                    on_desk.context.random.getrandbits(64)
+                    on_desk.context.streams.of(VICTIMS).random()
+                yield at_random(0, 0.02).wait(on_desk.context)
 
     assert len(set(moments())) == 1
 
@@ -56,8 +56,8 @@ from plugpull.history import events as ev
 def test_it(rig):
     for _ in range({victims}):
         rig.choose_victim()
-    streams = rig.stage.streams
-    rig.stage.recorder.record(ev.Note(text=f"{{streams.of('triggers').random()}} {{rig.stage.random.random()}}"))
+    streams = rig.context.streams
+    rig.context.recorder.record(ev.Note(text=f"{{streams.of('triggers').random()}} {{rig.context.random.random()}}"))
     rig.play()
 """
 

@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 def scenario(run: Run, way: str, seconds: float) -> ScenarioResult:
     def story(rig: ScenarioRig) -> None:
         if way:
-            DutHost(rig.stage.bench.link).write_text(NOW, way)
+            DutHost(rig.context.bench.link).write_text(NOW, way)
         rig.wait(seconds)
         rig.judge(kernel_clean())
 

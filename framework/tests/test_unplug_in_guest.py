@@ -44,13 +44,13 @@ CUTS = 6
 @pytest.mark.parametrize("protocol", ["uas", "usb-storage"])
 def test_unplugged_again_and_again_with_data_in_flight(protocol: str) -> None:
     with guest(RIG.replace("PROTOCOL", protocol)) as bench:
-        fio = FioRunner(bench.stage)
+        fio = FioRunner(bench.context)
         for number in range(CUTS):
             pattern = (sequential_read, sequential_write)[number % 2]
             job = fio.start("disk", load_arguments(pattern, 4 << 20), 4 << 20, kind="load")
-            bench.stage.pause(1.0)
+            bench.context.pause(1.0)
             bench.unplug("cables", "1")
             assert job.ended.wait(30), "fio did not end although its disk is gone"
             assert job.status != 0
             bench.plug("cables", "1")
-        assert not bench.watch.lost
+        assert not bench.listener.lost

@@ -52,10 +52,10 @@ def stream(dut: Guest, kind: type[ev.LedgerPart] | type[ev.ReadBackPart]) -> byt
 
 def test_a_cable_is_cut_while_stamps_are_written() -> None:
     with guest(RIG) as dut:
-        runner = StampRunner(dut.stage)
+        runner = StampRunner(dut.context)
         how = Writing(block=8, depth=16, order="random", flush_writes=64, fua=5)
         job = runner.write("disk1", EXTENTS, how, run=RUN, device=DEVICE, session=1, seed=5, fill=2048)
-        assert dut.stage.wait_for(lambda event: job.tally.writes > 500, 60.0, since=0)
+        assert dut.context.wait_for(lambda event: job.tally.writes > 500, 60.0, since=0)
         dut.unplug("cables", "1")
         assert job.ended.wait(60.0)
         records = records_of(stream(dut, ev.LedgerPart), ledger.SIZES)

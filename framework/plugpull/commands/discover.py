@@ -79,7 +79,7 @@ def _remote(arguments: argparse.Namespace) -> str:
     from plugpull.discover.rig_file import draft, usb_tree
     from plugpull.discover.switches import find_all, tables
     from plugpull.dut.conversation.hello import ANSWER
-    from plugpull.dut.real.bench import dial
+    from plugpull.dut.real.connect import connect
     from plugpull.dut.real.dut_host import DutHost
     from plugpull.dut.real.reach import reach_of
     from plugpull.rig.model import Dut
@@ -93,7 +93,7 @@ def _remote(arguments: argparse.Namespace) -> str:
     if arguments.sudo:
         keys["sudo"] = True
     with ExitStack() as held:
-        link, _ = dial(reach_of(dut), lambda message: None, held, {})
+        link, _ = connect(reach_of(dut), lambda message: None, held, {})
         host = DutHost(link)
         names: Counter[str] = Counter()
         on_dut = find_all(host).found

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import AgentLink
-from plugpull.dut.conversation.translation import Register
 from plugpull.history.events import DutDied, DutReady, SeenFromOutside
 from plugpull.switches.base import Switch
 
@@ -16,7 +16,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Autopsy:
+class PostMortem:
     """What is known of a DUT whose agent is gone. ``death`` is there if the DUT died; ``says`` is the rest of the
     sentence "the agent fell silent" when it did not, or what was done about it; ``console`` are lines of its console
     that belong into the history."""
@@ -36,7 +36,7 @@ class Bench(Protocol):
     def link(self) -> AgentLink: ...
 
     @property
-    def register(self) -> Register: ...
+    def disk_table(self) -> DiskTable: ...
 
     def ready(self) -> DutReady:
         """Who the DUT is and how it was reached."""
@@ -48,11 +48,11 @@ class Bench(Protocol):
         """Every declared disk gets its cable and its power. Returns before the kernel has found them."""
         ...
 
-    def autopsy(self, timeout: float) -> Autopsy:
+    def post_mortem(self, timeout: float) -> PostMortem:
         """The agent is lost: is the DUT dead, and of what? ``timeout`` is what signs that come by themselves get."""
         ...
 
-    def inquest(self) -> Autopsy:
+    def bring_back(self) -> PostMortem:
         """The same question when the scenario is over and there is time to wait until the DUT can be reached again.
         What can be done to bring it back is done."""
         ...

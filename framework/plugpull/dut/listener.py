@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from plugpull.dut.bench import Autopsy, Bench
+from plugpull.dut.bench import Bench, PostMortem
 from plugpull.dut.console import stamp_of
 from plugpull.dut.conversation.link import AgentLost, Message
 from plugpull.dut.conversation.translation import translate
@@ -22,13 +22,13 @@ MAPPING_INTERVAL = 1.0
 SILENCE = 10.0
 """Seconds without an answer after which the agent counts as lost. Generous: an emulated DUT may be starved by its
 host."""
-AUTOPSY = 3.0
+POST_MORTEM = 3.0
 """Seconds given to signs of death that come by themselves: a process that ends, last words on a console."""
 EXAMINED = 120.0
-"""Seconds after which an autopsy is over, however many questions it asks: see ``dut/post_mortem.py``."""
+"""Seconds after which a post-mortem is over, however many questions it asks: see ``dut/post_mortem.py``."""
 
 
-class Watch:
+class Listener:
     """Between the agent and the history. ``lost`` says why the agent is gone, empty while it is there; ``reports`` is
     the highest number of a report of the agent that was taken, ``left_out`` how many of them are not for the record."""
 
@@ -72,7 +72,7 @@ class Watch:
         if self._too_early:
             self._fault(f"{self._too_early} messages came before the scenario and were dropped")
         self._map(bench)
-        self._keeper = threading.Thread(target=self._keep, args=(bench,), name="watch", daemon=True)
+        self._keeper = threading.Thread(target=self._keep, args=(bench,), name="listener", daemon=True)
         self._keeper.start()
 
     def end(self) -> None:
@@ -84,7 +84,7 @@ class Watch:
         if self._bench is not None:
             self._count_unreadable(self._bench)
             if self.lost:
-                self._conclude(self._bench.inquest())
+                self._conclude(self._bench.bring_back())
 
     def expect(self, job: str, ended: Callable[[Message], None]) -> None:
         """Call ``ended`` with the agent's message when this job ends."""
@@ -112,7 +112,7 @@ class Watch:
             elif message.get("ev") == "link.lost":
                 self._mourn(str(message.get("why") or "no reason given"), bench)
             else:
-                event = translate(message, bench.register)
+                event = translate(message, bench.disk_table)
                 if event is not None:
                     self._recorder.record(event)
                 number = int(message.get("report", 0))
@@ -166,7 +166,7 @@ class Watch:
         clock = bench.link.clock
         last_heard = clock.at(bench.link.heard)[0] if clock.mapped else None
         at = clock.now()[0] if clock.mapped else None
-        found = bench.autopsy(AUTOPSY)
+        found = bench.post_mortem(POST_MORTEM)
         if found.death is not None:
             self.lost = f"the DUT died: {found.death.headline}"
         else:
@@ -182,7 +182,7 @@ class Watch:
                 self._recorder.record(found.death)
             self._recorder.record(ev.AgentLost(at=at, why=self.lost, last_heard=last_heard))
 
-    def _conclude(self, found: Autopsy) -> None:
+    def _conclude(self, found: PostMortem) -> None:
         with suppress(RigError):  # as above
             if found.says:
                 self._recorder.record(ev.Note(text=found.says, subject="dut"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from plugpull.dut.bench import Autopsy
+from plugpull.dut.bench import PostMortem
 from plugpull.dut.console import Console, stamp_of, text_of
 from plugpull.history.events import DutDied
 from plugpull.kernel.diagnosis.headline import panic_headline
@@ -46,19 +46,19 @@ _HUNG = re.compile(r"lockup|stall")
 _AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
 
 
-def examine(console: Console, at: float | None, *, proven: bool = True) -> Autopsy | None:
+def examine_console(console: Console, at: float | None, *, proven: bool = True) -> PostMortem | None:
     """What the console says of the DUT's fate; ``at`` is when it was last heard. None when nothing answers and the
     cause is to be found elsewhere. ``proven``: is it known that this console can be asked at all?"""
     if console.dying():
         console.pause(QUIET, ANSWER)
-        return by_its_words(console.last_words())
+        return from_last_words(console.last_words())
     blocked = console.sysrq("w", ANSWER)
     if words := console.last_words():
-        return by_its_words(words)
+        return from_last_words(words)
     if blocked is None:
         if proven:
             return None
-        return Autopsy(says="its console says nothing about it")
+        return PostMortem(says="its console says nothing about it")
     if not console.echoes(ECHO):
         return _locked_up(console, at, blocked)
     tasks = blocked_tasks(blocked)
@@ -66,14 +66,14 @@ def examine(console: Console, at: float | None, *, proven: bool = True) -> Autop
     if tasks:
         # The driver's own thread waits for the same disk; whose I/O it is comes after it, or before.
         says += f" ({len(tasks)} blocked: {'; '.join(tasks[:SHOWN])})"
-    return Autopsy(says=says, console=tuple(blocked[:EVIDENCE]))
+    return PostMortem(says=says, console=tuple(blocked[:EVIDENCE]))
 
 
 SHOWN = 3
 """Blocked tasks named in a sentence at most; all are in the evidence."""
 
 
-def by_its_words(words: list[str]) -> Autopsy:
+def from_last_words(words: list[str]) -> PostMortem:
     """A kernel that said what it died of."""
     stamp = next((stamp for stamp in map(stamp_of, words) if stamp is not None), None)
     headline = panic_headline([text_of(word) for word in words])
@@ -81,10 +81,10 @@ def by_its_words(words: list[str]) -> Autopsy:
     if _HUNG.search(headline):
         places = on_cpus(words)
         headline = f"{HUNG}: {headline}{f', {places[0]}' if places else ''}"
-    return Autopsy(DutDied(at=stamp, headline=headline, evidence=(*places, *words[:EVIDENCE])))
+    return PostMortem(DutDied(at=stamp, headline=headline, evidence=(*places, *words[:EVIDENCE])))
 
 
-def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy:
+def unresponsive(console: Console, at: float | None, evidence: Iterable[str]) -> PostMortem:
     """A kernel that answers nothing. ``evidence`` is what is known of its processors."""
     told = tuple(evidence)
     said = _before_the_nmi(console, at)
@@ -95,7 +95,7 @@ def deaf(console: Console, at: float | None, evidence: Iterable[str]) -> Autopsy
     headline += f" ({complaint})" if complaint else ""
     last = tuple(console.lines()[-LAST:])
     kept = tuple(dict.fromkeys((*places, *said[-EVIDENCE:], *told[:EVIDENCE], *(() if told else last))))
-    return Autopsy(DutDied(at=at, headline=headline, evidence=kept), console=last)
+    return PostMortem(DutDied(at=at, headline=headline, evidence=kept), console=last)
 
 
 def restarted(console: Console) -> str:
@@ -128,7 +128,7 @@ def _deafness(places: Iterable[str], told: Iterable[str]) -> str:
     return "" if flags else ", interrupts off"
 
 
-def _locked_up(console: Console, at: float | None, blocked: list[str]) -> Autopsy:
+def _locked_up(console: Console, at: float | None, blocked: list[str]) -> PostMortem:
     seen = console.sysrq("l", ANSWER) or []
     if console.wait_dying(LOCKUP):
         console.pause(QUIET, ANSWER)
@@ -140,7 +140,7 @@ def _locked_up(console: Console, at: float | None, blocked: list[str]) -> Autops
     headline += f" ({said})" if said else ""
     evidence = (*places, *blocked_tasks(blocked), *(words or seen))
     kept = tuple(dict.fromkeys(evidence))[:EVIDENCE]
-    return Autopsy(DutDied(at=at, headline=headline, evidence=kept), console=tuple(seen[: 2 * EVIDENCE]))
+    return PostMortem(DutDied(at=at, headline=headline, evidence=kept), console=tuple(seen[: 2 * EVIDENCE]))
 
 
 def _agent_end(console: Console) -> str:

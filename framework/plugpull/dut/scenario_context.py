@@ -9,7 +9,7 @@ from random import Random
 
 from plugpull.dut.bench import Bench
 from plugpull.dut.conversation.link import AgentLost
-from plugpull.dut.listener import Watch
+from plugpull.dut.listener import Listener
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
@@ -22,13 +22,13 @@ Predicate = Callable[[ev.Event], bool]
 
 
 @dataclass
-class Stage:
+class ScenarioContext:
     """What loads and faults work with. Times are DUT seconds unless said otherwise."""
 
     rig: Rig
     topology: Topology
     bench: Bench
-    watch: Watch
+    listener: Listener
     recorder: Recorder
     streams: Streams
     """Where random choices come from."""
@@ -62,11 +62,11 @@ class Stage:
     def wait_for(self, predicate: Predicate, timeout: float, *, since: int | None = None) -> ev.Event | None:
         """The first event that satisfies ``predicate``; None at the deadline. Raises AgentLost when none can come
         any more."""
-        if self.watch.lost:
-            raise AgentLost(self.watch.lost)
+        if self.listener.lost:
+            raise AgentLost(self.listener.lost)
         found = self.recorder.wait_for(lambda e: isinstance(e, ev.AgentLost) or predicate(e), timeout, since=since)
         if isinstance(found, ev.AgentLost):
-            raise AgentLost(self.watch.lost or found.why)
+            raise AgentLost(self.listener.lost or found.why)
         return found
 
     def pause(self, seconds: float) -> None:
@@ -98,7 +98,7 @@ class Stage:
                 mend=f"write scratch = true in its [[disk]] table of the rig file if it may be "
                 f"erased (serial {disk.serial})",
             )
-        attached = self.bench.register.attached(name)
+        attached = self.bench.disk_table.attached(name)
         if attached is None:
             raise RigError(
                 f"{name} is not attached", mend=f"is the disk with serial {disk.serial} plugged in and powered?"
@@ -107,9 +107,9 @@ class Stage:
             "kname": attached.kname,
             "diskseq": attached.diskseq,
             "serial": disk.serial,
-            "place": self.bench.register.places.get(name, attached.place),
+            "place": self.bench.disk_table.places.get(name, attached.place),
             "size": disk.size,
-            "sockets": list(self.bench.register.sockets.get(name, ())),
+            "sockets": list(self.bench.disk_table.sockets.get(name, ())),
             "erase_members": disk.erase_members,
         }
 
@@ -128,7 +128,7 @@ class Stage:
         return ()
 
     def _missing(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name for name in names if self.bench.register.attached(name) is None)
+        return tuple(name for name in names if self.bench.disk_table.attached(name) is None)
 
     def wait_detached(self, names: tuple[str, ...], timeout: float, *, since: int) -> None:
         """Wait until none of these disks is on the kernel's list, or the deadline."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.faults.together import at_once, raise_all, words_of
 from plugpull.faults.triggers import Trigger
@@ -33,12 +33,12 @@ class _Gang:
 class Breaker:
     """Switches cut points of one scenario and remembers which are off, so that all can be healed."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, context: ScenarioContext) -> None:
+        self._context = context
         self._off: dict[str, tuple[Planned, ...]] = {}
         self._lock = threading.Lock()
         self._cuts = 0
-        stage.restore = self.heal
+        context.restore = self.heal
 
     def arm(self, points: tuple[CutPoint, ...], trigger: Trigger, permanent: bool) -> tuple[int, ...]:
         """Put the cuts on record before anything is done; their numbers."""
@@ -47,9 +47,9 @@ class Breaker:
         for point in points:
             self._cuts += 1
             numbers.append(self._cuts)
-            self._stage.recorder.record(
+            self._context.recorder.record(
                 ev.CutArmed(
-                    at=self._stage.now(),
+                    at=self._context.now(),
                     cut=self._cuts,
                     point=point.name,
                     mechanism=point.mechanism.value,
@@ -96,7 +96,7 @@ class Breaker:
         gangs: dict[str, _Gang] = {}
         for cut, point in planned:
             if point.switch not in gangs:
-                gangs[point.switch] = _Gang(self._stage.bench.switch(point.switch), {})
+                gangs[point.switch] = _Gang(self._context.bench.switch(point.switch), {})
             gangs[point.switch].ports.setdefault(point.port, []).append((cut, point))
         return gangs
 
@@ -134,7 +134,7 @@ class Breaker:
         """A time of the controller's on the DUT's clock, and the bound on its error. A DUT that has just been reached
         anew has told no time yet: no reason to leave anything off."""
         try:
-            return self._stage.bench.link.clock.at(moment)
+            return self._context.bench.link.clock.at(moment)
         except LookupError:
             return None, 0.0
 
@@ -151,7 +151,7 @@ class Breaker:
         """One step of an edge. ``moment`` and ``sent`` are the controller's times."""
         at, error = self._at(moment)
         cut, point = planned
-        self._stage.recorder.record(
+        self._context.recorder.record(
             ev.Edge(
                 at=at,
                 cut=cut,
@@ -170,7 +170,7 @@ class Breaker:
         self, planned: Sequence[Planned], switches: tuple[str, ...], on: bool, edges: Sequence[Acknowledged]
     ) -> None:
         times = [edge.acknowledged for edge in edges]
-        self._stage.recorder.record(
+        self._context.recorder.record(
             ev.CutSwitched(
                 at=self._at(max(times))[0],
                 cuts=tuple(cut for cut, _ in planned),
@@ -195,7 +195,7 @@ class Breaker:
         detail = "; ".join(f"{outlet}: {why}" for outlet, why in failed.items())
         healed = ev.Healed(at=self._at(time.monotonic())[0], ports=outlets, ok=not failed, detail=detail)
         with suppress(RigError):  # the recorder keeps its failure and raises it again when it is closed
-            self._stage.recorder.record(healed)
+            self._context.recorder.record(healed)
 
     def _heal(self, outlets: Sequence[str]) -> dict[str, str]:
         """Turn these on, the switches side by side and each port on its own; why not, for those that failed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import TracebackType
 
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.triggers import Now, Trigger
 from plugpull.history import events as ev
@@ -26,9 +26,14 @@ class Cut:
     """
 
     def __init__(
-        self, stage: Stage, breaker: Breaker, points: Iterable[CutPoint], when: Trigger | None, permanent: bool
+        self,
+        context: ScenarioContext,
+        breaker: Breaker,
+        points: Iterable[CutPoint],
+        when: Trigger | None,
+        permanent: bool,
     ) -> None:
-        self._stage = stage
+        self._context = context
         self._breaker = breaker
         self.points = tuple(points)
         self._trigger: Trigger = when or Now()
@@ -37,20 +42,20 @@ class Cut:
         self._numbers: tuple[int, ...] = ()
 
     def __enter__(self) -> Cut:
-        stage = self._stage
+        context = self._context
         self._numbers = self._breaker.arm(self.points, self._trigger, self._permanent)
-        stage.phase("armed", f"cut {', '.join(p.name for p in self.points)}: {self._trigger.text()}")
-        happened = self._trigger.wait(stage)
+        context.phase("armed", f"cut {', '.join(p.name for p in self.points)}: {self._trigger.text()}")
+        happened = self._trigger.wait(context)
         if happened != self._trigger.text():
-            stage.recorder.record(ev.Note(at=stage.now(), text=f"trigger: {happened}", subject=self.points[0].name))
-        stage.phase("cut")
-        mark = stage.recorder.mark()
+            context.recorder.record(ev.Note(at=context.now(), text=f"trigger: {happened}", subject=self.points[0].name))
+        context.phase("cut")
+        mark = context.recorder.mark()
         try:
             self._switch(False)
-            stage.wait_detached(self.victims, SEEN_WITHIN, since=mark)
-            stage.phase("hold")
+            context.wait_detached(self.victims, SEEN_WITHIN, since=mark)
+            context.phase("hold")
         except BaseException as error:
-            stage.leaving(error)
+            context.leaving(error)
             raise
         return self
 
@@ -60,9 +65,9 @@ class Cut:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stage.leaving(error)
+        self._context.leaving(error)
         if self._permanent or kind is not None:
             return  # what is still off is healed when the scenario ends
-        self._stage.phase("return")
+        self._context.phase("return")
         self._switch(True)
-        self._stage.wait_attached(self.victims, BACK_WITHIN)
+        self._context.wait_attached(self.victims, BACK_WITHIN)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.rig.quantities import format_size
@@ -23,7 +23,7 @@ class Trigger(Protocol):
 
     def text(self) -> str: ...
 
-    def wait(self, stage: Stage) -> str:
+    def wait(self, context: ScenarioContext) -> str:
         """Returns what happened, such as "after 1.37 s (at random within 1 to 3 s)"."""
         ...
 
@@ -33,7 +33,7 @@ class Now:
     def text(self) -> str:
         return "at once"
 
-    def wait(self, stage: Stage) -> str:
+    def wait(self, context: ScenarioContext) -> str:
         return self.text()
 
 
@@ -48,11 +48,11 @@ class Moved:
     def text(self) -> str:
         return f"{format_size(self.size)} moved on {self.disk}"
 
-    def wait(self, stage: Stage) -> str:
+    def wait(self, context: ScenarioContext) -> str:
         first: dict[tuple[str, int], int] = {}
 
         def enough(event: ev.Event) -> bool:
-            attached = stage.bench.register.attached(self.disk)
+            attached = context.bench.disk_table.attached(self.disk)
             if not isinstance(event, ev.Sampled) or attached is None:
                 return False
             counters = event.disks.get(attached.kname)
@@ -61,7 +61,7 @@ class Moved:
             total = counters[1] + counters[2]
             return total - first.setdefault((attached.kname, counters[0]), total) >= self.size
 
-        if stage.wait_for(enough, TRIGGER_DEADLINE, since=self.since) is None:
+        if context.wait_for(enough, TRIGGER_DEADLINE, since=self.since) is None:
             raise RigError(
                 f"{self.disk} did not move {format_size(self.size)} within {TRIGGER_DEADLINE:g} s, so nothing was cut"
             )
@@ -81,8 +81,8 @@ class After:
     def text(self) -> str:
         return f"after {self.seconds:g} s"
 
-    def wait(self, stage: Stage) -> str:
-        stage.pause(self.seconds)
+    def wait(self, context: ScenarioContext) -> str:
+        context.pause(self.seconds)
         return self.text()
 
 
@@ -103,9 +103,9 @@ class AtRandom:
     def text(self) -> str:
         return f"at random within {self.low:g} to {self.high:g} s"
 
-    def wait(self, stage: Stage) -> str:
-        seconds = stage.streams.of(TRIGGERS).uniform(self.low, self.high)
-        stage.pause(seconds)
+    def wait(self, context: ScenarioContext) -> str:
+        seconds = context.streams.of(TRIGGERS).uniform(self.low, self.high)
+        context.pause(seconds)
         return f"after {seconds:.3f} s ({self.text()})"
 
 
@@ -120,10 +120,10 @@ class Promised:
     def text(self) -> str:
         return f"something is promised on {self.disk}, and {self.later.text()} after that"
 
-    def wait(self, stage: Stage) -> str:
-        if stage.wait_for(lambda event: self.is_promised(), TRIGGER_DEADLINE) is None:
+    def wait(self, context: ScenarioContext) -> str:
+        if context.wait_for(lambda event: self.is_promised(), TRIGGER_DEADLINE) is None:
             raise RigError(f"nothing was made durable on {self.disk} within {TRIGGER_DEADLINE:g} s: nothing was cut")
-        return f"something was promised on {self.disk}, and {self.later.wait(stage)}"
+        return f"something was promised on {self.disk}, and {self.later.wait(context)}"
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ class KernelSays:
     def text(self) -> str:
         return f"the kernel logs /{self.pattern}/"
 
-    def wait(self, stage: Stage) -> str:
+    def wait(self, context: ScenarioContext) -> str:
         wanted = re.compile(self.pattern)
-        found = stage.wait_for(
+        found = context.wait_for(
             lambda event: isinstance(event, ev.KernelMessage) and wanted.search(event.text) is not None,
             TRIGGER_DEADLINE,
         )

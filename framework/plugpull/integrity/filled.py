@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.integrity.load import FILLED_WITHIN, fill_block, record_ended, wait_filled
 from plugpull.integrity.patterns import extents_for, steady
 from plugpull.integrity.reading import ReadBacks
@@ -17,35 +17,35 @@ from plugpull.load.patterns import Pattern
 class FilledLoad(Load):
     """fio that reads stamped disks, or nothing at all: the disks are stamped once before, and read back after."""
 
-    def __init__(self, stage: Stage, disks: Iterable[str], pattern: Pattern) -> None:
-        super().__init__(stage, disks, pattern)
-        self._runner = StampRunner(stage)
-        self._run = stage.random.getrandbits(64)
-        self._reads = ReadBacks(stage, self._runner, self._run)
+    def __init__(self, context: ScenarioContext, disks: Iterable[str], pattern: Pattern) -> None:
+        super().__init__(context, disks, pattern)
+        self._runner = StampRunner(context)
+        self._run = context.random.getrandbits(64)
+        self._reads = ReadBacks(context, self._runner, self._run)
 
     def _fill(self) -> None:
         """Stamp the spans once, and make that durable."""
-        self._stage.phase("fill", f"stamping {len(self._disks)} disks")
+        self._context.phase("fill", f"stamping {len(self._disks)} disks")
         self._reads.planned(1, self._disks)
         jobs = [self._fill_one(disk) for disk in self._disks]
         for job in jobs:
-            wait_filled(self._stage, job)
+            wait_filled(self._context, job)
         for job in jobs:
             # Nothing is left to do for a writer that has filled; its end is on the way.
             job.ended.wait(FILLED_WITHIN)
         self._runner.stop([job for job in jobs if not job.ended.is_set()])
         for job in jobs:
-            record_ended(self._stage, job)
+            record_ended(self._context, job)
 
     def _fill_one(self, disk: str) -> StreamJob:
         how = steady(self.pattern)
-        extents = extents_for(self._stage.disk(disk), how)
+        extents = extents_for(self._context.disk(disk), how)
         job = self._runner.write(
             disk,
             extents,
             how.writing,
             run=self._run,
-            device=device_number(self._stage.disk(disk).serial),
+            device=device_number(self._context.disk(disk).serial),
             session=1,
             seed=1,
             fill=fill_block(how.writing.block),
@@ -56,6 +56,6 @@ class FilledLoad(Load):
 
     def verify(self) -> None:
         """Read back what was stamped on every disk that is attached; it is judged later, from the record."""
-        self._stage.phase("verify", "reading back")
+        self._context.phase("verify", "reading back")
         self._reads.read()
         self._reads.over()

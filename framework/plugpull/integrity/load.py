@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterable
 
 from plugpull.dut.conversation.link import Message
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.integrity.patterns import Stamped, extents_for
@@ -36,35 +36,35 @@ def fill_block(block: int) -> int:
     return max(block, FILL // block * block)
 
 
-def wait_filled(stage: Stage, job: StreamJob) -> None:
+def wait_filled(context: ScenarioContext, job: StreamJob) -> None:
     """Wait until what is to be there before a load is durable: filled, or flushed. Raises DiskFailed or RigError when
     it does not get there."""
 
     def ready(event: ev.Event) -> bool:
         return job.tally.filled or job.ended.is_set()
 
-    stage.wait_for(ready, FILLED_WITHIN, since=0)
+    context.wait_for(ready, FILLED_WITHIN, since=0)
     if job.tally.filled:
         return
-    if job.tally.errno and stage.bench.register.attached(job.disk) is not None:
-        raise DiskFailed(_failure(stage, job))
+    if job.tally.errno and context.bench.disk_table.attached(job.disk) is not None:
+        raise DiskFailed(_failure(context, job))
     why = job.report.message or (f"errno {job.tally.errno}" if job.tally.errno else "it did not get done in time")
     raise RigError(f"{job.disk} could not be filled before the test: {why}")
 
 
-def _failure(stage: Stage, job: StreamJob) -> str:
+def _failure(context: ScenarioContext, job: StreamJob) -> str:
     first, sectors = job.tally.failed
-    size = stage.disk(job.disk).size // SECTOR
+    size = context.disk(job.disk).size // SECTOR
     last = ", the last of the disk: READ CAPACITY tells of more than there is" if first + sectors == size else ""
     error = errno.errorcode.get(job.tally.errno, str(job.tally.errno))
     return f"{job.disk} failed to write {sectors} sectors from {first} ({error}) though nothing was cut{last}"
 
 
-def record_ended(stage: Stage, job: StreamJob) -> None:
+def record_ended(context: ScenarioContext, job: StreamJob) -> None:
     """Put the end of a writer on record."""
-    stage.recorder.record(
+    context.recorder.record(
         ev.LedgerEnded(
-            at=job.ended_at or stage.now(),
+            at=job.ended_at or context.now(),
             disk=job.disk,
             job=job.name,
             asked=job.asked,
@@ -79,27 +79,27 @@ def record_ended(stage: Stage, job: StreamJob) -> None:
 class StampedLoad(RunningJobs):
     """Stamped writes on several disks. Everything is written once before the load begins, and read back after it."""
 
-    def __init__(self, stage: Stage, disks: Iterable[str], pattern: Stamped) -> None:
-        super().__init__(stage, disks)
+    def __init__(self, context: ScenarioContext, disks: Iterable[str], pattern: Stamped) -> None:
+        super().__init__(context, disks)
         self.pattern = pattern
         if pattern.writing.promises:
             self.baseline_seconds = BASELINE_SECONDS
-        self._runner = StampRunner(stage)
-        self._run = stage.random.getrandbits(64)
+        self._runner = StampRunner(context)
+        self._run = context.random.getrandbits(64)
         self._session = 0
-        self._reads = ReadBacks(stage, self._runner, self._run)
-        self._extents: dict[str, Extents] = {d: extents_for(stage.disk(d), pattern) for d in self._disks}
+        self._reads = ReadBacks(context, self._runner, self._run)
+        self._extents: dict[str, Extents] = {d: extents_for(context.disk(d), pattern) for d in self._disks}
 
     def _begin(self) -> None:
         self._start(fill=self.pattern.fill)
 
     def _start(self, *, fill: bool = False) -> None:
-        stage = self._stage
+        context = self._context
         self._session += 1
         self._over = False
         self._jobs = {}
-        stage.phase("fill" if fill else "load", f"{self.pattern.name} on {len(self._disks)} disks")
-        present = [d for d in self._disks if self._session == 1 or stage.bench.register.attached(d) is not None]
+        context.phase("fill" if fill else "load", f"{self.pattern.name} on {len(self._disks)} disks")
+        present = [d for d in self._disks if self._session == 1 or context.bench.disk_table.attached(d) is not None]
         self._reads.planned(self._session, present)
         for disk in present:
             started = self._start_one(disk, fill)
@@ -107,12 +107,12 @@ class StampedLoad(RunningJobs):
             self._reads.wrote(started, self._extents[disk], blank=self._session == 1 and not fill)
         for job in self._jobs.values():
             self._wait_ready(job)
-        self._mark = stage.recorder.mark()
-        stage.phase("load", f"{self.pattern.name} on {len(self._disks)} disks")
+        self._mark = context.recorder.mark()
+        context.phase("load", f"{self.pattern.name} on {len(self._disks)} disks")
         for job in self._jobs.values():
-            stage.recorder.record(
+            context.recorder.record(
                 ev.LoadBegun(
-                    at=stage.now(),
+                    at=context.now(),
                     disk=job.disk,
                     job=job.name,
                     mode="write",
@@ -130,15 +130,15 @@ class StampedLoad(RunningJobs):
             self._extents[disk],
             self.pattern.writing,
             run=self._run,
-            device=device_number(self._stage.disk(disk).serial),
+            device=device_number(self._context.disk(disk).serial),
             session=self._session,
-            seed=self._stage.random.getrandbits(32),
+            seed=self._context.random.getrandbits(32),
             fill=fill_block(block) if fill else 0,
         )
 
     def _wait_ready(self, job: Job) -> None:
         assert isinstance(job, StreamJob)
-        wait_filled(self._stage, job)
+        wait_filled(self._context, job)
 
     def _first_bytes(self, disk: str) -> int:
         return self.pattern.writing.block * SECTOR * self.pattern.writing.depth
@@ -152,16 +152,16 @@ class StampedLoad(RunningJobs):
         super().stop()
         for job in self._jobs.values():
             assert isinstance(job, StreamJob)
-            record_ended(self._stage, job)
+            record_ended(self._context, job)
 
     def verify(self) -> None:
         """Read back every disk that is attached; what it may hold is judged later, by ``nothing_lost``."""
-        self._stage.phase("verify", "reading back")
+        self._context.phase("verify", "reading back")
         self._reads.read()
 
     def _end(self, *, verify: bool) -> None:
         super()._end(verify=verify)
-        if verify and not self._stage.watch.lost:
+        if verify and not self._context.listener.lost:
             self._reads.over()
 
     def promised(self, disk: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plugpull.dut.conversation.link import Refused
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.history import events as ev
 from plugpull.integrity.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle import judge
@@ -30,8 +30,8 @@ class _Session:
 class ReadBacks:
     """The read-backs of one run of stamped writing."""
 
-    def __init__(self, stage: Stage, runner: StampRunner, run: int) -> None:
-        self._stage = stage
+    def __init__(self, context: ScenarioContext, runner: StampRunner, run: int) -> None:
+        self._context = context
         self._runner = runner
         self._run = run
         self._sessions: dict[str, _Session] = {}
@@ -39,8 +39,8 @@ class ReadBacks:
 
     def planned(self, session: int, disks: Iterable[str]) -> None:
         """Put on record that a round on these disks is about to begin."""
-        self._stage.recorder.record(
-            ev.StampingPlanned(at=self._stage.now(), run=self._run, session=session, disks=tuple(disks))
+        self._context.recorder.record(
+            ev.StampingPlanned(at=self._context.now(), run=self._run, session=session, disks=tuple(disks))
         )
 
     def wrote(self, job: StreamJob, extents: Extents, *, blank: bool) -> None:
@@ -51,8 +51,8 @@ class ReadBacks:
         """Put on record that all of it was read back."""
         sessions = {disk: session.job.session for disk, session in self._sessions.items()}
         if sessions:
-            self._stage.recorder.record(
-                ev.StampingOver(at=self._stage.now(), run=self._run, disks=tuple(sessions), sessions=sessions)
+            self._context.recorder.record(
+                ev.StampingOver(at=self._context.now(), run=self._run, disks=tuple(sessions), sessions=sessions)
             )
 
     def read(self) -> None:
@@ -68,31 +68,31 @@ class ReadBacks:
         self._runner.finish(running.values(), READ_WITHIN)
         suspect = {disk: extents for disk, job in running.items() if (extents := self._suspect(job))}
         if suspect:
-            self._stage.phase("verify", f"reading a second time what looks wrong on {', '.join(suspect)}")
+            self._context.phase("verify", f"reading a second time what looks wrong on {', '.join(suspect)}")
             again = [self._begin(disk, extents, again=True) for disk, extents in suspect.items()]
             self._runner.finish([job for job in again if job is not None], READ_WITHIN)
 
     def _begin(self, disk: str, extents: Extents, *, again: bool = False) -> StreamJob | None:
         """Begin to read a disk back; None, and on record why, when it is away or is not the disk that it was."""
-        stage = self._stage
+        context = self._context
         written = self._sessions[disk].job
         why = f"{disk} is not attached"
-        if stage.bench.register.attached(disk) is not None:
+        if context.bench.disk_table.attached(disk) is not None:
             try:
                 return self._runner.read(
                     disk,
                     extents,
                     run=self._run,
-                    device=device_number(stage.disk(disk).serial),
+                    device=device_number(context.disk(disk).serial),
                     session=written.session,
                     logical=written.tally.logical or SECTOR,
                     again=again,
                 )
             except Refused as refusal:
                 why = refusal.what
-        stage.recorder.record(
+        context.recorder.record(
             ev.ReadBackBegun(
-                at=stage.now(), disk=disk, job="", session=written.session, extents=extents, error=why, again=again
+                at=context.now(), disk=disk, job="", session=written.session, extents=extents, error=why, again=again
             )
         )
         return None

@@ -1,4 +1,4 @@
-"""Sessions of stamped writing, and read-backs, on the disks of a stage."""
+"""Sessions of stamped writing, and read-backs, on the disks of a context."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from plugpull.dut.conversation.link import Message
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.integrity import ledger
@@ -127,8 +127,8 @@ class StreamJob(Job):
 class StampRunner:
     """Starts and ends the writer on the DUT, and puts what it says on record as it comes."""
 
-    def __init__(self, stage: Stage, machine: str = "") -> None:
-        self._stage = stage
+    def __init__(self, context: ScenarioContext, machine: str = "") -> None:
+        self._context = context
         self._machine = machine
         self._digest = ""
 
@@ -156,9 +156,9 @@ class StampRunner:
         arguments = ["write", *_common(extents, run, device), "--session", str(session), "--seed", str(seed)]
         arguments += [*how.arguments(), "--fill", str(fill), *(("--blocks", "1") if only_fill else ())]
         job, bound = self._start(disk, arguments, extents, session, "stamp")
-        self._stage.recorder.record(
+        self._context.recorder.record(
             ev.LedgerBegun(
-                at=self._stage.now(),
+                at=self._context.now(),
                 disk=disk,
                 job=job.name,
                 run=run,
@@ -194,9 +194,9 @@ class StampRunner:
         arguments = ["read", *_common(extents, run, device), "--block", str(READ_BLOCK), "--depth", str(READ_DEPTH)]
         arguments += ["--raw", str(RAW), "--session", str(session)]
         job, _ = self._start(disk, arguments, extents, session, "readback")
-        self._stage.recorder.record(
+        self._context.recorder.record(
             ev.ReadBackBegun(
-                at=self._stage.now(),
+                at=self._context.now(),
                 disk=disk,
                 job=job.name,
                 session=session,
@@ -211,13 +211,13 @@ class StampRunner:
         self, disk: str, arguments: list[str], extents: Extents, session: int, kind: str
     ) -> tuple[StreamJob, int]:
         digest = self._sent()
-        identity = self._stage.identity(disk)
+        identity = self._context.identity(disk)
         span = sum(count for _, count in extents) * 512
         job = StreamJob(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span, session=session)
-        watch = self._stage.watch
-        watch.expect(job.name, lambda message: self._ended(job, message))
-        watch.expect_stream(job.name, lambda message: self._said(job, message))
-        answer = self._stage.bench.link.call(
+        listener = self._context.listener
+        listener.expect(job.name, lambda message: self._ended(job, message))
+        listener.expect_stream(job.name, lambda message: self._said(job, message))
+        answer = self._context.bench.link.call(
             "run", 60.0, job=job.name, digest=digest, argv=[*arguments, "--fd", "{fd}"], disk=identity
         )
         return job, int(answer["bound"])
@@ -225,7 +225,7 @@ class StampRunner:
     def _sent(self) -> str:
         """The digest of the writer, which is on the DUT by now."""
         if not self._digest:
-            link = self._stage.bench.link
+            link = self._context.bench.link
             program = writer_binary(self._machine or str(link.call("hello", 30.0)["machine"]))
             digest = hashlib.sha256(program).hexdigest()
             if not link.call("program", 30.0, digest=digest):
@@ -239,7 +239,7 @@ class StampRunner:
     def _said(self, job: StreamJob, message: Message) -> None:
         offset, text = int(message["offset"]), str(message["data"])
         part = ev.LedgerPart if job.name.startswith("stamp") else ev.ReadBackPart
-        self._stage.recorder.record(part(at=message["at"], disk=job.disk, job=job.name, offset=offset, data=text))
+        self._context.recorder.record(part(at=message["at"], disk=job.disk, job=job.name, offset=offset, data=text))
         data = base64.b64decode(text)
         job.received = offset + len(data)
         job.parts.append((offset, data))
@@ -247,7 +247,7 @@ class StampRunner:
             job.tally.take(data)
         if job.received - job.acknowledged >= ACKNOWLEDGE_EVERY:
             job.acknowledged = job.received
-            self._stage.bench.link.post("ack", job=job.name, upto=job.received)
+            self._context.bench.link.post("ack", job=job.name, upto=job.received)
 
     @staticmethod
     def _ended(job: StreamJob, message: Message) -> None:
@@ -263,7 +263,7 @@ class StampRunner:
         names = [job.name for job in jobs]
         if not names:
             return {}
-        answers = self._stage.bench.link.call("jobs.stop", 4 * END_GRACE, jobs=names, grace=END_GRACE)
+        answers = self._context.bench.link.call("jobs.stop", 4 * END_GRACE, jobs=names, grace=END_GRACE)
         return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
 
     def finish(self, jobs: Iterable[StreamJob], timeout: float) -> None:
@@ -271,15 +271,15 @@ class StampRunner:
         deadline = time.monotonic() + timeout
         for job in jobs:
             while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
-                if self._stage.watch.lost:
-                    raise RigError(f"{job.disk}: its job cannot be heard any more: {self._stage.watch.lost}")
+                if self._context.listener.lost:
+                    raise RigError(f"{job.disk}: its job cannot be heard any more: {self._context.listener.lost}")
                 if time.monotonic() >= deadline:
                     break
             stuck = {} if job.ended.is_set() else self.stop([job])
             late = "" if job.status is not None else f"reading back was not done after {timeout:g} s"
-            self._stage.recorder.record(
+            self._context.recorder.record(
                 ev.ReadBackEnded(
-                    at=job.ended_at or self._stage.now(),
+                    at=job.ended_at or self._context.now(),
                     disk=job.disk,
                     job=job.name,
                     received=job.received,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plugpull.dut.conversation.link import Message
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.load.patterns import Pattern, fill_arguments, load_arguments, span_of, verify_arguments
@@ -16,27 +16,29 @@ from plugpull.load.running import START_DEADLINE, RunningJobs
 class Load(RunningJobs):
     """fio on several disks."""
 
-    def __init__(self, stage: Stage, disks: Iterable[str], pattern: Pattern, *, mounted: bool = False) -> None:
-        super().__init__(stage, disks)
+    def __init__(
+        self, context: ScenarioContext, disks: Iterable[str], pattern: Pattern, *, mounted: bool = False
+    ) -> None:
+        super().__init__(context, disks)
         self.pattern = pattern
         self._mounted = mounted
-        self._fio = FioRunner(stage)
+        self._fio = FioRunner(context)
 
     def _begin(self) -> None:
         if self.pattern.mode in ("read", "idle") and not self._mounted:
             self._fill()
-        self._mark = self._stage.recorder.mark()
+        self._mark = self._context.recorder.mark()
         if self.pattern.mode == "idle":
             return
-        self._stage.phase("load", f"{self.pattern.name} on {len(self._disks)} disks")
+        self._context.phase("load", f"{self.pattern.name} on {len(self._disks)} disks")
         for disk in self._disks:
-            span = span_of(self._stage.disk(disk), self.pattern)
+            span = span_of(self._context.disk(disk), self.pattern)
             arguments = load_arguments(self.pattern, span, in_file=self._mounted)
             job = self._fio.start(disk, arguments, span, kind="load", mounted=self._mounted)
             self._jobs[disk] = job
-            self._stage.recorder.record(
+            self._context.recorder.record(
                 ev.LoadBegun(
-                    at=self._stage.now(),
+                    at=self._context.now(),
                     disk=disk,
                     job=job.name,
                     mode=self.pattern.mode,
@@ -50,10 +52,10 @@ class Load(RunningJobs):
 
     def _fill(self) -> None:
         """Write the spans once, so that there is something to read that can be told from anything else."""
-        self._stage.phase("fill", f"stamping {len(self._disks)} disks")
+        self._context.phase("fill", f"stamping {len(self._disks)} disks")
         jobs = []
         for disk in self._disks:
-            span = span_of(self._stage.disk(disk), self.pattern)
+            span = span_of(self._context.disk(disk), self.pattern)
             jobs.append(self._fio.start(disk, fill_arguments(self.pattern, span), span, kind="fill"))
         late = self._fio.finish(jobs, START_DEADLINE)
         broken = [job for job in jobs if job in late or job.status != 0]
@@ -77,12 +79,12 @@ class Load(RunningJobs):
         Nothing is compared below a filesystem: there it is the filesystem's own."""
         if self._mounted:
             return
-        self._stage.phase("verify", "reading back")
+        self._context.phase("verify", "reading back")
         jobs: list[Job] = []
         for disk in self._disks:
             ranges, why_not = self._ranges(disk)
             if why_not:
-                self._stage.recorder.record(ev.Verified(at=self._stage.now(), disk=disk, checked=0, error=why_not))
+                self._context.recorder.record(ev.Verified(at=self._context.now(), disk=disk, checked=0, error=why_not))
                 continue
             length = sum(size for _, size in ranges)
             jobs.append(self._fio.start(disk, verify_arguments(self.pattern, ranges), length, kind="verify"))
@@ -92,9 +94,9 @@ class Load(RunningJobs):
 
     def _ranges(self, disk: str) -> tuple[tuple[tuple[int, int], ...], str]:
         """Which (offset, length) ranges must hold what was written, or why that cannot be said."""
-        if self._stage.bench.register.attached(disk) is None:
+        if self._context.bench.disk_table.attached(disk) is None:
             return (), f"{disk} is not attached"
-        span = span_of(self._stage.disk(disk), self.pattern)
+        span = span_of(self._context.disk(disk), self.pattern)
         job = self._jobs.get(disk)
         if self.pattern.mode != "write" or job is None:
             return ((0, span),), ""
@@ -113,9 +115,9 @@ class Load(RunningJobs):
             error = (
                 report.message or f"fio ended with status {job.status} after {report.read_bytes} of {job.span} bytes"
             )
-        self._stage.recorder.record(
+        self._context.recorder.record(
             ev.Verified(
-                at=self._stage.now(),
+                at=self._context.now(),
                 disk=job.disk,
                 checked=report.read_bytes,
                 bad=report.bad,

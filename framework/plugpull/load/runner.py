@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from plugpull.dut.conversation.link import Message
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.load.fio_report import FioReport, parse_report
 
@@ -37,16 +37,16 @@ class Job:
 class FioRunner:
     """Starts and ends fio on the DUT, and waits for its ends with deadlines."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, context: ScenarioContext) -> None:
+        self._context = context
 
     def start(self, disk: str, arguments: list[str], span: int, *, kind: str, mounted: bool = False) -> Job:
         """Raises Refused when the scratch guard says no, UsageError for a disk not declared scratch."""
-        identity = self._stage.identity(disk)
+        identity = self._context.identity(disk)
         job = Job(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span)
-        self._stage.watch.expect(job.name, lambda message: self._ended(job, message))
+        self._context.listener.expect(job.name, lambda message: self._ended(job, message))
         directory = disk if mounted else ""
-        self._stage.bench.link.call("fio", 60.0, job=job.name, argv=arguments, disk=identity, directory=directory)
+        self._context.bench.link.call("fio", 60.0, job=job.name, argv=arguments, disk=identity, directory=directory)
         return job
 
     @staticmethod
@@ -66,8 +66,8 @@ class FioRunner:
 
     def _wait(self, job: Job, deadline: float) -> bool:
         while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
-            if self._stage.watch.lost:
-                raise RigError(f"{job.disk}: its job cannot be heard any more: {self._stage.watch.lost}")
+            if self._context.listener.lost:
+                raise RigError(f"{job.disk}: its job cannot be heard any more: {self._context.listener.lost}")
             if time.monotonic() >= deadline:
                 return False
         return True
@@ -77,5 +77,5 @@ class FioRunner:
         names = [job.name for job in jobs]
         if not names:
             return {}
-        answers = self._stage.bench.link.call("jobs.stop", 4 * STOP_GRACE + 10, jobs=names, grace=STOP_GRACE)
+        answers = self._context.bench.link.call("jobs.stop", 4 * STOP_GRACE + 10, jobs=names, grace=STOP_GRACE)
         return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}

@@ -12,7 +12,7 @@ from typing import Self
 from plugpull.checks.baseline import WINDOW, baseline
 from plugpull.checks.track import track
 from plugpull.dut.conversation.link import Message
-from plugpull.dut.scenario_context import Stage
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.load.runner import Job
@@ -42,8 +42,8 @@ class RunningJobs(ABC):
 
     baseline_seconds = BASELINE_SECONDS
 
-    def __init__(self, stage: Stage, disks: Iterable[str]) -> None:
-        self._stage = stage
+    def __init__(self, context: ScenarioContext, disks: Iterable[str]) -> None:
+        self._context = context
         self._disks = tuple(disks)
         self._jobs: dict[str, Job] = {}
         self._mark = 0
@@ -81,7 +81,7 @@ class RunningJobs(ABC):
         try:
             self._begin()
         except BaseException as error:
-            self._stage.leaving(error)
+            self._context.leaving(error)
             self._end(verify=False)
             raise
         return self
@@ -89,7 +89,7 @@ class RunningJobs(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stage.leaving(error)
+        self._context.leaving(error)
         self._end(verify=kind is None)
 
     def settle(self, seconds: float | None = None) -> None:
@@ -101,14 +101,14 @@ class RunningJobs(ABC):
         """
         seconds = self.baseline_seconds if seconds is None else seconds
         if not self._jobs:
-            self._stage.pause(seconds)
+            self._context.pause(seconds)
             return
-        self._stage.phase("settle")
+        self._context.phase("settle")
         for job in self._jobs.values():
             if not job.ended.is_set():
                 self._wait_moving(job)
         begin = self._next_sample()
-        self._stage.recorder.record(ev.LoadSettled(at=begin.at, disks=tuple(self._jobs)))
+        self._context.recorder.record(ev.LoadSettled(at=begin.at, disks=tuple(self._jobs)))
         end = self._watch_steadily(begin, seconds)
         self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
 
@@ -143,7 +143,7 @@ class RunningJobs(ABC):
         it.
         """
         within = self._long_enough() if within is None else within
-        self._stage.phase("recover")
+        self._context.phase("recover")
         begun = time.monotonic()
         window: deque[ev.Sampled] = deque([self._next_sample()])
         while (passed := time.monotonic() - begun) < within:
@@ -159,7 +159,7 @@ class RunningJobs(ABC):
 
     def _long_enough(self) -> float:
         """Seconds: more where the rig file grants a disk more."""
-        limits = (self._stage.disk(disk).limits for disk in self._disks)
+        limits = (self._context.disk(disk).limits for disk in self._disks)
         granted = (own.recover_within for own in limits if own is not None and own.recover_within is not None)
         return REGAIN_WITHIN + max(granted, default=0.0)
 
@@ -171,7 +171,7 @@ class RunningJobs(ABC):
         )
 
     def _next_sample(self) -> ev.Sampled:
-        found = self._stage.wait_for(lambda event: isinstance(event, ev.Sampled), START_DEADLINE)
+        found = self._context.wait_for(lambda event: isinstance(event, ev.Sampled), START_DEADLINE)
         if not isinstance(found, ev.Sampled):
             raise RigError(f"the agent sent no sample for {START_DEADLINE:g} s")
         return found
@@ -186,7 +186,7 @@ class RunningJobs(ABC):
                 return before[-1] - before[0] >= self._first_bytes(job.disk)
             return job.ended.is_set()
 
-        found = self._stage.wait_for(moves, START_DEADLINE, since=self._mark)
+        found = self._context.wait_for(moves, START_DEADLINE, since=self._mark)
         if job.ended.is_set() and job.report.errno and not job.asked:
             raise RigError(f"the load on {job.disk} ended before the cut: {job.report.message}")
         if found is None:
@@ -201,9 +201,9 @@ class RunningJobs(ABC):
         self._over = True
         if not self._jobs:
             return
-        self._stage.phase("stop")
+        self._context.phase("stop")
         running = [job for job in self._jobs.values() if not job.ended.is_set()]
-        asked_at = self._stage.now()
+        asked_at = self._context.now()
         for job in running:
             job.asked_at = asked_at
         stuck = self._stop_jobs(running)
@@ -215,9 +215,9 @@ class RunningJobs(ABC):
             self._record_end(job, stuck.get(job.name))
 
     def _record_end(self, job: Job, process: Message | None) -> None:
-        at = self._stage.now()
+        at = self._context.now()
         if process is not None:
-            self._stage.recorder.record(
+            self._context.recorder.record(
                 ev.ProcessStuck(
                     at=at,
                     pid=process["pid"],
@@ -228,7 +228,7 @@ class RunningJobs(ABC):
                 )
             )
         report = job.report
-        self._stage.recorder.record(
+        self._context.recorder.record(
             ev.LoadEnded(
                 at=job.ended_at or at,
                 asked_at=job.asked_at if job.asked else None,
@@ -248,7 +248,7 @@ class RunningJobs(ABC):
         )
 
     def _end(self, *, verify: bool) -> None:
-        if self._stage.watch.lost:
+        if self._context.listener.lost:
             return
         try:
             self.stop()

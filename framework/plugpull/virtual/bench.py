@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugpull.coordination.journal import Journal
-from plugpull.dut.bench import Autopsy
+from plugpull.dut.bench import PostMortem
+from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.hello import ANSWER, hello
 from plugpull.dut.conversation.link import AgentLink
-from plugpull.dut.conversation.translation import Register
-from plugpull.dut.listener import Watch
-from plugpull.dut.post_mortem import LAST, QUIET, by_its_words, deaf, examine, restarted
+from plugpull.dut.listener import Listener
+from plugpull.dut.post_mortem import LAST, QUIET, examine_console, from_last_words, restarted, unresponsive
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
@@ -99,7 +99,7 @@ class VirtualBench:
     """One guest and everything plugged into it. Made anew for each scenario."""
 
     def __init__(
-        self, setting: Setting, recorder: Recorder, artefacts: Path, watch: Watch, scenario: str, journal: Journal
+        self, setting: Setting, recorder: Recorder, artefacts: Path, listener: Listener, scenario: str, journal: Journal
     ) -> None:
         self._rig = setting.rig
         self._setting = setting
@@ -119,7 +119,7 @@ class VirtualBench:
         self._directory = journal.directory(scratch_directory(parents, need))
         wanted = [defect for defect in self._rig.defect if defect.scenario in scenario]
         try:
-            self._wake(setting, artefacts, watch)
+            self._wake(setting, artefacts, listener)
             self._make_disks(wanted)
         except BaseException:
             self.close()
@@ -128,17 +128,17 @@ class VirtualBench:
         self._defects = Defects(wanted, targets, self._note)
         self._defects.at_start()
 
-    def _wake(self, setting: Setting, artefacts: Path, watch: Watch) -> None:
+    def _wake(self, setting: Setting, artefacts: Path, listener: Listener) -> None:
         snapshot = setting.snapshot
         self._machine = Machine(
             setting.shape, snapshot.ram, ["-incoming", "defer"], artefacts / "qemu.log", share=False
         )
         self._console = Console(self._machine.console, artefacts / "console.log", lambda: self._machine.qmp)
         self._machine.wake(snapshot.state)
-        self.link = AgentLink(self._machine.agent, watch.hear)
+        self.link = AgentLink(self._machine.agent, listener.hear)
         pci = {controller.name: controller.pci for controller in setting.shape.controllers}
         serials = {disk.name: disk.serial for disk in self._rig.disk}
-        self.register = Register(serials, {disk.name: self._place(disk, pci) for disk in self._rig.disk})
+        self.disk_table = DiskTable(serials, {disk.name: self._place(disk, pci) for disk in self._rig.disk})
         self.link.map_clock(ANSWER)
         self._took = time.monotonic() - self._begun
         self._plugs = Plugs(self._machine.qmp)
@@ -198,7 +198,7 @@ class VirtualBench:
             self._off.clear()
             self._settle_plugs()
 
-    def autopsy(self, timeout: float) -> Autopsy:
+    def post_mortem(self, timeout: float) -> PostMortem:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline and self._machine.running and not self._console.dying():
             if self._stopped():
@@ -210,28 +210,28 @@ class VirtualBench:
         if status := self._stopped():
             headline = f"the DUT hung: its processors were stopped (QEMU says {status})"
             last = tuple(self._console.lines()[-LAST:])
-            return Autopsy(ev.DutDied(at=at, headline=headline, evidence=(*self._processors(), *last)))
-        found = examine(self._console, at)
+            return PostMortem(ev.DutDied(at=at, headline=headline, evidence=(*self._processors(), *last)))
+        found = examine_console(self._console, at)
         if not self._machine.running:
             return self._ended(time.monotonic() + 1.0)
-        return found or deaf(self._console, at, self._by_nmi())
+        return found or unresponsive(self._console, at, self._by_nmi())
 
-    def _ended(self, deadline: float) -> Autopsy:
+    def _ended(self, deadline: float) -> PostMortem:
         """The kernel said its last words, or QEMU is gone."""
         self._console.pause(QUIET, max(1.0, deadline - time.monotonic()))
         words = self._console.last_words()
         if words:
-            return by_its_words(words)
+            return from_last_words(words)
         status = self._machine.process.poll()
         if status == 0:
             # With -no-reboot QEMU ends when the guest resets itself; ended any other way, it is QEMU that failed.
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
             last = tuple(self._console.lines()[-5:])
-            return Autopsy(ev.DutDied(at=at, headline=restarted(self._console), evidence=last))
+            return PostMortem(ev.DutDied(at=at, headline=restarted(self._console), evidence=last))
         if status is not None:
             how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             self._fault(f"QEMU {how}, so the DUT was gone: {self._machine.last_words() or 'no reason given'}")
-        return Autopsy()
+        return PostMortem()
 
     def _stopped(self) -> str:
         """What QEMU says of a guest that it does not run; empty while it runs."""
@@ -276,8 +276,8 @@ class VirtualBench:
     def cpu_seconds(self) -> float | None:
         return process.cpu_seconds(self._machine.process.pid)
 
-    def inquest(self) -> Autopsy:
-        return Autopsy()  # the autopsy saw the console and the process: there is no more to be learnt
+    def bring_back(self) -> PostMortem:
+        return PostMortem()  # the post-mortem read the console and the process: there is nothing more to learn
 
     def close(self) -> None:
         if self._closed:

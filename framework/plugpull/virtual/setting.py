@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plugpull.cache import Cache
 from plugpull.coordination.journal import Journal
-from plugpull.dut.listener import Watch
+from plugpull.dut.listener import Listener
 from plugpull.errors import UsageError
 from plugpull.history.recorder import Recorder
 from plugpull.rig.model import Rig
@@ -19,7 +19,7 @@ from plugpull.virtual.kernel import find_kernel
 from plugpull.virtual.kernel_modules import module_name
 from plugpull.virtual.snapshot import hold_snapshot
 
-Open = Callable[[Recorder, Path, Watch, str], VirtualBench]
+Open = Callable[[Recorder, Path, Listener, str], VirtualBench]
 
 
 def prepare(
@@ -50,8 +50,8 @@ def prepare(
     named = tuple(f"{name} {_digest(path)} ({path})" for name, path in sorted(overrides.items()))
     setting = Setting(rig, shape, snapshot, named)
 
-    def open_bench(recorder: Recorder, artefacts: Path, watch: Watch, scenario: str) -> VirtualBench:
-        return VirtualBench(setting, recorder, artefacts, watch, scenario, journal)
+    def open_bench(recorder: Recorder, artefacts: Path, listener: Listener, scenario: str) -> VirtualBench:
+        return VirtualBench(setting, recorder, artefacts, listener, scenario, journal)
 
     return open_bench
 

@@ -1,95 +1,20 @@
-"""What an agent tells, turned into events of the history and put into the rig's words."""
+"""Translates the agent's messages into events of the history, with the rig file's names of disks."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
 
+from plugpull.dut.conversation.disk_table import DiskTable
+from plugpull.dut.conversation.link import Message
 from plugpull.history import events as ev
 
-Message = dict[str, Any]
 MOST_TEXT = 16 << 10
 """Characters of one text of an agent that are kept."""
 MOST_ITEMS = 4096
 """Things in one list or table of an agent that are kept."""
-
-
-class Register:
-    """Which of today's kernel names is which disk of the rig. Kept from the agent's own announcements.
-
-    A disk is known by its serial number. ``places`` are where the rig file says each hangs. ``sockets`` are those each
-    was in when the run first saw it: what has its serial number in another socket is another disk, or was plugged over.
-    """
-
-    def __init__(
-        self,
-        serials: Mapping[str, str],
-        places: Mapping[str, str],
-        sockets: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        self.sockets = {} if sockets is None else sockets
-        self._by_serial = {serial: disk for disk, serial in serials.items()}
-        self.places = dict(places)
-        self._attached: dict[str, ev.DiskAttached] = {}
-        self._last: dict[str, ev.DiskAttached] = {}
-        self._lock = threading.Lock()
-
-    def attach(self, described: Message, at: float) -> ev.DiskAttached:
-        disk = self._by_serial.get(described["serial"], "")
-        event = ev.DiskAttached(
-            at=at,
-            disk=disk,
-            kname=described["kname"],
-            diskseq=described["diskseq"],
-            devt=described["devt"],
-            serial=described["serial"],
-            place=described["place"],
-            size=described["size"],
-            driver=described["driver"],
-            speed=described["speed"],
-            model=described["model"],
-            sysfs=described["sysfs"],
-            sockets=tuple(described.get("sockets", ())),
-        )
-        with self._lock:
-            self._attached[event.kname] = event
-            if disk:
-                self._last[disk] = event
-                if event.sockets:
-                    self.sockets.setdefault(disk, event.sockets)
-        return event
-
-    def detach(self, kname: str, at: float) -> ev.DiskDetached:
-        with self._lock:
-            known = self._attached.pop(kname, None)
-        return ev.DiskDetached(
-            at=at, disk=known.disk if known else "", kname=kname, diskseq=known.diskseq if known else 0
-        )
-
-    def attached(self, disk: str) -> ev.DiskAttached | None:
-        """The current attachment of a disk of the rig, None while it is away."""
-        with self._lock:
-            return next((event for event in self._attached.values() if event.disk == disk), None)
-
-    def name_of(self, kname: str, diskseq: int) -> str:
-        """The rig's disk that has this kernel name now or had it last; empty if there is none."""
-        with self._lock:
-            known = self._attached.get(kname)
-            if known is not None and known.diskseq == diskseq:
-                return known.disk
-            last = (e.disk for e in self._last.values() if (e.kname, e.diskseq) == (kname, diskseq))
-            return next(last, "")
-
-    def below(self, devpath: str) -> tuple[str, ...]:
-        """The rig's disks that hang, or hung when they were last seen, at or below a sysfs path (without ``/sys``)."""
-        path = "/sys" + devpath
-        with self._lock:
-            found = [e.disk for e in self._last.values() if e.sysfs == path or e.sysfs.startswith(path + "/")]
-        return tuple(sorted(found))
 
 
 def _counters(diskseq: int, text: str) -> tuple[int, int, int, int, int, int, int, int]:
@@ -111,9 +36,9 @@ def timers_set(message: Message, moment: str) -> ev.TimersSet:
     return ev.TimersSet(at=message["at"], moment=moment, changed=changed, failed=message["failed"])
 
 
-def properties_of(message: Message, register: Register, moment: str) -> ev.DiskProperties | None:
+def properties_of(message: Message, disk_table: DiskTable, moment: str) -> ev.DiskProperties | None:
     """The event for the properties of a disk; ``None`` for a disk that is not of the rig."""
-    disk = register.name_of(message["kname"], message["diskseq"])
+    disk = disk_table.name_of(message["kname"], message["diskseq"])
     if not disk:
         return None
     return ev.DiskProperties(
@@ -165,14 +90,14 @@ def bounded(value: Any) -> Any:
     return value
 
 
-def translate(message: Message, register: Register) -> ev.Event | None:
-    """The event an agent's message stands for; None for what is no testimony (ends of jobs, loss of the link)."""
-    event = _event(bounded(message), register)
+def translate(message: Message, disk_table: DiskTable) -> ev.Event | None:
+    """The event for a message of the agent; None if it is not recorded (the end of a job, the loss of the link)."""
+    event = _event(bounded(message), disk_table)
     number = int(message.get("report", 0))
     return replace(event, report=number) if event is not None and number else event
 
 
-def _event(message: Message, register: Register) -> ev.Event | None:
+def _event(message: Message, disk_table: DiskTable) -> ev.Event | None:
     kind, at = message.get("ev"), message.get("at")
     if kind == "sample":
         disks = {kname: _counters(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}
@@ -193,13 +118,13 @@ def _event(message: Message, register: Register) -> ev.Event | None:
             devpath=message["devpath"],
             devtype=message["devtype"],
             seqnum=message["seqnum"],
-            disks=register.below(message["devpath"]),
+            disks=disk_table.below(message["devpath"]),
             others=message.get("others"),
         )
     if kind == "disk.add":
-        return register.attach(message["disk"], float(at or 0.0))
+        return disk_table.attach(message["disk"], float(at or 0.0))
     if kind == "disk.remove":
-        return register.detach(message["kname"], float(at or 0.0))
+        return disk_table.detach(message["kname"], float(at or 0.0))
     if kind == "kmsg.earlier":
         return ev.EarlierMessage(
             at=at, text=message["text"], level=message["level"], seq=message["seq"], facility=message["facility"]
@@ -209,7 +134,7 @@ def _event(message: Message, register: Register) -> ev.Event | None:
     if kind == "activity":
         return _activity(message)
     if kind == "disk.properties":
-        return properties_of(message, register, message["moment"])
+        return properties_of(message, disk_table, message["moment"])
     if kind == "timers":
         return timers_set(message, message["moment"])
     if kind == "kmsg.lost":

@@ -12,7 +12,7 @@ from plugpull.dut.agent.disks import all_disks
 from plugpull.dut.agent.system import system_disks, used_disks
 from plugpull.dut.conversation.hello import ANSWER
 from plugpull.dut.conversation.link import AgentLink, Message
-from plugpull.dut.real.bench import dial
+from plugpull.dut.real.connect import connect
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.dut.real.journaled import Journaled
 from plugpull.dut.real.reach import reach_of
@@ -38,7 +38,7 @@ def connected_agent(rig: Rig, receive: Callable[[Message], None] = lambda messag
             mend="use a rig file of a real bench, or `plugpull run`",
         )
     with ExitStack() as held:
-        link, _ = dial(reach_of(rig.dut), receive, held, {})
+        link, _ = connect(reach_of(rig.dut), receive, held, {})
         yield link
 
 

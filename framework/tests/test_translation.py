@@ -9,55 +9,56 @@ from typing import Any
 import pytest
 from desks import BLOCK, PATIENCE, USB, described, desk
 
+from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import AgentLost
-from plugpull.dut.conversation.translation import Register, translate
+from plugpull.dut.conversation.translation import translate
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 
 
 @pytest.fixture
-def register() -> Register:
-    return Register({"disk1": "S-1", "disk2": "S-2"}, {"disk1": "0000:00:05.0/1:0"})
+def disk_table() -> DiskTable:
+    return DiskTable({"disk1": "S-1", "disk2": "S-2"}, {"disk1": "0000:00:05.0/1:0"})
 
 
 # --- which name is which disk -----------------------------------------------------------------------------------------
 
 
-def test_a_disk_is_known_by_its_serial_number_whatever_it_is_called(register: Register) -> None:
-    first = register.attach(described("S-2", "sda", 3), 1.0)
+def test_a_disk_is_known_by_its_serial_number_whatever_it_is_called(disk_table: DiskTable) -> None:
+    first = disk_table.attach(described("S-2", "sda", 3), 1.0)
     assert (first.disk, first.kname, first.diskseq) == ("disk2", "sda", 3)
-    assert register.attached("disk2") == first
-    assert register.attached("disk1") is None
+    assert disk_table.attached("disk2") == first
+    assert disk_table.attached("disk1") is None
 
 
-def test_a_disk_the_rig_does_not_know_is_put_on_record_without_a_name(register: Register) -> None:
-    assert register.attach(described("STRANGER"), 1.0).disk == ""
-    assert register.attached("disk1") is None
-    assert register.below(BLOCK.removeprefix("/sys")) == ()
+def test_a_disk_the_rig_does_not_know_is_put_on_record_without_a_name(disk_table: DiskTable) -> None:
+    assert disk_table.attach(described("STRANGER"), 1.0).disk == ""
+    assert disk_table.attached("disk1") is None
+    assert disk_table.below(BLOCK.removeprefix("/sys")) == ()
 
 
-def test_a_detached_disk_is_named_as_it_was(register: Register) -> None:
-    register.attach(described("S-1", "sda", 7), 1.0)
-    assert register.detach("sda", 2.0) == ev.DiskDetached(at=2.0, disk="disk1", kname="sda", diskseq=7)
-    assert register.attached("disk1") is None
-    assert register.detach("sda", 3.0) == ev.DiskDetached(at=3.0, disk="", kname="sda", diskseq=0)
+def test_a_detached_disk_is_named_as_it_was(disk_table: DiskTable) -> None:
+    disk_table.attach(described("S-1", "sda", 7), 1.0)
+    assert disk_table.detach("sda", 2.0) == ev.DiskDetached(at=2.0, disk="disk1", kname="sda", diskseq=7)
+    assert disk_table.attached("disk1") is None
+    assert disk_table.detach("sda", 3.0) == ev.DiskDetached(at=3.0, disk="", kname="sda", diskseq=0)
 
 
-def test_a_name_that_is_handed_on_belongs_to_its_new_disk(register: Register) -> None:
-    register.attach(described("S-1", "sda", 7), 1.0)
-    register.detach("sda", 2.0)
-    register.attach(described("S-2", "sda", 8), 3.0)
-    assert register.attached("disk1") is None
-    now = register.attached("disk2")
+def test_a_name_that_is_handed_on_belongs_to_its_new_disk(disk_table: DiskTable) -> None:
+    disk_table.attach(described("S-1", "sda", 7), 1.0)
+    disk_table.detach("sda", 2.0)
+    disk_table.attach(described("S-2", "sda", 8), 3.0)
+    assert disk_table.attached("disk1") is None
+    now = disk_table.attached("disk2")
     assert now is not None
     assert (now.kname, now.diskseq) == ("sda", 8)
 
 
-def test_a_disk_back_under_another_name_before_the_old_one_is_gone(register: Register) -> None:
-    register.attach(described("S-1", "sda", 7), 1.0)
-    register.attach(described("S-1", "sdb", 8), 2.0)
-    register.detach("sda", 3.0)
-    now = register.attached("disk1")
+def test_a_disk_back_under_another_name_before_the_old_one_is_gone(disk_table: DiskTable) -> None:
+    disk_table.attach(described("S-1", "sda", 7), 1.0)
+    disk_table.attach(described("S-1", "sdb", 8), 2.0)
+    disk_table.detach("sda", 3.0)
+    now = disk_table.attached("disk1")
     assert now is not None
     assert (now.kname, now.diskseq) == ("sdb", 8)
 
@@ -74,12 +75,12 @@ def test_a_disk_back_under_another_name_before_the_old_one_is_gone(register: Reg
     ],
 )
 def test_a_path_leads_to_the_disks_that_hang_or_hung_below_it(
-    register: Register, path: str, below: tuple[str, ...]
+    disk_table: DiskTable, path: str, below: tuple[str, ...]
 ) -> None:
-    register.attach(described(), 1.0)
-    assert register.below(path.removeprefix("/sys")) == below
-    register.detach("sda", 2.0)
-    assert register.below(path.removeprefix("/sys")) == below
+    disk_table.attach(described(), 1.0)
+    assert disk_table.below(path.removeprefix("/sys")) == below
+    disk_table.detach("sda", 2.0)
+    assert disk_table.below(path.removeprefix("/sys")) == below
 
 
 # --- messages and events ----------------------------------------------------------------------------------------------
@@ -118,12 +119,12 @@ STAT = "10 1 2048 5 20 2 4096 6 3 77 88 0 0 0 0 1 1"
         ({}, None),
     ],
 )
-def test_each_message_becomes_its_event(register: Register, message: dict[str, Any], event: ev.Event | None) -> None:
-    assert translate(message, register) == event
+def test_each_message_becomes_its_event(disk_table: DiskTable, message: dict[str, Any], event: ev.Event | None) -> None:
+    assert translate(message, disk_table) == event
 
 
-def test_a_uevent_names_the_disks_it_is_about(register: Register) -> None:
-    register.attach(described(), 1.0)
+def test_a_uevent_names_the_disks_it_is_about(disk_table: DiskTable) -> None:
+    disk_table.attach(described(), 1.0)
     message = {
         "ev": "uevent",
         "at": 2.0,
@@ -133,7 +134,7 @@ def test_a_uevent_names_the_disks_it_is_about(register: Register) -> None:
         "devtype": "usb_device",
         "seqnum": 99,
     }
-    event = translate(message, register)
+    event = translate(message, disk_table)
     assert isinstance(event, ev.Uevent)
     assert (event.action, event.seqnum, event.disks) == ("remove", 99, ("disk1",))
 
@@ -144,7 +145,7 @@ def test_a_uevent_names_the_disks_it_is_about(register: Register) -> None:
 def test_what_comes_before_listening_begins_is_not_lost(tmp_path: Path) -> None:
     early = {"ev": "disk.add", "at": 0.5, "disk": described()}
     with desk(tmp_path, early=[early]) as on_desk:
-        assert on_desk.stage.bench.register.attached("disk1") is not None
+        assert on_desk.context.bench.disk_table.attached("disk1") is not None
         assert isinstance(on_desk.recorder.since(0)[0], ev.DiskAttached)
 
 
@@ -181,7 +182,7 @@ def test_a_damaged_line_is_evidence_lost(tmp_path: Path) -> None:
 def test_a_job_that_ends_is_told_to_who_expects_it_and_is_no_event(tmp_path: Path) -> None:
     ends: list[dict[str, Any]] = []
     with desk(tmp_path) as on_desk:
-        on_desk.watch.expect("load1", ends.append)
+        on_desk.listener.expect("load1", ends.append)
         for job in ("load2", "load1", "load1"):
             on_desk.tell({"ev": "job.end", "at": 1.0, "job": job, "status": 0})
         on_desk.tell({"ev": "kmsg", "at": 2.0, "level": 6, "seq": 1, "text": "after"})
@@ -195,27 +196,27 @@ def test_the_end_of_the_stream_is_put_on_record_and_ends_all_waiting(tmp_path: P
         lost = on_desk.wait_for(ev.AgentLost, since=0)
         assert "stream ended" in lost.why
         with pytest.raises(AgentLost, match="stream ended"):
-            on_desk.stage.wait_for(lambda event: False, 60.0)
+            on_desk.context.wait_for(lambda event: False, 60.0)
         with pytest.raises(AgentLost):
-            on_desk.stage.pause(60.0)
+            on_desk.context.pause(60.0)
 
 
 def test_disks_are_waited_for_until_the_last_one_is_there(tmp_path: Path) -> None:
     names = ("disk1", "disk2")
     with desk(tmp_path) as on_desk:
-        assert on_desk.stage.wait_attached(names, 0.05) == names
+        assert on_desk.context.wait_attached(names, 0.05) == names
         for number in (1, 2):
             on_desk.attach(number)
         begun = time.monotonic()
-        assert on_desk.stage.wait_attached(names, 60.0) == ()
+        assert on_desk.context.wait_attached(names, 60.0) == ()
         mark = on_desk.recorder.mark()
         on_desk.tell({"ev": "disk.remove", "at": 2.0, "kname": "sd1"})
-        on_desk.stage.wait_detached(("disk1",), 60.0, since=mark)
-        assert on_desk.stage.wait_attached(names, 0.05) == ("disk1",)
+        on_desk.context.wait_detached(("disk1",), 60.0, since=mark)
+        assert on_desk.context.wait_attached(names, 0.05) == ("disk1",)
         assert time.monotonic() - begun < 60
 
 
-class ComesJustAfterALook(Register):
+class ComesJustAfterALook(DiskTable):
     """Disks are found by the kernel right after somebody looked and did not see them."""
 
     recorder: Recorder
@@ -229,9 +230,9 @@ class ComesJustAfterALook(Register):
 
 def test_a_disk_that_comes_right_after_a_look_is_not_waited_for(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
-        register = ComesJustAfterALook({"disk1": "S-1"}, {})
-        register.recorder = on_desk.recorder
-        on_desk.bench.register = register
+        disk_table = ComesJustAfterALook({"disk1": "S-1"}, {})
+        disk_table.recorder = on_desk.recorder
+        on_desk.bench.disk_table = disk_table
         begun = time.monotonic()
-        assert on_desk.stage.wait_attached(("disk1",), PATIENCE) == ()
+        assert on_desk.context.wait_attached(("disk1",), PATIENCE) == ()
         assert time.monotonic() - begun < PATIENCE, "it was waited for until the deadline"
