@@ -21,7 +21,7 @@ from benchmarks.measure import ROOT, begin, console, scratch
 from plugpull.checks import Check, kept_pace, kernel_clean, no_errors, nothing_lost
 from plugpull.faults import at_random
 from plugpull.integrity.patterns import Stamped, flushed_writes
-from plugpull.integrity.session import Writing
+from plugpull.integrity.writing.session import Writing
 from plugpull.results import ScenarioResult, Verdict
 from plugpull.run import Options, begin_run
 from plugpull.scenario import ScenarioRig

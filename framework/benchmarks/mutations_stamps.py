@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from benchmarks.mutations_edits import FAIL, PASS, UNKNOWN, add, edit
 from benchmarks.mutations_tape import Event, Tape, both, either, of
-from plugpull.integrity.decode import decode_found, decode_ledger
-from plugpull.integrity.ledger import Ledger, Write
-from plugpull.integrity.readback import PLACE, RUN, Kind, Run
-from plugpull.integrity.stamp import SECTOR
+from plugpull.integrity.oracle.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle.ledger import Ledger, Write
+from plugpull.integrity.oracle.readback import PLACE, RUN, Kind, Run
+from plugpull.integrity.oracle.stamp import SECTOR
 
 POWER = ("power_fails_between_flushes",)
 DATA = ("a_cable_comes_loose_between_flushes",)

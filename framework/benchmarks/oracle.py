@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import begin, console, scratch, table
-from plugpull.integrity.build import writer_binary
-from plugpull.integrity.decode import decode_found, decode_ledger
-from plugpull.integrity.oracle import judge
+from plugpull.integrity.oracle.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle.rules import judge
+from plugpull.integrity.writing.build import writer_binary
 
 
 def said(program: Path, file: Path, *arguments: str) -> tuple[bytes, float]:

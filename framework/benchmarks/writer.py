@@ -22,10 +22,10 @@ from benchmarks.sampling import rig_of, written
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
-from plugpull.integrity.decode import decode_found, decode_ledger
-from plugpull.integrity.oracle import judge
-from plugpull.integrity.session import StampRunner, StreamJob, Writing
-from plugpull.integrity.stamp import SECTOR
+from plugpull.integrity.oracle.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle.rules import judge
+from plugpull.integrity.oracle.stamp import SECTOR
+from plugpull.integrity.writing.session import StampRunner, StreamJob, Writing
 from plugpull.load.runner import FioRunner, Job
 from plugpull.run import Options, begin_run
 from plugpull.virtual.bench import VirtualBench

@@ -26,7 +26,7 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
-from plugpull.integrity.statistics import loss_bound
+from plugpull.integrity.oracle.statistics import loss_bound
 from plugpull.kernel.catalogue.classify import classify
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.plan import plan_unknowns, skip_reason, skipped_outside

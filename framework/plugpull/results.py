@@ -97,7 +97,7 @@ class BadSectors(Record, frozen=True, kw_only=True):
 
 
 class DiskIntegrity(Record, frozen=True, kw_only=True):
-    """What the oracle found on one disk (``integrity/oracle.py``). ``counts`` are sectors by kind of damage.
+    """What the oracle found on one disk (``integrity/oracle/rules.py``). ``counts`` are sectors by kind of damage.
 
     ``rounds`` is how often it was read back and judged, ``rounds_lost`` in how many something was wrong. ``unflushed``
     sectors were completed, never flushed, and are gone: that is legal; ``suspicious`` of them although the disk had

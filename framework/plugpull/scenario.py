@@ -17,9 +17,9 @@ from plugpull.errors import NotServed, RigError
 from plugpull.faults.cut import Breaker, Cut
 from plugpull.faults.triggers import AtRandom, Moved, Promised, Trigger
 from plugpull.history import events as ev
-from plugpull.integrity.filled import FilledLoad
-from plugpull.integrity.load import StampedLoad
 from plugpull.integrity.patterns import Stamped, steady
+from plugpull.integrity.writing.filled import FilledLoad
+from plugpull.integrity.writing.load import StampedLoad
 from plugpull.load.load import Load
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL

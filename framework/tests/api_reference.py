@@ -75,7 +75,7 @@ def chapters() -> tuple[Chapter, ...]:
                 *(Entry("plugpull.load", n) for n in ("sequential_write", "sequential_read", "idle", "fio_write")),
                 Entry("plugpull.scenario", "RunningLoad", LOAD),
                 Entry("plugpull.integrity.patterns", "Stamped"),
-                Entry("plugpull.integrity.session", "Writing", ()),
+                Entry("plugpull.integrity.writing.session", "Writing", ()),
                 *(
                     Entry("plugpull.integrity.patterns", n)
                     for n in ("flushed_writes", "unflushed_writes", "sequential_stamps", "hot_spot", "fua_writes")

@@ -15,7 +15,7 @@ import pytest
 
 from fixtures.boards import Board, KmTronic, Lie, Port
 from fixtures.lab import Lab, LabUnavailable, lab
-from plugpull.integrity.build import GIVEN, writer_binary
+from plugpull.integrity.writing.build import GIVEN, writer_binary
 
 EVERYTHING = frozenset({"hid", "uhubctl", "sispmctl", "ssh", "plugpull"})
 """One image for all chains: each further one would have to be booted once."""

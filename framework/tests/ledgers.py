@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from plugpull.integrity import ledger as led
-from plugpull.integrity import readback as rb
-from plugpull.integrity.ledger import Flush, Ledger, Reason, Write
-from plugpull.integrity.readback import Found, Kind, Run
-from plugpull.integrity.stamp import Stamp
+from plugpull.integrity.oracle import ledger as led
+from plugpull.integrity.oracle import readback as rb
+from plugpull.integrity.oracle.ledger import Flush, Ledger, Reason, Write
+from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.stamp import Stamp
 
 RUN, DEVICE = 0xABCDEF0123456789, 0x42
 

@@ -13,8 +13,8 @@ from stories import CUT, GONE, RESTORED, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import Judgement, decode_check, encode_check, kept_while_powered, nothing_lost
 from plugpull.history import events as ev
-from plugpull.integrity.readback import Kind, Run
-from plugpull.integrity.stamp import device_number
+from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.stamp import device_number
 
 EXTENTS = ((0, 8),)
 

@@ -12,8 +12,8 @@ from test_checks_nothing_lost import on_record
 from plugpull.checks import data_intact, kept_while_powered, nothing_lost
 from plugpull.checks.data_sound import DataSound
 from plugpull.history import events as ev
-from plugpull.integrity.ledger import Write
-from plugpull.integrity.readback import Kind, Run
+from plugpull.integrity.oracle.ledger import Write
+from plugpull.integrity.oracle.readback import Kind, Run
 
 SURVIVOR = SURVIVORS[0]
 Spoil = Callable[[list[Write], list[Write]], list[Run]]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from ledgers import DEVICE, RUN, Book, damaged, found, found_bytes, stamp, stamped, zeros
 
-from plugpull.integrity import readback
-from plugpull.integrity.decode import decode_found
-from plugpull.integrity.oracle import UNKNOWN_BEFORE, Opinion, judge
-from plugpull.integrity.readback import Found, Kind, Run
-from plugpull.integrity.stamp import SECTOR, Stamp
-from plugpull.integrity.wrong import Damage, Wrong
+from plugpull.integrity.oracle import readback
+from plugpull.integrity.oracle.decode import decode_found
+from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.rules import UNKNOWN_BEFORE, Opinion, judge
+from plugpull.integrity.oracle.stamp import SECTOR, Stamp
+from plugpull.integrity.oracle.wrong import Damage, Wrong
 
 
 def opinion(

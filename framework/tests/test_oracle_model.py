@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ledgers import DEVICE, RUN, Book, damaged, found, found_bytes, ledger_bytes, stamp, stamped
 
-from plugpull.integrity.decode import decode_found, decode_ledger
-from plugpull.integrity.ledger import Ledger, Write
-from plugpull.integrity.oracle import judge
-from plugpull.integrity.readback import Kind, Run
-from plugpull.integrity.wrong import Damage
+from plugpull.integrity.oracle.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle.ledger import Ledger, Write
+from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.rules import judge
+from plugpull.integrity.oracle.wrong import Damage
 
 EXAMPLES = int(os.environ.get("PLUGPULL_FUZZ", "300"))
 """PLUGPULL_FUZZ=20000 takes some minutes."""

@@ -16,7 +16,7 @@ from plugpull.errors import Finding
 from plugpull.faults import at_random
 from plugpull.history.reader import read_history
 from plugpull.integrity.patterns import Stamped
-from plugpull.integrity.session import Writing
+from plugpull.integrity.writing.session import Writing
 from plugpull.scenario import ScenarioRig
 from plugpull.virtual.firmware import Firmware
 

@@ -14,9 +14,9 @@ from guests import FOUND_WITHIN, Guest, guest
 from writers import Writer, found_of
 
 from plugpull.dut.conversation.link import Refused
-from plugpull.integrity.readback import Kind
-from plugpull.integrity.session import StampRunner, StreamJob, Writing
-from plugpull.integrity.stamp import SECTOR, device_number
+from plugpull.integrity.oracle.readback import Kind
+from plugpull.integrity.oracle.stamp import SECTOR, device_number
+from plugpull.integrity.writing.session import StampRunner, StreamJob, Writing
 
 pytestmark = pytest.mark.bench
 

@@ -6,7 +6,7 @@ import msgspec
 import report_stories as made
 from test_report_html import Page
 
-from plugpull.integrity.stamp import Stamp
+from plugpull.integrity.oracle.stamp import Stamp
 from plugpull.report.hexdump import SHOWN, ascii_of, rows
 from plugpull.report.html import render_html
 from plugpull.results import BadSectors, DiskIntegrity, Integrity

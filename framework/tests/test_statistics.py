@@ -6,7 +6,7 @@ from math import comb
 
 import pytest
 
-from plugpull.integrity.statistics import loss_bound
+from plugpull.integrity.oracle.statistics import loss_bound
 
 
 @pytest.mark.parametrize(("cuts", "bound"), [(10, 0.2589), (30, 0.0950), (100, 0.0295), (200, 0.0149), (1000, 0.0030)])

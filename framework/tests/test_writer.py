@@ -12,12 +12,12 @@ import pytest
 from writers import PATIENCE, Writer, found_of, records_of
 
 from plugpull.errors import RigError
-from plugpull.integrity import ledger, readback
-from plugpull.integrity.build import GIVEN, writer_binary
-from plugpull.integrity.ledger import Kind, Reason
-from plugpull.integrity.readback import Kind as Found
-from plugpull.integrity.readback import Run
-from plugpull.integrity.stamp import SECTOR, Stamp, decode
+from plugpull.integrity.oracle import ledger, readback
+from plugpull.integrity.oracle.ledger import Kind, Reason
+from plugpull.integrity.oracle.readback import Kind as Found
+from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.stamp import SECTOR, Stamp, decode
+from plugpull.integrity.writing.build import GIVEN, writer_binary
 
 SECTORS = 16384
 RUN, DEVICE = 0xFEEDFACE12345678, 0x0123456789ABCDEF

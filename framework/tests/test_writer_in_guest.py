@@ -10,9 +10,9 @@ from guests import Guest, guest
 from writers import found_of, records_of
 
 from plugpull.history import events as ev
-from plugpull.integrity import ledger, readback
-from plugpull.integrity.session import StampRunner, Writing
-from plugpull.integrity.stamp import device_number
+from plugpull.integrity.oracle import ledger, readback
+from plugpull.integrity.oracle.stamp import device_number
+from plugpull.integrity.writing.session import StampRunner, Writing
 
 pytestmark = pytest.mark.bench
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plugpull.integrity import readback
-from plugpull.integrity.build import writer_binary
-from plugpull.integrity.readback import Run
+from plugpull.integrity.oracle import readback
+from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.writing.build import writer_binary
 
 PATIENCE = 60.0
 

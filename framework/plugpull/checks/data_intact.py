@@ -36,7 +36,7 @@ SHOWN = 5
 class DataIntact(Check, frozen=True, tag="data_intact"):
     """Every one of ``disks`` was read back and compared, and nothing was bad.
 
-    What was stamped is judged by the oracle (``integrity/oracle.py``), what fio wrote by fio's own comparison. ``None``
+    What was stamped is judged by the oracle (``integrity/oracle/``), what fio wrote by fio's own comparison. ``None``
     means every disk that was written, apart from those that a permanent cut took away for good.
     """
 

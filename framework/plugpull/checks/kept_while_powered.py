@@ -11,7 +11,7 @@ from plugpull.checks.nothing_lost import loss
 from plugpull.checks.opinions import claims_of, judge_rounds
 from plugpull.checks.power import Power
 from plugpull.history.story import Story
-from plugpull.integrity.oracle import Opinion
+from plugpull.integrity.oracle.rules import Opinion
 
 LACKS = "kept its power, and lacks what it had completed"
 

@@ -13,9 +13,9 @@ from plugpull.checks.stamps import Round
 from plugpull.errors import Finding
 from plugpull.history.events import KernelMessage
 from plugpull.history.reader import Story
-from plugpull.integrity.oracle import Opinion
-from plugpull.integrity.statistics import loss_bound
-from plugpull.integrity.wrong import Damage, Wrong
+from plugpull.integrity.oracle.rules import Opinion
+from plugpull.integrity.oracle.statistics import loss_bound
+from plugpull.integrity.oracle.wrong import Damage, Wrong
 from plugpull.kernel.catalogue.classify import classify
 from plugpull.results import BadSectors, DiskIntegrity, Integrity
 
@@ -24,7 +24,7 @@ SHOWN = 6
 
 
 class NothingLost(Check, frozen=True, tag="nothing_lost"):
-    """Every sector that was stamped holds what it may hold by the rules of ``integrity/oracle.py``.
+    """Every sector that was stamped holds what it may hold by the rules of ``integrity/oracle/rules.py``.
 
     ``None`` means every disk that was stamped, apart from those that a permanent cut took away for good. Unflushed
     writes that are gone are legal, and counted; what a disk without power loss owes besides, ``kept_while_powered``

@@ -12,11 +12,11 @@ from plugpull.checks.power import Power, power_over
 from plugpull.checks.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
 from plugpull.history.cuts import Cut
 from plugpull.history.story import Story
-from plugpull.integrity.decode import CUT_OFF, decode_found, decode_ledger
-from plugpull.integrity.ledger import Ledger
-from plugpull.integrity.oracle import Opinion, judge
-from plugpull.integrity.readback import Found, Kind, Run
-from plugpull.integrity.wrong import Wrong, outside
+from plugpull.integrity.oracle.decode import CUT_OFF, decode_found, decode_ledger
+from plugpull.integrity.oracle.ledger import Ledger
+from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.rules import Opinion, judge
+from plugpull.integrity.oracle.wrong import Wrong, outside
 
 
 class Failed(NamedTuple):

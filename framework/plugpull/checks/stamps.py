@@ -25,9 +25,9 @@ from plugpull.history.events import (
     Verified,
 )
 from plugpull.history.story import Story
-from plugpull.integrity.ledger import Ledger
-from plugpull.integrity.readback import Run
-from plugpull.integrity.stamp import device_number
+from plugpull.integrity.oracle.ledger import Ledger
+from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.stamp import device_number
 
 CLOCKS = 5.0
 """Seconds by which two records of the same moment may differ before they contradict each other: a writer that was not

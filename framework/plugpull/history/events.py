@@ -497,7 +497,8 @@ class LedgerBegun(Event, frozen=True, kw_only=True, tag="ledger.begin"):
 
 
 class LedgerPart(Event, frozen=True, kw_only=True, tag="ledger.part"):
-    """A piece of a session's ledger as it arrived: base64 of the bytes from ``offset`` on (``integrity/ledger.py``)."""
+    """A piece of a session's ledger as it arrived: base64 of the bytes from ``offset`` on; see
+    ``integrity/oracle/ledger.py``."""
 
     disk: str
     job: str
@@ -531,7 +532,7 @@ class ReadBackBegun(Event, frozen=True, kw_only=True, tag="readback.begin"):
 
 
 class ReadBackPart(Event, frozen=True, kw_only=True, tag="readback.part"):
-    """A piece of what was found, like ``LedgerPart`` (``integrity/readback.py``)."""
+    """A piece of what was found, like ``LedgerPart`` (``integrity/oracle/readback.py``)."""
 
     disk: str
     job: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from plugpull.integrity.session import Extents, Writing
-from plugpull.integrity.stamp import SECTOR
+from plugpull.integrity.oracle.stamp import SECTOR
+from plugpull.integrity.writing.session import Extents, Writing
 from plugpull.load.patterns import SMALLEST_SPAN, UNKNOWN_RATE_SPAN, Pattern, span_of
 from plugpull.rig.model import Disk
 

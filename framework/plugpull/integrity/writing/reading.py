@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from plugpull.dut.conversation.link import Refused
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.history import events as ev
-from plugpull.integrity.decode import decode_found, decode_ledger
-from plugpull.integrity.oracle import judge
-from plugpull.integrity.readback import Run
-from plugpull.integrity.session import Extents, StampRunner, StreamJob
-from plugpull.integrity.stamp import SECTOR, device_number
+from plugpull.integrity.oracle.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.rules import judge
+from plugpull.integrity.oracle.stamp import SECTOR, device_number
+from plugpull.integrity.writing.session import Extents, StampRunner, StreamJob
 
 READ_WITHIN = 600.0
 """Seconds; a disk that does not read back at all is ended then, and what it holds is not known."""

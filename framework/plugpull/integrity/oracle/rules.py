@@ -28,9 +28,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from plugpull.integrity.ledger import Flush, Ledger, Write
-from plugpull.integrity.readback import Found, Kind, Run
-from plugpull.integrity.wrong import Damage, Version, Wrong, content, describe_damage, merge, outside
+from plugpull.integrity.oracle.ledger import Flush, Ledger, Write
+from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.wrong import Damage, Version, Wrong, content, describe_damage, merge, outside
 
 Extents = Sequence[tuple[int, int]]
 SECTOR = 512

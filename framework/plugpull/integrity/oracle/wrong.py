@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from plugpull.integrity.ledger import Flush, Write
-from plugpull.integrity.readback import Kind, Run
-from plugpull.integrity.stamp import SECTOR, Stamp, claimed
+from plugpull.integrity.oracle.ledger import Flush, Write
+from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.stamp import SECTOR, Stamp, claimed
 
 FLIPPED = 16
 """Bits in which a sector may differ from what it should be to be called bit flips rather than anything else."""

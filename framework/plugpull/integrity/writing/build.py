@@ -29,7 +29,9 @@ def writer_binary(machine: str = "", cache: Cache | None = None) -> bytes:
     machine = machine or platform.machine()
     if machine == platform.machine() and GIVEN in os.environ:
         return _given(Path(os.environ[GIVEN]))
-    source = {name: resources.files("plugpull.integrity.writer").joinpath(name).read_bytes() for name in SOURCES}
+    source = {
+        name: resources.files("plugpull.integrity.writing.writer").joinpath(name).read_bytes() for name in SOURCES
+    }
     compiler = compiler_for(machine)
     digest = hashlib.sha256(" ".join((*compiler, *FLAGS)).encode())
     for name, text in source.items():

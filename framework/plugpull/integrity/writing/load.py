@@ -9,10 +9,10 @@ from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
+from plugpull.integrity.oracle.stamp import SECTOR, device_number
 from plugpull.integrity.patterns import Stamped, extents_for
-from plugpull.integrity.reading import ReadBacks
-from plugpull.integrity.session import Extents, StampRunner, StreamJob
-from plugpull.integrity.stamp import SECTOR, device_number
+from plugpull.integrity.writing.reading import ReadBacks
+from plugpull.integrity.writing.session import Extents, StampRunner, StreamJob
 from plugpull.load.runner import Job
 from plugpull.load.running import RunningJobs
 

@@ -1,4 +1,4 @@
-/* What a stamped sector looks like: see ../stamp.py, which is its specification. */
+/* What a stamped sector looks like: see ../../oracle/stamp.py, which is its specification. */
 #ifndef STAMP_H
 #define STAMP_H
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.integrity.load import FILLED_WITHIN, fill_block, record_ended, wait_filled
+from plugpull.integrity.oracle.stamp import device_number
 from plugpull.integrity.patterns import extents_for, steady
-from plugpull.integrity.reading import ReadBacks
-from plugpull.integrity.session import StampRunner, StreamJob
-from plugpull.integrity.stamp import device_number
+from plugpull.integrity.writing.load import FILLED_WITHIN, fill_block, record_ended, wait_filled
+from plugpull.integrity.writing.reading import ReadBacks
+from plugpull.integrity.writing.session import StampRunner, StreamJob
 from plugpull.load.load import Load
 from plugpull.load.patterns import Pattern
 

@@ -14,9 +14,9 @@ from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
-from plugpull.integrity import ledger
-from plugpull.integrity.build import writer_binary
-from plugpull.integrity.stamp import SECTOR
+from plugpull.integrity.oracle import ledger
+from plugpull.integrity.oracle.stamp import SECTOR
+from plugpull.integrity.writing.build import writer_binary
 from plugpull.load.fio_report import FioReport
 from plugpull.load.runner import Job
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from plugpull.integrity import ledger as led
-from plugpull.integrity import readback as rb
-from plugpull.integrity.ledger import Flush, Ledger, Reason, Write
-from plugpull.integrity.readback import Found, Run
+from plugpull.integrity.oracle import ledger as led
+from plugpull.integrity.oracle import readback as rb
+from plugpull.integrity.oracle.ledger import Flush, Ledger, Reason, Write
+from plugpull.integrity.oracle.readback import Found, Run
 
 Parts = Iterable[tuple[int, bytes]]
 """(offset in the stream, bytes)."""

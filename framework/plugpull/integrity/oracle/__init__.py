@@ -1,0 +1,1 @@
+"""Pure judgement of stamped data: what a disk may hold, and what it does hold."""

@@ -1,0 +1,1 @@
+"""Writing stamps on the DUT, and reading them back."""
