@@ -23,7 +23,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
 
 def test_tcg_when_asked_for_without_trying_anything(cache: Cache) -> None:
     accel = find_accel("tcg", NO_KERNEL, cache)
-    assert (accel.name, accel.why) == ("tcg", "as asked")
+    assert (accel.name, accel.why) == ("tcg", "as requested")
     assert not (cache.root / "kvm").exists()
 
 
@@ -36,7 +36,7 @@ def test_without_kvm_tcg_is_used_and_the_reason_said(cache: Cache) -> None:
 
 @pytest.mark.skipif(kvm_usable, reason="/dev/kvm can be opened here")
 def test_kvm_that_is_asked_for_and_not_there_is_a_usage_error(cache: Cache) -> None:
-    with pytest.raises(UsageError, match="KVM was asked for") as error:
+    with pytest.raises(UsageError, match="KVM was requested") as error:
         find_accel("kvm", NO_KERNEL, cache)
     assert "tcg" in error.value.mend
 
@@ -45,8 +45,8 @@ def test_kvm_that_is_asked_for_and_not_there_is_a_usage_error(cache: Cache) -> N
 def test_a_kvm_that_boots_nothing_is_not_used_and_the_trial_is_remembered(cache: Cache) -> None:
     accel = find_accel("auto", NO_KERNEL, cache)
     assert accel.name == "tcg", "no guest can start from a kernel that is not there"
-    assert accel.why.startswith(("QEMU refused it: ", "a trial guest printed nothing"))
+    assert accel.why.startswith(("QEMU cannot use it: ", "a trial guest printed nothing"))
     assert find_accel("auto", NO_KERNEL, cache) == accel
-    with pytest.raises(PlugpullError, match="KVM was asked for") as error:
+    with pytest.raises(PlugpullError, match="KVM was requested") as error:
         find_accel("kvm", NO_KERNEL, cache)
     assert "tcg" in error.value.mend

@@ -40,7 +40,7 @@ def test_one_byte_shows(medium: Path, at: int, data: bytes) -> None:
     changed = medium.read_bytes() != before
     assert seen(medium).ok is not changed
     if changed:
-        assert seen(medium).detail == f"1 sectors are not as they were, the first {at // 512}"
+        assert seen(medium).detail == f"1 sectors have changed, the first is sector {at // 512}"
 
 
 def test_a_medium_that_was_zeroed_shows_it(medium: Path) -> None:

@@ -242,8 +242,8 @@ def check(arguments: argparse.Namespace) -> Rig:
     for module in arguments.module:
         if not Path(module).is_file():
             raise UsageError(
-                f"there is no module {module}",
-                mend="--module takes the .ko file of a driver built for the kernel under test",
+                f"the module {module} does not exist",
+                mend="pass --module the .ko file of a driver that was built for the kernel under test",
             )
     return rig
 

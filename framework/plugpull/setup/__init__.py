@@ -1,5 +1,5 @@
-"""What has to be there before plugpull can run: system packages, the Python environment, kernels to boot.
+"""Prepares what plugpull needs before it can run: system packages, the Python environment, kernels to boot.
 
-``place``, ``packages``, ``environment`` and ``launch`` run before the Python environment exists: they import the
-standard library only, and as little of it as they can, because every start of the command waits for them.
+``place``, ``packages``, ``environment`` and ``launch`` run before the Python environment exists. They import only the
+standard library and as little of it as possible, because every start of the command waits for them.
 """

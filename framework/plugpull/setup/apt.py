@@ -1,7 +1,7 @@
-"""Kernel packages from the distribution: which they are, and fetching them. Nothing is installed.
+"""Finds and downloads kernel packages of the distribution. Nothing is installed.
 
 Debian's ``linux-image-amd64`` and Ubuntu's ``linux-image-generic`` are empty packages that depend on the current
-version's; Ubuntu keeps image and modules in two packages. Both come out of following ``Depends``.
+version's package. Ubuntu keeps image and modules in two packages. Following ``Depends`` handles both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERSIONED = re.compile(r"linux-(image|modules|binary)-([a-z]+-)*\d")
 
 @dataclass(frozen=True)
 class KernelPackage:
-    """One package of a kernel, in the version apt would install."""
+    """One package of a kernel, in the version that apt would install."""
 
     name: str
     version: str
@@ -39,33 +39,34 @@ class Apt:
     options: tuple[str, ...] = ()
 
     def with_own_lists(self, folder: Path) -> Apt:
-        """The same sources, but package lists kept in ``folder``: any user can bring those up to date."""
+        """The same sources, but with package lists kept in ``folder``, where any user can update them."""
         own = (f"Dir::State::Lists={folder}/lists", f"Dir::Cache={folder}/cache", "APT::Sandbox::User=root")
         for path in (folder / "lists" / "partial", folder / "cache" / "archives" / "partial"):
             path.mkdir(parents=True, exist_ok=True)
         return Apt((*self.options, *(word for option in own for word in ("-o", option))))
 
     def update(self) -> None:
-        """Fetch the package lists. Not checked: what the sources that did answer know is used."""
+        """Fetch the package lists. Failures are ignored: the lists of the sources that answered are used."""
         self._run("apt-get", "update")
 
     def kernel(self, names: Iterable[str]) -> tuple[KernelPackage, ...]:
-        """All packages that make up the first of ``names`` that apt knows; empty when it knows none."""
+        """All packages that make up the first of ``names`` that apt has; empty when it has none."""
         for name in names:
             found: dict[str, KernelPackage] = {}
             self._follow(name, found)
             if found:
-                # What only depends on the current version is empty, and two names for one kernel should be one kernel.
+                # A package that only depends on the current version is empty. Skipping it makes two names for one
+                # kernel resolve to the same packages.
                 return tuple(p for p in found.values() if _VERSIONED.match(p.name)) or tuple(found.values())
         return ()
 
     def names(self, pattern: str) -> list[str]:
-        """Names of packages that match a regular expression: for saying what there would be."""
+        """Names of packages that match a regular expression, for hints."""
         answer = self._run("apt-cache", "pkgnames", "linux-image-").stdout.split()
         return sorted((name for name in answer if re.search(pattern, name)), key=_by_version)
 
     def download(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
-        """Fetch the packages' files into ``folder``. Raises UsageError with apt's own words."""
+        """Download the packages' files into ``folder``. Raises UsageError with apt's message."""
         answer = self._run("apt-get", "download", *map(str, packages), cwd=folder)
         files = sorted(folder.glob("*.deb"))
         if answer.returncode or len(files) < len(packages):
@@ -79,7 +80,7 @@ class Apt:
             return
         found[name] = KernelPackage(name, fields["Version"])
         for clause in f"{fields.get('Depends', '')},{fields.get('Pre-Depends', '')}".split(","):
-            # Of alternatives the first is what apt would install.
+            # Of several alternatives, apt would install the first.
             depends = re.sub(r"[ (:|].*", "", clause.strip())
             if _PARTS.match(depends) and depends not in found:
                 self._follow(depends, found)
@@ -93,43 +94,43 @@ class Apt:
             )  # fmt: skip
         except FileNotFoundError:
             raise UsageError(
-                f"this system has no {tool}, which would fetch a kernel for the guest",
-                mend="name a kernel that is here: --kernel with a build tree, a directory, or .deb files",
+                f"{tool} is not installed, so plugpull cannot download a kernel for the guest",
+                mend="pass --kernel a build tree, a directory, or .deb files",
             ) from None
 
 
 @dataclass(frozen=True)
 class KernelSource:
-    """Where kernel packages come from: the system's package lists, or own ones where those are missing or stale."""
+    """A source of kernel packages: the system's package lists, or own ones if those are missing or stale."""
 
     lists: Path
     tell: Callable[[str], None]
     apt: Apt = field(default_factory=Apt)
 
     def resolve(self, names: Sequence[str]) -> tuple[KernelPackage, ...]:
-        """The packages of the first of ``names`` there is. Raises UsageError saying what there would be."""
+        """The packages of the first of ``names`` that exists. Raises UsageError that lists similar packages."""
         if packages := self.apt.kernel(names):
             return packages
-        self.tell("apt's package lists know no such kernel; fetching them afresh")
+        self.tell("the kernel is not in apt's package lists; updating them")
         if packages := self._refreshed().kernel(names):
             return packages
         near = self._own().names(r"^linux-image-\d[^-]*(-\d+)?-(amd64|generic)$")[-4:]
         there = (
-            f"there are: {', '.join(near)}" if near else "apt knows no kernel at all: check its sources and the network"
+            f"similar packages: {', '.join(near)}" if near else "apt has no kernels: check its sources and the network"
         )
-        raise UsageError(f"no package for the kernel {' or '.join(names)}", mend=there)
+        raise UsageError(f"there is no package for the kernel {' or '.join(names)}", mend=there)
 
     def fetch(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
         """The packages' files, downloaded into ``folder``. Raises UsageError."""
         for apt in (self.apt, self._own()):
             with suppress(UsageError):
                 return apt.download(packages, folder)
-        # Lists older than the archive name files that are gone.
-        self.tell("the download failed; fetching apt's package lists afresh")
+        # Lists that are older than the archive name files that no longer exist.
+        self.tell("the download failed; updating apt's package lists")
         try:
             return self._refreshed().download(packages, folder)
         except UsageError as error:
-            raise UsageError(error.what, mend="is the network there, and are apt's sources right?") from None
+            raise UsageError(error.what, mend="check the network and apt's sources") from None
 
     def _own(self) -> Apt:
         return self.apt.with_own_lists(self.lists)

@@ -1,7 +1,7 @@
-"""The Python environment the command runs in: made once for each checkout, lock file and interpreter.
+"""The Python environment of the command: one for each checkout, lock file and interpreter.
 
-It is made in place, because an environment cannot be moved, under an exclusive lock that pip inherits: when a launcher
-is killed half-way, the next one waits for its pip to end, finds no ``entry.json`` and starts afresh.
+An environment cannot be moved, so it is made in place, under an exclusive lock that pip inherits. When a launcher is
+killed half-way, the next one waits for its pip to end, finds no ``entry.json`` and starts over.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from plugpull.setup.place import CONTENT, ENTRY, SetupError, lock, make_writable
 KIND = "env"
 _DEPENDS_ON = ("requirements.lock", "pyproject.toml", "framework/plugpull/__init__.py")
 BUILDERS = ("setuptools",)
-"""What builds the packages of the lock file that are only published as source. Installed before them."""
+"""Builds those packages of the lock file that are published only as source. It is installed before them."""
 _UNUSED_AFTER = 30 * 86400.0
 
 
 class Environment(NamedTuple):
-    """An environment that is ready. ``hold`` is a descriptor: while it is open, nobody removes the environment."""
+    """An environment that is ready. While the descriptor ``hold`` is open, nobody removes the environment."""
 
     path: str
     hold: int
@@ -34,19 +34,21 @@ class Environment(NamedTuple):
 
 
 def environment_key(checkout: str) -> str:
-    """Names the environment for ``checkout`` (its real path) and the running interpreter."""
+    """The key of the environment for ``checkout`` (its real path) and the running interpreter."""
     digest = sha256(f"{checkout}\0{_base_python()}\0{sys.version_info[:2]}".encode())
     for name in _DEPENDS_ON:
         try:
             with open(os.path.join(checkout, name), "rb") as file:
                 digest.update(b"\0" + file.read())
         except OSError as error:
-            raise SetupError(f"{error.filename}: {error.strerror}", "is this a whole checkout?") from None
+            raise SetupError(
+                f"cannot read {error.filename}: {error.strerror}", "check that the checkout is complete"
+            ) from None
     return digest.hexdigest()[:16]
 
 
 def ready(checkout: str, root: str) -> Environment | None:
-    """The environment for ``checkout`` if it has been made already. This is what every later start waits for."""
+    """The environment for ``checkout`` if it exists, else None. Every start of the command waits for this."""
     place = os.path.join(root, KIND, environment_key(checkout))
     trusted(root, os.path.dirname(place), place, os.path.join(place, CONTENT))
     if not os.path.exists(os.path.join(place, ENTRY)):
@@ -55,13 +57,15 @@ def ready(checkout: str, root: str) -> Environment | None:
 
 
 def make(checkout: str, root: str, step: Step, tell: Callable[[str], None]) -> Environment:
-    """The environment for ``checkout``, made now unless somebody else is quicker. Raises SetupError."""
+    """Make the environment for ``checkout``, unless another process made it meanwhile. Raises SetupError."""
     make_writable(root, KIND)
     place = os.path.join(root, KIND, environment_key(checkout))
     while True:
         if (found := _hold(place)) is not None:
             return found
-        fd = lock(place + ".lock", on_wait=lambda: tell("waiting for another plugpull that makes the same environment"))
+        fd = lock(
+            place + ".lock", on_wait=lambda: tell("waiting for another plugpull that is making the same environment")
+        )
         assert fd is not None
         try:
             if not _usable(place):
@@ -79,19 +83,19 @@ def _hold(place: str) -> Environment | None:
         if fd is not None:
             os.close(fd)
         return None
-    os.utime(os.path.join(place, ENTRY))  # its age since the last use, for `plugpull cache`
+    os.utime(os.path.join(place, ENTRY))  # the time of the last use, for `plugpull cache`
     return Environment(os.path.join(place, CONTENT), fd)
 
 
 def _usable(place: str) -> bool:
-    """Complete, and its interpreter is still there: an upgrade of the system may have taken it away."""
+    """True if it is complete and its interpreter still exists: an upgrade of the system may have removed it."""
     python = os.path.join(place, CONTENT, "bin", "python")
     return os.path.exists(os.path.join(place, ENTRY)) and os.access(python, os.X_OK)
 
 
 def _base_python() -> str:
-    # _base_executable is the interpreter behind a virtual environment, so that one started from another one's
-    # interpreter does not depend on it.
+    # _base_executable is the interpreter behind a virtual environment. An environment made from another one's
+    # interpreter must not depend on that environment.
     return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
 
 
@@ -111,8 +115,8 @@ def _build(checkout: str, place: str, root: str, fd: int, step: Step) -> None:
     builders = os.path.join(place, "builders.lock")
     with open(builders, "w", encoding="utf-8") as file:
         file.write(locked(lock_file, BUILDERS))
-    # The lock file is complete, so there is nothing to resolve. A package that is only published as source is built by
-    # what the lock file has, not by what pip would fetch for it unpinned (build isolation).
+    # The lock file is complete, so there is nothing to resolve. A package published only as source is built with the
+    # locked build tool, not with unpinned packages that pip would fetch for it (build isolation).
     pinned = [*pip, "--no-deps", "--require-hashes"]
 
     def install() -> None:
@@ -155,11 +159,11 @@ def _run(command: list[str], log: str, fd: int) -> None:
             command, stdout=out, stderr=subprocess.STDOUT, check=False, env=_clean(os.environ), pass_fds=[fd]
         ).returncode
     if status:
-        raise SetupError(f"{shlex.join(command)} failed:\n{tail(log, start)}", f"the whole output is in {log}")
+        raise SetupError(f"{shlex.join(command)} failed:\n{tail(log, start)}", f"see the full output in {log}")
 
 
 def _clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """Without what would make pip install somewhere else or something else. Where packages come from is left alone."""
+    """Without variables that make pip install elsewhere or other packages. Those that name package indexes stay."""
     elsewhere = {
         "PIP_TARGET",
         "PIP_PREFIX",
@@ -180,7 +184,7 @@ def _sizes(folder: str) -> Iterator[int]:
 
 
 def _prune(folder: str, spare: str) -> None:
-    """Remove environments whose checkout is gone or that nobody has used for a month."""
+    """Remove environments whose checkout is gone or that were not used for a month."""
     import json
     import shutil
 

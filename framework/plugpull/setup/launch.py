@@ -1,4 +1,4 @@
-"""What ``./plugpull`` in a checkout does: sets up what is missing the first time, then becomes the command."""
+"""The ``./plugpull`` launcher of a checkout: sets up what is missing on the first start, then runs the command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXIT_INTERRUPTED = 130
 
 
 def main(checkout: str, argv: Sequence[str]) -> int:
-    """Run ``plugpull argv`` in the environment of ``checkout``. Returns only when that could not be started."""
+    """Run ``plugpull argv`` in the environment of ``checkout``. Returns only when that cannot be started."""
     try:
         root = cache_root(os.environ)
         set_up_packages(packages.missing(packages.groups_for(argv)), root)
@@ -36,13 +36,14 @@ def main(checkout: str, argv: Sequence[str]) -> int:
 
 
 def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
-    """Install system packages, after saying which and why. One launcher at a time."""
+    """Print which system packages are missing and why, then install them. One launcher at a time."""
     if not wanted:
         return
     make_writable(root)
     make_writable(root, "log")
     fd = lock(
-        os.path.join(root, "packages.lock"), on_wait=lambda: say("waiting for another plugpull that installs packages")
+        os.path.join(root, "packages.lock"),
+        on_wait=lambda: say("waiting for another plugpull that is installing packages"),
     )
     assert fd is not None
     try:
@@ -52,19 +53,19 @@ def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
         say("missing on this system:")
         for package in wanted:
             say(f"  {package.name:<16}  {package.why}")
-        say("they are installed once, which takes as long as their download")
+        say("installing them now, once; this takes as long as their download")
         for package in packages.install(wanted, os.path.join(root, "log", "apt.log"), step):
-            say(f"going on without {package.name}: what {package.why} is left out")
+            say(f"continuing without {package.name}, which {package.why}")
         still = [p.name for p in wanted if p in packages.missing([p.group]) and not p.optional]
         if still:
-            raise SetupError(f"installed, and yet not found: {', '.join(still)}", "is PATH right?")
+            raise SetupError(f"installed, but still not found: {', '.join(still)}", "check PATH")
     finally:
         os.close(fd)
 
 
 def set_up_environment(checkout: str, root: str) -> Environment:
-    """Make the Python environment, with the package that can make it if needed."""
-    say("this checkout gets a Python environment, once; that takes a minute or two")
+    """Make the Python environment, and first install the system package for that if needed."""
+    say("making a Python environment for this checkout, once; this takes a minute or two")
     make_writable(root)
     if (venv := packages.venv_package(sys.executable)) is not None:
         set_up_packages([venv], root)
@@ -72,7 +73,7 @@ def set_up_environment(checkout: str, root: str) -> Environment:
 
 
 def become(environment: Environment, argv: Sequence[str]) -> NoReturn:
-    """Replace this process by the command. The lock on its environment goes along."""
+    """Replace this process with the command. The lock on its environment stays held."""
     os.set_inheritable(environment.hold, True)
     program = environment.program("plugpull")
     os.execv(program, [program, *argv])
@@ -80,7 +81,7 @@ def become(environment: Environment, argv: Sequence[str]) -> NoReturn:
 
 @contextmanager
 def _ticking(heading: str, begun: float) -> Iterator[None]:
-    """On a terminal, show once a second for how long the step has been running."""
+    """On a terminal, show every second how long the step has been running."""
     if not sys.stderr.isatty():
         yield
         return
@@ -105,7 +106,7 @@ def say(text: str) -> None:
 
 
 def step(heading: str, work: Callable[[], None]) -> None:
-    """Do ``work`` with a line that says what is being done, and then how long it took."""
+    """Run ``work``; print ``heading`` before it and the time it took after it."""
     print(f"plugpull: {heading} ...", end="", file=sys.stderr, flush=True)
     begun = time.monotonic()
     try:

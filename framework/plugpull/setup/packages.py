@@ -1,6 +1,6 @@
-"""System packages plugpull needs, found by what they give, installed with apt-get.
+"""The system packages that plugpull needs: finds the missing ones and installs them with apt-get.
 
-To add one: a line in ``PACKAGES``. It is found by its commands or files, so that a hand-built fio counts too.
+To add one, add a line to ``PACKAGES``. It is found by its commands or files, so a hand-built fio counts too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from plugpull.setup.place import SetupError
 
 
 class Package(NamedTuple):
-    """One package. ``gives`` must all be there: commands, or absolute path patterns; ``a|b`` is either.
+    """One package. All of ``gives`` must exist: commands, or absolute path patterns; ``a|b`` is either one.
 
-    ``group`` is ``base`` (every command), ``bench`` (whatever boots a guest) or ``test`` (the framework's own tests).
-    An ``optional`` one is gone without where the distribution does not have it.
+    ``group`` is ``base`` (every command), ``bench`` (commands that boot a guest) or ``test`` (the framework's own
+    tests). plugpull goes on without an ``optional`` one if the distribution does not have it.
     """
 
     name: str
@@ -31,45 +31,45 @@ class Package(NamedTuple):
 
 
 Step = Callable[[str, Callable[[], None]], None]
-"""Runs a callable under a heading, for somebody to watch."""
+"""Runs a callable under a heading that is shown to the user."""
 
-# Another apt or an unattended upgrade may be at it.
+# Another apt or an unattended upgrade may hold the lock.
 _PATIENT = ("-o", "DPkg::Lock::Timeout=300")
 _LIBS = "/lib/*-linux-gnu*/{0}|/usr/lib/*-linux-gnu*/{0}|/usr/lib64/{0}|/usr/lib/{0}"
 
 PACKAGES = (
     Package("libudev1", (_LIBS.format("libudev.so.1"),), "reads the kernel's device events", "base"),
     Package("qemu-system-x86", ("qemu-system-x86_64",), "emulates the machine, its USB controllers, hubs and disks"),
-    Package("nbdkit", ("nbdkit",), "plays the firmware of the emulated disks"),
+    Package("nbdkit", ("nbdkit",), "serves as the firmware of the emulated disks"),
     Package(
         "nbdkit-plugin-python",
         (_LIBS.format("nbdkit/plugins/nbdkit-python-plugin.so"),),
-        "gives it a cache and defects",
+        "adds a cache and defects to that firmware",
     ),
     Package("fio", ("fio",), "loads the disks"),
-    Package("busybox", ("busybox",), "brings up the guest"),
+    Package("busybox", ("busybox",), "boots the guest"),
     Package("python3", ("/usr/bin/python3",), "runs the agent in the guest"),
     Package("e2fsprogs", ("mkfs.ext4", "e2fsck"), "makes and checks file systems"),
     Package("kmod", ("depmod", "modinfo"), "sorts the guest's kernel modules"),
     Package("zstd", ("zstd",), "unpacks compressed kernel modules"),
-    Package("util-linux", ("setpriv",), "ends helpers together with the run"),
+    Package("util-linux", ("setpriv",), "ends helper processes together with the run"),
     Package("gcc", ("cc|gcc|clang",), "compiles the program that writes stamps on the DUT"),
-    Package("libc6-dev", (_LIBS.format("libc.a"),), "is linked into that program"),
-    Package("make", ("make",), "builds the kernel module that brings the guest down in tests", "test"),
-    Package("openssh-client", ("ssh", "ssh-keygen"), "reaches the lab's guest as a DUT", "test"),
+    Package("libc6-dev", (_LIBS.format("libc.a"),), "provides the C library for that program"),
+    Package("make", ("make",), "builds the kernel module that crashes the guest in tests", "test"),
+    Package("openssh-client", ("ssh", "ssh-keygen"), "connects to the lab's guest as a DUT", "test"),
     Package("uhubctl", ("uhubctl",), "switches the hub ports of the lab's guest", "test"),
     Package("sispmctl", ("sispmctl",), "switches EnerGenie strips", "test"),
     Package(
-        "chromium", ("chromium|chromium-browser|google-chrome",), "looks at reports as a reader would", "test", True
+        "chromium", ("chromium|chromium-browser|google-chrome",), "renders reports as a reader sees them", "test", True
     ),
 )
 
-# Commands that read files and reach no guest. Everything else is given a bench.
+# Commands that read files and use no guest. All other commands need a bench.
 _LIGHT = frozenset({"", "help", "log", "switch", "check", "report", "rig", "cache", "trend", "compare"})
 
 
 def groups_for(argv: Sequence[str]) -> frozenset[str]:
-    """Groups of packages the command line ``argv`` (without the program's name) needs."""
+    """Groups of packages that the command line ``argv`` (without the program's name) needs."""
     command = next((word for word in argv if not word.startswith("-")), "")
     if command in _LIGHT or "--help" in argv or "-h" in argv or "--version" in argv:
         return frozenset({"base"})
@@ -77,7 +77,7 @@ def groups_for(argv: Sequence[str]) -> frozenset[str]:
 
 
 def venv_package(executable: str) -> Package | None:
-    """The package to install before ``executable`` can make environments, ``None`` when it already can.
+    """The package that ``executable`` needs before it can make environments, ``None`` if it needs none.
 
     Debian and Ubuntu leave ensurepip out of the interpreter's own package.
     """
@@ -94,7 +94,7 @@ def venv_package(executable: str) -> Package | None:
 
 
 def missing(groups: Iterable[str], packages: Sequence[Package] = PACKAGES) -> list[Package]:
-    """Those of ``packages`` in ``groups`` that are not all there."""
+    """Those of ``packages`` in ``groups`` that are not completely installed."""
     wanted = frozenset(groups)
     return [p for p in packages if p.group in wanted and not all(_there(thing) for thing in p.gives)]
 
@@ -106,20 +106,20 @@ def _there(alternatives: str) -> bool:
 def _one_there(thing: str) -> bool:
     if thing.startswith("/"):
         return bool(glob.glob(thing)) if "*" in thing else os.path.exists(thing)
-    # Ordinary users of Debian have no sbin on their PATH, and mkfs.ext4 is there.
+    # On Debian, ordinary users have no sbin on their PATH, but mkfs.ext4 is there.
     path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
     return any(os.access(os.path.join(folder or ".", thing), os.X_OK) for folder in path.split(":"))
 
 
 def apt_command(names: Sequence[str]) -> list[str]:
-    """Installs ``names`` and takes nothing away: neither recommended packages nor removals."""
+    """The command that installs ``names`` without recommended packages and without removing any."""
     return ["apt-get", "install", "-y", "--no-install-recommends", "--no-remove", *names]
 
 
 def install(packages: Sequence[Package], log: str, step: Step) -> list[Package]:
     """Install ``packages`` with apt-get, as root or through sudo. Output goes to the file ``log``.
 
-    Returns the optional ones that could not be had. Raises SetupError when there are no rights or apt-get fails.
+    Returns the optional packages that are not available. Raises SetupError without root rights or when apt-get fails.
     """
     needed = [p for p in packages if not p.optional]
     if not needed and _lists_there() and not any(_known(p.name) for p in packages):
@@ -128,7 +128,7 @@ def install(packages: Sequence[Package], log: str, step: Step) -> list[Package]:
         if not needed:
             return list(packages)
         raise SetupError(
-            "this system has no apt-get, so these have to be installed by hand: " + ", ".join(p.name for p in needed),
+            "this system has no apt-get; install these packages by hand: " + ", ".join(p.name for p in needed),
             "the names are Debian's; looked for: " + ", ".join(thing for p in needed for thing in p.gives),
         )
     try:
@@ -137,7 +137,7 @@ def install(packages: Sequence[Package], log: str, step: Step) -> list[Package]:
         if needed:
             raise
         return list(packages)
-    # A third-party source that does not answer must not keep the distribution's own from being used: not checked.
+    # Not checked: a third-party source that does not answer must not block the distribution's own.
     update = [*quiet, "apt-get", *_PATIENT, "update"]
     step("apt-get update", lambda: _logged(update, log, check=False))
     if needed:
@@ -161,7 +161,7 @@ def _lists_there() -> bool:
 
 
 def _known(name: str) -> bool:
-    """Whether apt has a package ``name`` to install."""
+    """True if apt can install a package ``name``."""
     if not _one_there("apt-cache"):
         return False
     answer = subprocess.run(["apt-cache", "show", "--no-all-versions", name], capture_output=True, check=False)
@@ -169,7 +169,7 @@ def _known(name: str) -> bool:
 
 
 def _as_root(names: Sequence[str]) -> list[str]:
-    """What to put before a command to run it as root. Raises SetupError when there is no way."""
+    """The prefix that runs a command as root. Raises SetupError when there is no way."""
     if os.geteuid() == 0:
         return []
     if _one_there("sudo"):
@@ -178,7 +178,7 @@ def _as_root(names: Sequence[str]) -> list[str]:
         if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
             return ["sudo"]
     raise SetupError(
-        "installing them takes root, and there is no sudo that works without asking",
+        "installing packages needs root, and sudo does not work without a password here",
         f"run: sudo apt-get update && sudo {shlex.join(apt_command(names))}",
     )
 
@@ -190,7 +190,7 @@ def _logged(command: Sequence[str], log: str, *, check: bool = True) -> None:
         start = out.tell()
         status = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
     if check and status:
-        raise SetupError(f"apt-get failed:\n{tail(log, start)}", f"the whole output is in {log}")
+        raise SetupError(f"apt-get failed:\n{tail(log, start)}", f"see the full output in {log}")
 
 
 def tail(log: str, start: int = 0, lines: int = 12) -> str:

@@ -1,4 +1,4 @@
-"""``plugpull test``: the framework's own tests, the very ones CI runs."""
+"""``plugpull test``: runs the framework's own tests, the same ones that CI runs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from plugpull.locate import checkout
 _SOURCES = ("framework/plugpull", "framework/tests", "framework/benchmarks", "scenarios", "fixtures", "conftest.py")
 _QUICK = ("-m", "not bench", "-n", "auto", "--maxprocesses", "4", "--dist", "worksteal")
 _GUESTS = ("-m", "bench", "-n", "auto", "--maxprocesses", "2", "--dist", "loadfile", "-v")
-"""Two guests side by side, because a guest waits for disks half of its time; with more, they would starve each other
-and their verdicts become UNKNOWN. The tests of a file come one after the other: they share a guest, or the serial
-numbers that a real rig is leased by. The files with the most tests come first."""
+"""Two guests at once, because a guest waits for disks half of its time. More would starve each other, and then their
+verdicts become UNKNOWN. The tests of one file run one after the other, because they share a guest or the serial numbers
+by which a real rig is leased. The files with the most tests come first."""
 _MARK = "PLUGPULL_TEST_RUN"
 _ENDS_WITHIN = 60.0
-"""Seconds that a tool gets after Ctrl-C: a worker of pytest has 10 to put its guest away."""
+"""Seconds that a tool gets to end after Ctrl-C: a pytest worker has 10 to shut its guest down."""
 _GONE_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One tool that was run. ``counts`` are pytest's, by outcome."""
+    """One tool that was run. ``counts`` are pytest's test counts by outcome."""
 
     name: str
     ok: bool
@@ -42,21 +42,21 @@ class Step:
 
 
 def run_tests(argv: list[str]) -> int:
-    """Linters, types, quick tests, then the tests that boot guests; all of them, whatever fails on the way.
+    """Run linters, type checks, quick tests and the tests that boot guests; a failure does not stop the rest.
 
-    Arguments go to pytest, and then only pytest is run, once. Returns 0 or 1; raises UsageError outside a checkout.
+    With arguments, run only pytest, once, with these arguments. Returns 0 or 1; raises UsageError outside a checkout.
     """
     root = checkout()
     if root is None:
         raise UsageError("the framework's own tests are not part of the installed package", mend="run it in a checkout")
-    # What a shell starts in the background ignores SIGINT, and what nohup starts SIGHUP: tests that send them would
-    # inherit that. A signal that has a handler here has its default in what is started from here.
+    # A shell starts background processes with SIGINT ignored, and nohup does so with SIGHUP. Tests that send these
+    # signals would inherit that. With a handler here, child processes start with the default action.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
     if argv:
         return _summary([*_pytest("pytest", root, argv)])
-    # Beside the quick tests, guests would be starved.
+    # The quick tests run first: beside them, guests would be starved.
     return _summary([*_lint(root), *_pytest("quick tests", root, _QUICK), *_pytest("guests", root, _GUESTS)])
 
 
@@ -81,7 +81,7 @@ def _tool(name: str, root: Path, command: list[str]) -> Step:
 
 
 def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[Step]:
-    """Run tests, and look whether they left processes behind."""
+    """Run tests, and check that they left no processes behind."""
     mark = f"{os.getpid()}-{uuid.uuid4()}"
     with TemporaryDirectory(prefix="plugpull-test-") as folder:
         report = Path(folder) / "junit.xml"
@@ -93,13 +93,15 @@ def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[Step]:
     left = _left_behind(mark)
     if not left:
         return [ran]
-    print("left behind by tests:", *left, sep="\n", flush=True)
+    print("processes left behind by tests:", *left, sep="\n", flush=True)
     return [ran, Step("leftovers", False, time.monotonic() - begun, Counter())]
 
 
 def _run(command: list[str], root: Path, environment: Mapping[str, str]) -> int:
-    """The command's exit status. Raises KeyboardInterrupt when Ctrl-C ended it; the terminal interrupts the command
-    too, which is waited for: it may have to put things away."""
+    """The command's exit status. Raises KeyboardInterrupt when Ctrl-C ended it.
+
+    The terminal interrupts the command too, and it gets time to clean up.
+    """
     print(f"$ {shlex.join(command)}", flush=True)
     with subprocess.Popen(command, cwd=root, env=environment) as process:
         try:
@@ -113,10 +115,10 @@ def _run(command: list[str], root: Path, environment: Mapping[str, str]) -> int:
 
 
 def _left_behind(mark: str) -> list[str]:
-    """Command lines of what still runs and was started with this mark in its environment."""
+    """Command lines of processes that still run and have this mark in their environment."""
     deadline = time.monotonic() + _GONE_WITHIN
     while (left := _marked(mark)) and time.monotonic() < deadline:
-        time.sleep(0.1)  # processes of others: there is nothing to wait on
+        time.sleep(0.1)  # these are not our children, so there is nothing to wait on
     return left
 
 
@@ -127,13 +129,13 @@ def _marked(mark: str) -> list[str]:
             if f"{_MARK}={mark}".encode() in (process / "environ").read_bytes():
                 line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 found.append(f"  pid {process.name}: {line[:120]}")
-        except OSError:  # it ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to somebody else
             continue
     return found
 
 
 def _counts(report: Path) -> Counter[str]:
-    """Outcomes by pytest's own words, from its JUnit file; empty when it did not live to write one."""
+    """Test counts by pytest's outcomes, from its JUnit file; empty when pytest died before writing it."""
     counts: Counter[str] = Counter()
     if not report.is_file():
         return counts
@@ -147,7 +149,7 @@ def _counts(report: Path) -> Counter[str]:
 
 
 def _summary(steps: list[Step]) -> int:
-    """Print how each step went and, last, the sum of all tests. No test at all is a failure too."""
+    """Print the result of each step and, last, the sum of all tests. Running no test at all is a failure too."""
     print()
     for step in steps:
         print(f"{'ok' if step.ok else 'FAILED':<7} {step.name:<12} {step.seconds:7.1f} s")

@@ -1,6 +1,6 @@
-"""Can this machine run a guest with KVM? Found out by trying, for a few seconds at most.
+"""Decide whether this machine can run a guest with KVM, by a trial of a few seconds.
 
-/dev/kvm may exist and be useless: nested without support, or broken so that a guest hangs in its boot ROM for ever.
+/dev/kvm may exist and be unusable: nested without support, or broken so that a guest hangs in its boot ROM.
 """
 
 from __future__ import annotations
@@ -22,30 +22,32 @@ from plugpull.virtual import process
 from plugpull.virtual.machine import QEMU, qemu_version
 
 PROBE_DEADLINE = 5.0
-"""Seconds a guest gets to print its first line; with a KVM that works it takes less than one."""
+"""Seconds a guest gets to print its first line; with a working KVM it takes less than one."""
 
 
 @dataclass(frozen=True)
 class Accel:
-    """``name`` is ``kvm`` or ``tcg``; ``why`` says how that was found."""
+    """``name`` is ``kvm`` or ``tcg``; ``why`` is the reason for the choice."""
 
     name: str
     why: str
 
 
 def find_accel(wanted: str, kernel: Path, cache: Cache) -> Accel:
-    """``wanted`` is ``auto``, ``kvm`` or ``tcg``. The outcome of a trial is remembered until this machine boots
-    again."""
+    """Choose the accelerator. ``wanted`` is ``auto``, ``kvm`` or ``tcg``.
+
+    The result of a trial is kept until this machine boots again.
+    """
     if wanted == "tcg":
-        return Accel("tcg", "as asked")
+        return Accel("tcg", "as requested")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        why = "/dev/kvm cannot be opened" if os.path.exists("/dev/kvm") else "there is no /dev/kvm"
+        why = "/dev/kvm cannot be opened" if os.path.exists("/dev/kvm") else "/dev/kvm does not exist"
         if wanted == "kvm":
-            raise UsageError(f"KVM was asked for, and {why}", mend="use --accel tcg or auto")
+            raise UsageError(f"KVM was requested, but {why}", mend="use --accel tcg or auto")
         return Accel("tcg", why)
     works, why = _remembered_trial(kernel, cache)
     if wanted == "kvm" and not works:
-        raise RigError(f"KVM was asked for, and {why}", mend="use --accel tcg or auto")
+        raise RigError(f"KVM was requested, but {why}", mend="use --accel tcg or auto")
     return Accel("kvm" if works else "tcg", why)
 
 
@@ -83,7 +85,7 @@ def _trial(kernel: Path) -> tuple[bool, str]:
             return True, "a trial guest started"
         if guest.poll() is not None:
             words = (directory / "qemu.log").read_text(errors="replace").strip().splitlines()
-            return False, f"QEMU refused it: {words[-1] if words else 'no reason given'}"
+            return False, f"QEMU cannot use it: {words[-1] if words else 'no reason given'}"
         return False, f"a trial guest printed nothing within {PROBE_DEADLINE:g} s"
     finally:
         process.end(guest)

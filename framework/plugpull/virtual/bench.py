@@ -1,4 +1,4 @@
-"""The virtual bench: a guest woken from its snapshot, with the rig's hubs and disks plugged in for real."""
+"""The virtual bench: a guest restored from its snapshot, with the rig's hubs and disks plugged in."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from plugpull.virtual.snapshot import Snapshot, scratch_directory
 
 
 def shape_of(rig: Rig, accel: str) -> Shape:
-    """The machine a rig file describes, without what is plugged into it."""
+    """The machine that a rig file describes, without the devices plugged into it."""
     controllers = tuple(
         ControllerShape(controller.name, str(controller.model), FIRST_CONTROLLER_SLOT + number, controller.ports)
         for number, controller in enumerate(rig.controller)
@@ -47,7 +47,7 @@ def shape_of(rig: Rig, accel: str) -> Shape:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a virtual bench is opened from; the same for all scenarios of a run."""
+    """The inputs of a virtual bench, the same for all scenarios of a run."""
 
     rig: Rig
     shape: Shape
@@ -81,7 +81,7 @@ class VirtualSwitch(PortByPort):
         return Identity("virtual", model="QEMU")
 
     def close(self) -> None:
-        """The bench puts its devices away itself."""
+        """Nothing to do: the bench closes its own devices."""
 
     def _command(self, port: str, on: bool) -> None:
         honest = self._bench.switch_port(f"{self._name}.{port}", on)
@@ -96,7 +96,7 @@ class VirtualSwitch(PortByPort):
 
 
 class VirtualBench:
-    """One guest and everything plugged into it. Made anew for each scenario."""
+    """One guest and everything plugged into it, created for each scenario."""
 
     def __init__(
         self, setting: Setting, recorder: Recorder, artefacts: Path, listener: Listener, scenario: str, journal: Journal
@@ -169,11 +169,11 @@ class VirtualBench:
     def _fault(
         self, summary: str, mend: str = "see qemu.log; was the machine out of memory?", subject: str = ""
     ) -> None:
-        with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
+        with suppress(RigError):  # the recorder keeps its failure and raises it where the run can handle it
             self._recorder.record(ev.RigFault(summary=summary, mend=mend, subject=subject))
 
     def firmware(self, disk: str) -> Firmware:
-        """The firmware of a disk, to be asked and told things. Raises KeyError."""
+        """The firmware of a disk, for its counters and commands. Raises KeyError."""
         return self._firmware[disk]
 
     # --- the Bench protocol -----------------------------------------------------------------------------------------
@@ -217,24 +217,24 @@ class VirtualBench:
         return found or unresponsive(self._console, at, self._by_nmi())
 
     def _ended(self, deadline: float) -> PostMortem:
-        """The kernel said its last words, or QEMU is gone."""
+        """Wait until the kernel has printed its last message or QEMU has exited."""
         self._console.pause(QUIET, max(1.0, deadline - time.monotonic()))
         words = self._console.last_words()
         if words:
             return from_last_words(words)
         status = self._machine.process.poll()
         if status == 0:
-            # With -no-reboot QEMU ends when the guest resets itself; ended any other way, it is QEMU that failed.
+            # With -no-reboot QEMU exits when the guest resets itself. Any other exit is a failure of QEMU.
             at = self.link.clock.now()[0] if self.link.clock.mapped else None
             last = tuple(self._console.lines()[-5:])
             return PostMortem(ev.DutDied(at=at, headline=restarted(self._console), evidence=last))
         if status is not None:
             how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-            self._fault(f"QEMU {how}, so the DUT was gone: {self._machine.last_words() or 'no reason given'}")
+            self._fault(f"QEMU {how}, which ended the DUT: {self._machine.last_words() or 'no reason given'}")
         return PostMortem()
 
     def _stopped(self) -> str:
-        """What QEMU says of a guest that it does not run; empty while it runs."""
+        """The status that QEMU gives for a guest that it has stopped; empty while the guest runs."""
         try:
             state = self._machine.qmp.run("query-status", 10.0)
         except RigError:
@@ -242,7 +242,7 @@ class VirtualBench:
         return "" if state["running"] else str(state["status"])
 
     def _processors(self) -> tuple[str, ...]:
-        """Where each vCPU is, and whether it takes interrupts (bit 9 of RFLAGS)."""
+        """The position of each vCPU and whether it takes interrupts (bit 9 of RFLAGS)."""
         try:
             listing = self._machine.qmp.run("human-monitor-command", 10.0, command_line="info registers -a")
         except RigError:
@@ -254,7 +254,7 @@ class VirtualBench:
         )
 
     def _by_nmi(self) -> tuple[str, ...]:
-        """A guest that is deaf to interrupts panics on an NMI, and says where it was (``unknown_nmi_panic``)."""
+        """Inject an NMI: a guest that ignores interrupts panics and prints its position (``unknown_nmi_panic``)."""
         processors = self._processors()
         with suppress(RigError):
             self._machine.qmp.run("inject-nmi", 10.0)
@@ -269,7 +269,7 @@ class VirtualBench:
                 continue
             firmware = self._firmware[disk.name]
             if not firmware.model.plain:
-                with suppress(RigError):  # one without power has nothing left to write out
+                with suppress(RigError):  # a disk without power has nothing left to write out
                     firmware.write_out()
             yield bystanders.look(firmware.medium, disk.name, at)
 
@@ -303,11 +303,11 @@ class VirtualBench:
         return [point for point in self._topology.cut_points().values() if point.outlet == outlet]
 
     def switch_port(self, outlet: str, on: bool) -> bool:
-        """Turn one outlet off or on. False when a defect has the switch only pretend."""
+        """Turn one outlet off or on. Returns False when a defect makes the switch only pretend."""
         with self._lock:
             points = self._things_at(outlet)
             if on and not self._machine.running:
-                self._off.discard(outlet)  # what hung off the guest is gone with it
+                self._off.discard(outlet)  # the guest is gone, and its devices with it
                 return True
             if not on:
                 if self._defects.switch_lies(v for point in points for v in point.victims):
@@ -320,7 +320,7 @@ class VirtualBench:
         return True
 
     def port_is_on(self, outlet: str) -> bool:
-        """What QEMU itself says of the device behind an outlet; an outlet with nothing behind it is as it was set."""
+        """QEMU's own state of the device behind an outlet; without a device, the state that was set."""
         with self._lock:
             if not self._machine.running:
                 return outlet not in self._off
@@ -330,23 +330,23 @@ class VirtualBench:
         return all(plugged) if plugged and outlet in self._off else outlet not in self._off
 
     def _below(self, upper: str, lower: str) -> bool:
-        """Does ``lower`` hang off ``upper``, or is it the same?"""
+        """True if ``lower`` is ``upper`` or is connected below it."""
         up, low = self._topology.path_of(upper), self._topology.path_of(lower)
         return up.controller == low.controller and low.ports[: len(up.ports)] == up.ports
 
     def _reachable(self, thing: Disk | Hub) -> bool:
-        """Neither it nor a hub above it has an outlet that is off."""
+        """True if no outlet of the device or of a hub above it is off."""
         above = [part for part in self._outwards if self._below(part.name, thing.name)]
         return not any(outlet in self._off for part in above for outlet in (part.cable, part.power))
 
     def _loses_power(self, disk: Disk) -> bool:
-        """Does any outlet that is off take this disk's power, and not just its data?"""
+        """True if an outlet that is off takes this disk's power and not only its data connection."""
         points = self._topology.cut_points().values()
         return any(point.outlet in self._off and disk.name in point.unpowered for point in points)
 
     def _settle_plugs(self) -> None:
-        """Make QEMU's devices what the outlets say, from the root outwards: hubs take their subtree along."""
-        # Who loses power does so first, with its cache: QEMU or the guest could still flush one that is unplugged.
+        """Make QEMU's devices match the outlets, from the root outwards: a hub takes its subtree along."""
+        # Disks that lose power lose it first, with their cache: QEMU or the guest could still flush an unplugged one.
         dead = [disk for disk in self._rig.disk if self._loses_power(disk) and self._firmware[disk.name].powered]
         for disk in dead:
             self._firmware[disk.name].power_off()
@@ -376,7 +376,8 @@ class VirtualBench:
         if again and self._defects.never_returns(thing.name):
             return
         if not self._firmware[thing.name].powered:
-            # A cut of several points switches from threads that end with it, and what they start would end with them.
+            # A cut of several points switches from short-lived threads. A process that such a thread starts would be
+            # killed together with the thread.
             self._starter.submit(self._firmware[thing.name].power_on).result()
             self._plugs.connect(thing, self._firmware[thing.name])
         self._seen.add(thing.name)

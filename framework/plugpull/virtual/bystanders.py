@@ -1,7 +1,7 @@
-"""Disks that are never written, looked at from outside the guest.
+"""Checks from outside the guest that disks which are never written stay unchanged.
 
-The medium of each gets a pattern of its own before the guest can see it, and is compared with it when the scenario is
-over: zeros would not show that somebody wrote zeros.
+Each medium gets its own pattern before the guest can see it. When the scenario is over, the medium is compared with
+that pattern. A medium of zeros would hide that somebody wrote zeros.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ METHOD = "every byte of the medium compared from outside the guest"
 
 
 def fill(medium: Path, name: str) -> None:
-    """Write the pattern: a kilobyte that names the disk, at the beginning of each MiB and in the last sectors; the rest
-    stays a hole, which reads as zeros."""
+    """Write the pattern: a kilobyte that names the disk, at the start of each MiB and in the last sectors.
+
+    The rest stays a hole, which reads as zeros.
+    """
     mark = _mark(name)
     size = medium.stat().st_size
     with medium.open("r+b") as file:
@@ -27,7 +29,7 @@ def fill(medium: Path, name: str) -> None:
 
 
 def look(medium: Path, disk: str, at: float | None) -> SeenFromOutside:
-    """Is the medium as ``fill`` left it?"""
+    """Compare the medium with the pattern of ``fill``."""
     size, mark = medium.stat().st_size, _mark(disk)
     expected = {place: mark[: size - place] for place in _places(size)}
     differ = first = 0
@@ -43,7 +45,7 @@ def look(medium: Path, disk: str, at: float | None) -> SeenFromOutside:
             sectors = [n for n in range(0, len(piece), 512) if piece[n : n + 512] != wanted[n : n + 512]]
             first = first or begin // 512 + sectors[0] // 512
             differ += len(sectors)
-    detail = f"{differ} sectors are not as they were, the first {first}" if differ else ""
+    detail = f"{differ} sectors have changed, the first is sector {first}" if differ else ""
     return SeenFromOutside(at=at, disk=disk, ok=not differ, method=METHOD, detail=detail)
 
 

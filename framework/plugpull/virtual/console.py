@@ -1,4 +1,4 @@
-"""What a guest's serial console is connected by: a socket for what is said, QMP for a BREAK."""
+"""The connection to a guest's serial console: a socket for its output, QMP for a BREAK."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHARDEV = "console"
 
 
 class GuestWire:
-    """``qmp`` gives the connection to QEMU once there is one."""
+    """``qmp`` returns the connection to QEMU, or None before it exists."""
 
     def __init__(self, connection: socket.socket, qmp: Callable[[], Qmp]) -> None:
         self._socket = connection
@@ -34,15 +34,15 @@ class GuestWire:
             raise OSError(error.what) from None
 
     def close(self) -> None:
-        """The socket is the machine's to close."""
+        """Nothing to do: the machine closes the socket."""
 
 
 def _no_qmp() -> Qmp:
-    raise OSError("this console has no BREAK")
+    raise OSError("this console cannot send a BREAK")
 
 
 class Console(_Console):
-    """The console of a guest. Without ``qmp`` it can be read, and not asked by sysrq."""
+    """A guest's console. Without ``qmp`` it can be read, but it cannot send sysrq keys."""
 
     def __init__(self, connection: socket.socket, path: Path, qmp: Callable[[], Qmp] = _no_qmp) -> None:
         super().__init__(GuestWire(connection, qmp), path)

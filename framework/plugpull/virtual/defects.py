@@ -1,7 +1,7 @@
-"""What the bench gets wrong on purpose, when the rig file asks for it: the defects that checks exist to find.
+"""Defects that the bench makes on purpose when the rig file requests them, so that checks can be tested.
 
-``at_cut`` and ``at_restore`` are called as a disk or hub is cut and restored; they act on the bench as a real fault
-would, from outside the guest.
+``at_cut`` and ``at_restore`` are called when a disk or hub is cut or restored. They act on the bench from outside the
+guest, as a real fault would.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from plugpull.virtual.firmware_drive import SECTOR
 from plugpull.virtual.plugs import Plugs
 
 Note = Callable[[str, str], None]
-"""Told (text, subject) of every defect as it happens, so that no history hides that it was made."""
+"""Called with (text, subject) for every defect that is made, so that the history records it."""
 
 
 FLIPPED_AT = 64 * 1024 + 4000
-"""Byte of the medium that ``bit-flip`` hits: in the second block of every load's span."""
+"""Offset of the byte of the medium that ``bit-flip`` changes: in the second block of every load's span."""
 QUIET_NS = 60_000_000
 CROSSED = 1024
 """Sectors that ``crossed`` copies from another disk."""
@@ -33,7 +33,7 @@ CROSSED = 1024
 
 @dataclass(frozen=True)
 class Targets:
-    """What a defect can act on."""
+    """The parts of the bench that a defect can act on."""
 
     rig: Rig
     plugs: Plugs
@@ -56,39 +56,39 @@ class Defects:
         return [defect for defect in self._defects if defect.kind == kind]
 
     def switch_lies(self, names: Iterable[str]) -> bool:
-        """Does the switch only claim to cut these?"""
+        """True if the switch only claims to cut one of these devices."""
         affected = set(names)
         lies = any(defect.disk is None or defect.disk in affected for defect in self._of("switch-lies"))
         if lies:
-            self._note("the switch says off and cuts nothing", "")
+            self._note("the switch reports off but cuts nothing", "")
         return lies
 
     def never_returns(self, disk: str) -> bool:
         return any(defect.disk == disk for defect in self._of("never-returns"))
 
     def serial_of(self, disk: str, declared: str, *, again: bool) -> str:
-        """The serial number the disk shows; another one once it was unplugged, if it is to have that defect."""
+        """The serial number that the disk shows; with ``serial-changes``, a different one after the first unplug."""
         if again and any(defect.disk == disk for defect in self._of("serial-changes")):
             return "CHANGED-" + declared
         return declared
 
     def at_start(self) -> None:
-        """The disks have been made, some of them with defects in their firmware."""
+        """Record the defects in the disks' firmware, once the disks exist."""
         for defect in self._defects:
             if defect.kind in KINDS:
                 self._note(f"defect made on purpose: {defect.kind}", defect.disk or "")
 
     def power_lost(self, firmware: Firmware) -> None:
-        """A firmware died with its cache. What was in it, and what its defects had done by then, is noted."""
+        """Record what was lost with the cache of a firmware that died, and how often its defects acted before."""
         if firmware.model.plain:
             return
         counted = firmware.counters()
-        fired = f"; its defects had done something {counted['fired']} times" if firmware.model.defects else ""
+        fired = f"; its defects acted {counted['fired']} times before" if firmware.model.defects else ""
         if counted["dirty_bytes"] or fired:
             self._note(f"{counted['dirty_bytes']} bytes were lost with the disk's cache{fired}", firmware.name)
 
     def at_cut(self) -> None:
-        """Something is about to be cut."""
+        """Apply the defects that wait for a cut. Call it before the cut."""
         for defect in self._defects:
             act = getattr(self, "_" + defect.kind.replace("-", "_"), None)
             if act is not None and defect not in self._happened:
@@ -101,12 +101,12 @@ class Defects:
         for timer in self._timers:
             timer.cancel()
 
-    # --- one method a kind ----------------------------------------------------------------------------------------
+    # --- one method per kind ----------------------------------------------------------------------------------------
 
     def _slows(self, defect: Defect) -> None:
         disk = next(d for d in self._targets.rig.disk if d.name == defect.disk)
         if disk.rate is None:
-            raise RigError(f"{disk.name} has no rate that could be slowed", mend="give it a rate in the rig file")
+            raise RigError(f"{disk.name} has no rate to slow down", mend="give it a rate in the rig file")
         self._targets.plugs.set_rate(disk.name, int(disk.rate * defect.factor))
 
     def _stalls(self, defect: Defect) -> None:
@@ -122,17 +122,21 @@ class Defects:
         self._when_quiet(firmware, lambda: firmware.flip_bit(FLIPPED_AT))
 
     def _crossed(self, defect: Defect) -> None:
-        """What was meant for another disk lands here: a bridge with two disks that mixes them up."""
+        """Copy data of another disk onto this one, as a bridge does that mixes up its two disks."""
         firmware = self._targets.firmware[str(defect.disk)]
         others = [disk.name for disk in self._targets.rig.disk if disk.scratch and disk.name != defect.disk]
         if not others:
-            raise RigError("there is no other scratch disk whose data could go astray", mend="declare another one")
+            raise RigError(
+                "there is no other scratch disk for data to go astray to", mend="declare another one in the rig file"
+            )
         other = self._targets.firmware[others[0]]
         self._when_quiet(firmware, lambda: _copy(other, firmware, CROSSED * SECTOR))
 
     def _when_quiet(self, firmware: Firmware, act: Callable[[], None]) -> None:
-        """Act once the medium has not been written for a while, and again if it is written over: what is spoilt in the
-        middle of a load that rewrites the same span would be put right by the load."""
+        """Act when the medium has not been written for a while, and again after each later write.
+
+        Damage in the middle of a load that rewrites the same span would be repaired by that load.
+        """
 
         def watch() -> None:
             acted = 0
@@ -159,7 +163,7 @@ class Defects:
 
 
 def _copy(source: Firmware, target: Firmware, length: int) -> None:
-    """The beginning of one medium over that of another."""
+    """Copy the beginning of one medium over that of another."""
     with source.medium.open("rb") as file:
         data = file.read(length)
     with target.medium.open("r+b") as file:

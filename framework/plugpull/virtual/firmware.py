@@ -1,8 +1,8 @@
 """A disk's firmware: one nbdkit process per disk, serving a sparse file as the medium.
 
-What is in the file has reached the medium. A power cut is the process killed with SIGKILL, taking with it whatever it
-held in memory; a data cut leaves it running. A plain disk is nbdkit's own ``file`` plugin. One with a cache, a latency
-or a defect of the firmware is ``firmware_plugin.py``, which can be asked and told things while it runs.
+Data in the file has reached the medium. A power cut kills the process with SIGKILL, and everything it held in memory is
+lost. A data cut leaves it running. A plain disk is nbdkit's own ``file`` plugin. A disk with a cache, a latency or a
+defect of the firmware is ``firmware_plugin.py``, which reports counters and takes commands while it runs.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from plugpull.virtual.firmware_drive import COUNTERS, BadSectors, Counters, Trai
 
 PLUGIN = Path(__file__).with_name("firmware_plugin.py")
 PARAMETERS = ("every", "sector", "sectors", "seconds", "rate")
-"""Keys of ``[[defect]]`` that are handed on to the firmware as they are, when they are given."""
+"""Keys of ``[[defect]]`` that are passed to the firmware unchanged, if given."""
 ANSWER = 5.0
-"""Seconds a firmware gets to obey: it only ever finishes what it is writing to its medium first."""
+"""Seconds a firmware gets to answer a command: it only finishes its current write to the medium first."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """How a disk's firmware is. ``defects`` are (kind, parameters) of ``firmware_defects.KINDS``; with a ``seed``, its
-    random choices are the same every time."""
+    """The properties of a disk's firmware.
+
+    ``defects`` are (kind, parameters) of ``firmware_defects.KINDS``. With a ``seed``, random choices are repeatable.
+    """
 
     traits: Traits
     defects: tuple[tuple[str, Mapping[str, Any]], ...] = ()
@@ -43,7 +45,7 @@ class Model:
 
     @property
     def plain(self) -> bool:
-        """It has nothing that nbdkit's file plugin could not do."""
+        """True if nbdkit's file plugin can serve this disk."""
         return not (self.traits.cache or self.traits.latency or self.defects)
 
     @property
@@ -52,12 +54,12 @@ class Model:
 
     @property
     def writes_through(self) -> bool:
-        """What the disk says of its cache: that it has none that would have to be flushed."""
+        """True if the disk reports that it has no cache to flush."""
         return self.write_through or "cache-lied" in self.kinds
 
 
 def model_of(disk: Disk, defects: Iterable[Defect] = ()) -> Model:
-    """The firmware that a rig file asks for. Of the defects, those count that are this disk's and its firmware's."""
+    """The firmware that a rig file describes, with those of ``defects`` that belong to this disk's firmware."""
     traits = Traits(disk.size, disk.logical_block, disk.cache or 0, disk.eviction, disk.write_back, disk.latency)
     own = [defect for defect in defects if defect.disk == disk.name and defect.kind in KINDS]
     defective = tuple((defect.kind, _parameters(defect)) for defect in own)
@@ -65,14 +67,14 @@ def model_of(disk: Disk, defects: Iterable[Defect] = ()) -> Model:
 
 
 def _parameters(defect: Defect) -> dict[str, Any]:
-    """Only what the rig file says: the defaults are each kind's own."""
+    """The keys that the rig file sets: each kind has its own defaults."""
     return {key: getattr(defect, key) for key in PARAMETERS if key in defect.model_fields_set}
 
 
 class Firmware:
-    """The firmware of one disk. ``socket`` is where it speaks NBD, ``medium`` its bytes.
+    """The firmware of one disk. ``socket`` is its NBD socket, ``medium`` the file with its bytes.
 
-    ``stall``, ``fail``, ``write_out`` and ``counters`` are for disks whose model is not plain; RigError for others.
+    ``stall``, ``fail``, ``write_out`` and ``counters`` raise RigError for a disk whose model is plain.
     """
 
     def __init__(self, name: str, model: Model, directory: Path) -> None:
@@ -88,12 +90,12 @@ class Firmware:
         self.power_on()
 
     def power_on(self) -> None:
-        """Start the process; returns when it listens. Raises RigError."""
+        """Start the process and wait until it listens. Raises RigError."""
         self._on = True
         self.socket.unlink(missing_ok=True)
         self._control.unlink(missing_ok=True)
         self._counters.set("dirty_bytes", 0)
-        # The socket is there before anybody listens on it; this file is written once nbdkit does (nbdkit(1)).
+        # The socket exists before nbdkit listens on it. nbdkit writes this file once it listens (nbdkit(1)).
         ready = self._log.with_suffix(".pid")
         ready.unlink(missing_ok=True)
         argv = ["nbdkit", "--foreground", "--exit-with-parent", "--unix", str(self.socket), "--threads", "16"]
@@ -123,7 +125,10 @@ class Firmware:
 
     @property
     def died(self) -> str:
-        """How it ended though it had power, as a sentence; empty if it did not. No disk does that: the bench did."""
+        """A sentence on how the process ended although it had power, or an empty string.
+
+        No disk does that, so it is a failure of the bench.
+        """
         status = self.process.poll()
         if not self._on or status is None:
             return ""
@@ -132,39 +137,43 @@ class Firmware:
         return f"nbdkit, the firmware of {self.name}, {how}{f': {words}' if words else ''}"
 
     def power_off(self) -> None:
-        """The process dies with everything it held in memory. A healthy one is not warned; one with defects does
-        first what they make it do when power fails."""
+        """Kill the process with everything it held in memory.
+
+        A healthy firmware gets no warning. One with defects first does what they make it do when power fails.
+        """
         self._on = False
         if self.model.defects and self.powered:
-            with suppress(RigError):  # one that hangs, or died, loses its power all the same
+            with suppress(RigError):  # a firmware that hangs or has died loses its power all the same
                 self._ask("power-failing")
         process.end(self.process)
 
-    # --- asking and telling it things -------------------------------------------------------------------------------
+    # --- counters and commands --------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, int]:
-        """What it has counted since it was made; the names are ``COUNTERS``. Costs the firmware nothing, and after a
-        power cut says what was there when it died: ``dirty_bytes`` are those that were lost with the cache. Raises
-        RigError for a plain firmware, which counts nothing."""
+        """The counters since the firmware was created; the names are ``COUNTERS``.
+
+        Reading them costs the firmware nothing. After a power cut they hold the values at its death: ``dirty_bytes``
+        is what was lost with the cache. Raises RigError for a plain firmware, which counts nothing.
+        """
         self._needs_plugin()
         return {name: self._counters[name] for name in COUNTERS}
 
     def stall(self, seconds: float) -> None:
-        """Answer no request for so long, from now on; 0 ends a stall. The cache stays. Raises RigError."""
+        """Answer no request for ``seconds`` from now on; 0 ends a stall. The cache stays. Raises RigError."""
         self._ask("stall", seconds)
 
     def fail(self, *errors: BadSectors) -> None:
-        """These sectors are bad from now on and no others; with none, all are good again. Raises RigError."""
+        """Make exactly these sectors bad from now on; without arguments, all are good again. Raises RigError."""
         self._ask("fail", [[bad.first, bad.count, bad.reads, bad.writes] for bad in errors])
 
     def write_out(self) -> None:
-        """Empty the cache onto the medium, as a disk does that has nothing else to do. Raises RigError."""
+        """Write the whole cache to the medium, as an idle disk does. Raises RigError."""
         self._ask("write-out")
 
     def _needs_plugin(self) -> None:
         if self.model.plain:
             raise RigError(
-                f"the firmware of {self.name} is nbdkit's file plugin, which cannot be asked anything",
+                f"the firmware of {self.name} is nbdkit's file plugin, which has no counters and takes no commands",
                 mend="give the disk a cache or a latency in the rig file",
             )
 
@@ -178,21 +187,21 @@ class Firmware:
                 answer = connection.makefile("rb").readline()
             said = json.loads(answer)
         except (OSError, ValueError) as error:
-            raise RigError(f"the firmware of {self.name} did not obey {request[0]!r}: {error}") from None
+            raise RigError(f"the firmware of {self.name} did not answer the command {request[0]!r}: {error}") from None
         if said is not None:
-            raise RigError(f"the firmware of {self.name} did not obey {request[0]!r}: {said}")
+            raise RigError(f"the firmware of {self.name} refused the command {request[0]!r}: {said}")
 
     # --- from outside -----------------------------------------------------------------------------------------------
 
     def hang(self) -> None:
-        """Stop the whole process, as firmware does that is busy with itself."""
+        """Stop the whole process, like a firmware that is busy with internal work."""
         os.killpg(self.process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         os.killpg(self.process.pid, signal.SIGCONT)
 
     def flip_bit(self, offset: int) -> None:
-        """Invert the lowest bit of one byte of the medium, behind everybody's back."""
+        """Invert the lowest bit of one byte of the medium without the firmware's knowledge."""
         with self.medium.open("r+b") as file:
             file.seek(offset)
             value = file.read(1)[0]

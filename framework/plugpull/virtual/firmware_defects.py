@@ -1,10 +1,10 @@
-"""What can be wrong with a drive: one class a kind. Runs in nbdkit's Python, like ``firmware_drive.py``.
+"""Defects of a drive, one class per kind. Runs in nbdkit's Python, like ``firmware_drive.py``.
 
-A kind's parameters are its constructor's, with the names and units that ``[[defect]]`` has in a rig file. The defaults
-make each show up within seconds of a load on a disk of some tens of MiB. ``every`` is one in so many: requests are
-counted off from a random start, so that it happens as often as it says even in a short load.
+A kind's parameters are its constructor's, with the names and units of ``[[defect]]`` in a rig file. With the defaults,
+each defect shows within seconds of a load on a disk of some tens of MiB. ``every`` means one in that many: requests are
+counted from a random start, so that the rate holds even in a short load.
 
-What each is modelled on is in its docstring.
+Each class's docstring names the real fault that it models.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 from plugpull.virtual.firmware_drive import SECTOR, Defect, Drive, Piece
 
 REMEMBERED = 4096
-"""Blocks of which ``stale`` remembers an older version."""
+"""Number of blocks for which ``stale`` keeps an older version."""
 
 
 class Every:
-    """True once in so many calls, from a random one on."""
+    """True once in ``count`` calls, starting at a random call."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -41,7 +41,7 @@ class Every:
 
 
 class FlushLost(Defect):
-    """Flushes and FUA are acknowledged and nothing leaves the cache: a bridge that swallows SYNCHRONIZE CACHE."""
+    """Flushes and FUA are acknowledged but nothing leaves the cache: a bridge that swallows SYNCHRONIZE CACHE."""
 
     def keeps(self, drive: Drive, dirty: Sequence[int]) -> Iterable[int]:
         if dirty:
@@ -50,11 +50,11 @@ class FlushLost(Defect):
 
 
 class CacheLied(FlushLost):
-    """The same, and the disk says that it writes through: the kernel never sends a flush. (That is QEMU's to say.)"""
+    """As ``FlushLost``, but the disk reports write-through, so the kernel sends no flush. (QEMU makes that report.)"""
 
 
 class Reordered(Defect):
-    """At a flush one in ``every`` dirty blocks stays behind in the cache, while newer ones go out."""
+    """At a flush, one in ``every`` dirty blocks stays in the cache while newer blocks go out."""
 
     def __init__(self, every: int = 3) -> None:
         self._every = every
@@ -67,14 +67,14 @@ class Reordered(Defect):
 
 
 class TornSector(Defect):
-    """When power fails, up to ``sectors`` dirty blocks get half written: the new first half, the old second one."""
+    """When power fails, up to ``sectors`` dirty blocks are half written: new first half, old second half."""
 
     def __init__(self, sectors: int = 8) -> None:
         self._sectors = sectors
 
     def power_failing(self, drive: Drive) -> None:
         left, half = self._sectors, drive.block // 2
-        for block, new in reversed(drive.dirty().items()):  # those of the last moment
+        for block, new in reversed(drive.dirty().items()):  # the newest first
             if not left:
                 break
             old = bytearray(half)
@@ -86,7 +86,7 @@ class TornSector(Defect):
 
 
 class Misdirected(Defect):
-    """One in ``every`` writes lands ``sectors`` too low (too high where there is no room), as after a servo error."""
+    """One in ``every`` writes lands ``sectors`` too low (too high near the start), as after a servo error."""
 
     def __init__(self, every: int = 20, sectors: int = 1024) -> None:
         self._due = Every(every)
@@ -100,7 +100,7 @@ class Misdirected(Defect):
 
 
 class LostWrite(Defect):
-    """One in ``every`` writes is acknowledged and never happens: a lost update of a mapping table."""
+    """One in ``every`` writes is acknowledged but not executed: a lost update of a mapping table."""
 
     def __init__(self, every: int = 20) -> None:
         self._due = Every(every)
@@ -110,8 +110,11 @@ class LostWrite(Defect):
 
 
 class LostPass(Defect):
-    """After ``every`` writes nothing is written any more, and all is acknowledged: flash that has turned read-only and
-    does not say so. A disk that is written over and over is left with an earlier pass."""
+    """After ``every`` writes, all further writes are acknowledged but not executed.
+
+    It models flash that has turned read-only without reporting it. A disk that is overwritten repeatedly keeps the data
+    of an earlier pass.
+    """
 
     def __init__(self, every: int = 50) -> None:
         self._left = every
@@ -129,7 +132,7 @@ class LostPass(Defect):
 
 
 class TornWrite(Defect):
-    """One in ``every`` writes leaves the second half of its last block as it was."""
+    """One in ``every`` writes does not write the second half of its last block."""
 
     def __init__(self, every: int = 20) -> None:
         self._due = Every(every)
@@ -142,8 +145,10 @@ class TornWrite(Defect):
 
 
 class Wraps(Defect):
-    """Addresses from ``sector`` on begin again at 0: faked capacity, a 32-bit LBA. If not said, it is 1 MiB, which even
-    a small load crosses."""
+    """Addresses from ``sector`` on wrap around to 0: faked capacity, a 32-bit LBA.
+
+    The default is 1 MiB, which even a small load crosses.
+    """
 
     def __init__(self, sector: int = 2048) -> None:
         self._limit = sector * SECTOR
@@ -162,7 +167,7 @@ class Wraps(Defect):
 
 
 class CapacityOffByOne(Defect):
-    """READ CAPACITY tells one block more than there is: the last one of the declared size cannot be read or written."""
+    """READ CAPACITY reports one block too many: the last block of the declared size cannot be read or written."""
 
     def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
         if writing is not None and offset + length > drive.size - drive.block:
@@ -171,8 +176,7 @@ class CapacityOffByOne(Defect):
 
 
 class Stale(Defect):
-    """When power fails, up to ``sectors`` blocks fall back to what they held before they were written and flushed: a
-    mapping table of flash that was not saved."""
+    """When power fails, up to ``sectors`` flushed blocks fall back to their older content: an unsaved mapping table."""
 
     def __init__(self, sectors: int = 16) -> None:
         self._sectors = sectors
@@ -228,11 +232,11 @@ class LongTransferStall(Defect):
 
 
 class CommandTimeout(Defect):
-    """One in ``every`` reads and writes is answered only after ``seconds``: a little more than the kernel waits, 30 s,
-    if not said. A DUT whose /sys/block/DISK/device/timeout was lowered allows less.
+    """One in ``every`` reads and writes is answered only after ``seconds``.
 
-    A little, because QEMU does not abandon a request that the kernel aborts: it waits for the answer, and the whole
-    guest with it. (blk_drain in hw/scsi/scsi-bus.c's scsi_device_purge_requests; measured.)
+    The default is a little more than the kernel's timeout of 30 s. A DUT with a lower /sys/block/DISK/device/timeout
+    needs less. It is only a little more because QEMU does not abandon a request that the kernel aborts. QEMU and with
+    it the whole guest wait for the answer (blk_drain in hw/scsi/scsi-bus.c's scsi_device_purge_requests; measured).
     """
 
     def __init__(self, every: int = 40, seconds: float = 31.0) -> None:
@@ -245,8 +249,10 @@ class CommandTimeout(Defect):
 
 
 class CacheCollapse(Defect):
-    """What has to leave a full cache leaves at ``rate`` bytes per second, and the writes that need the room wait for
-    it: shingled disks, flash whose fast cells are used up. Flushes are not slowed."""
+    """A full cache drains at ``rate`` bytes per second, and the writes that need the room wait for it.
+
+    It models shingled disks, and flash whose fast cells are used up. Flushes are not slowed.
+    """
 
     def __init__(self, rate: int = 1 << 20) -> None:
         self._rate = rate
@@ -292,5 +298,5 @@ KINDS: Mapping[str, type[Defect]] = {
 
 
 def make(kind: str, parameters: Mapping[str, Any]) -> Defect:
-    """Raises KeyError for a kind there is not, TypeError for a parameter it does not have."""
+    """Create a defect. Raises KeyError for an unknown kind, TypeError for an unknown parameter."""
     return KINDS[kind](**parameters)

@@ -1,11 +1,11 @@
-"""A disk's inside: a medium, a volatile write cache in front of it, and what is wrong with them.
+"""A drive: a medium, a volatile write cache in front of it, and their defects.
 
-Runs in nbdkit's Python, so the standard library is all it imports. The medium is a file: what was written to it has
-reached the medium; what is only in ``Drive`` is lost with the process.
+Runs in nbdkit's Python, so it imports only the standard library. The medium is a file: data written to the file has
+reached the medium; data held only by ``Drive`` is lost with the process.
 
-A SIGKILL never leaves half a block on the medium: blocks are no larger than a page and aligned, and the kernel copies a
+A SIGKILL never leaves half a block on the medium. Blocks are aligned and no larger than a page. The kernel copies a
 ``pwrite`` into the page cache page by page and looks for fatal signals only in between (``generic_perform_write`` in
-mm/filemap.c; tmpfs and ext4 use it). A write of several blocks may be cut short, as one of a real disk may.
+mm/filemap.c; tmpfs and ext4 use it). A write of several blocks may be cut short, as on a real disk.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from pathlib import Path
 from typing import Any
 
 SECTOR = 512
-"""Bytes; the unit of ``errors``, whatever the disk's blocks are."""
+"""Bytes; the unit of ``errors``, independent of the disk's block size."""
 EVICTED_AT_ONCE = 16
-"""When the cache is full, at least one part in this many leaves together, as a disk sorts what it destages."""
+"""When the cache is full, at least one block in this many leaves together, as a disk sorts what it destages."""
 
 COUNTERS = ("reads", "writes", "fua", "flushes", "bytes_read", "bytes_written", "bytes_out", "dirty_bytes", "fired")
-"""What the firmware counts. ``fua`` are the writes that asked for it, ``bytes_out`` what left for the medium,
-``dirty_bytes`` what the cache holds now, ``fired`` how often defects did something."""
+"""The names of the counters. ``fua`` counts writes with FUA, ``bytes_out`` what left the cache for the medium,
+``dirty_bytes`` what the cache holds now, ``fired`` how often defects acted."""
 
 Piece = tuple[int, int, int]
 """(offset on the disk, offset in the request's data, length)."""
 
 
 class Counters:
-    """Numbers in a file that others map: they outlive the process, and reading them disturbs nobody."""
+    """Numbers in a mapped file: they outlive the process, and reading them does not disturb it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,41 +60,43 @@ class Counters:
 
 
 class Defect:
-    """Something wrong with a drive. Every hook does nothing here; a kind overrides what it needs."""
+    """A defect of a drive. Every hook does nothing here; a kind overrides those it needs."""
 
     def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
-        """A request is about to be served (``writing`` is None for a flush). May wait, or raise OSError to fail it.
-        The only hook without the drive's lock."""
+        """Called before a request is served; ``writing`` is None for a flush. May wait, or raise OSError to fail it.
+
+        This is the only hook that is called without the drive's lock.
+        """
 
     def pieces(self, drive: Drive, pieces: Sequence[Piece], writing: bool) -> Sequence[Piece]:
-        """Where the parts of a request land."""
+        """The places where the parts of a request land."""
         return pieces
 
     def alter(self, drive: Drive, data: bytes) -> bytes:
-        """What is written instead of ``data``."""
+        """The data that is written instead of ``data``."""
         return data
 
     def keeps(self, drive: Drive, dirty: Sequence[int]) -> Iterable[int]:
-        """Blocks that stay in the cache although they were to be made durable."""
+        """Dirty blocks that stay in the cache although they should be made durable."""
         return ()
 
     def overwrites(self, drive: Drive, block: int, data: bytes) -> None:
-        """``data`` is about to reach the medium at ``block``."""
+        """Called before ``data`` reaches the medium at ``block``."""
 
     def flushed(self, drive: Drive) -> None:
-        """What was dirty has been made durable."""
+        """Called after the dirty blocks have been made durable."""
 
     def evicted(self, drive: Drive, length: int) -> float:
-        """``length`` bytes had to leave a full cache. Seconds that the request waits for it."""
+        """Called when ``length`` bytes had to leave a full cache. Returns the seconds that the request waits."""
         return 0.0
 
     def power_failing(self, drive: Drive) -> None:
-        """The supply is going down; what is done here is the last the drive does."""
+        """Called when the power supply fails, as the drive's last action."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """How a healthy drive is. Sizes in bytes, times in seconds."""
+    """The properties of a healthy drive. Sizes in bytes, times in seconds."""
 
     size: int
     block: int = SECTOR
@@ -119,7 +121,7 @@ class BadSectors:
 
 
 class Drive:
-    """A drive. Any thread may call any method; OSError is what its requests end with when they fail."""
+    """A drive. Any thread may call any method; a request that fails raises OSError."""
 
     def __init__(
         self, medium: int, traits: Traits, counters: Counters, defects: Sequence[Defect] = (), seed: Any = None
@@ -133,7 +135,7 @@ class Drive:
         self._counters = counters
         self._defects = tuple(defects)
         self._dirty: dict[int, tuple[float, bytes]] = {}
-        """By block: when it was written and what, the oldest first."""
+        """By block, the oldest first: the time of the write and the data."""
         self._lock = threading.Lock()
         self._calm = threading.Condition()
         self._stalled_until = 0.0
@@ -151,7 +153,7 @@ class Drive:
             self._counters.add("bytes_read", length)
 
     def write(self, offset: int, data: bytes, fua: bool = False) -> None:
-        """Completed once it is in the cache; with ``fua``, once it is on the medium."""
+        """Returns when the data is in the cache; with ``fua``, when it is on the medium."""
         self._before(True, offset, len(data))
         wait = 0.0
         with self._lock:
@@ -167,13 +169,13 @@ class Drive:
             time.sleep(wait)  # this is the defect
 
     def zero(self, offset: int, length: int, fua: bool = False) -> None:
-        """Write zeros, as any other data: a drive that trims gives zeros back here."""
+        """Write zeros as ordinary data: reading a trimmed range of this drive gives zeros."""
         step = 1 << 20
         for at in range(offset, offset + length, step):
             self.write(at, bytes(min(step, offset + length - at)), fua)
 
     def flush(self) -> None:
-        """What was completed before is on the medium when this returns."""
+        """Returns when all previously completed writes are on the medium."""
         self._before(None, 0, 0)
         with self._lock:
             self._make_durable(list(self._dirty))
@@ -186,7 +188,7 @@ class Drive:
             while (left := self._stalled_until - time.monotonic()) > 0:
                 self._calm.wait(left)
         if self.traits.latency:
-            time.sleep(self.traits.latency)  # this is what was asked for
+            time.sleep(self.traits.latency)  # the latency of the model
         if writing is not None and any(bad.hit(offset, length, writing) for bad in self._errors):
             raise OSError(errno.EIO, "medium error")
         for defect in self._defects:
@@ -198,10 +200,10 @@ class Drive:
             pieces = defect.pieces(self, pieces, writing)
         return pieces
 
-    # --- cache; with the lock -------------------------------------------------------------------------------------
+    # --- cache; call with the lock held ---------------------------------------------------------------------------
 
     def _load(self, offset: int, buffer: memoryview) -> None:
-        """The newest of every byte: from the cache where it is there, else from the medium."""
+        """Read the newest version of every byte: from the cache if it is there, otherwise from the medium."""
         self.read_medium(offset, buffer)
         if not self._dirty:
             return
@@ -214,7 +216,7 @@ class Drive:
                 buffer[low - offset : high - offset] = held[1][low - begin : high - begin]
 
     def _store(self, offset: int, data: bytes, fua: bool) -> float:
-        """Put data where it belongs. Seconds to wait for it, which a healthy drive has none of."""
+        """Store data in the cache or on the medium. Returns the seconds to wait, 0 for a healthy drive."""
         first = offset // self.block
         data = self._whole_blocks(offset, data)
         blocks = range(first, first + len(data) // self.block)
@@ -227,12 +229,12 @@ class Drive:
         wait = self._make_room(len(blocks))
         now = time.monotonic()
         for number, block in enumerate(blocks):
-            self._dirty.pop(block, None)  # its age begins anew
+            self._dirty.pop(block, None)  # a rewritten block counts as new
             self._dirty[block] = (now, data[number * self.block : (number + 1) * self.block])
         return wait
 
     def _whole_blocks(self, offset: int, data: bytes) -> bytes:
-        """Data with what is around it, up to where blocks begin and end."""
+        """Extend data to whole blocks with the content around it."""
         before, after = offset % self.block, -(offset + len(data)) % self.block
         if not before and not after:
             return data
@@ -263,7 +265,7 @@ class Drive:
         self._write_out([block for block in blocks if block not in kept])
 
     def _write_out(self, blocks: Iterable[int]) -> None:
-        """These leave the cache for the medium, neighbours together."""
+        """Move these blocks from the cache to the medium, neighbours together."""
         run: list[bytes] = []
         first = 0
         for block in sorted(blocks):
@@ -279,7 +281,7 @@ class Drive:
             self._dirty.pop(block)
         self._counters.set("dirty_bytes", len(self._dirty) * self.block)
 
-    # --- medium; with the lock --------------------------------------------------------------------------------------
+    # --- medium; call with the lock held ----------------------------------------------------------------------------
 
     def read_medium(self, offset: int, buffer: memoryview) -> None:
         done = 0
@@ -300,18 +302,18 @@ class Drive:
         self.write_medium(first * self.block, data)
         self._counters.add("bytes_out", len(data))
 
-    # --- what else happens to a drive -----------------------------------------------------------------------------
+    # --- other events ---------------------------------------------------------------------------------------------
 
     def fired(self) -> None:
-        """A defect did something."""
+        """Count one action of a defect."""
         self._counters.add("fired", 1)
 
     def dirty(self) -> dict[int, bytes]:
-        """What the cache holds, by block, the oldest first. For defects, with the lock."""
+        """The content of the cache by block, the oldest first. For defects, which hold the lock."""
         return {block: data for block, (_, data) in self._dirty.items()}
 
     def write_out_older_than(self, age: float) -> None:
-        """What has been in the cache for ``age`` seconds leaves it."""
+        """Write out the blocks that have been in the cache for ``age`` seconds."""
         with self._lock:
             limit = time.monotonic() - age
             old = []
@@ -322,17 +324,17 @@ class Drive:
             self._write_out(old)
 
     def stall(self, seconds: float) -> None:
-        """Answer no request for so long; 0 ends a stall."""
+        """Answer no request for ``seconds``; 0 ends a stall."""
         with self._calm:
             self._stalled_until = time.monotonic() + seconds
             self._calm.notify_all()
 
     def fail(self, errors: Sequence[BadSectors]) -> None:
-        """These sectors are bad from now on, and no others."""
+        """Make exactly these sectors bad from now on."""
         self._errors = tuple(errors)
 
     def power_failing(self) -> None:
-        """The supply goes down: nothing is served any more. The caller kills the process next."""
+        """Serve no more requests: the power supply fails. The caller kills the process next."""
         self._lock.acquire()
         for defect in self._defects:
             defect.power_failing(self)

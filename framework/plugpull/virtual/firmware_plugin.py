@@ -1,10 +1,10 @@
-"""An nbdkit plugin: a disk with a volatile cache and with defects. Run by ``firmware.py`` as
+"""An nbdkit plugin: a disk with a volatile cache and with defects. ``firmware.py`` runs it as
 
     nbdkit python firmware_plugin.py medium=FILE counters=FILE control=SOCKET model=JSON
 
-``model`` has ``traits`` (the fields of ``Traits``), ``defects`` ([kind, parameters] pairs) and perhaps a ``seed``. The
-control socket takes one JSON array a line, [method, arguments ...], and answers each with null or a text that says what
-was wrong. What the methods are: the table ``CONTROLS``.
+``model`` has ``traits`` (the fields of ``Traits``), ``defects`` ([kind, parameters] pairs) and optionally a ``seed``.
+The control socket takes one JSON array per line, [method, arguments ...]. It answers each with null or an error
+message. The table ``CONTROLS`` lists the methods.
 
 Source of the callbacks: nbdkit-python-plugin(3), nbdkit-plugin(3).
 """
@@ -22,10 +22,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nbdkit  # type: ignore[import-not-found]  # only there inside nbdkit
+import nbdkit  # type: ignore[import-not-found]  # exists only inside nbdkit
 
-# nbdkit runs this with the system's Python, which does not know where plugpull is, may know another one, and must not
-# leave files there.
+# nbdkit runs this with the system's Python. That one may have another version, does not know where plugpull is, and
+# must not leave files there.
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -38,7 +38,7 @@ API_VERSION = 2
 
 _given: dict[str, str] = {}
 _drive: list[Drive] = []
-"""The one drive, once there is one: nbdkit's callbacks are functions of this module."""
+"""The drive once it exists; global because nbdkit's callbacks are functions of this module."""
 
 CONTROLS: dict[str, Callable[..., None]] = {
     "stall": lambda drive, seconds: drive.stall(seconds),
@@ -55,7 +55,7 @@ class Control(socketserver.StreamRequestHandler):
             try:
                 method, *arguments = json.loads(line)
                 CONTROLS[method](_drive[0], *arguments)
-            except Exception as error:  # whoever asked is to hear of it, whatever it was
+            except Exception as error:  # any failure is reported to the client
                 answer = f"{type(error).__name__}: {error}"
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
@@ -73,7 +73,7 @@ def config_complete() -> None:
 
 
 def after_fork() -> None:
-    """Threads may be started from here on."""
+    """Start the threads: nbdkit allows that only after it has forked."""
     server = socketserver.ThreadingUnixStreamServer(_given["control"], Control)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, name="control", daemon=True).start()
@@ -83,7 +83,7 @@ def after_fork() -> None:
 
 def _age(seconds: float) -> None:
     while True:
-        time.sleep(min(seconds / 4, 0.5))  # age is what it waits for, and no event says it
+        time.sleep(min(seconds / 4, 0.5))  # blocks age with time; there is no event to wait for
         _drive[0].write_out_older_than(seconds * 3 / 4)
 
 
@@ -106,7 +106,7 @@ def can_fua(drive: Drive) -> int:
 
 
 def can_multi_conn(drive: Drive) -> bool:
-    """One cache for all connections: a flush on any of them is one for all."""
+    """All connections share one cache: a flush on one of them covers all."""
     return True
 
 

@@ -1,8 +1,8 @@
-"""The guest's root filesystem: an initramfs made of what is installed on this machine.
+"""The guest's root filesystem: an initramfs built from programs that are installed on this machine.
 
-Python, fio, mkfs and their libraries are copied, so that nothing has to be built or downloaded and the guest's
-user space matches the controller's. Everything is written as one uncompressed cpio archive (newc format,
-Documentation/driver-api/early-userspace/buffer-format.rst): under emulation unpacking costs more than reading.
+Python, fio, mkfs and their libraries are copied. Nothing has to be built or downloaded, and the guest's user space
+matches the controller's. The result is one uncompressed cpio archive (newc format,
+Documentation/driver-api/early-userspace/buffer-format.rst): under emulation, unpacking costs more than reading.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from plugpull.virtual.kernel_modules import module_name
 PROGRAMS = ("fio", "mke2fs", "e2fsck")
 BUSYBOX_APPLETS = ("sh", "mount", "insmod", "mkdir", "cat", "ln", "dmesg", "ls", "ps", "poweroff", "umount", "sleep")
 LIBRARIES = ("libudev.so.1", "libblkid.so.1")
-"""What the agent loads with ctypes: uevents, and the signatures on a disk."""
+"""Libraries that the agent loads with ctypes: for uevents, and for the signatures on a disk."""
 SYSTEM_PYTHON = "/usr/bin/python3"
 _PORT = "plugpull.agent"
 
-# Parts of the standard library no agent has a use for; they would only make the guest's memory fuller.
+# Parts of the standard library that no agent uses; they would only fill the guest's memory.
 _PYTHON_LEFT_OUT = re.compile(
     r"/(test|tests|idlelib|lib2to3|ensurepip|tkinter|turtledemo|distutils|pydoc_data|sqlite3|config-[^/]*|unittest)(/|$)"
     r"|/(_sqlite3|_tkinter|_test|_codecs_|xxlimited|_decimal|_curses)[^/]*$"
@@ -69,22 +69,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Additions:
-    """What a guest has beyond the plain bench's: tests of the framework put doubles of real hardware into one."""
+    """Additions to the plain bench's guest: tests of the framework use them for doubles of real hardware."""
 
     digest: str = ""
-    """Changes when anything of this does; part of the snapshot's key."""
+    """Changes when any of these additions does; part of the snapshot's key."""
     modules: tuple[str, ...] = ()
     """More kernel modules, as modprobe names, loaded at boot."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Module name -> its parameters, as insmod takes them."""
+    """Module name -> its parameters in the form of insmod."""
     files: Callable[[], Iterable[Entry]] = tuple
-    """More files; called only when an image has to be made."""
+    """Returns more files; called only when an image is built."""
     init: tuple[str, ...] = ()
     """Lines of shell that init runs before it starts the agent."""
 
 
 def cpio(entries: Iterable[Entry]) -> bytes:
-    """The entries as a newc archive."""
+    """Encode the entries as a newc archive."""
     parts: list[bytes] = []
     for number, entry in enumerate([*entries, Entry("TRAILER!!!", 0)], start=1):
         name = entry.path.encode() + b"\0"
@@ -119,10 +119,10 @@ class Tree:
         self._entries[path.strip("/")] = Entry(path.strip("/"), stat.S_IFLNK | 0o777, target.encode())
 
     def copy(self, path: str, to: str | None = None) -> None:
-        """Copy a file with its content (links are followed: the guest has no merged /usr to resolve them)."""
+        """Copy a file with its content. Links are followed: the guest has no merged /usr to resolve them."""
         real = os.path.realpath(path)
         mode = 0o755 if os.access(real, os.X_OK) else 0o644
-        # Dates are kept: Python trusts a compiled module only if it knows its source's date.
+        # Dates are kept: Python uses a compiled module only if the date of its source matches.
         self.file(to or path, Path(real).read_bytes(), mode, int(os.stat(real).st_mtime))
 
     def program(self, path: str, to: str | None = None) -> None:
@@ -134,7 +134,7 @@ class Tree:
 
 
 def libraries(path: str) -> list[str]:
-    """Absolute paths of the libraries a dynamic object is linked against, by the loader's own word (``ldd``)."""
+    """Absolute paths of the libraries that a dynamic object is linked against, from ``ldd``."""
     listing = subprocess.run(["ldd", os.path.realpath(path)], capture_output=True, text=True, check=False).stdout
     return re.findall(r"(?:=>\s+|^\s+)(/\S+)\s+\(", listing, re.MULTILINE)
 
@@ -150,7 +150,7 @@ def _need(program: str) -> str:
 
 
 def _python_files() -> list[str]:
-    """The system Python's standard library, as far as a guest needs it."""
+    """The parts of the system Python's standard library that a guest needs."""
     script = "import sysconfig; print(sysconfig.get_path('stdlib'))"
     stdlib = subprocess.run([SYSTEM_PYTHON, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
     found = [os.path.join(folder, name) for folder, _, names in os.walk(stdlib) for name in names]
@@ -169,7 +169,7 @@ def _add_python(tree: Tree) -> None:
 
 
 def _add_library(tree: Tree, name: str) -> None:
-    """A shared library that nothing in the guest is linked against: the agent loads it by this name if it is there."""
+    """Add a shared library that the agent loads by this name if it exists; nothing is linked against it."""
     listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
     found = re.search(rf"^\s*{re.escape(name)} \([^)]*x86-64[^)]*\) => (\S+)", listing, re.MULTILINE)
     if found is not None:
@@ -177,12 +177,14 @@ def _add_library(tree: Tree, name: str) -> None:
 
 
 def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()) -> Tree:
-    """User space: busybox, Python, fio, mkfs, the agent. ``without`` leaves programs out (to see what happens);
-    ``init`` are lines of shell that are run before the agent is started."""
+    """User space: busybox, Python, fio, mkfs, the agent.
+
+    ``without`` leaves programs out, for tests; ``init`` are shell lines that run before the agent starts.
+    """
     tree = Tree()
     for path in ("/proc", "/sys", "/dev", "/run", "/tmp", "/etc", "/mnt"):
         tree.directory(path)
-    tree.program(_need("busybox"), "/bin/busybox")  # linked statically or, since Debian 13, not
+    tree.program(_need("busybox"), "/bin/busybox")  # linked statically, or dynamically since Debian 13
     for applet in BUSYBOX_APPLETS:
         tree.link(f"/bin/{applet}", "/bin/busybox")
     for program in PROGRAMS:
@@ -203,8 +205,7 @@ def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()
 
 
 def module_tree(modules: Iterable[tuple[str, bytes]], options: Mapping[str, str] | None = None) -> Tree:
-    """Kernel modules, ``(file name, uncompressed bytes)`` in the order they are to be loaded, and the parameters of
-    some, by module name."""
+    """Kernel modules: ``(file name, uncompressed bytes)`` in load order, and parameters by module name."""
     tree = Tree()
     order = []
     for name, data in modules:
@@ -215,9 +216,9 @@ def module_tree(modules: Iterable[tuple[str, bytes]], options: Mapping[str, str]
 
 
 def ingredients(without: frozenset[str] = frozenset()) -> str:
-    """What an image is made of, told apart by dates and sizes: quick to find out, unlike the image itself.
+    """Identifies the inputs of an image by dates and sizes, which is much quicker than building it.
 
-    The libraries are covered by the loader's index, which is written anew whenever one is installed.
+    The loader's index stands for the libraries: it is rewritten whenever a library is installed.
     """
     programs = [_need(name) for name in ("busybox", *PROGRAMS) if name not in without]
     files = [SYSTEM_PYTHON, *programs, *sorted(_python_files()), "/etc/ld.so.cache", __file__]

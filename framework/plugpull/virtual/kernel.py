@@ -1,6 +1,6 @@
-"""Kernels for the guest, from wherever there is one: a package, an installed kernel, a directory, a build tree.
+"""Finds kernels for the guest: a package, an installed kernel, a directory or a build tree.
 
-Nothing is ever installed: packages are unpacked into the cache, and the machine's own ``/boot`` is only read.
+Nothing is installed: packages are unpacked into the cache, and the machine's own ``/boot`` is only read.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from plugpull.virtual.kernel_modules import ModuleIndex, kmod_tool, module_name,
 __all__ = ["NEEDED", "KernelTree", "find_kernel", "missing_modules", "module_name", "read_module", "required_modules"]
 
 NEEDED = ("xhci-pci", "usb-storage", "uas", "sd_mod", "virtio_pci", "virtio_console")
-"""Modules without which there is no virtual bench."""
+"""Modules that the virtual bench requires."""
 
 _PACKAGE_BYTES = 500 << 20
 _KINDS = (
-    "name a version installed here (6.1.0-56-amd64), a kernel package of the distribution, .deb files, a kernel build "
-    "tree, a directory with boot/vmlinuz-VERSION and lib/modules/VERSION, or IMAGE,MODULES-DIRECTORY"
+    "pass --kernel a version installed here (6.1.0-56-amd64), a kernel package of the distribution, .deb files, a "
+    "kernel build tree, a directory with boot/vmlinuz-VERSION and lib/modules/VERSION, or IMAGE,MODULES-DIRECTORY"
 )
 
 
 @dataclass(frozen=True)
 class KernelTree:
-    """A kernel that can be booted. ``modules`` is a ``lib/modules/VERSION`` directory where depmod has been.
+    """A bootable kernel. ``modules`` is a ``lib/modules/VERSION`` directory that depmod has indexed.
 
-    ``digest`` changes when the image or a module does; ``source`` says in words where it is from.
+    ``digest`` changes when the image or a module does; ``source`` describes the origin for people.
     """
 
     version: str
@@ -54,10 +54,10 @@ def find_kernel(
     root: Path = Path("/"),
     tell: Callable[[str], None] = lambda _: None,
 ) -> KernelTree:
-    """The kernel ``spec`` stands for, the distribution's default one if ``None``. What it can be: see ``_KINDS``.
+    """Find the kernel that ``spec`` names, or the distribution's default kernel if it is ``None``.
 
-    ``root`` is where installed kernels are looked for. Raises UsageError naming what was looked for and what would
-    do, and RigError when the cache is full.
+    ``_KINDS`` lists the forms of ``spec``; ``root`` is the root directory of installed kernels. Raises UsageError with
+    the possible forms, and RigError when the cache is full.
     """
     source = KernelSource(cache.root / "apt", tell, apt or Apt())
     if spec is None:
@@ -68,7 +68,7 @@ def find_kernel(
         tree = _tree(spec, root / f"boot/vmlinuz-{spec}", root / "lib/modules" / spec, "installed here")
     else:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+~_-]*", spec):
-            raise UsageError(f"{spec!r} is no kernel", mend=_KINDS)
+            raise UsageError(f"{spec!r} does not name a kernel", mend=_KINDS)
         names = [spec] if spec.startswith("linux-image-") else [f"linux-image-{spec}"]
         tree = _from_packages(names, source, cache, tell)
     _check_usable(tree)
@@ -82,8 +82,11 @@ def missing_modules(tree: KernelTree, names: Iterable[str]) -> list[str]:
 
 
 def required_modules(tree: KernelTree, wanted: list[str], overrides: Mapping[str, Path] | None = None) -> list[Path]:
-    """Files to load for ``wanted``, in order; ``overrides`` (module name -> file) replace the kernel's and are loaded
-    too. Files may be compressed: ``read_module`` gives their content. Raises UsageError."""
+    """Files to load for ``wanted`` and ``overrides``, in order.
+
+    ``overrides`` (module name -> file) replace the kernel's own. Files may be compressed: ``read_module`` decompresses
+    them. Raises UsageError.
+    """
     return required(ModuleIndex.read(tree.modules), wanted, overrides or {})
 
 
@@ -96,7 +99,7 @@ def _from_packages(names: Sequence[str], source: KernelSource, cache: Cache, tel
 
     def build(place: Path) -> None:
         with TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:
-            tell(f"downloading {title} (to be unpacked, not installed)")
+            tell(f"downloading {title} (it is unpacked, not installed)")
             _unpack(source.fetch(packages, Path(folder)), place, Path(folder) / "unpacked")
 
     place = cache.get("kernel", _key("pkg", title), build, description=title, needs=_PACKAGE_BYTES)
@@ -104,7 +107,7 @@ def _from_packages(names: Sequence[str], source: KernelSource, cache: Cache, tel
 
 
 def _resolved(names: Sequence[str], source: KernelSource, cache: Cache) -> tuple[KernelPackage, ...]:
-    """apt takes half a second to answer; its answer holds until the package lists change."""
+    """Resolve package names with apt, which takes 0.5 s; the result is cached until the package lists change."""
     lists = Path("/var/lib/apt/lists")
     state = str(lists.stat().st_mtime_ns) if lists.is_dir() else ""
 
@@ -117,7 +120,7 @@ def _resolved(names: Sequence[str], source: KernelSource, cache: Cache) -> tuple
 
 
 def _unpack(debs: Sequence[Path], place: Path, stage: Path) -> None:
-    """Unpack kernel packages into ``place``, only what a guest needs, and have depmod index the modules."""
+    """Unpack the parts of kernel packages that a guest needs into ``place``, and index the modules with depmod."""
     for deb in debs:
         answer = subprocess.run(["dpkg-deb", "-x", str(deb), str(stage)], capture_output=True, text=True, check=False)
         if answer.returncode:
@@ -128,7 +131,7 @@ def _unpack(debs: Sequence[Path], place: Path, stage: Path) -> None:
     if modules is None or not images:
         lacks = "modules" if modules is None else "kernel image"
         raise UsageError(
-            f"{', '.join(deb.name for deb in debs)}: no {lacks} in there",
+            f"no {lacks} found in {', '.join(deb.name for deb in debs)}",
             mend="Ubuntu's kernels are two packages: give linux-image-... and linux-modules-..., separated by a comma",
         )
     shutil.move(str(stage / "boot"), str(place / "boot"))
@@ -139,7 +142,7 @@ def _unpack(debs: Sequence[Path], place: Path, stage: Path) -> None:
 
 
 def _depmod(place: Path, version: str) -> None:
-    # A depmod built for merged /usr looks for usr/lib/modules.
+    # A depmod built for merged /usr expects usr/lib/modules.
     (place / "usr").mkdir(exist_ok=True)
     if not (place / "usr/lib").exists():
         (place / "usr/lib").symlink_to("../lib")
@@ -156,7 +159,7 @@ def _depmod(place: Path, version: str) -> None:
 def _from_paths(paths: Sequence[Path], cache: Cache, tell: Callable[[str], None]) -> KernelTree:
     for path in paths:
         if not path.exists():
-            raise UsageError(f"{path} is not there", mend=_KINDS)
+            raise UsageError(f"{path} does not exist", mend=_KINDS)
     if all(path.suffix == ".deb" for path in paths):
         return _from_debs(paths, cache)
     first = paths[0]
@@ -165,10 +168,10 @@ def _from_paths(paths: Sequence[Path], cache: Cache, tell: Callable[[str], None]
     if len(paths) > 1:
         raise UsageError(f"{', '.join(map(str, paths))}: not all of these are .deb files", mend=_KINDS)
     if first.is_file():
-        # A bzImage where the build left it stands for its tree.
+        # A bzImage inside a build tree stands for that tree.
         if first.name == "bzImage" and (first.absolute().parents[3] / "include/config").is_dir():
             return _from_build(first.absolute().parents[3], cache, tell)
-        raise UsageError(f"{first} has no modules with it", mend=f"write {first},MODULES-DIRECTORY; or {_KINDS}")
+        raise UsageError(f"{first} comes without modules", mend=f"write {first},MODULES-DIRECTORY; or {_KINDS}")
     if debs := sorted(first.glob("*.deb")):
         return _from_debs(debs, cache)
     if (first / "include/config").is_dir() or (first / "modules.order").is_file() or (first / "Kbuild").is_file():
@@ -191,12 +194,12 @@ def _from_debs(debs: Sequence[Path], cache: Cache) -> KernelTree:
 
 
 def _from_build(tree: Path, cache: Cache, tell: Callable[[str], None]) -> KernelTree:
-    """A build tree. Its modules are copied, so that a rebuild does not change a kernel under a run."""
+    """The kernel of a build tree. Its modules are copied, so that a rebuild does not change a kernel during a run."""
     release = tree / "include/config/kernel.release"
     image = tree / "arch/x86/boot/bzImage"
     for path, target in ((release, "make"), (image, "make bzImage")):
         if not path.is_file():
-            raise UsageError(f"{tree} is a kernel tree that is not built: no {path}", mend=f"run '{target}' there")
+            raise UsageError(f"the kernel tree {tree} is not built: no {path}", mend=f"run '{target}' there")
     version = release.read_text().strip()
     modules = _built_modules(tree)
     digest = sha256(image.read_bytes())
@@ -226,8 +229,11 @@ def _from_build(tree: Path, cache: Cache, tell: Callable[[str], None]) -> Kernel
 
 
 def _built_modules(tree: Path) -> dict[str, Path]:
-    """Modules of a build tree by their name below ``kernel/``. ``modules.order`` lists objects since 6.2, module files
-    before, and module files as they are installed before 5.3 (scripts/Makefile.modpost, scripts/Makefile.modinst)."""
+    """Modules of a build tree by their name below ``kernel/``.
+
+    ``modules.order`` lists objects since 6.2 and module files before; before 5.3 it has the names of installed module
+    files (scripts/Makefile.modpost, scripts/Makefile.modinst).
+    """
     order = tree / "modules.order"
     names = [] if not order.is_file() else [re.sub(r"\.o$", ".ko", line) for line in order.read_text().split()]
     modules = {
@@ -236,13 +242,13 @@ def _built_modules(tree: Path) -> dict[str, Path]:
     }
     if absent := [name for name, path in modules.items() if not path.is_file()]:
         raise UsageError(
-            f"{tree}: {len(absent)} modules are not built, {absent[0]} for one", mend="run 'make modules' there"
+            f"{tree}: {len(absent)} modules are not built, for example {absent[0]}", mend="run 'make modules' there"
         )
     return modules
 
 
 def _only_tree(folder: Path, source: str) -> KernelTree:
-    """The one kernel in a directory laid out like a root directory."""
+    """The one kernel in a directory that is laid out like a root directory."""
     bases = [path for path in (folder / "lib/modules", folder / "usr/lib/modules") if path.is_dir()]
     found: dict[str, tuple[Path, Path]] = {}
     for modules in (path for base in bases for path in sorted(base.iterdir())):
@@ -255,39 +261,39 @@ def _only_tree(folder: Path, source: str) -> KernelTree:
         )
     if len(found) > 1:
         pairs = " or ".join(f"{image},{modules}" for image, modules in found.values())
-        raise UsageError(f"{folder} has {len(found)} kernels: {', '.join(found)}", mend=f"say which: {pairs}")
+        raise UsageError(f"{folder} has {len(found)} kernels: {', '.join(found)}", mend=f"choose one: {pairs}")
     ((version, (image, modules)),) = found.items()
     return _tree(version, image, modules, source)
 
 
-# --- what is common to all ---------------------------------------------------------------------------------
+# --- common to all kinds -----------------------------------------------------------------------------------
 
 
 def _tree(version: str, image: Path, modules: Path, source: str) -> KernelTree:
     release = _image_release(image)
     if release != version:
         raise UsageError(
-            f"{image} is the kernel {release}, and the modules in {modules} are for {version}",
+            f"{image} is kernel {release}, but the modules in {modules} are for {version}",
             mend="give the image and the modules of one build",
         )
     return KernelTree(version, image, modules, source, _digest(image, modules))
 
 
 def _image_release(image: Path) -> str:
-    """The release a bzImage says it is (Documentation/arch/x86/boot.rst: kernel_version). Raises UsageError."""
+    """The release in a bzImage's header (Documentation/arch/x86/boot.rst: kernel_version). Raises UsageError."""
     try:
         with image.open("rb") as file:
             head = file.read(0x10000)
     except OSError as error:
-        raise UsageError(f"{image} cannot be read: {error.strerror}", mend="may this user read it?") from None
+        raise UsageError(f"{image} cannot be read: {error.strerror}", mend="check its permissions") from None
     if head[0x202:0x206] != b"HdrS":
-        raise UsageError(f"{image} is no x86 kernel image (bzImage)", mend=_KINDS)
+        raise UsageError(f"{image} is not an x86 kernel image (bzImage)", mend=_KINDS)
     start = 0x200 + int.from_bytes(head[0x20E:0x210], "little")
     return head[start : head.index(b"\0", start)].split(b" ")[0].decode(errors="replace")
 
 
 def _digest(image: Path, modules: Path) -> str:
-    """Of the image's content and the modules' names, sizes and times: hashing 400 MB would be felt at every start."""
+    """Digest of the image's content and the modules' names, sizes and times: hashing 400 MB takes too long."""
     digest = sha256(image.read_bytes())
     for folder, folders, names in os.walk(modules):
         folders.sort()
@@ -299,10 +305,10 @@ def _digest(image: Path, modules: Path) -> str:
 
 def _check_usable(tree: KernelTree) -> None:
     if missing := missing_modules(tree, NEEDED):
-        cloud = " (a 'cloud' kernel, made without USB)" if "cloud" in tree.version or "kvm" in tree.version else ""
+        cloud = " (a 'cloud' kernel, built without USB)" if "cloud" in tree.version or "kvm" in tree.version else ""
         raise UsageError(
-            f"the kernel {tree.version}{cloud} cannot serve the virtual bench: it has no {', '.join(missing)}",
-            mend="choose one that has them, such as the distribution's default kernel: leave --kernel out",
+            f"the kernel {tree.version}{cloud} cannot run the virtual bench: it lacks {', '.join(missing)}",
+            mend="use the distribution's default kernel (leave --kernel out) or another one that has them",
         )
 
 
@@ -311,5 +317,5 @@ def _key(kind: str, text: str) -> str:
 
 
 def _readable(path: Path) -> bool:
-    # Ubuntu lets only root read /boot/vmlinuz; the same version can still be had as a package.
+    # On Ubuntu only root can read /boot/vmlinuz; the same version is also available as a package.
     return os.access(path, os.R_OK)

@@ -1,7 +1,8 @@
-"""Which module files a kernel needs for some modules to work, in load order, read from what depmod wrote.
+"""The module files that a kernel must load for given modules, in load order, from depmod's output.
 
-``modules.dep`` lists for each file all it depends on, nearest first; ``modules.softdep`` and ``modules.alias`` name
-what else should be there (ext4's checksum, for one). Sources: depmod.d(5), modules.dep(5), kmod's libkmod-module.c.
+``modules.dep`` lists all dependencies of each file, nearest first. ``modules.softdep`` and ``modules.alias`` name
+modules that should be loaded too (ext4's checksum, for one). Sources: depmod.d(5), modules.dep(5), kmod's
+libkmod-module.c.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ def read_module(path: Path) -> bytes:
 
 
 def modinfo(path: Path, field: str) -> str:
-    """One field of a module file, such as ``vermagic``. Raises UsageError when it is no module."""
+    """One field of a module file, such as ``vermagic``. Raises UsageError when the file is not a module."""
     answer = subprocess.run(
         [kmod_tool("modinfo"), "-F", field, str(path.absolute())], capture_output=True, text=True, check=False
     )
     if answer.returncode:
-        raise UsageError(f"{path} is no kernel module: {answer.stderr.strip() or 'modinfo cannot read it'}")
+        raise UsageError(f"{path} is not a kernel module: {answer.stderr.strip() or 'modinfo cannot read it'}")
     return answer.stdout.strip()
 
 
@@ -59,7 +60,7 @@ class ModuleIndex:
     files: Mapping[str, Path]
     """Module name -> its file."""
     needs: Mapping[str, tuple[str, ...]]
-    """Module name -> names of all it depends on, nearest first."""
+    """Module name -> names of all modules that it depends on, nearest first."""
     soft: Mapping[str, tuple[str, ...]]
     """Module name -> names or aliases that should be loaded before or after it."""
     aliases: tuple[tuple[str, str], ...]
@@ -67,7 +68,7 @@ class ModuleIndex:
 
     @classmethod
     def read(cls, folder: Path) -> ModuleIndex:
-        """Raises UsageError when depmod has not been there."""
+        """Raises UsageError when depmod has not indexed the directory."""
         if not (folder / "modules.dep").is_file():
             raise UsageError(f"{folder} has no modules.dep", mend=f"run: depmod -b {folder.parents[2]} {folder.name}")
         files: dict[str, Path] = {}
@@ -87,33 +88,33 @@ class ModuleIndex:
         return cls(folder, files, needs, soft, aliases, builtin)
 
     def has(self, name: str) -> bool:
-        """Whether the kernel has the module, as a file or built in."""
+        """True if the kernel has the module, as a file or built in."""
         name = name.replace("-", "_")
         return name in self.files or name in self.builtin
 
     def resolve(self, name: str) -> tuple[str, ...]:
-        """Modules with files that ``name``, a module or an alias, stands for; empty when built in or unknown."""
+        """The modules with files that match ``name``, a module or an alias; empty when built in or unknown."""
         plain = name.replace("-", "_")
         if plain in self.files:
             return (plain,)
         if plain in self.builtin:
             return ()
-        # A kernel has 25,000 aliases, and making a pattern of each takes seconds: most are ruled out by their
-        # beginning.
+        # A kernel has 25,000 aliases, and compiling a pattern for each takes seconds. Comparing the beginning rules out
+        # most of them.
         likely = ((pattern, module) for pattern, module in self.aliases if name.startswith(_literal(pattern)))
         return tuple(dict.fromkeys(module for pattern, module in likely if fnmatchcase(name, pattern)))
 
 
 def _literal(pattern: str) -> str:
-    """What an alias begins with before its first wildcard."""
+    """The part of an alias before its first wildcard."""
     return _WILDCARD.split(pattern, maxsplit=1)[0]
 
 
 def required(index: ModuleIndex, wanted: Iterable[str], overrides: Mapping[str, Path]) -> list[Path]:
     """Files to load, in order, for ``wanted`` modules (built-in ones need none) and all of ``overrides``.
 
-    ``overrides`` maps module names to files that take the place of the kernel's own. Raises UsageError for a module
-    the kernel does not have, and for an override that was built for another kernel or of something built in.
+    ``overrides`` maps module names to files that replace the kernel's own. Raises UsageError for a module that the
+    kernel does not have, for an override built for another kernel, and for an override of something built in.
     """
     instead = {name.replace("-", "_"): path for name, path in overrides.items()}
     for name, path in instead.items():
@@ -149,15 +150,15 @@ def _needs(index: ModuleIndex, name: str, instead: Mapping[str, Path]) -> Iterab
 
 def _check_override(index: ModuleIndex, name: str, path: Path) -> None:
     if name in index.builtin:
-        raise UsageError(f"{path}: {name} is built into the kernel {index.folder.name}, a module cannot replace it")
+        raise UsageError(f"{path}: {name} is built into the kernel {index.folder.name}; a module cannot replace it")
     magic = modinfo(path, "vermagic")
-    # Any module of the kernel shows the whole of its vermagic; the version alone is what there is to go by without.
+    # Any module of the kernel shows the whole of its vermagic; without one, only the version can be compared.
     own = index.files.get(name) or next(iter(index.files.values()), None)
     expected = modinfo(own, "vermagic") if own is not None else index.folder.name
     built_for, _, rest = magic.partition(" ")
     if built_for != index.folder.name or (own is not None and rest.split() != expected.split()[1:]):
         raise UsageError(
-            f"{path} was built for the kernel '{magic}', and the guest runs '{expected}'",
+            f"{path} was built for the kernel '{magic}', but the guest runs '{expected}'",
             mend=f"build it against the headers of {index.folder.name}, or choose its kernel with --kernel",
         )
 

@@ -1,11 +1,11 @@
-"""One QEMU guest: how it is put together, booted, frozen into a snapshot and woken up again.
+"""One QEMU guest: its command line, and how to boot it, freeze it into a snapshot and restore it.
 
 The guest's RAM is a file. A snapshot is that file and the (small) state of the devices, migrated with
-``x-ignore-shared``; a guest woken from it maps the RAM file privately, so that it starts at once, reads only the
-pages it touches, and any number of guests can run from one snapshot without changing it.
+``x-ignore-shared``. A restored guest maps the RAM file privately, so it starts at once and reads only the pages that it
+touches. Any number of guests can run from one snapshot without changing it.
 
-All channels (QMP, console, agent) are socket pairs made before QEMU starts: no listening port, no path in the file
-system, and each side learns at once when the other is gone.
+All channels (QMP, console, agent) are socket pairs created before QEMU starts: there is no listening port and no path
+in the file system, and each side notices at once when the other one is gone.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ COMMAND_LINE = (
     "unknown_nmi_panic sysrq_always_enabled usbcore.autosuspend=-1"
 )
 """``unknown_nmi_panic`` and ``sysrq_always_enabled`` are for a guest that hangs: sysrq on its console, and a panic that
-says where (Documentation/admin-guide/kernel-parameters.txt). For ``usbcore.autosuspend`` see ``MODULE_OPTIONS``."""
+prints the position (Documentation/admin-guide/kernel-parameters.txt). For ``usbcore.autosuspend`` see
+``MODULE_OPTIONS``."""
 MODULE_OPTIONS = {"usbcore": "autosuspend=-1"}
-"""Parameters of modules that every guest has, for ``insmod``, which ignores the command line.
+"""Module parameters for every guest, passed to ``insmod``, which ignores the kernel command line.
 
-An emulated hub must not be suspended when nothing is plugged into it: QEMU ignores a device's wakeup until its port is
-in U3 (``xhci_wakeup`` in hw/usb/hcd-xhci.c), so a disk that is plugged in while the kernel is suspending the hub is not
-noticed until something else happens there. With a cable restored 0.15 to 0.30 s after the cut that was 2 of 60."""
+An emulated hub must not be suspended when nothing is plugged into it. QEMU ignores a device's wakeup until its port is
+in U3 (``xhci_wakeup`` in hw/usb/hcd-xhci.c). A disk that is plugged in while the kernel is suspending the hub then goes
+unnoticed until something else happens there. This hit 2 of 60 cables that were restored 0.15 to 0.30 s after the cut.
+"""
 
 
 @dataclass(frozen=True)
 class ControllerShape:
-    """A host controller as the machine has it. ``slot`` is its PCI device number: 0000:00:SLOT.0."""
+    """A host controller of the machine. ``slot`` is its PCI device number: 0000:00:SLOT.0."""
 
     name: str
     model: str
@@ -55,16 +57,16 @@ class ControllerShape:
 
 @dataclass(frozen=True)
 class Shape:
-    """What has to be equal for a snapshot to fit: the machine without its disks and hubs."""
+    """The machine without its disks and hubs. A snapshot fits only a machine with an equal shape."""
 
     accel: str
     cpus: int
     memory: int
     controllers: tuple[ControllerShape, ...]
     channels: tuple[str, ...] = ()
-    """More virtio-serial ports beside the agent's, by name."""
+    """Names of virtio-serial ports in addition to the agent's."""
     forwarded: int | None = None
-    """A TCP port of the guest that this machine's loopback is to reach; None: the guest has no network."""
+    """A TCP port of the guest to make reachable on this machine's loopback; None: the guest has no network."""
 
     def text(self) -> str:
         controllers = " ".join(f"{c.model}@{c.slot}:{c.ports}" for c in self.controllers)
@@ -73,20 +75,20 @@ class Shape:
 
 
 def _controller_arguments(controller: ControllerShape) -> list[str]:
-    # Each connector of an xHCI has a USB 2 and a USB 3 half; an EHCI has six ports, always.
+    # Each connector of an xHCI has a USB 2 and a USB 3 half; an EHCI always has six ports.
     ports = f",p2={controller.ports},p3={controller.ports}" if "xhci" in controller.model else ""
     device = f"{controller.model},id={controller.name},bus=pcie.0,addr={controller.slot:#x}{ports}"
     return ["-device", device]
 
 
 def _network_arguments(port: int) -> list[str]:
-    # restrict: the guest reaches nobody, and is reached through the one port, which QEMU chooses on this side.
+    # restrict: the guest can reach nobody. It is reachable through one port, which QEMU chooses on this side.
     net = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:0-:{port}"
     return ["-netdev", net, "-device", "virtio-net-pci,netdev=net0,bus=pcie.0,addr=0x5,romfile="]
 
 
 def arguments(shape: Shape, ram: Path, *, share: bool) -> list[str]:
-    """QEMU's command line without channels and without what it boots. Source: QEMU's docs/system/invocation."""
+    """QEMU's command line without channels and boot options. Source: QEMU's docs/system/invocation."""
     accel = "tcg,thread=multi,tb-size=256" if shape.accel == "tcg" else shape.accel
     line = [
         QEMU,
@@ -124,8 +126,7 @@ def arguments(shape: Shape, ram: Path, *, share: bool) -> list[str]:
 
 
 class Machine:
-    """A running QEMU. The sockets ``agent``, ``console`` and ``channels`` are the caller's to read; ``close`` ends
-    everything."""
+    """A running QEMU. The caller reads the sockets ``agent``, ``console`` and ``channels``; ``close`` ends it all."""
 
     def __init__(self, shape: Shape, ram: Path, extra: list[str], log: Path, *, share: bool) -> None:
         if shutil.which(QEMU) is None:
@@ -155,7 +156,7 @@ class Machine:
             raise RigError(f"QEMU did not start: {self.last_words() or error.what}") from None
 
     def last_words(self) -> str:
-        """The last line QEMU wrote for people, empty if none."""
+        """The last line of QEMU's log, empty if there is none."""
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
@@ -165,11 +166,11 @@ class Machine:
 
     def forwarded_port(self) -> int:
         """The port of this machine's loopback that leads to ``shape.forwarded``. Raises RigError."""
-        # There is no QMP command for it. Source: QEMU's net/slirp.c, slirp's slirp_connection_info().
+        # QMP has no command for it. Source: QEMU's net/slirp.c, slirp's slirp_connection_info().
         listing = self.qmp.run("human-monitor-command", command_line="info usernet")
         found = re.search(r"TCP\[HOST_FORWARD\]\s+\S+\s+127\.0\.0\.1\s+(\d+)", listing)
         if found is None:
-            raise RigError(f"QEMU forwards no port to the guest; it says: {listing.strip() or 'nothing'}")
+            raise RigError(f"QEMU forwards no port to the guest; its list is: {listing.strip() or 'empty'}")
         return int(found.group(1))
 
     def freeze(self, state: Path) -> None:
@@ -181,7 +182,7 @@ class Machine:
         self._wait_migrated(60.0)
 
     def wake(self, state: Path) -> None:
-        """Take up a frozen guest (QEMU was started with ``-incoming defer``) and let it run."""
+        """Restore a frozen guest (QEMU was started with ``-incoming defer``) and let it run."""
         capabilities = [{"capability": "x-ignore-shared", "state": True}]
         self.qmp.run("migrate-set-capabilities", capabilities=capabilities)
         self.qmp.run("migrate-incoming", uri="exec:cat " + shlex.quote(str(state)))
@@ -197,10 +198,12 @@ class Machine:
             if status == "completed":
                 return
             if status == "failed":
-                raise RigError("QEMU could not move the guest's state", mend="plugpull cache clear; then try again")
-            # The state is a few MB: done in tens of milliseconds. QEMU has an event for it, lost if it comes first.
+                raise RigError(
+                    "QEMU could not save or restore the guest's state", mend="run plugpull cache clear, then try again"
+                )
+            # The state is a few MB: done in tens of milliseconds. QEMU's event for it would be lost if it came first.
             time.sleep(0.01)
-        raise RigError(f"QEMU was not done with the guest's state after {timeout:g} s")
+        raise RigError(f"QEMU did not finish saving or restoring the guest's state within {timeout:g} s")
 
     def _end(self) -> None:
         process.end(self.process)

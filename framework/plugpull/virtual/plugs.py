@@ -1,4 +1,4 @@
-"""Plugging and unplugging emulated USB devices: the QEMU side of every cable of the virtual bench."""
+"""Plugging and unplugging of emulated USB devices: the QEMU side of every cable of the virtual bench."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from plugpull.virtual.firmware import Firmware
 from plugpull.virtual.qmp import Qmp
 
 FULL_SPEED_HUB_PORTS = 8
-"""The most ports QEMU's usb-hub has (hw/usb/dev-hub.c)."""
+"""The maximum number of ports of QEMU's usb-hub (hw/usb/dev-hub.c)."""
 
 
 class Plugs:
-    """Devices of one guest by their names in the rig. Devices, block nodes and throttle groups are named after them."""
+    """The devices of one guest. Devices, block nodes and throttle groups have the names of the rig file."""
 
     def __init__(self, qmp: Qmp) -> None:
         self._qmp = qmp
@@ -23,24 +23,26 @@ class Plugs:
         self._with_units: set[str] = set()
         self._shares: dict[str, tuple[str, ...]] = {}
         self.port_power = False
-        """Hubs switch the power of each port, which is what uhubctl looks for."""
+        """If true, hubs report that they switch the power of each port, which uhubctl requires."""
 
     def plugged(self, name: str) -> bool:
         return name in self._plugged
 
     def present(self) -> set[str]:
-        """The devices QEMU itself says are there."""
+        """The devices that QEMU itself lists."""
         return {entry["name"] for entry in self._qmp.run("qom-list", path="/machine/peripheral")}
 
     # --- media --------------------------------------------------------------------------------------------------
 
     def share(self, name: str, rate: int) -> None:
-        """Make a rate, bytes per second, that all disks which are inserted below ``name`` have together."""
+        """Create a rate limit in bytes per second that all disks inserted below ``name`` share."""
         self._qmp.run("object-add", qom_type="throttle-group", id=f"rate-{name}", limits=self._limits(rate))
 
     def insert(self, disk: Disk, firmware: Firmware, shares: Sequence[str] = ()) -> None:
-        """Connect QEMU to a disk's firmware, through a throttle that carries the disk's rate and one for each rate
-        that it shares with others, by the names they were made with."""
+        """Connect QEMU to a disk's firmware, through one throttle for the disk's rate and one for each of ``shares``.
+
+        ``shares`` are names that were passed to ``share``.
+        """
         self.share(disk.name, disk.rate or 0)
         self._shares[disk.name] = tuple(shares)
         self.connect(disk, firmware)
@@ -54,12 +56,12 @@ class Plugs:
             node = above
 
     def _throttles(self, disk: Disk) -> list[tuple[str, str]]:
-        """The throttle nodes of a disk and the groups they are in, from the firmware upwards."""
+        """The throttle nodes of a disk and their groups, from the firmware upwards."""
         shared = [(f"share{number}-{disk.name}", name) for number, name in enumerate(self._shares[disk.name])]
         return [*shared, (f"medium-{disk.name}", disk.name)]
 
     def disconnect(self, disk: Disk) -> None:
-        """Forget a firmware that lost its power. The device must be unplugged."""
+        """Remove the connection to a firmware that lost its power. The device must be unplugged."""
         for node, _ in reversed(self._throttles(disk)):
             self._qmp.run("blockdev-del", node_name=node)
         self._qmp.run("blockdev-del", node_name=f"nbd-{disk.name}")
@@ -69,7 +71,7 @@ class Plugs:
         return {"bps-total": rate}
 
     def set_rate(self, name: str, rate: int) -> None:
-        """Change the most a disk transfers, or those that share a rate, in bytes per second, while they run."""
+        """Change the rate limit of a disk or of a shared rate, in bytes per second, while they run."""
         self._qmp.run("qom-set", path=f"/objects/rate-{name}", property="limits", value=self._limits(rate))
 
     # --- devices ------------------------------------------------------------------------------------------------
@@ -80,8 +82,8 @@ class Plugs:
         self._plugged.add(name)
 
     def plug_disk(self, disk: Disk, serial: str, bus: str, port: str, *, writes_through: bool = False) -> None:
-        """``writes_through``: the disk says that it has no cache which would have to be flushed. Raises RigError if
-        QEMU refuses."""
+        """Plug a disk in. ``writes_through``: the disk reports that it has no cache to flush. Raises RigError if QEMU
+        refuses."""
         medium: dict[str, Any] = {"drive": f"medium-{disk.name}", "serial": serial}
         medium |= {"logical_block_size": disk.logical_block, "physical_block_size": disk.logical_block}
         medium |= {"write-cache": "off" if writes_through else "auto"}
@@ -92,10 +94,10 @@ class Plugs:
         self._plugged.add(disk.name)
 
     def _plug_with_unit(self, disk: Disk, medium: dict[str, Any], bus: str, port: str) -> None:
-        """A bridge and its logical unit as devices of their own: UAS, or bulk-only where the unit has to be told
-        something that QEMU's usb-storage cannot be told."""
+        """Plug a bridge and its logical unit as two devices: for UAS, and for bulk-only units with settings that
+        QEMU's usb-storage does not have."""
         driver = "usb-uas" if disk.protocol == "uas" else "usb-bot"
-        # The LUN has to be there before the device shows itself, or the kernel finds none.
+        # The LUN must exist before the device is attached, or the kernel does not find it.
         self._add(driver=driver, id=disk.name, serial=medium["serial"], bus=bus, port=port, attached=False)
         lun = f"{disk.name}-lun0"
         self._add(medium, driver="scsi-hd", id=lun, bus=f"{disk.name}.0", scsi_id=0, lun=0, dpofua=disk.fua)
@@ -109,16 +111,16 @@ class Plugs:
         self._qmp.run("device_add", None, exact, **arguments)
 
     def unplug(self, name: str) -> None:
-        """Take a device out. What hangs below a hub goes with it; its remains are cleared away here."""
+        """Unplug a device. Devices below a hub go with it, and their remains are removed here."""
         if name in self._with_units:
-            # The data packets have to be called back while the requests they belong to still exist: deleting the
-            # device deletes the requests first, and QEMU then aborts in usb_uas_cancel_io (hw/usb/dev-uas.c, 7.2).
+            # The data packets must be cancelled while the requests they belong to still exist: deleting the device
+            # deletes the requests first, and QEMU then aborts in usb_uas_cancel_io (hw/usb/dev-uas.c, 7.2).
             self._attach(name, False)
         self._qmp.unplug(name)
         self._plugged.discard(name)
 
     def clear_away(self, name: str) -> None:
-        """A device whose hub is gone: detached already, but QEMU still holds it by its name."""
+        """Delete a device whose hub is gone: it is detached, but QEMU still keeps its name."""
         if name in self._plugged:
             try:
                 self._qmp.unplug(name)

@@ -1,4 +1,4 @@
-"""Processes of the virtual bench: started so that they cannot outlive the run, ended by process group."""
+"""Processes of the virtual bench. They cannot outlive the run, and they are ended by process group."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from plugpull.errors import RigError
 
 
 def start(argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, its output going to ``log``.
+    """Start a process in a session of its own, with its output in ``log``.
 
-    ``setpriv --pdeathsig`` has the kernel kill it when the thread that started it ends, however it ends: a run that
-    was killed leaves nothing behind. (It must therefore be started from a thread that lives as long as the bench.)
+    ``setpriv --pdeathsig`` makes the kernel kill it when the thread that started it ends for any reason. So a killed
+    run leaves nothing behind. Call this therefore from a thread that lives as long as the bench.
     """
     guard = shutil.which("setpriv")
     command = [guard, "--pdeathsig", "KILL", *argv] if guard else list(argv)
@@ -38,7 +38,7 @@ def start(argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> su
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """The CPU time that all threads of a process have used, seconds; None if it is gone (proc(5), /proc/PID/stat)."""
+    """CPU time used by all threads of a process, seconds; None if it is gone (proc(5), /proc/PID/stat)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -47,11 +47,11 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def end(process: subprocess.Popen[bytes], *, grace: float = 5.0) -> None:
-    """SIGKILL to its process group, and reap it. These processes hold nothing that a gentle end would save."""
+    """Kill the process group with SIGKILL and reap it. These processes hold nothing that a gentler end would save."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:
-        raise RigError(f"process {process.pid} ({process.args!r}) could not be ended") from None
+        raise RigError(f"process {process.pid} ({process.args!r}) did not end after SIGKILL") from None

@@ -1,4 +1,4 @@
-"""QMP without asyncio at the call site: qemu.qmp's client runs in a thread of its own."""
+"""QMP without asyncio at the call site: the client of qemu.qmp runs in its own thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plugpull.errors import RigError
 
 
 class Qmp:
-    """A QMP connection over a connected socket. Every call has a deadline; what goes wrong is a RigError."""
+    """A QMP connection over a connected socket. Every call has a deadline, and every failure is a RigError."""
 
     def __init__(self, connection: socket.socket, *, timeout: float = 30.0) -> None:
         self._timeout = timeout
@@ -25,7 +25,7 @@ class Qmp:
         self._thread = threading.Thread(target=self._loop.run_forever, name="qmp", daemon=True)
         self._thread.start()
         self._client = QMPClient("plugpull")
-        # A stop of the guest is expected at the end; the library would log it as an error.
+        # The guest is stopped on purpose at the end; the library would log that as an error.
         self._client.logger.disabled = True
         self._gone = threading.Condition()
         self._deleted: set[str] = set()
@@ -61,31 +61,33 @@ class Qmp:
                 f"QEMU did not answer within {limit:g} s", mend="see console.log; the machine may be overloaded"
             ) from None
         except ExecuteError as error:
-            raise RigError(f"QEMU refused: {error}") from None
+            raise RigError(f"QEMU refused the command: {error}") from None
         except (QMPError, OSError, EOFError) as error:
             raise RigError(f"the connection to QEMU broke: {error or type(error).__name__}") from None
 
     def run(
         self, command: str, timeout: float | None = None, exact: Mapping[str, Any] | None = None, /, **arguments: Any
     ) -> Any:
-        """Execute one command; underscores in argument names become hyphens, but not in those that are ``exact``.
-        Raises RigError."""
+        """Execute one command. Underscores in argument names become hyphens, except in the names in ``exact``.
+
+        Raises RigError.
+        """
         sent = {key.replace("_", "-"): value for key, value in arguments.items()} | dict(exact or {})
         return self._await(self._client.execute(command, sent), timeout)
 
     def unplug(self, device: str, timeout: float = 10.0) -> None:
-        """``device_del`` and wait until the device is really gone (DEVICE_DELETED)."""
+        """Send ``device_del`` and wait until the device is gone (DEVICE_DELETED)."""
         with self._gone:
             self._deleted.discard(device)
         self.run("device_del", id=device)
         with self._gone:
             if not self._gone.wait_for(lambda: device in self._deleted, timeout):
-                raise RigError(f"QEMU did not let go of device {device} within {timeout:g} s")
+                raise RigError(f"QEMU did not delete device {device} within {timeout:g} s")
 
     def close(self) -> None:
         if self._loop.is_closed():
             return
-        with suppress(RigError):  # the guest is being ended; how its monitor says goodbye is of no interest
+        with suppress(RigError):  # the guest is being ended, so an error of its monitor does not matter
             self._await(self._finish(), 5)
         self._end_loop()
 

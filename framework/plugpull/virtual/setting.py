@@ -1,4 +1,4 @@
-"""Getting a virtual bench ready for a run: the kernel, the accelerator, the snapshot. What takes long is cached."""
+"""Prepares a virtual bench for a run: the kernel, the accelerator, the snapshot. Slow steps are cached."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def prepare(
     held: ExitStack,
     tell: Callable[[str], None],
 ) -> Open:
-    """What opens the bench of each scenario of this run. The snapshot is kept in the cache until ``held`` is closed.
+    """Prepare what the bench of each scenario of this run needs. ``held`` keeps the snapshot in the cache until closed.
 
-    Raises UsageError for a kernel or module that does not do, RigError when the guest does not come up.
+    Raises UsageError for an unusable kernel or module, RigError when the guest does not boot.
     """
     tree = find_kernel(kernel, cache, tell=tell)
     for path in modules:
         if not path.is_file():
             raise UsageError(
-                f"there is no module {path}",
-                mend="--module takes the .ko file of a driver built for the kernel under test",
+                f"the module {path} does not exist",
+                mend="pass --module the .ko file of a driver that was built for the kernel under test",
             )
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)

@@ -1,4 +1,4 @@
-"""The booted, idle guest, frozen once per kernel, image and machine, and kept in the cache."""
+"""The booted, idle guest: frozen once per kernel, image and machine, and kept in the cache."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from plugpull.virtual.kernel_modules import read_module
 from plugpull.virtual.machine import COMMAND_LINE, MODULE_OPTIONS, Machine, Shape, qemu_version
 
 FORMAT = "4"
-"""Changes when a snapshot made by an older plugpull would not fit."""
+"""Increased when snapshots of an older plugpull no longer fit."""
 BOOT_DEADLINE = 240.0
 """Seconds a guest gets to boot under emulation on a busy machine."""
 KEPT = 8
-"""Snapshots kept at most, a third of a GiB each: who rebuilds a driver over and over makes one each time."""
+"""The maximum number of snapshots kept, a third of a GiB each: every rebuild of a driver adds one."""
 MODULES = (
     "virtio_pci",
     "virtio_console",
@@ -35,7 +35,7 @@ MODULES = (
     "sd_mod",
     "ext4",
 )
-"""What the guest needs of its kernel, as modprobe names; what is built in needs no file."""
+"""Modules that the guest needs, as modprobe names; a built-in one needs no file."""
 
 
 PLAIN = Additions()
@@ -55,7 +55,7 @@ class Snapshot:
 
 
 def boot_image(modules: Sequence[Path], without: frozenset[str], additions: Additions = PLAIN) -> bytes:
-    """The initramfs for one kernel: user space and the modules, in the order they are to be loaded."""
+    """The initramfs for one kernel: user space and the modules in load order."""
     files = ((path.name.split(".ko")[0] + ".ko", read_module(path)) for path in modules)
     tree = module_tree(files, {**MODULE_OPTIONS, **additions.options})
     base = base_tree(without=without, init=additions.init)
@@ -63,8 +63,10 @@ def boot_image(modules: Sequence[Path], without: frozenset[str], additions: Addi
 
 
 def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tuple[Machine, Console, AgentLink]:
-    """Boot a guest from cold and wait for its agent. Its RAM is ``directory/ram``. Raises RigError with the
-    console's end."""
+    """Cold-boot a guest and wait for its agent. Its RAM is ``directory/ram``.
+
+    Raises RigError with the last lines of the console.
+    """
     extra = ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", COMMAND_LINE]
     machine = Machine(shape, directory / "ram", extra, directory / "qemu.log", share=True)
     console = Console(machine.console, directory / "boot.log")
@@ -76,14 +78,14 @@ def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tup
         machine.close()
         said = "\n    ".join(console.lines()[-8:]) or "nothing"
         raise RigError(
-            f"the guest did not come up with kernel {kernel.version}: {error.what}; "
-            f"its console's last lines:\n    {said}"
+            f"the guest did not boot with kernel {kernel.version}: {error.what}; "
+            f"the last lines of its console:\n    {said}"
         ) from None
     return machine, console, link
 
 
 def _await_channels(machine: Machine) -> None:
-    """Whoever serves a further channel speaks the agent's protocol and answers ``hello`` when it is ready."""
+    """Wait for the servers of the other channels: they use the agent's protocol and answer ``hello`` when ready."""
     for connection in machine.channels.values():
         link = AgentLink(connection, lambda message: None)
         try:
@@ -95,7 +97,7 @@ def _await_channels(machine: Machine) -> None:
 def snapshot_key(
     shape: Shape, kernel: KernelTree, overrides: Iterable[Path], without: frozenset[str], additions: Additions = PLAIN
 ) -> str:
-    """Equal for equal guests. What goes into the image is told by its ingredients, so that it need not be made."""
+    """Equal for equal guests. It is derived from the ingredients of the image, so the image need not be built."""
     replaced = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in overrides)
     wanted = (*MODULES, *additions.modules, *replaced, *sorted(without), additions.digest)
     guest = (shape.text(), kernel.version, kernel.digest, *wanted, ingredients(without))
@@ -113,7 +115,7 @@ def hold_snapshot(
     without: frozenset[str] = frozenset(),
     additions: Additions = PLAIN,
 ) -> Iterator[Snapshot]:
-    """The snapshot for this machine, kernel and image, made if it is not in the cache, and kept there meanwhile."""
+    """The snapshot for this machine, kernel and image, created if it is not in the cache and kept there while held."""
     replaced = dict(overrides or {})
     modules = required_modules(kernel, [*MODULES, *additions.modules], replaced)
 
@@ -123,7 +125,7 @@ def hold_snapshot(
         initrd.write_bytes(boot_image(modules, without, additions))
         machine, _, link = boot(shape, kernel, initrd, directory)
         try:
-            # Asked a second time, the agent's every page is where it will be needed after waking.
+            # The second request touches every page that the agent needs after a restore.
             link.call("hello", 60)
             _await_channels(machine)
             machine.freeze(directory / "state")
@@ -145,6 +147,6 @@ def scratch_directory(parents: tuple[Path, ...], need: int) -> Path:
         if parent.is_dir() and shutil.disk_usage(parent).free > need:
             return parent
     raise RigError(
-        f"no place for the virtual disks: {need >> 20} MiB are needed in one of {', '.join(map(str, parents))}",
+        f"there is no room for the virtual disks: they need {need >> 20} MiB in one of {', '.join(map(str, parents))}",
         mend="make room there, or set TMPDIR to a larger file system",
     )
