@@ -40,6 +40,7 @@ from plugpull.results import (
     Skipped,
     Survivor,
     Verdict,
+    cut_results,
 )
 
 _BRACKETS = re.compile(r" \([^()]*\)")
@@ -117,7 +118,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         row=story.begun.row,
         seed=story.begun.seed,
         kernel=_ready(story).kernel,
-        cuts=story.cuts,
+        cuts=cut_results(story),
         checks=tuple(sheet.checks),
         findings=findings,
         unknowns=unknowns,

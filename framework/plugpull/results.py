@@ -7,6 +7,8 @@ from enum import StrEnum
 import msgspec
 
 from plugpull.errors import Finding
+from plugpull.history.cuts import Cut, DiskTimes
+from plugpull.history.story import Story
 
 RESULTS_VERSION = 1
 
@@ -21,21 +23,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the parts of ``results.json``. All times are seconds, DUT CLOCK_MONOTONIC; all sizes bytes."""
 
 
-class DiskTimes(Record, frozen=True, kw_only=True):
-    """When one victim went and came back. ``removed_at``: its block device left the kernel's list; ``returned_at``: one
-    with its identity was announced again; ``first_io_at``: the first byte moved on it after that."""
-
-    disk: str
-    last_io_at: float | None = None
-    removed_at: float | None = None
-    returned_at: float | None = None
-    first_io_at: float | None = None
-
-
 class CutResult(Record, frozen=True, kw_only=True):
-    """One cut. ``kernel_saw_at`` is the first sign of it in the kernel (log or uevent); ``returned_at`` is when the
-    last
-    victim was back. ``error`` bounds the controller's times, in seconds.
+    """One cut. ``kernel_saw_at`` is the first sign of it in the kernel (log or uevent); ``returned_at`` is when
+    the last victim was back. ``error`` bounds the controller's times, in seconds.
 
     Cuts with the same ``group`` (0: none) were made at once. ``skew`` is from the first of their edges that a switch
     acknowledged to the last, on the controller's own clock; ``kernel_skew`` from the first sign of one of them in the
@@ -59,6 +49,38 @@ class CutResult(Record, frozen=True, kw_only=True):
     kernel_skew: float | None = None
     restored_skew: float | None = None
     disks: tuple[DiskTimes, ...] = ()
+
+
+def _cut_result(cut: Cut) -> CutResult:
+    """A cut as ``results.json`` shows it."""
+    returns = [times.returned_at for times in cut.disks]
+    returned = [at for at in returns if at is not None]
+    last_bytes = [times.last_io_at for times in cut.disks if times.last_io_at is not None]
+    return CutResult(
+        point=cut.armed.point,
+        mechanism=cut.armed.mechanism,
+        trigger=cut.armed.trigger,
+        victims=cut.armed.victims,
+        permanent=cut.armed.permanent,
+        group=cut.armed.group,
+        commanded_at=cut.off.commanded_at,
+        acknowledged_at=cut.off.acknowledged_at,
+        read_back=cut.off.read_back,
+        kernel_saw_at=cut.kernel_saw_at,
+        last_byte_at=max(last_bytes, default=None),
+        restored_at=cut.restored_at,
+        returned_at=max(returned) if returned and len(returned) == len(returns) else None,
+        error=cut.error,
+        skew=cut.off.skew,
+        kernel_skew=cut.kernel_skew,
+        restored_skew=cut.on.skew,
+        disks=cut.disks,
+    )
+
+
+def cut_results(story: Story) -> tuple[CutResult, ...]:
+    """The cuts of a scenario as ``results.json`` shows them, in the order they were armed."""
+    return tuple(map(_cut_result, story.cut_records))
 
 
 class Survivor(Record, frozen=True, kw_only=True):

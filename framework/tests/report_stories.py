@@ -15,11 +15,11 @@ import msgspec
 
 from plugpull.errors import Finding
 from plugpull.history import events as ev
+from plugpull.history.cuts import DiskTimes
 from plugpull.results import (
     RESULTS_VERSION,
     CheckResult,
     CutResult,
-    DiskTimes,
     DutInfo,
     Integrity,
     Results,

@@ -26,6 +26,7 @@ from plugpull.history.reader import History
 from plugpull.judge import judge_history
 from plugpull.report.html import events_of, render_html
 from plugpull.report.narrate import narrate
+from plugpull.results import cut_results
 from plugpull.rig.model import Mechanism
 from plugpull.rig.topology import CutPoint
 from plugpull.switches.base import Acknowledged
@@ -300,7 +301,7 @@ def both(skew: float = 0.004, late: float = 0.03) -> Bench:
 def test_a_disks_cable_and_power_cut_at_once_are_one_cut_to_it() -> None:
     for late in (0.0, 0.03, 0.3):
         story = both(late=late).story()
-        cable, power = story.cuts
+        cable, power = cut_results(story)
         assert (cable.point, power.point) == ("disk1.cable", "disk1.power")
         assert (cable.group, power.group) == (1, 1)
         for cut in (cable, power):
@@ -311,7 +312,7 @@ def test_a_disks_cable_and_power_cut_at_once_are_one_cut_to_it() -> None:
 
 
 def test_a_single_cut_has_no_skew() -> None:
-    (cut,) = healthy().story().cuts
+    (cut,) = cut_results(healthy().story())
     assert (cut.group, cut.skew, cut.kernel_skew, cut.restored_skew) == (0, None, None, None)
 
 
@@ -324,7 +325,7 @@ def test_the_checks_take_it_for_one_cut() -> None:
 def test_the_driver_tells_when_the_command_was_on_its_way() -> None:
     bench = healthy()
     bench.replace(ev.Edge, lambda edge: edge.phase == "acknowledged" and edge.state == "off", sent=CUT + 0.004)
-    (cut,) = bench.story().cuts
+    (cut,) = cut_results(bench.story())
     assert cut.commanded_at == CUT + 0.004
 
 

@@ -13,7 +13,7 @@ from plugpull.errors import UsageError
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 from plugpull.judge import judge_history
-from plugpull.results import Verdict
+from plugpull.results import Verdict, cut_results
 
 
 def written(directory: Path, content: bytes) -> Path:
@@ -89,7 +89,7 @@ def test_disks_of_a_running_dut_are_carried_into_the_next_scenario(tmp_path: Pat
 
 
 def test_a_cut_is_put_together_from_its_events() -> None:
-    (cut,) = healthy().story().cuts
+    (cut,) = cut_results(healthy().story())
     assert (cut.point, cut.mechanism, cut.victims) == ("disk1.cable", "data", (VICTIM,))
     assert cut.commanded_at == CUT
     assert cut.acknowledged_at == pytest.approx(CUT + 0.01)
@@ -107,24 +107,24 @@ def test_a_cut_is_put_together_from_its_events() -> None:
 def test_another_disks_disconnect_is_not_taken_for_the_cut() -> None:
     bench = healthy()
     bench.add(ev.KernelMessage(at=CUT + 0.01, text="usb 1-1.3: USB disconnect, device number 9"))
-    assert bench.story().cuts[0].kernel_saw_at == pytest.approx(GONE - 0.02)
+    assert cut_results(bench.story())[0].kernel_saw_at == pytest.approx(GONE - 0.02)
     bench.add(ev.KernelMessage(at=CUT + 0.02, text="usb 1-1: USB disconnect, device number 2"))
-    assert bench.story().cuts[0].kernel_saw_at == pytest.approx(CUT + 0.02), "the hub above is the disk's"
+    assert cut_results(bench.story())[0].kernel_saw_at == pytest.approx(CUT + 0.02), "the hub above is the disk's"
 
 
 def test_a_cut_never_made_and_one_never_answered() -> None:
     bench = healthy()
     bench.drop(ev.Edge)
-    assert bench.story().cuts[0].commanded_at is None
+    assert cut_results(bench.story())[0].commanded_at is None
     bench.switch("off", CUT, agrees=None, ack=False)
-    (cut,) = bench.story().cuts
+    (cut,) = cut_results(bench.story())
     assert (cut.commanded_at, cut.acknowledged_at, cut.read_back) == (CUT, None, None)
 
 
 def test_what_comes_back_by_healing_did_not_come_back_from_a_permanent_cut() -> None:
     bench = healthy()
     bench.replace(ev.CutArmed, permanent=True)
-    (cut,) = bench.story().cuts
+    (cut,) = cut_results(bench.story())
     assert cut.disks[0].removed_at == GONE
     assert cut.restored_at is None
     assert cut.returned_at is None
@@ -137,7 +137,7 @@ def test_the_second_cut_of_a_disk_does_not_lend_its_events_to_the_first() -> Non
     bench.detach(VICTIM, 28.1)
     bench.switch("on", 30.0, cut=2)
     bench.attach(VICTIM, 31.0)
-    first, second = bench.story().cuts
+    first, second = cut_results(bench.story())
     assert (first.disks[0].removed_at, first.returned_at) == (GONE, BACK)
     assert (second.disks[0].removed_at, second.returned_at) == (28.1, 31.0)
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugpull.errors import Finding
+from plugpull.history.cuts import DiskTimes
 from plugpull.history.reader import History
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.error_story import story_of_history
 from plugpull.kernel.diagnosis.scope import Level
 from plugpull.outcome import judge_run
 from plugpull.plan import judged_stories
-from plugpull.results import CutResult, DiskTimes, Record, Results, ScenarioResult
+from plugpull.results import CutResult, Record, Results, ScenarioResult
 
 COMPARE_VERSION = 1
 

@@ -27,7 +27,8 @@ from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
-from plugpull.history.cuts import Cut, same_identity
+from plugpull.history.attachments import same_identity
+from plugpull.history.cuts import Cut
 from plugpull.history.events import (
     Acted,
     DiskAttached,

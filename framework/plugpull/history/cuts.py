@@ -1,17 +1,19 @@
-"""Putting a cut together from the events that tell of it."""
+"""Assembles each cut from its switch's edges, the kernel's messages, uevents and samples."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from plugpull.history.events import CutArmed, CutSwitched, DiskAttached, Edge, KernelMessage, Uevent
-from plugpull.results import CutResult, DiskTimes
+import msgspec
 
-if TYPE_CHECKING:
-    from plugpull.history.story import Story
+from plugpull.history.attachments import Attachments, same_identity
+from plugpull.history.events import CutArmed, CutSwitched, DiskAttached, Edge, Event, KernelMessage, Uevent
+from plugpull.history.samples import Reading
+
+E = TypeVar("E", bound=Event)
 
 _DISCONNECT = re.compile(r"usb (\d+-[\d.]+): USB disconnect")
 
@@ -59,6 +61,20 @@ class Switching:
         return ""
 
 
+class DiskTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """When one victim went away and came back, seconds of DUT CLOCK_MONOTONIC.
+
+    ``removed_at``: its block device left the kernel's list. ``returned_at``: a disk with its identity was announced
+    again. ``first_io_at``: the first byte moved on it after that.
+    """
+
+    disk: str
+    last_io_at: float | None = None
+    removed_at: float | None = None
+    returned_at: float | None = None
+    first_io_at: float | None = None
+
+
 @dataclass(frozen=True)
 class Cut:
     """One cut. ``until`` is when the next cut of one of its victims began, or when a permanent one was healed on the
@@ -94,39 +110,25 @@ class Cut:
     def times(self, disk: str) -> DiskTimes:
         return next((times for times in self.disks if times.disk == disk), DiskTimes(disk=disk))
 
-    @property
-    def result(self) -> CutResult:
-        returns = [times.returned_at for times in self.disks]
-        returned = [at for at in returns if at is not None]
-        last_bytes = [times.last_io_at for times in self.disks if times.last_io_at is not None]
-        return CutResult(
-            point=self.armed.point,
-            mechanism=self.armed.mechanism,
-            trigger=self.armed.trigger,
-            victims=self.armed.victims,
-            permanent=self.armed.permanent,
-            group=self.armed.group,
-            commanded_at=self.off.commanded_at,
-            acknowledged_at=self.off.acknowledged_at,
-            read_back=self.off.read_back,
-            kernel_saw_at=self.kernel_saw_at,
-            last_byte_at=max(last_bytes, default=None),
-            restored_at=self.restored_at,
-            returned_at=max(returned) if returned and len(returned) == len(returns) else None,
-            error=self.error,
-            skew=self.off.skew,
-            kernel_skew=self.kernel_skew,
-            restored_skew=self.on.skew,
-            disks=self.disks,
-        )
+
+@dataclass(frozen=True)
+class CutEvidence:
+    """What cuts are assembled from: the events of one scenario, its disks' attachments, and their counters."""
+
+    events: Sequence[Event]
+    attachments: Attachments
+    readings: Mapping[str, Sequence[Reading]]
+
+    def of(self, kind: type[E]) -> tuple[E, ...]:
+        return tuple(event for event in self.events if isinstance(event, kind))
 
 
-def assemble_cuts(story: Story) -> tuple[Cut, ...]:
-    """Every armed cut of ``story``, in the order they were armed."""
-    armed = story.of(CutArmed)
-    edges = story.of(Edge)
+def assemble_cuts(evidence: CutEvidence) -> tuple[Cut, ...]:
+    """Every armed cut, in the order they were armed."""
+    armed = evidence.of(CutArmed)
+    edges = evidence.of(Edge)
     single = {cut.cut: (_switching(edges, cut.cut, "off"), _switching(edges, cut.cut, "on")) for cut in armed}
-    switchings = {cut.cut: _with_mates(story, cut, armed, single) for cut in armed}
+    switchings = {cut.cut: _with_mates(evidence, cut, armed, single) for cut in armed}
     cuts = []
     for cut in armed:
         off, on = switchings[cut.cut]
@@ -141,16 +143,16 @@ def assemble_cuts(story: Story) -> tuple[Cut, ...]:
             # Power restored on the way out: what comes back then does not count for the cut.
             until = min(until, float("inf") if on.commanded_at is None else on.commanded_at - on.error)
             on = Switching("on")
-        cuts.append(_cut(story, cut, off, on, until))
+        cuts.append(_cut(evidence, cut, off, on, until))
     return tuple(replace(cut, kernel_skew=_kernel_skew(cut, cuts)) for cut in cuts)
 
 
 def _with_mates(
-    story: Story, cut: CutArmed, armed: Iterable[CutArmed], single: dict[int, tuple[Switching, Switching]]
+    evidence: CutEvidence, cut: CutArmed, armed: Iterable[CutArmed], single: dict[int, tuple[Switching, Switching]]
 ) -> tuple[Switching, Switching]:
     """The switchings of one cut, in view of those made at once with it."""
     off, on = single[cut.cut]
-    for switched in story.of(CutSwitched):
+    for switched in evidence.of(CutSwitched):
         if cut.cut in switched.cuts and switched.state == "off":
             off = replace(off, skew=switched.skew)
         elif cut.cut in switched.cuts:
@@ -169,10 +171,6 @@ def _kernel_skew(cut: Cut, cuts: Iterable[Cut]) -> float | None:
     signs = [one.kernel_saw_at for one in cuts if cut.armed.group and one.armed.group == cut.armed.group]
     seen = [at for at in signs if at is not None]
     return max(seen) - min(seen) if len(seen) == len(signs) > 1 else None
-
-
-def same_identity(one: DiskAttached, two: DiskAttached) -> bool:
-    return (one.serial, one.size) == (two.serial, two.size)
 
 
 def _switching(edges: Iterable[Edge], cut: int, state: str) -> Switching:
@@ -207,20 +205,22 @@ def _switching(edges: Iterable[Edge], cut: int, state: str) -> Switching:
     )
 
 
-def _cut(story: Story, armed: CutArmed, off: Switching, on: Switching, until: float) -> Cut:
+def _cut(evidence: CutEvidence, armed: CutArmed, off: Switching, on: Switching, until: float) -> Cut:
     if off.commanded_at is None:
         disks = tuple(DiskTimes(disk=disk) for disk in armed.victims)
         return Cut(armed, off, on, until, None, disks)
     begin = off.commanded_at - off.error
-    disks = tuple(_disk_times(story, disk, off.commanded_at, begin, on, until) for disk in armed.victims)
-    return Cut(armed, off, on, until, _kernel_saw_at(story, armed, off.commanded_at, begin, until), disks)
+    disks = tuple(_disk_times(evidence, disk, off.commanded_at, begin, on, until) for disk in armed.victims)
+    return Cut(armed, off, on, until, _kernel_saw_at(evidence, armed, off.commanded_at, begin, until), disks)
 
 
-def _kernel_saw_at(story: Story, armed: CutArmed, commanded_at: float, begin: float, until: float) -> float | None:
-    paths = [story.attachment_at(disk, commanded_at) for disk in armed.victims]
+def _kernel_saw_at(
+    evidence: CutEvidence, armed: CutArmed, commanded_at: float, begin: float, until: float
+) -> float | None:
+    paths = [evidence.attachments.at(disk, commanded_at) for disk in armed.victims]
     sysfs = "/".join(attachment.sysfs for attachment in paths if attachment is not None)
     signs: list[float] = []
-    for event in story.events:
+    for event in evidence.events:
         if event.at is None or not begin <= event.at < until:
             continue
         if isinstance(event, Uevent) and event.action == "remove" and set(event.disks) & set(armed.victims):
@@ -233,22 +233,24 @@ def _kernel_saw_at(story: Story, armed: CutArmed, commanded_at: float, begin: fl
     return min(signs, default=None)
 
 
-def _disk_times(story: Story, disk: str, commanded_at: float, begin: float, on: Switching, until: float) -> DiskTimes:
+def _disk_times(
+    evidence: CutEvidence, disk: str, commanded_at: float, begin: float, on: Switching, until: float
+) -> DiskTimes:
     # The uevent can carry an earlier stamp than the command, within the error of the clocks' mapping.
-    cut_off = story.attachment_at(disk, begin) or story.attachment_at(disk, commanded_at)
+    cut_off = evidence.attachments.at(disk, begin) or evidence.attachments.at(disk, commanded_at)
     if cut_off is None:
         return DiskTimes(disk=disk)
-    removed_at = story.detached_at(cut_off)
+    removed_at = evidence.attachments.detached_at(cut_off)
     if removed_at is not None and removed_at >= until:
         removed_at = None
-    last_io_at = _last_io_at(story, cut_off, begin - STILL_BUSY, until)
+    last_io_at = _last_io_at(evidence, cut_off, begin - STILL_BUSY, until)
     if removed_at is None:
         return DiskTimes(disk=disk, last_io_at=last_io_at)
     earliest = removed_at if on.commanded_at is None else max(removed_at, on.commanded_at - on.error)
     back = next(
         (
             event
-            for event in story.attachments(disk)
+            for event in evidence.attachments.of(disk)
             if event.at is not None and earliest <= event.at < until and same_identity(event, cut_off)
         ),
         None,
@@ -258,13 +260,13 @@ def _disk_times(story: Story, disk: str, commanded_at: float, begin: float, on: 
         last_io_at=last_io_at,
         removed_at=removed_at,
         returned_at=back.at if back else None,
-        first_io_at=_first_io_at(story, back) if back else None,
+        first_io_at=_first_io_at(evidence, back) if back else None,
     )
 
 
-def _last_io_at(story: Story, attachment: DiskAttached, begin: float, until: float) -> float | None:
+def _last_io_at(evidence: CutEvidence, attachment: DiskAttached, begin: float, until: float) -> float | None:
     last, bytes_before = None, None
-    for reading in story.readings(attachment.disk):
+    for reading in evidence.readings.get(attachment.disk, ()):
         if (reading.kname, reading.diskseq) != (attachment.kname, attachment.diskseq) or reading.at >= until:
             continue
         moved = reading.read + reading.written
@@ -274,8 +276,8 @@ def _last_io_at(story: Story, attachment: DiskAttached, begin: float, until: flo
     return last
 
 
-def _first_io_at(story: Story, attachment: DiskAttached) -> float | None:
-    for reading in story.readings(attachment.disk):
+def _first_io_at(evidence: CutEvidence, attachment: DiskAttached) -> float | None:
+    for reading in evidence.readings.get(attachment.disk, ()):
         same = (reading.kname, reading.diskseq) == (attachment.kname, attachment.diskseq)
         if same and reading.at >= (attachment.at or 0.0) and reading.read + reading.written > 0:
             return reading.at

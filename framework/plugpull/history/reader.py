@@ -25,8 +25,9 @@ from plugpull.history.events import (
     ScenarioEnded,
     Seal,
 )
+from plugpull.history.samples import Rate, Reading
 from plugpull.history.seals import Audit, label_of
-from plugpull.history.story import Rate, Reading, Silence, Story
+from plugpull.history.story import Silence, Story
 
 __all__ = ["History", "Rate", "Reading", "Silence", "Story", "read_history"]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
-from plugpull.history.cuts import Cut, assemble_cuts
+from plugpull.history.attachments import Attachments
+from plugpull.history.cuts import Cut, CutEvidence, assemble_cuts
 from plugpull.history.events import (
     AgentLost,
     ClockMapped,
@@ -27,31 +27,12 @@ from plugpull.history.events import (
     ScenarioEnded,
     Uevent,
 )
-from plugpull.results import CutResult
+from plugpull.history.samples import Rate, Reading, readings_of
 
 E = TypeVar("E", bound=Event)
 
 NOT_THE_AGENT = frozenset({"console", "serial", "netconsole"})
 """``KernelMessage.source`` of lines that reached the controller without the agent."""
-
-
-class Reading(NamedTuple):
-    """One attachment's counters at ``at`` seconds: bytes since it was attached."""
-
-    at: float
-    kname: str
-    diskseq: int
-    read: int
-    written: int
-
-
-class Rate(NamedTuple):
-    """Mean rates, bytes per second, over the ``seconds`` that end at ``at``."""
-
-    at: float
-    seconds: float
-    read_bps: float
-    write_bps: float
 
 
 class Silence(NamedTuple):
@@ -109,38 +90,29 @@ class Story:
     # --- disks ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def all_attachments(self) -> tuple[DiskAttached, ...]:
+    def _attachments(self) -> Attachments:
         earlier = tuple(event for event in self.before if isinstance(event, DiskAttached))
-        return earlier + self.of(DiskAttached)
+        return Attachments(earlier + self.of(DiskAttached), self.of(DiskDetached))
+
+    @property
+    def all_attachments(self) -> tuple[DiskAttached, ...]:
+        return self._attachments.attached
 
     def attachments(self, disk: str) -> tuple[DiskAttached, ...]:
         """Each time ``disk`` was announced, oldest first, beginning with the one that held when the scenario began."""
-        return tuple(event for event in self.all_attachments if event.disk == disk)
+        return self._attachments.of(disk)
 
     def detached_at(self, attachment: DiskAttached) -> float | None:
         """When the kernel took this very attachment off its list."""
-        begin = _time(attachment)
-        for event in self.of(DiskDetached):
-            same = (event.kname, event.diskseq) == (attachment.kname, attachment.diskseq)
-            if same and event.at is not None and event.at >= begin:
-                return event.at
-        return None
+        return self._attachments.detached_at(attachment)
 
     def attachment_at(self, disk: str, at: float) -> DiskAttached | None:
         """The attachment of ``disk`` that was on the kernel's list at ``at``."""
-        for attachment in reversed(self.attachments(disk)):
-            gone = self.detached_at(attachment)
-            if _time(attachment) <= at and (gone is None or gone > at):
-                return attachment
-        return None
+        return self._attachments.at(disk, at)
 
     def disk_at(self, kname: str, at: float) -> str | None:
-        """The rig's disk that the kernel called ``kname`` at ``at``; "" if it was none of the rig's."""
-        for attachment in reversed(self.all_attachments):
-            if attachment.kname == kname and _time(attachment) <= at:
-                gone = self.detached_at(attachment)
-                return attachment.disk if gone is None or gone > at else None
-        return None
+        """The rig's disk that the kernel called ``kname`` at ``at``; "" if that disk is not of the rig."""
+        return self._attachments.disk_at(kname, at)
 
     # --- loads ---------------------------------------------------------------------------------------------
 
@@ -177,18 +149,7 @@ class Story:
 
     @cached_property
     def _readings(self) -> dict[str, tuple[Reading, ...]]:
-        known: defaultdict[tuple[str, int], list[DiskAttached]] = defaultdict(list)
-        for attachment in self.all_attachments:
-            known[attachment.kname, attachment.diskseq].append(attachment)
-        found: defaultdict[str, list[Reading]] = defaultdict(list)
-        for sample in self.of(Sampled):
-            if sample.at is None:
-                continue
-            for kname, (diskseq, read, written, *_) in sample.disks.items():
-                owner = _owner(known.get((kname, diskseq), ()), sample.at)
-                if owner:
-                    found[owner].append(Reading(sample.at, kname, diskseq, read, written))
-        return {disk: tuple(sorted(readings)) for disk, readings in found.items()}
+        return readings_of(self.of(Sampled), self._attachments)
 
     def readings(self, disk: str) -> tuple[Reading, ...]:
         """The sampler's counters of ``disk``, over all its attachments, in order of time."""
@@ -268,22 +229,4 @@ class Story:
     @cached_property
     def cut_records(self) -> tuple[Cut, ...]:
         """Each cut that was armed, with every edge of its switch: what checks need to trust it."""
-        return assemble_cuts(self)
-
-    @property
-    def cuts(self) -> tuple[CutResult, ...]:
-        """Each cut as ``results.json`` shows it."""
-        return tuple(cut.result for cut in self.cut_records)
-
-
-def _time(attachment: DiskAttached) -> float:
-    """A disk that was there before any clock was mapped has been there for ever."""
-    return float("-inf") if attachment.at is None else attachment.at
-
-
-def _owner(attachments: Sequence[DiskAttached], at: float) -> str:
-    """Kernels before 5.15 have no diskseq (it is 0 then), so one key may stand for several attachments."""
-    if not attachments:
-        return ""
-    earlier = [attachment for attachment in attachments if _time(attachment) <= at]
-    return (earlier[-1] if earlier else attachments[0]).disk
+        return assemble_cuts(CutEvidence(self.events, self._attachments, self._readings))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plugpull.history.cuts import DiskTimes
 from plugpull.history.events import Event, KernelMessage, ScenarioBegun, ScenarioError
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.culprit import Hint, hints
@@ -16,7 +17,7 @@ from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed
 from plugpull.report.timeline import Column, Timeline, around, split, thin, timeline_of
-from plugpull.results import CheckResult, CutResult, DiskTimes, ScenarioResult, Verdict
+from plugpull.results import CheckResult, CutResult, ScenarioResult, Verdict
 
 KERNEL_LINES = 60
 STEP_LINES = 120
