@@ -19,7 +19,7 @@ from plugpull.dut.conversation.clock import DutClock
 from plugpull.errors import RigError
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.cut import Cut
-from plugpull.faults.together import at_once
+from plugpull.faults.parallel import at_once
 from plugpull.faults.triggers import Now
 from plugpull.history import events as ev
 from plugpull.history.reader import History

@@ -11,7 +11,7 @@ from functools import partial
 
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
-from plugpull.faults.together import at_once, raise_all, words_of
+from plugpull.faults.parallel import at_once, raise_all, words_of
 from plugpull.faults.triggers import Trigger
 from plugpull.history import events as ev
 from plugpull.rig.topology import CutPoint
