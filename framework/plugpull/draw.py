@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from plugpull.errors import UsageError
 from plugpull.rig.model import Rig
-from plugpull.rig.topology import Topology
+from plugpull.rig.topology import CutPoint, Topology
 
 CHOICES = ("choose_victim", "choose_hub")
 """Methods of ``rig`` that choose."""
@@ -65,6 +65,21 @@ def hubs_to_choose(topology: Topology) -> tuple[str, ...]:
     points = topology.cut_points()
     named = ((hub.name, points.get(f"{hub.name}.cable")) for hub in topology.rig.hub)
     return tuple(name for name, point in named if point is not None and point.victims)
+
+
+def tops_to_cut(topology: Topology) -> tuple[CutPoint, ...]:
+    """The fewest cables that together take every scratch disk away: the top of each branch that can be cut."""
+    known = topology.cut_points()
+    names = [hub.name for hub in topology.rig.hub] + [disk.name for disk in topology.rig.disk if disk.scratch]
+    points = [known[cable] for name in names if (cable := f"{name}.cable") in known]
+    points.sort(key=lambda point: -len(point.victims))
+    chosen: list[CutPoint] = []
+    taken: set[str] = set()
+    for point in points:
+        if not set(point.victims) <= taken:
+            chosen.append(point)
+            taken |= set(point.victims)
+    return tuple(chosen)
 
 
 def candidates_of(scenario: Callable[..., Any], rig: Rig) -> tuple[str, ...]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 
 from msgspec.structs import replace
 
 from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
-from plugpull.draw import Draw, hubs_to_choose, victims_to_choose
+from plugpull.draw import Draw, hubs_to_choose, tops_to_cut, victims_to_choose
 from plugpull.dut.conversation.translation import properties_of, timers_set
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError
-from plugpull.faults.cut import Breaker, Cut
+from plugpull.faults import cut, judged_by
+from plugpull.faults.breaker import Breaker
+from plugpull.faults.compose import Fault
+from plugpull.faults.injection import Injection
 from plugpull.faults.triggers import AtRandom, Moved, Promised, Trigger
 from plugpull.history import events as ev
 from plugpull.integrity.patterns import Stamped, steady
@@ -53,7 +57,7 @@ class RunningLoad(Load):
                 with rig.cut(victim.cable, when=load.moved(victim, "32 MiB")):
                     rig.wait(seconds=2)
         """
-        return Moved(disk.name, parse_size(amount), self.moved_since())
+        return Moved(disk.name, parse_size(amount))
 
 
 class RunningReads(FilledLoad, RunningLoad):
@@ -65,12 +69,12 @@ class RunningStamps(StampedLoad):
 
     def moved(self, disk: Part, amount: int | str) -> Trigger:
         """A trigger: when this much (bytes, or "1 MiB") was written to ``disk`` since its span was filled."""
-        return Moved(disk.name, parse_size(amount), self.moved_since())
+        return Moved(disk.name, parse_size(amount))
 
     def something_to_lose(self, disk: Part, low: float = 0.05, high: float = 0.3) -> Trigger:
         """A trigger: ``low`` to ``high`` seconds, drawn at random, after something beyond the fill became durable on
         ``disk``: it was flushed, or written with FUA."""
-        return Promised(disk.name, lambda: self.promised(disk.name), AtRandom(low, high))
+        return Promised(disk.name, AtRandom(low, high))
 
 
 class Volume:
@@ -195,17 +199,10 @@ class ScenarioRig:
             with rig.cut(*rig.whole_tree()):
                 rig.wait(seconds=2)
         """
-        points = [part.cable for part in (*self.hubs, *self.disks) if part.has("cable")]
-        points.sort(key=lambda point: -len(point.victims))
-        chosen: list[CutPoint] = []
-        taken: set[str] = set()
-        for point in points:
-            if not set(point.victims) <= taken:
-                chosen.append(point)
-                taken |= set(point.victims)
+        chosen = tops_to_cut(self.context.topology)
         if not chosen:
             raise NotServed("no cable of this rig can be cut", mend="give a disk or a hub a cable in the rig file")
-        return tuple(chosen)
+        return chosen
 
     # --- doing ------------------------------------------------------------------------------------------------------
 
@@ -218,7 +215,7 @@ class ScenarioRig:
         if pattern.fio:
             return RunningLoad(self.context, names_of(disks), pattern)
         if pattern.mode == "write":
-            return RunningStamps(self.context, names_of(disks), steady(pattern))
+            return self.stamp(disks, steady(pattern))
         return RunningReads(self.context, names_of(disks), pattern)
 
     def stamp(self, disks: Disks, pattern: Stamped) -> RunningStamps:
@@ -233,7 +230,9 @@ class ScenarioRig:
                     rig.wait(seconds=1)
             rig.judge(nothing_lost())
         """
-        return RunningStamps(self.context, names_of(disks), pattern)
+        stamps = RunningStamps(self.context, names_of(disks), pattern)
+        self.context.promised.update({disk: partial(stamps.promised, disk) for disk in stamps.disks})
+        return stamps
 
     def load_on_volume(self, disk: Part, pattern: Pattern) -> RunningLoad:
         """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block."""
@@ -249,13 +248,27 @@ class ScenarioRig:
         """
         return Volume(self, disk, fstype)
 
-    def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Cut:
+    def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Injection:
         """Cut these points, all at once, when the trigger fires; restore them when the ``with`` block ends.
 
         A ``permanent`` cut is restored only when the scenario is over. Raises ``RigError`` if the trigger does not fire
         or a switch does not obey.
         """
-        return Cut(self.context, self.breaker, points, when, permanent)
+        return self.fault(cut(*points, when=when, permanent=permanent))
+
+    def fault(self, fault: Fault) -> Injection:
+        """Inject a fault for the length of the ``with`` block, or from its ``inject()`` to its ``heal()``.
+
+        Raises as ``cut`` does.
+
+            with rig.fault(together(cut(rig.hubs[0].cable), held(cut("disk1.cable"), seconds=0.5))):
+                rig.wait(seconds=2)
+        """
+        return Injection(self.context, self.breaker, fault)
+
+    def judged_by(self, *faults: Fault) -> tuple[Check, ...]:
+        """The checks that these faults call for on this rig, whatever load runs, for ``judge``."""
+        return judged_by(faults, self.context.rig)
 
     def wait(self, seconds: float) -> None:
         """Let this many seconds pass. Raises ``RigError`` if the DUT is lost meanwhile."""

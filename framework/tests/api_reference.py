@@ -49,7 +49,7 @@ def checks() -> tuple[Entry, ...]:
 
 RIG = (
     *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "survivors_of", "whole_tree"),
-    *("load", "stamp", "filesystem", "load_on_volume", "cut", "wait", "take_census", "judge"),
+    *("load", "stamp", "filesystem", "load_on_volume", "cut", "fault", "judged_by", "wait", "take_census", "judge"),
 )
 LOAD = ("settle", "regain_pace", "moved")
 
@@ -88,6 +88,16 @@ def chapters() -> tuple[Chapter, ...]:
             "When a cut is made: the parameter `when` of `rig.cut`. Without one, the cut is made at once. The methods "
             "`moved` and `something_to_lose` of a running load are triggers too.",
             tuple(Entry("plugpull.faults", name) for name in ("after", "at_random", "kernel_says")),
+        ),
+        Chapter(
+            "Faults",
+            "Whatever one `rig.cut` does not say, for `rig.fault`. A point is given as such, like `disk.cable`, or by "
+            'its name, like "disk1.cable".',
+            (
+                *(Entry("plugpull.faults", n) for n in ("cut", "bounce", "in_sequence", "together", "repeated")),
+                *(Entry("plugpull.faults", n) for n in ("held", "pause", "judged_by")),
+                Entry("plugpull.faults.injection", "Injection", ("inject", "heal")),
+            ),
         ),
         Chapter(
             "Checks",

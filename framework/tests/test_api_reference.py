@@ -13,7 +13,7 @@ import plugpull.checks
 import plugpull.faults
 import plugpull.integrity.patterns
 import plugpull.load
-from plugpull.faults.cut import Cut
+from plugpull.faults.injection import Injection
 from plugpull.locate import rigs_dir
 from plugpull.rig.load import load_rig
 from plugpull.rig.part import Part
@@ -50,7 +50,8 @@ def rig_double() -> Any:
         running = create_autospec(kind, instance=True)
         running.__enter__.return_value = running
         getattr(rig, method).return_value = running
-    rig.cut.return_value = create_autospec(Cut, instance=True)
+    rig.cut.return_value = rig.fault.return_value = create_autospec(Injection, instance=True)
+    rig.judged_by.return_value = ()
     rig.filesystem.return_value = create_autospec(Volume, instance=True)
     return rig
 

@@ -17,8 +17,9 @@ from stories import BACK, CUT, GONE, RESTORED, Bench, healthy
 from plugpull.checks import removed, returned
 from plugpull.dut.conversation.clock import DutClock
 from plugpull.errors import RigError
+from plugpull.faults import cut
 from plugpull.faults.breaker import Breaker
-from plugpull.faults.cut import Cut
+from plugpull.faults.injection import Injection
 from plugpull.faults.parallel import at_once
 from plugpull.faults.triggers import Now
 from plugpull.history import events as ev
@@ -95,8 +96,8 @@ def test_ports_of_one_switch_go_in_one_command_with_no_skew_if_it_can(tmp_path: 
     for simultaneous in (True, False):
         with shelf(tmp_path) as (on_desk, cables, mains):
             cables.simultaneous = simultaneous
-            with Cut(
-                on_desk.context, Breaker(on_desk.context), points(on_desk, "disk1.cable", "disk2.cable"), None, False
+            with Injection(
+                on_desk.context, Breaker(on_desk.context), cut(*points(on_desk, "disk1.cable", "disk2.cable"))
             ):
                 assert cables.ports == {"1": False, "2": False}
                 on_desk.attach(1)
@@ -162,7 +163,7 @@ def test_a_switch_that_fails_while_others_have_cut_is_named_and_all_is_healed(tm
         mains.broken["1"] = RigError("the relay board does not answer", mend="is it plugged in?")
         with (
             pytest.raises(RigError, match=r"1 of 2 switches failed: mains: the relay board does not answer") as caught,
-            Cut(on_desk.context, breaker, points(on_desk, "disk1.cable", "disk1.power"), None, False),
+            Injection(on_desk.context, breaker, cut(*points(on_desk, "disk1.cable", "disk1.power"))),
         ):
             raise AssertionError("the body must not run")
         assert caught.value.mend == "is it plugged in?"
@@ -304,11 +305,11 @@ def test_a_disks_cable_and_power_cut_at_once_are_one_cut_to_it() -> None:
         cable, power = cut_results(story)
         assert (cable.point, power.point) == ("disk1.cable", "disk1.power")
         assert (cable.group, power.group) == (1, 1)
-        for cut in (cable, power):
-            assert (cut.skew, cut.restored_skew, cut.kernel_skew) == (0.004, 0.004, 0.0)
-            assert cut.commanded_at == CUT, "the disk may go with the first command"
-            assert cut.restored_at == RESTORED + late, "and come back after the last"
-            assert (cut.disks[0].removed_at, cut.returned_at) == (GONE, BACK)
+        for each in (cable, power):
+            assert (each.skew, each.restored_skew, each.kernel_skew) == (0.004, 0.004, 0.0)
+            assert each.commanded_at == CUT, "the disk may go with the first command"
+            assert each.restored_at == RESTORED + late, "and come back after the last"
+            assert (each.disks[0].removed_at, each.returned_at) == (GONE, BACK)
 
 
 def test_a_single_cut_has_no_skew() -> None:

@@ -10,9 +10,10 @@ import pytest
 from desks import Desk, described, desk
 
 from plugpull.errors import PlugpullError, RigError, UsageError
-from plugpull.faults import after, at_random, kernel_says
+from plugpull.faults import after, at_random, cut, kernel_says
 from plugpull.faults import triggers as triggers_module
-from plugpull.faults.cut import Breaker, Cut
+from plugpull.faults.breaker import Breaker
+from plugpull.faults.injection import Injection
 from plugpull.faults.triggers import Moved, Now, Trigger
 from plugpull.history import events as ev
 from plugpull.rig.topology import CutPoint
@@ -27,7 +28,7 @@ from plugpull.rig.topology import CutPoint
         (at_random(0.1, 0.5), "at random within 0.1 to 0.5 s"),
         (at_random(1, 1), "at random within 1 to 1 s"),
         (kernel_says("reset .* USB"), "the kernel logs /reset .* USB/"),
-        (Moved("disk1", 32 << 20, 0), "32 MiB moved on disk1"),
+        (Moved("disk1", 32 << 20), "32 MiB moved on disk1"),
     ],
 )
 def test_a_trigger_says_when_in_words(trigger: Trigger, text: str) -> None:
@@ -95,13 +96,14 @@ def test_bytes_moved_are_counted_from_the_loads_begin_and_on_one_attachment(tmp_
         on_desk.tell({"ev": "disk.add", "at": 0.5, "disk": described()})
         on_desk.tell(sample(8 << 20))
         on_desk.wait_for(ev.Sampled)
-        mark = on_desk.recorder.mark()
+        on_desk.context.phase("load")
         for moved in (8, 8.5):
             on_desk.tell(sample(int(moved * (1 << 20))))
+        on_desk.recorder.record(ev.LoadBegun(disk="disk1", job="load", mode="write", block=4096, depth=1, span=1 << 20))
         on_desk.tell(sample(99 << 20, diskseq=6))  # another disk had this name
         on_desk.tell(sample(99 << 20, kname="sdb"))
         on_desk.wait_for(ev.Sampled, of=lambda e: "sdb" in e.disks)
-        small, large = Moved("disk1", 1 << 19, mark), Moved("disk1", 1 << 20, mark)
+        small, large = Moved("disk1", 1 << 19), Moved("disk1", 1 << 20)
         assert small.wait(on_desk.context) == "512 KiB moved on disk1"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(triggers_module, "TRIGGER_DEADLINE", 0.1)
@@ -117,8 +119,8 @@ def points(on_desk: Desk) -> tuple[CutPoint, ...]:
     return known["disk1.cable"], known["disk2.cable"]
 
 
-def cut_of(on_desk: Desk, breaker: Breaker, *which: CutPoint, permanent: bool = False) -> Cut:
-    return Cut(on_desk.context, breaker, which, None, permanent)
+def cut_of(on_desk: Desk, breaker: Breaker, *which: CutPoint, permanent: bool = False) -> Injection:
+    return Injection(on_desk.context, breaker, cut(*which, permanent=permanent))
 
 
 def test_every_edge_is_commanded_acknowledged_and_read_back(tmp_path: Path) -> None:

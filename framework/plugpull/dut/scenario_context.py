@@ -35,6 +35,8 @@ class ScenarioContext:
     split: dict[str, float] = field(default_factory=dict)
     restore: Callable[[], None] = lambda: None
     """Turns on whatever a cut of this scenario has turned off. Never raises; the breaker sets it."""
+    promised: dict[str, Callable[[], bool]] = field(default_factory=dict)
+    """For each disk that stamps are written to: whether something was made durable on it since that began."""
     _phase: tuple[str, float] = ("", 0.0)
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
@@ -31,17 +32,30 @@ class _Gang:
 
 
 class Breaker:
-    """Switches cut points of one scenario and remembers which are off, so that all can be healed."""
+    """Switches cut points of one scenario and remembers which are off, so that all can be healed.
+
+    An outlet that several cuts hold off comes back on with the last of them.
+    """
 
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
         self._off: dict[str, tuple[Planned, ...]] = {}
+        """The outlets that are off, each with every cut that was made there since it was on."""
+        self._holding: dict[str, frozenset[int]] = {}
+        """The cuts that hold an outlet off. None do once restoring it was tried."""
         self._lock = threading.Lock()
         self._cuts = 0
+        self._faults = 0
         context.restore = self.heal
 
-    def arm(self, points: tuple[CutPoint, ...], trigger: Trigger, permanent: bool) -> tuple[int, ...]:
-        """Put the cuts on record before anything is done; their numbers."""
+    def announce(self, fault: dict[str, Any]) -> int:
+        """Put a fault on record, as data, before anything of it is done; its number."""
+        self._faults += 1
+        self._context.recorder.record(ev.FaultInjected(at=self._context.now(), number=self._faults, fault=fault))
+        return self._faults
+
+    def arm(self, points: Sequence[CutPoint], trigger: Trigger, permanent: bool, fault: int = 0) -> tuple[int, ...]:
+        """Put the cuts on record before anything is done; their numbers. ``fault`` is what ``announce`` returned."""
         numbers = []
         group = self._cuts + 1 if len(points) > 1 else 0
         for point in points:
@@ -57,6 +71,7 @@ class Breaker:
                     victims=point.victims,
                     permanent=permanent,
                     group=group,
+                    fault=fault,
                 )
             )
         return tuple(numbers)
@@ -65,19 +80,28 @@ class Breaker:
         """One edge, as ``switch_all``."""
         self.switch_all(((cut, point),), on)
 
+    def victims_off(self) -> frozenset[str]:
+        """The disks that are cut off now."""
+        with self._lock:
+            return frozenset(disk for cuts in self._off.values() for _, point in cuts for disk in point.victims)
+
     def switch_all(self, planned: Sequence[Planned], on: bool) -> None:
         """Switch all of these at once: one command for the ports of a switch, the switches in parallel.
+
+        An outlet that another cut holds stays off. It is restored with the last of them, for all of them.
 
         Raises RigError when switches fail, naming each; the others have done what they were told. A read-back that
         disagrees is put on record for the checks. Nothing is cut that cannot be put on record first; power comes back
         all the same.
         """
+        if on:
+            planned = self._let_go(planned)
+            if not planned:
+                return
         gangs = self._gangs(planned)
         if not on:
             # Before the command: a failure halfway must find the ports on the list of what has to be healed.
-            with self._lock:
-                for gang in gangs.values():
-                    self._off.update((cuts[0][1].outlet, tuple(cuts)) for cuts in gang.ports.values())
+            self._hold(planned)
         try:
             moment = time.monotonic()
             for each in planned:
@@ -91,6 +115,25 @@ class Breaker:
         raise_all(failures, len(gangs))
         if len(edges) > 1:
             self._record_skew(planned, tuple(gangs), on, edges)
+
+    def _hold(self, planned: Sequence[Planned]) -> None:
+        with self._lock:
+            for each in planned:
+                cut, point = each
+                self._off[point.outlet] = (*self._off.get(point.outlet, ()), each)
+                self._holding[point.outlet] = self._holding.get(point.outlet, frozenset()) | {cut}
+
+    def _let_go(self, planned: Sequence[Planned]) -> tuple[Planned, ...]:
+        """The cuts to restore now that these let go of their outlets: none where another cut holds on."""
+        due: dict[Planned, None] = {}
+        with self._lock:
+            for cut, point in planned:
+                self._holding[point.outlet] = self._holding.get(point.outlet, frozenset()) - {cut}
+            for each in planned:
+                outlet = each[1].outlet
+                if not self._holding[outlet]:
+                    due.update(dict.fromkeys((*self._off.get(outlet, ()), each)))
+        return tuple(due)
 
     def _gangs(self, planned: Sequence[Planned]) -> dict[str, _Gang]:
         gangs: dict[str, _Gang] = {}
@@ -122,6 +165,7 @@ class Breaker:
         with self._lock:
             for _, point in cuts:
                 self._off.pop(point.outlet, None)
+                self._holding.pop(point.outlet, None)
 
     def _restore_unrecorded(self, gangs: dict[str, _Gang]) -> None:
         for gang in gangs.values():

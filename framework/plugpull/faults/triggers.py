@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+import time
+
+import msgspec
 
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError, UsageError
+from plugpull.faults.watching import Sighting, Timer, Watch, wait_for_first
 from plugpull.history import events as ev
 from plugpull.rig.quantities import format_size
 from plugpull.streams import TRIGGERS
@@ -18,42 +19,62 @@ TRIGGER_DEADLINE = 120.0
 """Seconds a trigger may take; then the bench did not do what the scenario needs."""
 
 
-class Trigger(Protocol):
-    """Waits for the moment to cut. Raises RigError when it does not come."""
+class Trigger:
+    """The moment to cut, as data: every kind is a frozen struct, which ``codec.py`` reads and writes."""
 
-    def text(self) -> str: ...
+    __slots__ = ()
+
+    def text(self) -> str:
+        """When, as a clause such as "after 2 s"."""
+        raise NotImplementedError
+
+    def watch(self, context: ScenarioContext) -> Watch:
+        """Begin to wait for it."""
+        raise NotImplementedError
+
+    def earliest(self) -> float:
+        """Seconds that it takes at least, if known beforehand; otherwise 0."""
+        return 0.0
 
     def wait(self, context: ScenarioContext) -> str:
-        """Returns what happened, such as "after 1.37 s (at random within 1 to 3 s)"."""
-        ...
+        """Wait for it and return what happened, such as "after 1.37 s (at random within 1 to 3 s)".
+
+        Raises RigError when it does not come.
+        """
+        (watch,) = wait_for_first(context, [self.watch(context)])
+        return watch.happened
 
 
-@dataclass(frozen=True)
-class Now:
+class Now(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="now"):
+    """At once."""
+
     def text(self) -> str:
         return "at once"
 
-    def wait(self, context: ScenarioContext) -> str:
-        return self.text()
+    def watch(self, context: ScenarioContext) -> Watch:
+        return Timer(context, 0.0, self.text())
 
 
-@dataclass(frozen=True)
-class Moved:
-    """When ``size`` bytes were read or written on a disk since history position ``since``, by the samples."""
+class Moved(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="moved"):
+    """When the load has read or written ``size`` bytes on a disk since it began, by the samples; without a load, since
+    the trigger was armed."""
 
     disk: str
     size: int
-    since: int
 
     def text(self) -> str:
         return f"{format_size(self.size)} moved on {self.disk}"
 
-    def wait(self, context: ScenarioContext) -> str:
+    def watch(self, context: ScenarioContext) -> Watch:
+        began = _load_began(context, self.disk)
+        counting = began is None
         first: dict[tuple[str, int], int] = {}
 
         def enough(event: ev.Event) -> bool:
+            nonlocal counting
+            counting = counting or event is began
             attached = context.bench.disk_table.attached(self.disk)
-            if not isinstance(event, ev.Sampled) or attached is None:
+            if not counting or not isinstance(event, ev.Sampled) or attached is None:
                 return False
             counters = event.disks.get(attached.kname)
             if counters is None or counters[0] != attached.diskseq:
@@ -61,16 +82,25 @@ class Moved:
             total = counters[1] + counters[2]
             return total - first.setdefault((attached.kname, counters[0]), total) >= self.size
 
-        if context.wait_for(enough, TRIGGER_DEADLINE, since=self.since) is None:
-            raise RigError(
-                f"{self.disk} did not move {format_size(self.size)} within {TRIGGER_DEADLINE:g} s, so nothing was cut"
-            )
-        return self.text()
+        amount, within = format_size(self.size), TRIGGER_DEADLINE
+        missed = f"{self.disk} did not move {amount} within {within:g} s, so nothing was cut"
+        return Sighting(context, enough, within, self.text(), missed, since=None if began is None else 0)
 
 
-@dataclass(frozen=True)
-class After:
-    """Raises UsageError for a time that has passed already."""
+def _load_began(context: ScenarioContext, disk: str) -> ev.Event | None:
+    """The event from which the bytes of the last load on a disk count: where its phase began, shortly before
+    ``LoadBegun``. ``None`` if no load of this scenario is on record."""
+    load: ev.Event | None = None
+    for event in reversed(context.recorder.since(0)):
+        if load is None and isinstance(event, ev.LoadBegun) and event.disk == disk:
+            load = event
+        if load is not None and isinstance(event, ev.Phase) and event.name == "load":
+            return event
+    return load
+
+
+class After(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="after"):
+    """When so much time has passed. Raises UsageError for a time that has passed already."""
 
     seconds: float
 
@@ -81,15 +111,18 @@ class After:
     def text(self) -> str:
         return f"after {self.seconds:g} s"
 
-    def wait(self, context: ScenarioContext) -> str:
-        context.pause(self.seconds)
-        return self.text()
+    def earliest(self) -> float:
+        return self.seconds
+
+    def watch(self, context: ScenarioContext) -> Watch:
+        return Timer(context, self.seconds, self.text())
 
 
-@dataclass(frozen=True)
-class AtRandom:
-    """At a moment drawn from the scenario's seeded generator, so that the seed repeats it. Raises UsageError for limits
-    that hold no moment."""
+class AtRandom(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="at_random"):
+    """At a moment drawn from the scenario's stream for triggers, so that the seed repeats it.
+
+    Raises UsageError for limits that hold no moment.
+    """
 
     low: float
     high: float
@@ -103,31 +136,62 @@ class AtRandom:
     def text(self) -> str:
         return f"at random within {self.low:g} to {self.high:g} s"
 
-    def wait(self, context: ScenarioContext) -> str:
+    def earliest(self) -> float:
+        return self.low
+
+    def watch(self, context: ScenarioContext) -> Watch:
         seconds = context.streams.of(TRIGGERS).uniform(self.low, self.high)
-        context.pause(seconds)
-        return f"after {seconds:.3f} s ({self.text()})"
+        return Timer(context, seconds, f"after {seconds:.3f} s ({self.text()})")
 
 
-@dataclass(frozen=True)
-class Promised:
-    """When something that was written to a disk is durable, and a moment later."""
+class Promised(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="promised"):
+    """When something that was written to a disk is durable, and a moment later. Something must write stamps to it."""
 
     disk: str
-    is_promised: Callable[[], bool]
     later: AtRandom
 
     def text(self) -> str:
         return f"something is promised on {self.disk}, and {self.later.text()} after that"
 
-    def wait(self, context: ScenarioContext) -> str:
-        if context.wait_for(lambda event: self.is_promised(), TRIGGER_DEADLINE) is None:
-            raise RigError(f"nothing was made durable on {self.disk} within {TRIGGER_DEADLINE:g} s: nothing was cut")
-        return f"something was promised on {self.disk}, and {self.later.wait(context)}"
+    def earliest(self) -> float:
+        return self.later.earliest()
+
+    def watch(self, context: ScenarioContext) -> Watch:
+        if self.disk not in context.promised:
+            raise UsageError(
+                f"nothing can be promised on {self.disk}: no stamps are written to it",
+                mend=f"write to it with rig.stamp({self.disk}, ...) before the cut",
+            )
+        return _Promise(context, self)
 
 
-@dataclass(frozen=True)
-class KernelSays:
+class _Promise(Watch):
+    """Waits for the promise, then for the moment later."""
+
+    def __init__(self, context: ScenarioContext, wanted: Promised) -> None:
+        self._missed = f"nothing was made durable on {wanted.disk} within {TRIGGER_DEADLINE:g} s: nothing was cut"
+        super().__init__(context, time.monotonic() + TRIGGER_DEADLINE, "")
+        self._context = context
+        self._wanted = wanted
+        self._is_promised = context.promised[wanted.disk]
+        self._later: Watch | None = None
+
+    def sees(self, event: ev.Event) -> bool:
+        return self._later is None and self._is_promised()
+
+    def come(self) -> bool:
+        if self._later is None and self._is_promised():
+            self._later = self._wanted.later.watch(self._context)
+            self.until = self._later.until
+            self.happened = f"something was promised on {self._wanted.disk}, and {self._later.happened}"
+        if self._later is not None:
+            return self._later.come()
+        if super().come():
+            raise RigError(self._missed)
+        return False
+
+
+class KernelSays(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="kernel_says"):
     """When the kernel logs a line that matches a regular expression, from now on. Raises UsageError if it is none."""
 
     pattern: str
@@ -136,20 +200,20 @@ class KernelSays:
         try:
             re.compile(self.pattern)
         except re.error as error:
-            raise UsageError(f"/{self.pattern}/ is no regular expression: {error}") from error
+            raise UsageError(f"/{self.pattern}/ is not a regular expression: {error}") from error
 
     def text(self) -> str:
         return f"the kernel logs /{self.pattern}/"
 
-    def wait(self, context: ScenarioContext) -> str:
+    def watch(self, context: ScenarioContext) -> Watch:
         wanted = re.compile(self.pattern)
-        found = context.wait_for(
+        return Sighting(
+            context,
             lambda event: isinstance(event, ev.KernelMessage) and wanted.search(event.text) is not None,
             TRIGGER_DEADLINE,
+            self.text(),
+            f"the kernel did not log /{self.pattern}/ within {TRIGGER_DEADLINE:g} s, so nothing was cut",
         )
-        if found is None:
-            raise RigError(f"the kernel did not log /{self.pattern}/ within {TRIGGER_DEADLINE:g} s, so nothing was cut")
-        return self.text()
 
 
 def after(seconds: float) -> After:

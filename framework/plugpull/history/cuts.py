@@ -82,7 +82,8 @@ class Cut:
 
     Where cuts that are made at once share a victim, such as its cable and its power, they are one cut to that disk: it
     may go with the first command, and can be back only after the last of them was restored. So the ``commanded_at`` of
-    all of them is the earliest when they go off, and the latest when they come back on."""
+    all of them is the earliest when they go off, and the latest when they come back on; then ``acknowledged_at`` is the
+    latest as well. A contact that bounces is such cuts, one after the other."""
 
     armed: CutArmed
     off: Switching
@@ -164,6 +165,9 @@ def _with_mates(
         off = replace(off, commanded_at=min(off_at, default=off.commanded_at))
     if on.commanded_at is not None:
         on = replace(on, commanded_at=max(on_at, default=on.commanded_at))
+    if on.acknowledged_at is not None:
+        answers = [at for one in mates if (at := single[one.cut][1].acknowledged_at) is not None]
+        on = replace(on, acknowledged_at=max(answers, default=on.acknowledged_at))
     return off, on
 
 

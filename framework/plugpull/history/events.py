@@ -350,10 +350,19 @@ class Sampled(Event, frozen=True, kw_only=True, tag="sample"):
 # --- cuts --------------------------------------------------------------------------------------------------
 
 
+class FaultInjected(Event, frozen=True, kw_only=True, tag="fault"):
+    """A fault begins, as data (``faults/codec.py``), so that it can be made again. ``number`` counts the faults of the
+    scenario from 1. The cuts that it is made of follow."""
+
+    number: int
+    fault: dict[str, Any]
+
+
 class CutArmed(Event, frozen=True, kw_only=True, tag="cut.armed"):
     """A cut is planned. ``cut`` numbers it within the scenario; ``victims`` is its blast radius; ``permanent`` cuts
     are not restored before the scenario ends. ``group`` is the number of the first of the cuts that are made at once
-    with it (0: none are)."""
+    with it, or in one burst (0: none are). ``fault`` is the number of the ``FaultInjected`` it belongs to (0: not
+    recorded)."""
 
     cut: int
     point: str
@@ -362,6 +371,7 @@ class CutArmed(Event, frozen=True, kw_only=True, tag="cut.armed"):
     victims: tuple[str, ...]
     permanent: bool = False
     group: int = 0
+    fault: int = 0
 
 
 class Edge(Event, frozen=True, kw_only=True, tag="edge"):
@@ -649,6 +659,7 @@ AnyEvent = (
     | LogLost
     | ConsoleLine
     | Sampled
+    | FaultInjected
     | CutArmed
     | Edge
     | CutSwitched

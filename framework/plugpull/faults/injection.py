@@ -1,0 +1,142 @@
+"""Carrying a fault out on the bench, and healing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from types import TracebackType
+from typing import assert_never
+
+from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.faults.breaker import Breaker, Planned
+from plugpull.faults.codec import encode
+from plugpull.faults.compose import Fault
+from plugpull.faults.expected import points_cut
+from plugpull.faults.script import Arm, Back, Gone, Opening, Over, Script, ScriptRun, Switch, Until, Wait, heal
+from plugpull.faults.triggers import Trigger
+from plugpull.faults.watching import Attachment, Watch, wait_for_first
+from plugpull.history import events as ev
+
+SEEN_WITHIN = 5.0
+"""Seconds the cut waits for the kernel to take the victims off its list. Afterwards the checks say what that means."""
+BACK_WITHIN = 20.0
+"""Seconds a cut that was restored waits for its victims to be back. Here, too, the checks judge."""
+
+
+class Injection:
+    """A fault on its way through the bench.
+
+    As a context manager it is injected at the beginning of the ``with`` block and healed at its end. ``inject`` and
+    ``heal`` do the same apart, so that several can overlap in any order: a port stays off until the last of them is
+    healed. Whatever is not healed is healed when the scenario ends.
+    """
+
+    def __init__(self, context: ScenarioContext, breaker: Breaker, fault: Fault) -> None:
+        self.fault = fault
+        self._context = context
+        self._breaker = breaker
+        self._points = context.topology.cut_points()
+        self._held: list[Opening] = []
+        self._planned: dict[Opening, tuple[Planned, ...]] = {}
+        self._number = 0
+        self._watches: dict[Wait, Watch] = {}
+
+    def inject(self) -> Injection:
+        """Put the fault on record and make it. Raises RigError when a switch fails or a trigger does not fire, and
+        UsageError for a cut point that the rig does not have; nothing has been done then."""
+        for name in points_cut(self.fault):
+            self._context.topology.cut_point(name)
+        self._number = self._breaker.announce(encode(self.fault))
+        self._carry_out(self.fault.inject(self._held))
+        return self
+
+    def heal(self) -> None:
+        """Restore what is still off, apart from permanent cuts, and wait for the disks. Raises RigError."""
+        self._carry_out(heal(self._held))
+
+    def __enter__(self) -> Injection:
+        try:
+            return self.inject()
+        except BaseException as error:
+            self._context.leaving(error)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._context.leaving(error)
+        if kind is None:  # else what is still off is healed when the scenario ends
+            self.heal()
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, script: Script) -> None:
+        run = ScriptRun(script)
+        while run.step is not None:
+            match run.step:
+                case Arm(openings):
+                    self._arm(openings)
+                    run.advance()
+                case Switch(off, on):
+                    self._switch(off, False)
+                    self._switch(on, True)
+                    run.advance()
+                case Until(waits):
+                    run.advance(self._wait(waits))
+                case _:
+                    assert_never(run.step)
+
+    def _arm(self, openings: Sequence[Opening]) -> None:
+        """Put cuts on record, a group at a time."""
+        groups: dict[object, list[Opening]] = {}
+        for opening in openings:
+            groups.setdefault(opening.group, []).append(opening)
+        for group in groups.values():
+            one = group[0]
+            points = [self._points[name] for opening in group for name in opening.points]
+            numbers = self._breaker.arm(points, one.when, one.permanent, self._number)
+            planned = iter(zip(numbers, points, strict=True))
+            for opening in group:
+                self._planned[opening] = tuple(islice(planned, len(opening.points)))
+            names = ", ".join(dict.fromkeys(point.name for point in points))
+            self._context.phase("armed", f"cut {names}: {one.when.text()}")
+
+    def _switch(self, openings: Sequence[Opening], on: bool) -> None:
+        planned = tuple(planned for opening in openings for planned in self._planned[opening])
+        if planned:
+            self._context.phase("return" if on else "cut")
+            self._breaker.switch_all(planned, on)
+
+    def _wait(self, waits: Sequence[Wait]) -> Over:
+        """Wait until one of these is over; all that are."""
+        for wait in waits:
+            if wait not in self._watches:
+                self._watches[wait] = self._watch(wait.until)
+        came = wait_for_first(self._context, [self._watches[wait] for wait in waits])
+        over = frozenset(wait for wait in waits if self._watches[wait] in came)
+        for wait in waits:
+            if wait in over:
+                self._is_over(wait, self._watches.pop(wait).happened)
+        return over
+
+    def _watch(self, wanted: Trigger | Gone | Back) -> Watch:
+        match wanted:
+            case Gone(points):
+                return Attachment(self._context, self._victims(points), False, SEEN_WITHIN)
+            case Back(points):
+                off = self._breaker.victims_off()
+                victims = [disk for disk in self._victims(points) if disk not in off]
+                return Attachment(self._context, victims, True, BACK_WITHIN)
+            case _:
+                return wanted.watch(self._context)
+
+    def _victims(self, points: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(disk for name in points for disk in self._points[name].victims))
+
+    def _is_over(self, wait: Wait, happened: str) -> None:
+        """Put on record what was waited for, where that was not known beforehand."""
+        context = self._context
+        if isinstance(wait.until, Gone):
+            context.phase("hold")
+        elif isinstance(wait.until, Trigger) and happened != wait.until.text():
+            context.recorder.record(ev.Note(at=context.now(), text=f"trigger: {happened}", subject=wait.subject))
