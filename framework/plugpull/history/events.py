@@ -653,6 +653,7 @@ AnyEvent = (
     | EarlierMessage
     | TimersSet
     | TaskBlocked
+    | GracePeriod
     | Activity
     | DutState
     | DiskProperties
