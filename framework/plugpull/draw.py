@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from plugpull.errors import UsageError
+from plugpull.errors import NotServed, UsageError
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import CutPoint, Topology
 
@@ -68,7 +68,10 @@ def hubs_to_choose(topology: Topology) -> tuple[str, ...]:
 
 
 def tops_to_cut(topology: Topology) -> tuple[CutPoint, ...]:
-    """The fewest cables that together take every scratch disk away: the top of each branch that can be cut."""
+    """The fewest cables that together take every scratch disk away: the top of each branch that can be cut.
+
+    Raises NotServed if no cable can be cut.
+    """
     known = topology.cut_points()
     names = [hub.name for hub in topology.rig.hub] + [disk.name for disk in topology.rig.disk if disk.scratch]
     points = [known[cable] for name in names if (cable := f"{name}.cable") in known]
@@ -79,6 +82,8 @@ def tops_to_cut(topology: Topology) -> tuple[CutPoint, ...]:
         if not set(point.victims) <= taken:
             chosen.append(point)
             taken |= set(point.victims)
+    if not chosen:
+        raise NotServed("no cable of this rig can be cut", mend="give a disk or a hub a cable in the rig file")
     return tuple(chosen)
 
 

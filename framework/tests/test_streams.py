@@ -7,7 +7,7 @@ from pathlib import Path
 
 from desks import desk
 from dry_runs import dry_run
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugpull.faults import at_random
@@ -32,6 +32,7 @@ def test_streams_differ_by_name_seed_and_scenario() -> None:
     assert len(set(first)) == len(first)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(NAMES)))
 def test_what_a_stream_gives_depends_on_no_other_stream(order: list[str]) -> None:
     for name, values in drawn(order).items():
