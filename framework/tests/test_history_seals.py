@@ -302,3 +302,8 @@ def test_a_history_is_for_its_owner_only(tmp_path: Path) -> None:
     with Recorder(tmp_path / "history.jsonl") as recorder:
         recorder.record(ev.Note(text="one"))
     assert (tmp_path / "history.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_every_event_can_be_read_back() -> None:
+    """A class that ``AnyEvent`` lacks would be written and never read."""
+    assert set(ev.Event.__subclasses__()) == set(get_args(ev.AnyEvent))

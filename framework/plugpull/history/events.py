@@ -656,6 +656,7 @@ AnyEvent = (
     | GracePeriod
     | Activity
     | DutState
+    | GracePeriod
     | DiskProperties
     | LogLost
     | ConsoleLine
