@@ -270,7 +270,7 @@ def test_the_command_says_how_it_was_judged(tmp_path: Path, run: Lines, capsys: 
     assert main(["check", "--edited", "--json", str(tmp_path)]) == EXIT_PASS
     assert json.loads(capsys.readouterr().out)["edited"] is True
     assert main(["report", "--edited", str(tmp_path)]) == EXIT_PASS
-    assert "judged as edited" in (tmp_path / "report.html").read_text()
+    assert "edited on purpose" in (tmp_path / "report.html").read_text()
 
 
 # --- the recorder ------------------------------------------------------------------------------------------
