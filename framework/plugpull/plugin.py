@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plugpull.output import SteadyOutput
+from plugpull.plugin_stash import ITEMS, SKIPPED, STDOUT, VERDICT, stock_rig
 
 if TYPE_CHECKING:
     from plugpull.plugin_session import PlugpullSession
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
     from plugpull.scenario import ScenarioRig
 
 SESSION: pytest.StashKey[PlugpullSession] = pytest.StashKey()
-STDOUT: pytest.StashKey[SteadyOutput] = pytest.StashKey()
-ITEMS: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
-"""Everything that was collected and not deselected."""
 RIG: pytest.StashKey[Rig] = pytest.StashKey()
-SKIPPED: pytest.StashKey[list[tuple[pytest.Item, str]]] = pytest.StashKey()
-"""Scenarios that were skipped before the run began, with the reason."""
-VERDICT = "plugpull_verdict"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -149,8 +144,7 @@ def rig(request: pytest.FixtureRequest, plugpull_victim: str) -> Generator[Scena
     """The rig of ``--rig``, with every declared disk attached: choose a victim, load, cut, judge.
 
     Each scenario gets a fresh bench; what it does is recorded, and the test passes, fails or ends UNKNOWN by the
-    checks it
-    gives to ``rig.judge``.
+    checks it gives to ``rig.judge``.
     """
     session = _session(request.config)
     with session.scenario(request.node, plugpull_victim) as scenario:
@@ -218,14 +212,3 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     session = config.stash.get(SESSION, None)
     if session is not None:
         session.summarize(terminalreporter)
-
-
-def stock_rig() -> Path:
-    from plugpull.locate import rigs_dir
-
-    return rigs_dir() / "quick.toml"
-
-
-def argv_of(config: pytest.Config) -> tuple[str, ...]:
-    """The command that repeats this run, as far as pytest knows it."""
-    return tuple(config.getoption("--plugpull-command")) or tuple(sys.argv)

@@ -15,7 +15,7 @@ from plugpull.coverage import sentences
 from plugpull.draw import night
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, NotServed, RigError, UsageError
 from plugpull.plain import clean, clean_line
-from plugpull.plugin import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
+from plugpull.plugin_stash import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
 from plugpull.report.live import View, view_for
 from plugpull.results import Results, ScenarioResult, Verdict
 from plugpull.run import OpenScenario, Options, Run, begin_run

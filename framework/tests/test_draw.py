@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from dry_runs import dry_run
 
-from plugpull.commands.run import _dated
+from plugpull.commands.session import _dated
 from plugpull.draw import Draw, candidates_of, night
 from plugpull.errors import EXIT_USAGE, UsageError
 from plugpull.history import events as ev

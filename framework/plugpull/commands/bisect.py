@@ -64,6 +64,7 @@ def _step(arguments: argparse.Namespace) -> int:
 def _judged(arguments: argparse.Namespace) -> int:
     """Raises UsageError for what no commit will mend."""
     from plugpull.commands import run
+    from plugpull.commands.session import session
 
     rig = run.check(arguments)
     if len(arguments.kernel) > 1:
@@ -72,7 +73,7 @@ def _judged(arguments: argparse.Namespace) -> int:
         run.check_kernels(arguments, rig)
     except UsageError as error:
         return _told(error, SKIP)
-    ended = run.session(arguments, rig, next(iter(arguments.kernel), None), arguments.words)
+    ended = session(arguments, rig, next(iter(arguments.kernel), None), arguments.words)
     if ended.interrupted:
         return STOP
     return ended.status if ended.status in (EXIT_PASS, EXIT_FAIL) and ended.directory is not None else SKIP

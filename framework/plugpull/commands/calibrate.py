@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plugpull.commands.session import Session, session
 from plugpull.errors import EXIT_PASS, EXIT_UNKNOWN
 from plugpull.plain import clean
 
 if TYPE_CHECKING:
     from plugpull.checks.calibration import Suggestion
-    from plugpull.commands.run import Session
     from plugpull.rig.model import Rig
 
 TIMED = frozenset(
@@ -50,8 +50,6 @@ def calibrate(arguments: argparse.Namespace, rig: Rig) -> int:
 
     The exit status is 0 if something was measured, whatever the verdicts of the runs.
     """
-    from plugpull.commands.run import session
-
     ended: list[Session] = []
     kernel = next(iter(arguments.kernel), None)
     first = arguments.rotate or 0
