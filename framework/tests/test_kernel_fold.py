@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 
 from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.diagnosis.log_reader import LONGEST_REPORT, read_log
-from plugpull.kernel.diagnosis.reports import FRAMES, fold
+from plugpull.kernel.diagnosis.reports import FRAMES, Report, reports_in
 from plugpull.kernel.diagnosis.show import as_json, as_text
 
 OOPS = """\
@@ -48,6 +49,10 @@ Call Trace:
 
 OTHERS = ["usb 1-2: new high-speed USB device number 7 using xhci_hcd", "audit: type=1400 apparmor=STATUS"]
 """What else is said meanwhile."""
+
+
+def fold(lines: list[str]) -> list[Report]:
+    return reports_in(LogLine(text) for text in lines)
 
 
 def stamped(lines: list[str], caller: str = "", begin: float = 100.0) -> list[str]:

@@ -9,12 +9,17 @@ from stories import BACK, CUT, SURVIVORS, VICTIM, Bench, healthy
 from plugpull.checks import no_errors
 from plugpull.history import events as ev
 from plugpull.kernel.catalogue.device_names import names_in
+from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.diagnosis.error_story import story_of_history
-from plugpull.kernel.diagnosis.scope import Level, Scope, place_of
+from plugpull.kernel.diagnosis.scope import About, Level, Scope, place_of
 
 SYSFS = (
     "/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.{port}/1-1.{port}:1.0/host{port}/target{port}:0:0/{port}:0:0:0"
 )
+
+
+def about_text(scope: Scope, text: str, at: float) -> About:
+    return scope.about(LogLine(text).names, at)
 
 
 def bench() -> Bench:
@@ -91,7 +96,7 @@ def test_the_names_in_a_message(text: str, names: dict[str, tuple[str, ...]]) ->
     ],
 )
 def test_whom_a_message_means(text: str, level: Level, disks: tuple[str, ...]) -> None:
-    about = Scope(bench().story()).about(text, 13.0)
+    about = about_text(Scope(bench().story()), text, 13.0)
     assert (about.level, about.disks) == (level, disks)
 
 
@@ -102,9 +107,9 @@ def test_an_array_means_the_members_that_were_named() -> None:
         warn("md/raid1:md0: redirecting sector 8 to other mirror: sdd", 14.0),
     )
     scope = Scope(made.story())
-    assert scope.about("md/raid1:md0: Operation continuing on 1 devices.", 13.0).disks == ("disk2",)
-    assert scope.about("md/raid1:md0: Operation continuing on 1 devices.", 14.5).disks == ("disk2", "disk3")
-    assert scope.about("md/raid1:md1: Operation continuing on 1 devices.", 14.5).disks == ()
+    assert about_text(scope, "md/raid1:md0: Operation continuing on 1 devices.", 13.0).disks == ("disk2",)
+    assert about_text(scope, "md/raid1:md0: Operation continuing on 1 devices.", 14.5).disks == ("disk2", "disk3")
+    assert about_text(scope, "md/raid1:md1: Operation continuing on 1 devices.", 14.5).disks == ()
 
 
 def test_a_name_is_its_owners_at_the_time_and_a_little_after() -> None:
@@ -113,10 +118,10 @@ def test_a_name_is_its_owners_at_the_time_and_a_little_after() -> None:
     made.attach("disk3", 17.5, kname="sdb")
     scope = Scope(made.story())
     said = "I/O error, dev sdb, sector 8 op 0x1:(WRITE)"
-    assert scope.about(said, 14.0).disks == (VICTIM,)
-    assert scope.about(said, 16.0).disks == (VICTIM,), "it has just gone"
-    assert scope.about(said, 18.0).disks == ("disk3",), "its name was given to another"
-    assert scope.about("usb 1-1.1: device not accepting address 5, error -71", 16.9).disks == (VICTIM,)
+    assert about_text(scope, said, 14.0).disks == (VICTIM,)
+    assert about_text(scope, said, 16.0).disks == (VICTIM,), "it has just gone"
+    assert about_text(scope, said, 18.0).disks == ("disk3",), "its name was given to another"
+    assert about_text(scope, "usb 1-1.1: device not accepting address 5, error -71", 16.9).disks == (VICTIM,)
 
 
 # --- held against survivors ------------------------------------------------------------------------------------

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from plugpull.checks.evidence import swapped
 from plugpull.errors import Finding
-from plugpull.history.events import KernelMessage, LoadBegun, LoadEnded
+from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.classify import classify
-from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.catalogue.uncatalogued import harmless
 from plugpull.kernel.diagnosis.expected import Expected, usual
 from plugpull.kernel.diagnosis.scope import WARNING, About, Level, Scope
+from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 ERRORS = frozenset(
     {
@@ -45,7 +44,7 @@ SHOWN = 5
 class Complaint:
     """A kernel message that no cut explains. ``kind`` is the catalogue's, empty if it is not in there."""
 
-    message: KernelMessage
+    message: TimedLine
     about: About
     kind: str
 
@@ -54,39 +53,33 @@ class Complaint:
         return bool(self.kind)
 
 
-def from_the_kernel(story: Story) -> Iterator[KernelMessage]:
-    """The kernel's own messages of this scenario: not what processes write to /dev/kmsg, which is evidence of nothing,
-    and not what was logged before the scenario began, which is an earlier one's."""
-    for message in story.of(KernelMessage):
-        mine = message.at is None or story.begun.at is None or message.at >= story.begun.at
-        if message.facility == 0 and mine:
-            yield message
-
-
 def explained_by_cuts(story: Story) -> tuple[Expected, Scope]:
     """What the cuts of a story explain. A disk that left because two outlets are swapped is nobody's fault but the
     bench's."""
-    scope = Scope(story)
+    return story.once(_explained)
+
+
+def _explained(story: Story) -> tuple[Expected, Scope]:
+    scope = story.once(Scope)
     return Expected(story, scope, tuple((swap.left, swap.cut) for swap in swapped(story))), scope
 
 
 def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Complaint]:
     """Every message that accuses disks of the rig, or a hub or controller of theirs, and that no cut explains."""
-    for message in from_the_kernel(story):
-        at = message.at
-        event = classify(message.text)
-        if at is None or (event is None and message.level > WARNING) or (event and event.kind not in ERRORS):
+    for line in log_of(story).own_timed:
+        at, event = line.at, line.event
+        if (event is None and line.level > WARNING) or (event and event.kind not in ERRORS):
             continue
-        about = scope.about(message.text, at)
+        about = scope.about(line.names, at)
         # What is not known to be an error has to name the disk itself: hubs and controllers speak of much.
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
-        body = split_prefix(message.text)[1].strip()
-        if expected.message(about, event.kind if event else "", at, body) or (event is None and harmless(body)):
+        kind = event.kind if event else ""
+        if expected.message(about, kind, at, line.body) or (event is None and harmless(line.body)):
             continue
-        if (event is None or usual(body)) and all(expected.coming_up(stay, at) for stay in about.stays):
+        if (event is None or usual(line.body)) and all(expected.coming_up(stay, at) for stay in about.stays):
             continue
-        yield Complaint(message, about, event.kind if event else "")
+        yield Complaint(line, about, kind)
 
 
 def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:

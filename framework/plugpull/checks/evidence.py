@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from plugpull.checks.limits import bench_kind
 from plugpull.history.cuts import Cut, Switching
-from plugpull.history.events import DiskAttached, DiskDetached, Judged, KernelMessage, Sampled
+from plugpull.history.events import DiskAttached, DiskDetached, Judged, Sampled
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.diagnosis.story_log import log_of
 
 SIGNS = frozenset({"uas.error", "scsi.error", "scsi.offline", "scsi.reset", "block.error", "storage.cache-error"})
 """Kernel messages about a disk that show that something happened to it."""
@@ -118,14 +118,8 @@ def _complained(story: Story, cut: Cut, disk: str, until: float) -> bool:
     attachment = story.attachment_at(disk, begin)
     if attachment is None:
         return False
-    said = (classify(message.text) for message in _messages(story, begin, until))
+    said = (line.event for line in log_of(story).timed if begin <= line.at <= until)
     return any(event is not None and event.kind in SIGNS and event.subject == attachment.kname for event in said)
-
-
-def _messages(story: Story, begin: float, end: float) -> Iterator[KernelMessage]:
-    for message in story.of(KernelMessage):
-        if message.facility == 0 and message.at is not None and begin <= message.at <= end:
-            yield message
 
 
 def seconds(value: float) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from plugpull.checks.base import Check, Judgement
-from plugpull.checks.kernel_reports import kernel_reports
+from plugpull.checks.kernel_reports import finding_of
 from plugpull.history.events import EarlierMessage, KernelMessage
 from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.report_groups import report_groups
 
 KERNEL = 0
 """The syslog facility of the kernel itself."""
@@ -25,10 +26,10 @@ class KernelBetween(Check, frozen=True, tag="kernel_between"):
         ]
         if not said:
             return Judgement()
-        reports = kernel_reports(Story(story.begun, tuple(said), rig=story.rig))
+        groups = report_groups(Story(story.begun, tuple(said), rig=story.rig))
         findings = tuple(
             replace(finding, check="kernel_between", summary=f"before this scenario began: {finding.summary}")
-            for finding in (report.finding() for report in reports)
+            for finding in map(finding_of, groups)
         )
         return Judgement(findings=findings, worst="" if findings else "kernel log clean since the last scenario")
 

@@ -4,22 +4,21 @@ healthy kernel prints?"""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.complaints import explained_by_cuts, from_the_kernel
+from plugpull.checks.complaints import explained_by_cuts
 from plugpull.checks.evidence import judged_span
-from plugpull.checks.kernel_reports import KernelReport, by_the_host, kernel_reports, within_a_report
+from plugpull.checks.kernel_reports import by_the_host, finding_of
 from plugpull.errors import Finding
 from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
 from plugpull.history.reader import Story
-from plugpull.kernel.catalogue.classify import classify
-from plugpull.kernel.catalogue.device_names import names_in
-from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.catalogue.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
 from plugpull.kernel.diagnosis.expected import Expected, never
+from plugpull.kernel.diagnosis.report_groups import CUT_HERE, ReportGroup, is_followed_by_report, report_groups
 from plugpull.kernel.diagnosis.scope import Level, Scope
+from plugpull.kernel.diagnosis.story_log import RecordedLine, log_of
 
 DIED = "the DUT's kernel died: "
 """What the finding of a death begins with; the kernel's own words follow."""
@@ -39,17 +38,17 @@ class KernelClean(Check, frozen=True, tag="kernel_clean"):
         died = story.of(DutDied)
         findings = list(death(story))
         unknowns: list[str] = []
-        reports = kernel_reports(story)
-        for report in reports:
-            if died and report.is_of(died[0]):
+        groups = report_groups(story)
+        for group in groups:
+            if died and group.is_of(died[0]):
                 continue
-            finding = report.finding()
-            excuse = by_the_host(story, report.at, finding.summary, report.event.kind)
+            finding = finding_of(group)
+            excuse = by_the_host(story, group.at, finding.summary, group.event.kind)
             if excuse:
                 unknowns.append(excuse)
             else:
                 findings.append(finding)
-        for found in _confessions(story, reports):
+        for found in _confessions(story, groups):
             if isinstance(found, Finding):
                 findings.append(found)
             else:
@@ -92,88 +91,76 @@ def _of_death(headline: str) -> str:
 # --- single lines ----------------------------------------------------------------------------------------------------
 
 
-def _confessions(story: Story, reports: list[KernelReport]) -> Iterator[Finding | str]:
+def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Finding | str]:
     """What single lines say against the kernel or the machine: a finding, or the sentence of a doubt. Lines that differ
     in their numbers alone are one."""
     expected, scope = explained_by_cuts(story)
-    kinds: dict[str, list[KernelMessage]] = {}
+    kinds: dict[str, list[RecordedLine]] = {}
     doubts: dict[str, str] = {}
-    for message in from_the_kernel(story):
-        body = split_prefix(message.text)[1].strip()
-        event = classify(message.text)
-        if event is not None:
-            said = _known_line(story, event.kind, body, message)
-        elif body.startswith(CUT_HERE):
-            said = "" if _announced(message, reports) else f"the kernel began a report that is not on record: {body}"
+    for line in log_of(story).own:
+        if line.event is not None:
+            said = _known_line(story, line.event.kind, line)
+        elif line.body.startswith(CUT_HERE):
+            there = is_followed_by_report(line, groups)
+            said = "" if there else f"the kernel began a report that is not on record: {line.body}"
         else:
-            virtual = _is_virtual(story)
-            said = "" if within_a_report(message, reports) else _unknown_line(message, body, expected, scope, virtual)
-        alike = re.sub(r"\d+", "0", body)
+            inside = any(group.covers(line.at) for group in groups)
+            said = "" if inside else _unknown_line(line, expected, scope, _is_virtual(story))
+        alike = re.sub(r"\d+", "0", line.body)
         if said == HELD:
-            kinds.setdefault(alike, []).append(message)
+            kinds.setdefault(alike, []).append(line)
         elif said:
             doubts.setdefault(alike, said)
-    yield from (_finding(messages) for messages in kinds.values())
+    yield from (_finding(lines) for lines in kinds.values())
     yield from doubts.values()
-
-
-CUT_HERE = "------------[ cut here ]"
-"""What every BUG and WARNING begins with (include/asm-generic/bug.h, CUT_HERE)."""
-
-
-def _announced(message: KernelMessage, reports: list[KernelReport]) -> bool:
-    """Whether a report follows, which the line announces."""
-    at = message.at
-    return at is None or any(report.at is None or -1.0 <= report.at - at <= 5.0 for report in reports)
 
 
 HELD = "held"
 """A line that is a finding."""
 
 
-def _known_line(story: Story, kind: str, body: str, message: KernelMessage) -> str:
-    if never(kind, body):
+def _known_line(story: Story, kind: str, line: RecordedLine) -> str:
+    if never(kind, line.body):
         return HELD
     if kind == "hw.corrected":
-        return HELD if _is_virtual(story) or _rigs_path(story, body) else ""
-    if kind == "cpu.hog" and storage_work(body):
-        return by_the_host(story, message.at, body, kind) or HELD
+        return HELD if _is_virtual(story) or _rigs_path(story, line.body) else ""
+    if kind == "cpu.hog" and storage_work(line.body):
+        return by_the_host(story, line.at, line.body, kind) or HELD
     return ""
 
 
-def _unknown_line(message: KernelMessage, body: str, expected: Expected, scope: Scope, virtual: bool) -> str:
+def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual: bool) -> str:
     """A message that is in no catalogue: critical ones accuse, errors are a doubt; on real machines, whose other
     hardware logs errors every day, only those of the storage path. One that names a disk is held against that disk
     (``no_errors``, ``undisturbed``)."""
-    at = message.at
-    if at is None or message.level > ERROR or not body or harmless(body):
+    at, body = line.at, line.body
+    if at is None or line.level > ERROR or not body or harmless(body):
         return ""
     if power_fails(body):
         return f"the DUT's power supply failed: {body}"
-    about = scope.about(message.text, at)
+    about = scope.about(line.names, at)
     if about.disks and expected.message(about, "", at):
         return ""
-    if message.level <= CRITICAL:
+    if line.level <= CRITICAL:
         return HELD
     storage = about_storage(body)
     if about.level is Level.DISK or not (storage or virtual):
         return ""
-    if not about.disks and (any(names_in(body)) or (storage and expected.any_at(at))):
+    if not about.disks and (any(line.names) or (storage and expected.any_at(at))):
         return ""  # of a device that is none of the rig's; or of storage while something was cut, which may be why
     return f"the kernel logged an error that is in no catalogue: {body}"
 
 
-def _finding(messages: list[KernelMessage]) -> Finding:
-    first = messages[0]
-    more = f" (and {len(messages) - 1} more like it)" if len(messages) > 1 else ""
-    known = classify(first.text)
-    words = "" if known is not None else "the kernel logged something critical that is in no catalogue: "
+def _finding(lines: list[RecordedLine]) -> Finding:
+    first = lines[0]
+    more = f" (and {len(lines) - 1} more like it)" if len(lines) > 1 else ""
+    words = "" if first.event is not None else "the kernel logged something critical that is in no catalogue: "
     return Finding(
         check="kernel_clean",
         subject="kernel",
-        summary=f"{words}{split_prefix(first.text)[1].strip()}{more}",
+        summary=f"{words}{first.body}{more}",
         at=first.at,
-        evidence=tuple(message.text for message in messages[:SHOWN]),
+        evidence=tuple(line.text for line in lines[:SHOWN]),
     )
 
 

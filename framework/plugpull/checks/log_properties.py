@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from plugpull.checks.complaints import from_the_kernel
 from plugpull.errors import Finding
-from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.device_names import names_in
-from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.catalogue.device_names import Names
 from plugpull.kernel.diagnosis.expected import Expected
 from plugpull.kernel.diagnosis.scope import COMING, Level, Scope
+from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 _PROTECTED = re.compile(r"\] Write Protect is (on|off)$")
 _CACHE = re.compile(r"\] Write cache: (enabled|disabled)|\] (?:Assuming drive cache|Cache): write (back|through)")
@@ -36,12 +34,11 @@ _WORDS = {
 def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]:
     """A finding for each change of a property of a disk of the rig that no cut explains."""
     known: dict[tuple[str, str], str] = {}
-    for message in from_the_kernel(story):
-        body = split_prefix(message.text)[1].strip()
-        learnt = _learnt(body)
-        if message.at is None or learnt is None:
+    for message in log_of(story).own_timed:
+        learnt = _learnt(message.body)
+        if learnt is None:
             continue
-        about = scope.about(message.text, message.at)
+        about = scope.about(message.names, message.at)
         if about.level is not Level.DISK:
             continue
         what, value = learnt
@@ -53,7 +50,7 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]
             continue
         if what == "size" and value.startswith("0 ") and (cut or up):
             continue
-        disks = _sized(scope, body, message.at, about.disks) if what == "size" else about.disks
+        disks = _sized(scope, message.names, message.at, about.disks) if what == "size" else about.disks
         for disk in disks:
             before = known.setdefault((disk, what), value)
             if before != value:
@@ -61,9 +58,8 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]
                 known[disk, what] = value
 
 
-def _sized(scope: Scope, body: str, at: float, live: tuple[str, ...]) -> tuple[str, ...]:
+def _sized(scope: Scope, names: Names, at: float, live: tuple[str, ...]) -> tuple[str, ...]:
     """Whose size is logged by this name and SCSI address: where nobody has the name, the next one's who gets it."""
-    names = names_in(body)
     mine = [stay for stay in scope.stays if stay.kname in names.blocks]
     if any(stay.begin <= at < stay.end for stay in mine):
         return live
@@ -85,5 +81,5 @@ def _learnt(body: str) -> tuple[str, str] | None:
     return None
 
 
-def _finding(disk: str, summary: str, message: KernelMessage) -> Finding:
+def _finding(disk: str, summary: str, message: TimedLine) -> Finding:
     return Finding(check="undisturbed", subject=disk, summary=summary, at=message.at, evidence=(message.text,))

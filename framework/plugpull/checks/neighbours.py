@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from plugpull.checks.complaints import SHOWN, from_the_kernel
+from plugpull.checks.complaints import SHOWN
 from plugpull.errors import Finding
-from plugpull.history.events import DutReady, KernelMessage, Uevent
+from plugpull.history.events import DutReady, Uevent
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.classify import classify
-from plugpull.kernel.catalogue.device_names import names_in
-from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.diagnosis.expected import Expected, hub_chain, usual
 from plugpull.kernel.diagnosis.scope import About, Scope, place_of
+from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 COLLATERAL = 2.0
 """Seconds after an edge in which something that happens to a stranger on the same controller is put down to it."""
@@ -68,13 +66,12 @@ class Neighbours:
 
     def in_error(self) -> Iterator[Finding]:
         """USB devices that are neither disks nor hubs of the rig, and were reset or did not work."""
-        lines: dict[str, list[KernelMessage]] = {}
-        for message in from_the_kernel(self._story):
-            body = split_prefix(message.text)[1].strip()
-            event = classify(message.text)
-            if message.at is None or event is None or event.kind not in _BAD or usual(body):
+        lines: dict[str, list[TimedLine]] = {}
+        for message in log_of(self._story).own_timed:
+            event = message.event
+            if event is None or event.kind not in _BAD or usual(message.body):
                 continue
-            for path in names_in(body).usb:
+            for path in message.names.usb:
                 known = path in self._disks or path in self._hubs or path.partition("-")[0] not in self._buses
                 if not known and not self._expected.in_blast(path, message.at) and self._is_judged(path, message.at):
                     lines.setdefault(path, []).append(message)

@@ -11,12 +11,11 @@ from plugpull.checks.opinions import Judged, claims_of, counted, judge_rounds
 from plugpull.checks.power import Power
 from plugpull.checks.stamps import Round
 from plugpull.errors import Finding
-from plugpull.history.events import KernelMessage
 from plugpull.history.reader import Story
 from plugpull.integrity.oracle.rules import Opinion
 from plugpull.integrity.oracle.statistics import loss_bound
 from plugpull.integrity.oracle.wrong import Damage, Wrong
-from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.diagnosis.story_log import log_of
 from plugpull.results import BadSectors, DiskIntegrity, Integrity
 
 SHOWN = 6
@@ -161,15 +160,15 @@ def _line(wrong: Wrong) -> str:
 def _resets(story: Story, one: Round) -> Iterable[str]:
     """A device that was reset may have lost its cache, and then answered a flush of which it knew nothing more."""
     until = one.at
-    for message in story.of(KernelMessage):
-        if message.at is None or (until is not None and message.at > until) or message.at < (one.begun.at or 0.0):
+    for line in log_of(story).timed:
+        if (until is not None and line.at > until) or line.at < (one.begun.at or 0.0):
             continue
-        event = classify(message.text)
+        event = line.event
         if event is None or event.kind not in ("usb.reset", "scsi.reset"):
             continue
-        attachment = story.attachment_at(one.disk, message.at)
+        attachment = story.attachment_at(one.disk, line.at)
         if event.subject and attachment is not None and f"/{event.subject}/" in f"{attachment.sysfs}/":
-            yield f"perhaps lost in a reset: {message.at:.3f} s {message.text}"
+            yield f"perhaps lost in a reset: {line.at:.3f} s {line.text}"
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
 from plugpull.checks.evidence import off_the_samples
-from plugpull.checks.log_record import AFTER, gone_in_silence, numbers_whole
+from plugpull.checks.log_record import gone_in_silence, numbers_whole
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story
+from plugpull.kernel.diagnosis.arrivals import AFTER
 from plugpull.kernel.diagnosis.scope import place_of
 
 LATER = 4.0

@@ -15,7 +15,6 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
-from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.diagnosis.expected import Expected, never
 from plugpull.kernel.diagnosis.scope import Level
 
@@ -145,9 +144,8 @@ def _errors(
     """What the kernel reported, by disk; about a hub or a controller once, not for each disk behind it."""
     by_subject: dict[str, list[Complaint]] = {}
     for complaint in complaints:
-        at = complaint.message.at or 0.0
-        body = split_prefix(complaint.message.text)[1].strip()
-        if never(complaint.kind, body) or set(complaint.about.disks) <= asked:
+        at = complaint.message.at
+        if never(complaint.kind, complaint.message.body) or set(complaint.about.disks) <= asked:
             continue
         if complaint.about.level in (Level.HUB, Level.CONTROLLER):
             subjects: tuple[str, ...] = (neighbours.name_of(complaint.about),)

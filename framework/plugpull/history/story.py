@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from plugpull.history.attachments import Attachments
 from plugpull.history.cuts import Cut, CutEvidence, assemble_cuts
@@ -30,6 +31,7 @@ from plugpull.history.events import (
 from plugpull.history.samples import Rate, Reading, readings_of
 
 E = TypeVar("E", bound=Event)
+T = TypeVar("T")
 
 NOT_THE_AGENT = frozenset({"console", "serial", "netconsole"})
 """``KernelMessage.source`` of lines that reached the controller without the agent."""
@@ -56,7 +58,8 @@ class Story:
     ``before`` holds the events of earlier scenarios that still hold when this one begins on the same running DUT
     (disks attached, the DUT ready), ``after`` what was recorded between its end and the next scenario; ``rig`` is the
     rig file as data; ``lost_lines`` counts lines that could not be read. ``flaws`` are sentences on what is wrong with
-    its lines: missing, doubled, out of order, altered.
+    its lines: missing, doubled, out of order, altered. ``by_event`` keeps what was computed from one event alone: a
+    copy of a story with fewer events (``dataclasses.replace``) shares it.
     """
 
     begun: ScenarioBegun
@@ -66,10 +69,21 @@ class Story:
     lost_lines: int = 0
     after: tuple[Event, ...] = ()
     flaws: tuple[str, ...] = ()
+    by_event: dict[Event, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def id(self) -> str:
         return self.begun.id
+
+    @cached_property
+    def _computed(self) -> dict[Callable[[Story], Any], Any]:
+        return {}
+
+    def once(self, compute: Callable[[Story], T]) -> T:
+        """What ``compute`` returns for this story. It is called the first time only, and its result is kept."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return cast("T", self._computed[compute])
 
     @property
     def ended(self) -> ScenarioEnded | None:

@@ -48,9 +48,12 @@ _SUBJECTS = tuple(
 
 
 def classify(text: str) -> KernelEvent | None:
-    """What a line of a kernel log says, whatever stands before the message; ``None`` if nothing that is in the
-    catalogue."""
-    body = split_prefix(text)[1].strip()
+    """The meaning of a line of a kernel log, with any prefix; ``None`` if its message is not in the catalogue."""
+    return classify_message(split_prefix(text)[1].strip(), text)
+
+
+def classify_message(body: str, text: str) -> KernelEvent | None:
+    """The meaning of a message without its prefix. ``text`` is the whole line."""
     entry = entry_of(body)
     return KernelEvent(entry.kind, entry.severity, subject_of(body), text) if entry is not None else None
 

@@ -12,16 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from plugpull.history.events import KernelMessage
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.classify import KernelEvent, classify
+from plugpull.kernel.catalogue.classify import KernelEvent
 from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.diagnosis.device_table import Whois
 from plugpull.kernel.diagnosis.expected import Expected, usual
 from plugpull.kernel.diagnosis.log_reader import LogEvent
-from plugpull.kernel.diagnosis.reports import fold
+from plugpull.kernel.diagnosis.reports import reports_in
 from plugpull.kernel.diagnosis.scope import WARNING, Level, Scope, place_of
+from plugpull.kernel.diagnosis.story_log import log_of
 
 MOST = 200_000
 """Events of one log that are told as a story: what is kept in memory is bounded by it."""
@@ -118,7 +119,7 @@ class ErrorStory:
 def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
     """The story of one log. Its lines are its only witness: a name that they explain nowhere stands for itself."""
     read = list(islice(events, MOST + 1))
-    told = [found for found in read[:MOST] if not (found.inside and found.event.alarming)]
+    told = [found for found in read[:MOST] if not found.in_earlier_report]
     bodies = [(found.line, split_prefix(found.event.text)[1].strip()) for found in told]
     whois = Whois(bodies)
     devices: dict[str, Device] = {}
@@ -158,38 +159,35 @@ def _merged(one: Device | None, two: Device) -> Device:
 
 def story_of_history(story: Story) -> ErrorStory:
     """The story of one scenario, by disks of the rig. What a cut explains is marked as expected."""
-    begun = story.begun.at
-    kernels = [one for one in story.of(KernelMessage) if one.at is not None and one.facility == 0]
-    messages = [one for one in kernels if begun is None or (one.at or 0.0) >= begun]
-    scope = Scope(story)
+    lines = log_of(story).own_timed
+    scope = story.once(Scope)
     cuts = Expected(story, scope)
     devices: dict[str, Device] = {}
     happenings = []
     unclassified = []
-    for number, message in enumerate(messages, 1):
-        event = classify(message.text)
-        if message.at is None or (event is None and message.level > WARNING) or (event is not None and event.alarming):
+    for number, line in enumerate(lines, 1):
+        event = line.event
+        if (event is None and line.level > WARNING) or (event is not None and event.alarming):
             continue
-        about = scope.about(message.text, message.at)
+        about = scope.about(line.names, line.at)
         if event is None:
             if about.level is Level.DISK and about.disks:
-                unclassified.append(message.text)
+                unclassified.append(line.text)
             continue
         keys = about.disks
         if about.level in {Level.HUB, Level.CONTROLLER} and about.disks:
             keys = (about.name,)
             devices.setdefault(about.name, Device(about.name, f"{about.level} {about.name}", about.level))
-        body = split_prefix(message.text)[1].strip()
-        expected = cuts.message(about, event.kind, message.at, body)
-        attached = story.attachment_at(about.disks[0], message.at) if about.disks else None
+        expected = cuts.message(about, event.kind, line.at, line.body)
+        attached = story.attachment_at(about.disks[0], line.at) if about.disks else None
         driver = attached.driver if attached else ""
-        happenings.append(Happening(number, message.at, event, body, keys, about.level, expected, driver))
-    devices |= _disks(story, messages)
-    reports = fold(message.text for message in messages)
+        happenings.append(Happening(number, line.at, event, line.body, keys, about.level, expected, driver))
+    devices |= _disks(story, lines)
+    reports = reports_in(lines)
     if reports:
         devices[KERNEL] = Device(KERNEL, "the kernel", Level.NOTHING)
     for report in reports:
-        at = messages[report.first - 1].at
+        at = lines[report.first - 1].at
         happenings.append(
             Happening(report.first, at, report.event, report.headline, (KERNEL,), Level.NOTHING, frames=report.frames)
         )
@@ -197,8 +195,8 @@ def story_of_history(story: Story) -> ErrorStory:
     return replace(told, unclassified=tuple(dict.fromkeys(unclassified)))
 
 
-def _disks(story: Story, messages: Iterable[KernelMessage]) -> dict[str, Device]:
-    found = (_IDS.match(split_prefix(message.text)[1].strip()) for message in messages)
+def _disks(story: Story, lines: Iterable[LogLine]) -> dict[str, Device]:
+    found = (_IDS.match(line.body) for line in lines)
     ids = {one.group(1): f"{one.group(2)}:{one.group(3)}" for one in found if one}
     devices = {}
     for disk in dict.fromkeys(attached.disk for attached in story.all_attachments if attached.disk):

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from plugpull.history.cuts import Cut
-from plugpull.history.events import DutReady, Edge, KernelMessage
+from plugpull.history.events import DutReady, Edge
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.diagnosis.arrivals import attached_times
 from plugpull.kernel.diagnosis.scope import About, Level, Scope, Stay
 
 MARGIN = 0.05
@@ -44,7 +42,6 @@ _DIRTY = re.compile(
     r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
 )
 """What filesystems and arrays say, when they are used again, of a disk that went while they used it."""
-_ATTACHED = re.compile(r"^sd \S+: \[(\w+)\] Attached SCSI ")
 _NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
 """What a hub does not suffer from the loss of a disk behind it."""
 NEVER = frozenset({"hcd.died"})
@@ -149,22 +146,13 @@ class Expected:
         return at <= self._up(stay)
 
     def _up(self, stay: Stay) -> float:
-        lines = self._attached_lines.get(stay.kname, [])
+        lines = attached_times(self._story).get(stay.kname, [])
         near = [at for at in lines if stay.begin - COMING_UP <= at <= stay.begin + UP]
         if stay.begin == -math.inf:
             return stay.begin
         up = min(near, key=lambda at: abs(at - stay.begin), default=stay.begin)
         cut_meanwhile = any(up < window.begin <= up + SETTLING for window in self.windows)
         return up if cut_meanwhile else up + SETTLING
-
-    @cached_property
-    def _attached_lines(self) -> dict[str, list[float]]:
-        found: defaultdict[str, list[float]] = defaultdict(list)
-        for message in self._story.of(KernelMessage):
-            line = _ATTACHED.match(split_prefix(message.text)[1].strip())
-            if line and message.at is not None and message.facility == 0:
-                found[line.group(1)].append(message.at)
-        return found
 
     # --- what is cut ---------------------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ import msgspec
 
 from plugpull.kernel.catalogue.classify import KernelEvent, subject_of
 from plugpull.kernel.catalogue.finder import ENTRIES_OF, first_of, words_in
+from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import split_prefix, time_of
-from plugpull.kernel.diagnosis.reports import LONGEST, Folder, Report
+from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
 
 BLOCK = 1 << 20
 """Bytes read at a time; what memory an endless stream takes is bounded by it and LONGEST_LINE."""
@@ -29,6 +30,11 @@ class LogEvent(msgspec.Struct, frozen=True):
     event: KernelEvent
     report: Report | None = None
     inside: bool = False
+
+    @property
+    def in_earlier_report(self) -> bool:
+        """Whether the message is part of a report that is shown by its headline already."""
+        return self.inside and self.event.alarming
 
     @property
     def time(self) -> float | None:
@@ -82,14 +88,14 @@ class _Reader:
 
 def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Report:
     """The report that begins with a line of ``block``."""
-    folder = Folder()
+    reader = ReportReader()
     lines = block[start : start + LONGEST_REPORT].split(b"\n", LONGEST)[:LONGEST]
     for offset, line in enumerate(lines):
         text = line[:LONGEST_LINE].decode("utf-8", "replace")
-        over = list(folder.feed(number + offset, text, None if offset else event))
+        over = list(reader.feed(number + offset, LogLine(text, None if offset else event)))
         if over:
             return over[0]
-    return next(folder.close())
+    return next(reader.close())
 
 
 def _candidates(block: bytes) -> Iterator[tuple[int, int, set[int]]]:

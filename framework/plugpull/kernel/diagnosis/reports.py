@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from plugpull.kernel.catalogue.classify import KernelEvent, classify
+from plugpull.kernel.catalogue.classify import KernelEvent
 from plugpull.kernel.catalogue.entry import Severity
-from plugpull.kernel.catalogue.prefix import split_prefix
-from plugpull.kernel.diagnosis.headline import panic_headline
+from plugpull.kernel.catalogue.line import LogLine
+from plugpull.kernel.diagnosis.headline import headline_of
 
 FRAMES = 6
 """Frames of the call trace that are kept: below these is what every path has in common."""
@@ -78,15 +78,15 @@ class _Open:
     event: KernelEvent
     first: int
     last: int
-    bodies: list[str] = field(default_factory=list)
+    lines: list[LogLine] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
     traced: bool = False
     ended: bool = False
 
-    def take(self, number: int, body: str) -> None:
-        self.last = number
-        if len(self.bodies) < LONGEST:
-            self.bodies.append(body)
+    def take(self, number: int, line: LogLine) -> None:
+        self.last, body = number, line.indented
+        if len(self.lines) < LONGEST:
+            self.lines.append(line)
         if _TRACE.match(body):
             self.traced = True
         frame = _FRAME.match(body)
@@ -99,59 +99,59 @@ class _Open:
             self.frames.insert(at, f"{function} [{module}]" if module else function)
 
     def close(self) -> Report:
-        headline = panic_headline(self.bodies) or self.bodies[0]
-        place = next((found for body in self.bodies if (found := _PLACE.match(body))), None)
+        headline = headline_of(self.lines) or self.lines[0].indented
+        place = next((found for line in self.lines if (found := _PLACE.match(line.indented))), None)
         if place is not None and not _machinery(place.group(1)):
             self._add(0, place.group(1), place.group(2))
-        worth = [body for body in self.bodies if body == headline or classify(body) is not None or _SHOWN.match(body)]
+        shown = (line.body for line in self.lines if line.event or _SHOWN.match(line.indented) or line.body == headline)
         frames = tuple(self.frames[:FRAMES])
-        shown = tuple(dict.fromkeys(body.strip() for body in worth))
-        return Report(self.event, self.first, self.last, headline, frames, shown)
+        return Report(self.event, self.first, self.last, headline, frames, tuple(dict.fromkeys(shown)))
 
 
 _SHOWN = re.compile(r"^(?:#PF: |CPU: |RIP: |EIP: |pc : |Workqueue: |Hardware name: |task:|CPU\d+ +CPU\d)")
 
 
-class Folder:
-    """Takes a log line by line and gives reports as they end."""
+class ReportReader:
+    """Takes the lines of a log one by one and yields each report when it is complete."""
 
     def __init__(self) -> None:
         self._open: dict[str, _Open] = {}
 
-    def feed(self, number: int, line: str, event: KernelEvent | None = None) -> Iterator[Report]:
-        """``event`` is what the line says, if the caller knows already. Gives the reports that are over by now."""
-        prefix, body = split_prefix(line)
-        body = body.rstrip()
-        found = _CALLER.search(prefix)
+    def feed(self, number: int, line: LogLine) -> Iterator[Report]:
+        """Takes the next line. Yields the reports that are complete by now."""
+        found = _CALLER.search(line.prefix)
         caller = found.group(1) if found else ""
-        event = event or classify(line)
         for key in [key for key, report in self._open.items() if number - report.last > APART]:
             yield self._open.pop(key).close()
         report = self._open.get(caller)
-        alarming = event is not None and event.alarming
-        if report is not None and (_CUT.match(body) or (alarming and report.ended)):
+        alarm = line.event if line.event is not None and line.event.alarming else None
+        if report is not None and (_CUT.match(line.indented) or (alarm and report.ended)):
             yield self._open.pop(caller).close()
             report = None
-        if report is None and alarming and event is not None:
-            report = self._open[caller] = _Open(event, number, number)
-        elif report is not None and alarming and event is not None and _worse(event, report.event):
-            report.event = event
-        if report is not None and (alarming or _BODY.match(body) or _FRAME.match(body) or _END.match(body)):
-            report.take(number, body)
+        if report is None and alarm:
+            report = self._open[caller] = _Open(alarm, number, number)
+        elif report is not None and alarm and _worse(alarm, report.event):
+            report.event = alarm
+        if report is not None and (alarm or _is_part(line.indented)):
+            report.take(number, line)
 
     def close(self) -> Iterator[Report]:
-        """What is still open when the log ends."""
+        """The reports that are still open when the log ends."""
         for report in self._open.values():
             yield report.close()
         self._open.clear()
 
 
-def fold(lines: Iterable[str]) -> list[Report]:
-    """The reports in a log, in the order in which they begin; lines are counted from 1."""
-    folder = Folder()
-    found = [report for number, line in enumerate(lines, 1) for report in folder.feed(number, line)]
-    found += folder.close()
+def reports_in(lines: Iterable[LogLine]) -> list[Report]:
+    """The reports in a log, in the order in which they begin. Lines are counted from 1."""
+    reader = ReportReader()
+    found = [report for number, line in enumerate(lines, 1) for report in reader.feed(number, line)]
+    found += reader.close()
     return sorted(found, key=lambda report: report.first)
+
+
+def _is_part(indented: str) -> bool:
+    return bool(_BODY.match(indented) or _FRAME.match(indented) or _END.match(indented))
 
 
 def _worse(new: KernelEvent, old: KernelEvent) -> bool:

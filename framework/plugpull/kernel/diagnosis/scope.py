@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from plugpull.history.events import DiskAttached, KernelMessage
+from plugpull.history.events import DiskAttached
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.device_names import Names, names_in
-from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.catalogue.device_names import Names
+from plugpull.kernel.diagnosis.story_log import log_of
 
 COMING = 10.0
 """Seconds before a disk is announced within which messages about its bring-up are printed: usb-storage waits a second
@@ -105,10 +105,8 @@ class Scope:
         self._story = story
         self.stays = tuple(_stay(story, attached) for attached in story.all_attachments)
 
-    def about(self, text: str, at: float) -> About:
+    def about(self, names: Names, at: float) -> About:
         """The nearest to a disk that the message names counts: "sd 2:0:0:0: [sdb]" is about sdb."""
-        body = split_prefix(text)[1].strip()
-        names = names_in(body)
         return next((found for found in self._candidates(names, at) if found.disks), About())
 
     def _candidates(self, names: Names, at: float) -> Iterator[About]:
@@ -155,11 +153,10 @@ class Scope:
     def _spoken(self) -> dict[str, list[tuple[float, str]]]:
         """What was said to be part of which array, and when: nothing but the log tells."""
         said: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
-        for message in self._story.of(KernelMessage):
-            names = names_in(split_prefix(message.text)[1].strip())
-            if message.facility == 0 and message.at is not None and names.arrays and names.blocks:
-                for array in names.arrays:
-                    said[array] += [(message.at, block) for block in names.blocks]
+        for line in log_of(self._story).timed:
+            if line.names.arrays and line.names.blocks:
+                for array in line.names.arrays:
+                    said[array] += [(line.at, block) for block in line.names.blocks]
         return said
 
     def _members(self, arrays: Iterable[str], at: float) -> tuple[Stay, ...]:

@@ -43,8 +43,8 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
     repeats = 0
     for found in events:
         key = (found.event.kind, found.event.subject)
-        if found.inside and found.event.alarming:
-            continue  # told by the report's headline
+        if found.in_earlier_report:
+            continue
         kinds[key] += 1
         worst[found.event.kind] = found.event.severity
         if (
