@@ -177,7 +177,7 @@ def test_the_next_round_goes_on_from_what_the_last_one_found() -> None:
     on_record(bench, book, *runs)
     on_record(bench, second, Run(Kind.STAMPED, 0, 1, second.made.writes[0].number), zeros(1), *runs[2:])
     (finding,) = judged(bench).findings
-    assert "zeroed at sector 1: expected what was there before: write 2" in finding.summary
+    assert "zeroed at sector 1: expected the content from before the session: write 2" in finding.summary
     integrity = judged(bench).integrity
     assert integrity is not None
     assert (integrity.disks[0].rounds, integrity.disks[0].rounds_lost) == (2, 1)

@@ -142,7 +142,7 @@ def test_what_was_issued_after_the_flush_shows_that_order_was_not_kept() -> None
     late = book.write(1)
     lost = only(opinion(book, zeros(0), stamped(late), size=2))
     assert lost.promised[0].write is early
-    assert "order was not kept across the flush" in lost.evidence()[0]
+    assert "the flush did not keep the order" in lost.evidence()[0]
     lost = only(opinion(book, zeros(0, 2), size=2))
     assert "nothing that was issued after that promise" in lost.evidence()[0]
 
@@ -242,7 +242,7 @@ def test_what_cannot_be_read_is_a_finding() -> None:
     book = Book()
     book.write(0)
     wrong = only(opinion(book, Run(Kind.UNREADABLE, 0, 1, errno=5)))
-    assert (wrong.kind, wrong.found()) == (Damage.UNREADABLE, "nothing that could be read (errno 5)")
+    assert (wrong.kind, wrong.found()) == (Damage.UNREADABLE, "nothing readable (errno 5)")
 
 
 def test_a_stamp_that_nobody_wrote_is_told() -> None:
@@ -290,7 +290,7 @@ def test_what_was_not_read_back_is_not_intact() -> None:
     made = opinion(book, stamped(one), size=4)
     assert (made.intact, made.unjudged, made.checked) == (False, 3, 1)
     assert made.problems == ["3 sectors were not read back"]
-    nothing = judge(book.made, Found(problems=["the read-back ends before all was read"]), ((0, 4),), None)
+    nothing = judge(book.made, Found(problems=["the read-back ends before everything was read"]), ((0, 4),), None)
     assert not nothing.intact
     assert not Opinion().intact, "nothing was compared"
 

@@ -208,10 +208,10 @@ def test_a_disk_that_became_smaller_is_read_as_far_as_it_goes(writer: Writer, di
     [
         (["write", "--extents", "0:7", "--block", "8"], "whole blocks"),
         (["write", "--extents", "0:8", "--depth", "999"], "256 at most"),
-        (["write", "--extents", "0-8"], "no extents"),
-        (["read", "--extents", "x:8"], "no number"),
+        (["write", "--extents", "0-8"], "not an extent"),
+        (["read", "--extents", "x:8"], "not a number"),
         (["erase", "--extents", "0:8"], "usage"),
-        (["read", "--what", "1"], "no such option"),
+        (["read", "--what", "1"], "unknown option"),
     ],
 )
 def test_wrong_options_are_refused(writer: Writer, disk: Path, arguments: list[str], says: str) -> None:

@@ -1,1 +1,1 @@
-"""Runs beside each other and over time."""
+"""Compares recorded runs with each other."""

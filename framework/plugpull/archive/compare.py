@@ -1,4 +1,4 @@
-"""Runs of the same scenarios side by side: what only one of them found, saw, or took longer for."""
+"""Compares runs of the same scenarios: verdicts, findings, kernel events and recovery times."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from plugpull.results import CutResult, Record, Results, ScenarioResult
 COMPARE_VERSION = 1
 
 _VARIES = re.compile(r"0x[\da-f]+|\bsd[a-z]+|\d+(?:\.\d+)?")
-"""What differs between two tellings of the same finding."""
+"""The parts in which two wordings of the same finding may differ."""
 
 
 class ComparedRun(Record, frozen=True, kw_only=True):
-    """One of the runs. ``name`` is short and unlike the others'."""
+    """One of the runs. ``name`` is short and unique."""
 
     name: str
     directory: str
@@ -35,16 +35,18 @@ class ComparedRun(Record, frozen=True, kw_only=True):
 
 
 class SequenceDifference(Record, frozen=True, kw_only=True):
-    """Kinds of kernel events about a disk, in order, repeats folded; one tuple a run."""
+    """Kinds of kernel events about a disk, in order, with repeats folded; one tuple per run."""
 
     disk: str
     kinds: tuple[tuple[str, ...], ...]
 
 
 class RecoveryTimes(Record, frozen=True, kw_only=True):
-    """How long a disk took in each run, seconds (``None``: it did not happen), and each but the first as a multiple of
-    the first. ``what``: ``removed`` since the cut was commanded; ``returned`` and ``first I/O`` since power was
-    commanded on again."""
+    """The time that a disk took in each run, seconds (``None``: it did not happen), and its ratio to the first run.
+
+    ``what`` is ``removed`` (since the cut was commanded), or ``returned`` or ``first I/O`` (since power was commanded
+    on again).
+    """
 
     cut: int
     point: str
@@ -55,8 +57,8 @@ class RecoveryTimes(Record, frozen=True, kw_only=True):
 
 
 class ScenarioComparison(Record, frozen=True, kw_only=True):
-    """One scenario in all runs. ``verdicts`` has an empty text for a run that did not run it. ``only`` are the findings
-    of each run that not all others have."""
+    """One scenario in all runs. ``verdicts`` is empty text for a run without it; ``only`` are the findings of each run
+    that not all others have."""
 
     id: str
     verdicts: tuple[str, ...]
@@ -66,7 +68,7 @@ class ScenarioComparison(Record, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """In verdict or findings. Sequences and times differ a little between any two runs."""
+        """True if verdicts or findings differ. Sequences and times differ a little between any two runs."""
         return len(set(self.verdicts)) > 1 or any(self.only)
 
 
@@ -87,7 +89,7 @@ class _Read:
     results: Results
 
     def scenarios(self) -> dict[tuple[str, int], tuple[ScenarioResult, Story]]:
-        """By id, and the how manyeth of that id it is."""
+        """By id and repetition of that id."""
         seen: Counter[str] = Counter()
         found = {}
         stories = judged_stories(self.history, self.results)
@@ -98,7 +100,8 @@ class _Read:
 
 
 def compare(directories: Sequence[Path]) -> Comparison:
-    """The runs in these directories, judged anew and compared with the first. Raises UsageError where there is none."""
+    """Judge the runs in these directories again and compare them with the first. Raises UsageError for a directory
+    without a run."""
     read = [_Read(directory, *judge_run(directory)) for directory in directories]
     each = [one.scenarios() for one in read]
     keys = dict.fromkeys(key for scenarios in each for key in scenarios)
@@ -156,15 +159,15 @@ def _sequences(stories: Sequence[Story]) -> tuple[SequenceDifference, ...]:
 
 
 def _kinds(story: Story) -> dict[str, tuple[str, ...]]:
-    told = story_of_history(story).devices
-    return {one.device.key: tuple(step.kind for step in one.steps) for one in told if one.device.level is Level.DISK}
+    devices = story_of_history(story).devices
+    return {one.device.key: tuple(step.kind for step in one.steps) for one in devices if one.device.level is Level.DISK}
 
 
 # --- how long it took -------------------------------------------------------------------------------------------
 
 
 def _times(cuts: Sequence[tuple[CutResult, ...]]) -> tuple[RecoveryTimes, ...]:
-    """Cut by cut; a cut of another point has nothing to be compared with."""
+    """One row per cut that all runs have in common; cuts of different points are not comparable."""
     rows: list[RecoveryTimes] = []
     for number, same in enumerate(zip(*cuts, strict=False), 1):
         if len({cut.point for cut in same}) > 1:

@@ -1,4 +1,4 @@
-"""A comparison for people and programs: text, ``compare.json`` and ``compare.html``."""
+"""Shows a comparison as text, ``compare.json`` and ``compare.html``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plugpull.plain import clean, clean_json, clean_line
 
 
 def as_text(comparison: Comparison) -> Iterator[str]:
-    """A table for each scenario, and what only one run has. Lines of printable text, whatever the runs hold."""
+    """A table for each scenario, and the findings that only one run has. Lines of printable text for any run."""
     return map(clean_line, _lines(comparison))
 
 
@@ -26,8 +26,8 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"{letter}  {run.verdict:8}{run.name}  kernel {run.kernel or 'not known'}  {run.directory}"
     for scenario in comparison.scenarios:
         yield ""
-        told = zip(_letters(comparison), scenario.verdicts, strict=True)
-        verdicts = ", ".join(f"{letter} {verdict or 'not run'}" for letter, verdict in told)
+        pairs = zip(_letters(comparison), scenario.verdicts, strict=True)
+        verdicts = ", ".join(f"{letter} {verdict or 'not run'}" for letter, verdict in pairs)
         yield f"{scenario.id}: {verdicts}"
         yield from _scenario(comparison, scenario)
     yield ""
@@ -40,7 +40,7 @@ def _scenario(comparison: Comparison, scenario: ScenarioComparison) -> Iterator[
         for finding in findings:
             yield f"    only {letter}: {finding.check}: {finding.summary}"
     for sequence in scenario.sequences:
-        yield f"    {sequence.disk}: events in another order, or other ones"
+        yield f"    {sequence.disk}: the events or their order differ"
         for letter, kinds in zip(letters, sequence.kinds, strict=True):
             yield f"        {letter}  {' > '.join(kinds) or 'none'}"
     if scenario.times:
@@ -63,12 +63,12 @@ def _ratios(row: RecoveryTimes) -> str:
 
 
 def as_json(comparison: Comparison) -> bytes:
-    """The comparison as ``compare.json`` has it: its fields, by name."""
+    """The comparison as the content of ``compare.json``."""
     return clean_json(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode()).encode() + b"\n"
 
 
 def as_html(comparison: Comparison) -> str:
-    """One page that needs nothing else."""
+    """The comparison as one self-contained page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.finalize = lambda value: clean(value) if type(value) is str else value
     template = environment.from_string((files("plugpull.archive") / "templates/compare.html.j2").read_text("utf-8"))
@@ -76,7 +76,7 @@ def as_html(comparison: Comparison) -> str:
 
 
 def write(comparison: Comparison, directory: Path) -> Path:
-    """Write both files; the page's path. Raises RigError when that cannot be done."""
+    """Write both files and return the page's path. Raises RigError when that fails."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         write_whole(directory / "compare.json", as_json(comparison))

@@ -1,1 +1,1 @@
-"""Stamped writes, their ledger, and the oracle that says what may be on a disk after a cut."""
+"""Stamped writes, their ledger, and the oracle that decides what may be on a disk after a cut."""

@@ -1,4 +1,4 @@
-"""What a load of stamped writes does to a disk."""
+"""Patterns of stamped writes for loads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from plugpull.load.patterns import SMALLEST_SPAN, UNKNOWN_RATE_SPAN, Pattern, sp
 from plugpull.rig.model import Disk
 
 ANCHOR = 128
-"""Sectors stamped at each power of two of the disk and at its end, or as many as a write has if that is more."""
+"""Sectors stamped at each power of two of the disk and at its end; a write's size if that is more."""
 FILL_SECONDS = 1.0
-"""The span is what the disk transfers in this time: it is written once before the load, and read back after it."""
+"""The span is what the disk transfers in this time. It is written once before the load and read back after it."""
 
 
 @dataclass(frozen=True)
 class Stamped:
-    """A load of stamped writes. ``span`` is bytes from the beginning of the disk (0: what it transfers in a second;
-    more than it has: all of it). Without ``fill`` what was there before is not written over first, and only what was
-    written is judged. Without ``anchors`` only the span is covered."""
+    """A load of stamped writes.
+
+    ``span`` is bytes from the beginning of the disk (0: what it transfers in a second; more than its size: all of it).
+    Without ``fill``, the earlier content is not overwritten first, and only the load's own writes are judged. Without
+    ``anchors``, only the span is covered.
+    """
 
     name: str
     writing: Writing = field(default_factory=Writing)
@@ -29,7 +32,7 @@ class Stamped:
 
 
 flushed_writes = Stamped("random 4 KiB writes, a flush every 64", Writing(flush_writes=64))
-"""What a database does to a disk: small writes everywhere, and a flush every now and then."""
+"""The load of a database: small random writes with frequent flushes."""
 unflushed_writes = Stamped("random 4 KiB writes, never flushed")
 sequential_stamps = Stamped(
     "sequential 64 KiB writes, a flush every 200 ms", Writing(block=128, depth=4, order="sequential", flush_ms=200)
@@ -39,15 +42,17 @@ fua_writes = Stamped("random 4 KiB writes, every fourth with FUA", Writing(fua=2
 
 
 def steady(pattern: Pattern) -> Stamped:
-    """A load of ``plugpull.load`` as stamped writes: the same span over and over, without a flush until it ends, so
-    that its pace is even."""
+    """A load of ``plugpull.load`` as stamped writes, at an even pace: it rewrites the same span and flushes only at the
+    end."""
     writing = Writing(block=pattern.block // SECTOR, depth=pattern.depth, order="sequential")
     return Stamped(pattern.name, writing, fill=False, anchors=False)
 
 
 def extents_for(disk: Disk, pattern: Stamped) -> Extents:
-    """What a load covers on a disk: its span, and an anchor at each power of two beyond and at the end, where a disk
-    whose addresses wrap or whose capacity is wrong gives itself away (as f3probe does it)."""
+    """The extents that a load covers: its span, and an anchor at each power of two beyond it and at the disk's end.
+
+    The anchors reveal a disk whose addresses wrap or whose capacity is wrong (as in f3probe).
+    """
     block = pattern.writing.block
     if not pattern.anchors:
         return ((0, span_of(disk, Pattern(pattern.name, "write", block * SECTOR)) // SECTOR),)
@@ -69,7 +74,7 @@ def extents_for(disk: Disk, pattern: Stamped) -> Extents:
 
 
 def _merged(extents: list[tuple[int, int]]) -> Extents:
-    """In rising order, none overlapping or touching another."""
+    """In rising order, with overlapping and adjacent extents merged."""
     made: list[tuple[int, int]] = []
     for first, count in sorted(extents):
         if made and first <= made[-1][0] + made[-1][1]:

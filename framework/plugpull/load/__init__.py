@@ -1,4 +1,4 @@
-"""fio loads."""
+"""Loads of fio."""
 
 from plugpull.load.patterns import Pattern, fio_write, idle, sequential_read, sequential_write
 

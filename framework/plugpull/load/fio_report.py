@@ -1,4 +1,4 @@
-"""What fio said about a job."""
+"""Parses fio's report on a job."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST = 1 << 20
-"""Characters of output that are looked at, the last ones: an agent sends no more."""
+"""Characters at the end of the output that are parsed: an agent sends no more."""
 MOST_BAD = 10_000
-"""Bad blocks that are kept."""
+"""The maximum number of bad blocks kept."""
 MESSAGE = 1000
-"""Characters of a message that are kept."""
+"""The maximum length of a message kept, in characters."""
 _LARGEST = (1 << 63) - 1
 _PLACE = re.compile(r" offset (\d{1,19}), length (\d{1,19})")
 _REASON = re.compile(r"(?:fio: )?[a-z0-9-]+: ")
@@ -21,8 +21,11 @@ _REASON = re.compile(r"(?:fio: )?[a-z0-9-]+: ")
 
 @dataclass(frozen=True)
 class FioReport:
-    """``errno`` is the first error of any of its jobs; sizes are bytes; CPU in per cent of one. ``longest`` is the time
-    that the slowest request took to complete, seconds; ``None`` if fio does not say."""
+    """The result of an fio job.
+
+    ``errno`` is the first error of any of its jobs; sizes are bytes; CPU is in per cent of one. ``longest`` is the
+    completion time of the slowest request, seconds; ``None`` if fio does not report it.
+    """
 
     errno: int = 0
     read_bytes: int = 0
@@ -37,9 +40,9 @@ class FioReport:
 
 
 def parse_report(output: str) -> FioReport:
-    """fio's output with ``--output-format=json``: there can be lines of text before and after the object.
+    """Parse fio's output with ``--output-format=json``. Lines of text may precede and follow the object.
 
-    Takes time in proportion to its length, whatever is in it: a DUT that lies must not hold up the controller.
+    The time is proportional to the length for any content: a hostile DUT must not hold up the controller.
     """
     output = output[-MOST:]
     begin, end = output.find("{\n"), output.rfind("}")
@@ -68,8 +71,10 @@ def parse_report(output: str) -> FioReport:
 
 
 def _bad_block(line: str) -> tuple[int, int, str] | None:
-    """``verify: bad magic header 0, wanted acca at file /dev/sdb offset 65536, length 65536 (requested block: ...)`` ->
-    (65536, 65536, why)."""
+    """Parse a line into (offset, length, reason).
+
+    Such as ``verify: bad magic header 0, wanted acca at file /dev/sdb offset 65536, length 65536 (requested ...)``.
+    """
     place = _PLACE.search(line)
     if place is None or _REASON.match(line) is None:
         return None

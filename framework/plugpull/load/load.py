@@ -1,4 +1,4 @@
-"""A load on several disks at once, and what it wrote read back."""
+"""A load on several disks at once, and the read-back of its data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Load(RunningJobs):
             )
 
     def _fill(self) -> None:
-        """Write the spans once, so that there is something to read that can be told from anything else."""
+        """Write the spans once, so that the load reads recognisable data."""
         self._context.phase("fill", f"stamping {len(self._disks)} disks")
         jobs = []
         for disk in self._disks:
@@ -74,9 +74,10 @@ class Load(RunningJobs):
     # --- reading back ---------------------------------------------------------------------------------------------
 
     def verify(self) -> None:
-        """Read back what was written on every disk that is attached, and compare each block with its stamp.
+        """Read the data back on every attached disk and compare each block with its stamp.
 
-        Nothing is compared below a filesystem: there it is the filesystem's own."""
+        Raw data below a filesystem is not compared: it belongs to the filesystem.
+        """
         if self._mounted:
             return
         self._context.phase("verify", "reading back")
@@ -93,7 +94,7 @@ class Load(RunningJobs):
             self._record_verified(job, job in late)
 
     def _ranges(self, disk: str) -> tuple[tuple[tuple[int, int], ...], str]:
-        """Which (offset, length) ranges must hold what was written, or why that cannot be said."""
+        """The (offset, length) ranges that must hold the written data, or the reason why none are known."""
         if self._context.bench.disk_table.attached(disk) is None:
             return (), f"{disk} is not attached"
         span = span_of(self._context.disk(disk), self.pattern)
@@ -108,7 +109,7 @@ class Load(RunningJobs):
         report = job.report
         error = ""
         if late:
-            error = f"reading back was not done after {START_DEADLINE * 2:g} s"
+            error = f"reading back did not finish within {START_DEADLINE * 2:g} s"
         elif not report.bad and (
             report.errno or not report.complete or job.status != 0 or report.read_bytes != job.span
         ):
@@ -130,11 +131,11 @@ class Load(RunningJobs):
 def certain_ranges(
     written: int, span: int, pattern: Pattern, *, whole: bool
 ) -> tuple[tuple[tuple[int, int], ...], str]:
-    """Where a sequential load that wraps around ``span`` must have left good blocks after ``written`` bytes.
+    """The ranges with good blocks after a sequential load has written ``written`` bytes, wrapping around ``span``.
 
-    A load that was asked to end has completed what it submitted (``whole``). One that was cut off had up to ``depth``
+    A load that was asked to end has completed all its writes (``whole``). One that was cut off had up to ``depth``
     blocks in flight ahead of its position, and completions out of order can leave some behind it. Any part of these may
-    have reached the disk: they prove nothing and are left out.
+    have reached the disk, so they prove nothing and are left out.
     """
     block = pattern.block
     if whole:
@@ -142,7 +143,7 @@ def certain_ranges(
         return (((0, extent),), "") if extent else ((), "nothing was written")
     ahead, behind = pattern.depth * block, 2 * pattern.depth * block
     position = written % span
-    # What is in flight ahead of the position may be at the beginning again, in the first pass too.
+    # The blocks in flight ahead of the position may have wrapped to the beginning, in the first pass too.
     ranges = [(max(0, position + ahead - span), position - behind)]
     if written >= span:
         ranges.append((position + ahead, span - max(0, behind - position)))

@@ -1,4 +1,4 @@
-"""What a load does to a disk, in fio's words."""
+"""Load patterns, in fio's terms."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from plugpull.rig.model import Disk
 STAMP = "crc32c"
 """Every block carries a header with its offset and a checksum of its content (fio: verify=)."""
 VERIFY_SECONDS = 1.0
-"""The span of a load is what the disk transfers in this time, so that reading it back takes as long."""
+"""The span of a load is what the disk transfers in this time; reading it back takes as long."""
 UNKNOWN_RATE_SPAN = 256 << 20
 SMALLEST_SPAN = 3 << 19
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a load does to a disk.
+    """The I/O that a load does on a disk.
 
     ``mode`` is ``write``, ``read`` or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight.
 
-    What is on the disks is written by the stamping writer (``integrity/``) and judged by its oracle; with ``fio``, it
-    is written and compared by fio, which cannot tell passes, disks and torn blocks apart."""
+    By default the stamping writer (``integrity/``) writes the data and its oracle judges it. With ``fio``, fio writes
+    and compares the data; it cannot distinguish passes, disks and torn blocks.
+    """
 
     name: str
     mode: str
@@ -37,7 +38,7 @@ fio_write = Pattern("sequential write by fio", "write", fio=True)
 
 
 def span_of(disk: Disk, pattern: Pattern) -> int:
-    """Bytes at the disk's beginning that a load covers over and over: a whole number of blocks."""
+    """Bytes at the disk's beginning that a load covers repeatedly: a whole number of blocks."""
     span = UNKNOWN_RATE_SPAN if disk.rate is None else max(SMALLEST_SPAN, int(disk.rate * VERIFY_SECONDS))
     span = min(span, disk.size // 2)
     return max(pattern.block, span - span % pattern.block)
@@ -49,11 +50,11 @@ _COMMON = (
     "--direct=1",
     "--thread",
     "--output-format=json",
-    # Or fio leaves a file with its verify state wherever it was started when it is told to end.
+    # Otherwise fio leaves a file with its verify state in its working directory when it is asked to end.
     "--verify_state_save=0",
 )
 _STAMPED = (f"--verify={STAMP}",)
-# Without this fio makes a regular file where an unplugged disk's node was.
+# Without this, fio creates a regular file in the place of an unplugged disk's node.
 _NO_FILES = ("--allow_file_create=0",)
 
 
@@ -61,8 +62,8 @@ def load_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> lis
     """fio's arguments for a load that runs until it is ended."""
     shape = [f"--rw={pattern.mode}", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]
     endless = ["--time_based", "--runtime=31536000"]
-    # Reading does not compare with the stamps: fio ends such a job after one pass even if it is to run for a time. What
-    # the disk holds is compared once the load is over.
+    # Reading does not compare with the stamps: with verification, fio ends such a job after one pass even if it should
+    # run for a time. The content is compared after the load.
     stamps = [*_STAMPED, "--do_verify=0"] if pattern.mode == "write" else []
     return ["--name=load", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless, *stamps]
 
@@ -84,7 +85,7 @@ def verify_arguments(pattern: Pattern, ranges: tuple[tuple[int, int], ...]) -> l
             f"--offset={offset}",
             f"--size={length}",
         ]
-        # verify_fatal=0 is not enough: fio ends a job that only reads at its first bad block all the same.
+        # verify_fatal=0 is not enough: fio still ends a read-only job at its first bad block.
         arguments += [f"--name=verify{number}", *_COMMON, *_STAMPED, *shape, "--continue_on_error=verify"]
         if number:
             arguments.append("--stonewall")

@@ -1,4 +1,4 @@
-"""Starting and ending fio on the DUT, one process a disk."""
+"""Starts and ends fio on the DUT, one process per disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plugpull.errors import RigError
 from plugpull.load.fio_report import FioReport, parse_report
 
 STOP_GRACE = 5.0
-"""Seconds each signal gets to end a job."""
+"""Seconds that each signal gets to end a job."""
 _numbers = itertools.count(1)
 
 
@@ -35,13 +35,13 @@ class Job:
 
 
 class FioRunner:
-    """Starts and ends fio on the DUT, and waits for its ends with deadlines."""
+    """Starts and ends fio on the DUT, and waits for it with deadlines."""
 
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
 
     def start(self, disk: str, arguments: list[str], span: int, *, kind: str, mounted: bool = False) -> Job:
-        """Raises Refused when the scratch guard says no, UsageError for a disk not declared scratch."""
+        """Raises Refused when the scratch guard refuses the disk, UsageError for a disk not declared scratch."""
         identity = self._context.identity(disk)
         job = Job(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span)
         self._context.listener.expect(job.name, lambda message: self._ended(job, message))
@@ -58,7 +58,7 @@ class FioRunner:
         job.ended.set()
 
     def finish(self, jobs: Iterable[Job], timeout: float) -> list[Job]:
-        """Wait for jobs that end by themselves; those that did not in time are ended and returned."""
+        """Wait for jobs that end by themselves. Those that take longer are ended and returned."""
         deadline = time.monotonic() + timeout
         late = [job for job in jobs if not self._wait(job, deadline)]
         self.stop(late)
@@ -67,13 +67,13 @@ class FioRunner:
     def _wait(self, job: Job, deadline: float) -> bool:
         while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
             if self._context.listener.lost:
-                raise RigError(f"{job.disk}: its job cannot be heard any more: {self._context.listener.lost}")
+                raise RigError(f"{job.disk}: the agent with its job was lost: {self._context.listener.lost}")
             if time.monotonic() >= deadline:
                 return False
         return True
 
     def stop(self, jobs: Iterable[Job]) -> dict[str, Message]:
-        """End jobs; what each is stuck in, for those that could not be ended."""
+        """End jobs. Returns, by name, what each job that could not be ended is stuck in."""
         names = [job.name for job in jobs]
         if not names:
             return {}

@@ -1,4 +1,4 @@
-"""Jobs that run on several disks at once: waiting until they are steady, watching them, ending them."""
+"""Jobs that run on several disks at once: waits until they are steady, watches them, ends them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ from plugpull.history import events as ev
 from plugpull.load.runner import Job
 
 START_DEADLINE = 60.0
-"""Seconds until every disk must have moved its first bytes."""
+"""Seconds in which every disk must move its first bytes."""
 BASELINE_SECONDS = 2.1
-"""Seconds that a load is watched before the first cut: four of the half-second windows that a baseline is made of. With
-fewer, their spread says nothing about how far a later rate may be off by chance."""
+"""Seconds of load before the first cut: four of the half-second windows of a baseline. With fewer windows, their spread
+does not show by how much a later rate may differ by chance."""
 LONGEST_BASELINE = 4.0
-"""Seconds more that a load is watched where its rate varies, as it does on a slow host."""
+"""Additional seconds of baseline for a rate that varies, as on a slow host."""
 KNOWN = 0.05
-"""Standard error of a baseline, as a share of it, with which the first cut may be made."""
+"""The first cut may be made when a baseline's standard error is below this share of it."""
 SAMPLE_INTERVAL = 0.1
-"""Seconds between two of the agent's samples (``ScenarioRig.begin`` asks for them)."""
+"""Seconds between two samples of the agent (``ScenarioRig.begin`` sets them)."""
 REGAIN_WITHIN = 6.0
-"""Seconds. More than the 1.5 s that ``kept_pace`` grants by default, the window of 1 s that has to be at pace then and
-the last 2 s that are judged by themselves, so that a disk that is still slow then is judged."""
+"""Seconds: 1.5 s that ``kept_pace`` grants by default, the window of 1 s that must then be at pace, and the last 2 s,
+which are judged by themselves. So a disk that is still slow then is judged."""
 PACE_WINDOW = 1.0
 PACE_RATIO = 0.85
-"""The check's own limit: ending the watch early must not end it on a disk that is only nearly back."""
+"""The check's own limit: the watch must not end early for a disk that has almost recovered."""
 
 
 class RunningJobs(ABC):
-    """One job on each of several disks. Use it as a context manager: the jobs are ended, and what they wrote is
-    verified, on the way out."""
+    """One job on each of several disks. As a context manager, it ends the jobs and verifies their data on exit."""
 
     baseline_seconds = BASELINE_SECONDS
 
@@ -56,11 +55,11 @@ class RunningJobs(ABC):
 
     @abstractmethod
     def _stop_jobs(self, running: Iterable[Job]) -> dict[str, Message]:
-        """End jobs; what each is stuck in, by the job's name, for those that could not be ended."""
+        """End jobs. Returns, by name, what each job that could not be ended is stuck in."""
 
     @abstractmethod
     def verify(self) -> None:
-        """Read back what was written on every disk that is attached, and put on record what was found."""
+        """Read back the written data of every attached disk, and record the result."""
 
     @abstractmethod
     def _first_bytes(self, disk: str) -> int:
@@ -93,11 +92,9 @@ class RunningJobs(ABC):
         self._end(verify=kind is None)
 
     def settle(self, seconds: float | None = None) -> None:
-        """Wait until every disk of the load moves, then let ``seconds`` of steady load pass as the baseline.
+        """Wait until every disk of the load moves, then wait for ``seconds`` of steady load as the baseline.
 
-        By default these are ``baseline_seconds``.
-
-        Raises ``RigError`` if a disk does not start.
+        The default is ``baseline_seconds``. Raises ``RigError`` if a disk does not start.
         """
         seconds = self.baseline_seconds if seconds is None else seconds
         if not self._jobs:
@@ -113,8 +110,8 @@ class RunningJobs(ABC):
         self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
 
     def _watch_steadily(self, begin: ev.Sampled, seconds: float) -> ev.Sampled:
-        """Until ``seconds`` were covered by samples and the rates are known well enough to compare with, but no longer
-        than ``LONGEST_BASELINE`` beyond that. Time in which the sampler was starved does not count."""
+        """Wait until samples cover ``seconds`` and the rates are known well enough, but at most ``LONGEST_BASELINE``
+        longer. Time in which the sampler was starved does not count."""
         covered, samples, deadline = 0.0, [begin], time.monotonic() + START_DEADLINE
         while time.monotonic() < deadline:
             sample = self._next_sample()
@@ -126,7 +123,7 @@ class RunningJobs(ABC):
         return samples[-1]
 
     def _known(self, samples: Sequence[ev.Sampled]) -> bool:
-        """Whether the mean rate of each running disk is known to within ``KNOWN``."""
+        """True if the mean rate of each running disk is known to within ``KNOWN``."""
         for job in self._jobs.values():
             if job.ended.is_set():
                 continue
@@ -137,7 +134,7 @@ class RunningJobs(ABC):
         return True
 
     def regain_pace(self, at_least: float = 0.5, within: float | None = None) -> None:
-        """Watch after a cut until every disk whose load still runs has been back at its pace for ``at_least`` seconds.
+        """Watch after a cut until every disk with a running load has been back at its pace for ``at_least`` seconds.
 
         A disk that does not get there is watched for ``within`` seconds, by default long enough for the checks to judge
         it.
@@ -158,7 +155,7 @@ class RunningJobs(ABC):
                 return
 
     def _long_enough(self) -> float:
-        """Seconds: more where the rig file grants a disk more."""
+        """Seconds to watch: longer if the rig file grants a disk more time."""
         limits = (self._context.disk(disk).limits for disk in self._disks)
         granted = (own.recover_within for own in limits if own is not None and own.recover_within is not None)
         return REGAIN_WITHIN + max(granted, default=0.0)
@@ -181,7 +178,7 @@ class RunningJobs(ABC):
 
         def moves(event: ev.Event) -> bool:
             if isinstance(event, ev.Sampled):
-                # What was moved before this load, when the disk was filled or identified, does not count.
+                # Bytes moved before this load, when the disk was filled or identified, do not count.
                 before.append(moved_bytes(event, job.kname))
                 return before[-1] - before[0] >= self._first_bytes(job.disk)
             return job.ended.is_set()
@@ -195,7 +192,7 @@ class RunningJobs(ABC):
     # --- the end ------------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End all jobs that still run. Each gets its LoadEnded; what cannot be ended gets a ProcessStuck."""
+        """End all jobs that still run. Each gets a LoadEnded; one that cannot be ended gets a ProcessStuck."""
         if self._over:
             return
         self._over = True
@@ -210,7 +207,7 @@ class RunningJobs(ABC):
         deadline = time.monotonic() + 5
         for job in self._jobs.values():
             if job.name not in stuck:
-                # The answer to "stop" and the word of the end come by two roads; the second may be a little later.
+                # The answer to "stop" and the message of the end arrive separately, the second perhaps a little later.
                 job.ended.wait(max(0.0, deadline - time.monotonic()))
             self._record_end(job, stuck.get(job.name))
 
@@ -255,7 +252,7 @@ class RunningJobs(ABC):
             if verify:
                 self.verify()
         except RigError:
-            # On the way out of an error that is already on its way, a second one would hide it.
+            # During the handling of an error, a second one would hide it.
             if verify:
                 raise
 

@@ -1,7 +1,7 @@
-"""From the pieces of a stream, as they arrived, to a ledger or a read-back. Nothing here raises, whatever the bytes.
+"""Decodes the received pieces of a stream into a ledger or a read-back. Nothing here raises, whatever the bytes.
 
-What cannot be believed is left out and said in ``problems``: a record that is missing takes nothing back that is known
-from others, but whoever finds problems must not call the data intact.
+Content that cannot be trusted is left out and named in ``problems``. The records that did arrive stay valid. But with
+any problem, a caller must not call the data intact.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ _MICRO = 1e-6
 
 
 def assemble(parts: Parts, problems: list[str]) -> bytes:
-    """The stream from its beginning up to the first gap. Pieces that came twice are taken once."""
+    """The stream from its beginning up to the first gap. A piece that arrived twice is used once."""
     data = bytearray()
     for offset, piece in sorted(parts, key=lambda part: part[0]):
         if offset > len(data):
-            problems.append(f"{offset - len(data)} bytes are missing at offset {len(data)}; what follows is not used")
+            problems.append(f"{offset - len(data)} bytes are missing at offset {len(data)}; the rest is not used")
             break
         known = data[offset : offset + len(piece)]
         if known != piece[: len(known)]:
-            problems.append(f"two pieces disagree about what is at offset {offset}; what follows is not used")
+            problems.append(f"two pieces differ in the byte at offset {offset}; the rest is not used")
             break
         if known and piece:
-            problems.append(f"{len(known)} bytes at offset {offset} came twice")
+            problems.append(f"{len(known)} bytes at offset {offset} arrived twice")
         data += piece[len(known) :]
     return bytes(data)
 
 
 def _records(data: bytes, sizes: Mapping[int, int], problems: list[str]) -> Iterator[tuple[int, int]]:
-    """(kind, offset) of each whole record, up to the first that is none."""
+    """(kind, offset) of each whole record, up to the first invalid one."""
     at, end = 0, len(data)
     while at < end:
         size = sizes.get(data[at])
         if size is None:
-            problems.append(f"there is no record of kind {data[at]} (at offset {at}); what follows is not used")
+            problems.append(f"the record at offset {at} has the unknown kind {data[at]}; the rest is not used")
             return
         if at + size > end:
             problems.append(f"the last record, at offset {at}, is cut off")
@@ -56,7 +56,7 @@ def _records(data: bytes, sizes: Mapping[int, int], problems: list[str]) -> Iter
 
 
 def decode_ledger(parts: Parts) -> Ledger:
-    """The ledger in these pieces, as far as it can be believed."""
+    """Decode the pieces of a ledger; what cannot be trusted is in ``problems``."""
     made = Ledger()
     data = assemble(parts, made.problems)
     reading = _Ledger(made)
@@ -98,13 +98,13 @@ class _Ledger:
             self._doubt("the beginning of the ledger is missing")
 
     def _doubt(self, what: str) -> None:
-        """Once each: a broken ledger is broken in thousands of places."""
+        """Report each problem once: a broken ledger is broken in thousands of places."""
         if what not in self._said:
             self._said.add(what)
             self._made.problems.append(what)
 
     def _time(self, micros: int) -> float:
-        """Seconds since the beginning: records are made in order, so a time that goes back has gone round."""
+        """Seconds since the beginning. Records are made in order, so a time that decreases has wrapped around."""
         if micros < self._last:
             self._base += _TIME
         self._last = micros
@@ -115,7 +115,7 @@ class _Ledger:
         made.logical = logical
         _, version, _, made.session, made.run, made.device, made.begun_ns, made.sectors, made.block, made.depth = fields
         if version != led.VERSION:
-            self._doubt(f"the ledger is of version {version}, which is not known here")
+            self._doubt(f"the ledger has the unknown version {version}")
         if self._begun:
             self._doubt("the session begins twice")
         self._begun = True
@@ -136,10 +136,10 @@ class _Ledger:
         _, _, error, number, micros, written = fields
         write = self._writes.get(number)
         if write is None or write.completed is not None:
-            self._doubt(f"write {number} completes {'twice' if write else 'and was never issued'}")
+            self._doubt(f"write {number} completes {'twice' if write else 'but was never issued'}")
             return
         if not error and written != write.sectors * 512:
-            self._doubt(f"write {number} completes with {written} of {write.sectors * 512} bytes and no error")
+            self._doubt(f"write {number} completes with {written} of {write.sectors * 512} bytes but without an error")
             return
         write.completed, write.completed_at, write.error = position, self._time(micros), error
 
@@ -153,7 +153,7 @@ class _Ledger:
             self._flushes[number] = Flush(number, position, self._time(micros))
             self._made.flushes.append(self._flushes[number])
         elif flush is None or flush.completed is not None:
-            self._doubt(f"flush {number} completes {'twice' if flush else 'and was never submitted'}")
+            self._doubt(f"flush {number} completes {'twice' if flush else 'but was never submitted'}")
         else:
             flush.completed, flush.completed_at, flush.error = position, self._time(micros), error
 
@@ -163,7 +163,7 @@ class _Ledger:
         try:
             made.reason = Reason(reason)
         except ValueError:
-            self._doubt(f"the session ends for a reason that is not known here ({reason})")
+            self._doubt(f"the session ends for an unknown reason ({reason})")
             return
         made.errno = errno
         known = (
@@ -174,7 +174,7 @@ class _Ledger:
         )
         if known != (issued, completed, flushes, flushed):
             self._doubt(
-                f"the session ends with other totals than its ledger has: {issued} writes, {len(self._writes)} known"
+                f"the session's totals differ from its ledger: {issued} writes, {len(self._writes)} in the ledger"
             )
         if made.reason is Reason.STUCK:
             self._doubt(f"{issued - completed} writes were in flight when the writer was ended")
@@ -184,11 +184,11 @@ class _Ledger:
 
 
 def decode_found(parts: Parts) -> Found:
-    """What a read-back found, as far as it can be believed."""
+    """Decode the pieces of a read-back; what cannot be trusted is in ``problems``."""
     made = Found()
     data = assemble(parts, made.problems)
     sizes = {int(kind): size for kind, size in rb.SIZES.items()}
-    told, reached = 0, -1
+    received, reached = 0, -1
     for kind, at in _records(data, sizes, made.problems):
         if made.complete:
             made.problems.append("there are records after the end of the read-back")
@@ -199,18 +199,18 @@ def decode_found(parts: Parts) -> Found:
             continue
         if kind == rb.Kind.READ:
             made.complete, made.logical = True, sectors
-            if number != told:
-                made.problems.append(f"the read-back told of {number} sectors, of which {told} arrived")
+            if number != received:
+                made.problems.append(f"the read-back reports {number} sectors, but {received} arrived")
             if errno:
                 made.problems.append(f"reading back ended early (errno {errno}), after {first} sectors")
             continue
         if first < reached or not sectors:
-            made.problems.append(f"sector {first} comes after sector {reached - 1}; what follows is not used")
+            made.problems.append(f"sector {first} comes after sector {reached - 1}; the rest is not used")
             break
-        reached, told = first + sectors, told + sectors
+        reached, received = first + sectors, received + sectors
         run, device, origin = rb.PLACE.unpack_from(data, at + 24) if kind == rb.Kind.ELSEWHERE else (0, 0, 0)
         raw = data[at + 24 : at + 536] if kind == rb.Kind.DAMAGED else b""
         made.runs.append(Run(rb.Kind(kind), first, sectors, number, errno, run, device, origin, raw))
     if not made.complete:
-        made.problems.append("the read-back ends before all was read")
+        made.problems.append("the read-back ends before everything was read")
     return made

@@ -1,14 +1,14 @@
-"""The ledger of one writing session: what was issued, completed and flushed, in the order in which the writer did it.
+"""The ledger of one writing session: writes issued, completed and flushed, in the order of the writer's actions.
 
-The writer on the DUT appends records to its standard output as it goes: the record of an issue before the kernel is
-given the write, the record of a completion after the kernel reported it. A record that is in the ledger therefore
-happened, and its place in the ledger is its place in time. Records (little-endian; times are microseconds since BEGUN
-modulo 2**32, ``number`` counts writes, or flushes, from 1):
+The writer on the DUT appends records to its standard output. It records an issue before it gives the write to the
+kernel, and a completion after the kernel reported it. So every recorded action happened, and its position in the ledger
+is its position in time. Records (little-endian; times are microseconds since BEGUN modulo 2**32; ``number`` counts
+writes, or flushes, from 1):
 
     kind                 bytes  fields
     1  BEGUN             64     u8 kind, u8 version, u16 0, u32 session, u64 run, u64 device, u64 CLOCK_MONOTONIC in ns,
                                 u64 sectors covered, u32 sectors of a block, u32 depth,
-                                u32 bytes of a logical block (0: not said), 12 bytes 0
+                                u32 bytes of a logical block (0: not known), 12 bytes 0
     2  ISSUED            24     u8 kind, u8 flags (1: FUA, 2: fill), u16 0, u32 sectors, u32 number, u64 sector,
                                 u32 time
     3  COMPLETED         16     u8 kind, u8 0, u16 errno, u32 number, u32 time, u32 bytes written
@@ -39,21 +39,21 @@ class Kind(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why a writer stopped issuing."""
+    """Why a writer stopped issuing writes."""
 
     ASKED = 0
     ERROR = 1
-    """A write or a flush failed; ``errno`` is the first one's."""
+    """A write or a flush failed; ``errno`` belongs to the first failure."""
     DONE = 2
-    """It was to write so much and no more."""
+    """The requested number of blocks was written."""
     STUCK = 3
-    """Told to end, it waited for what was in flight until it was told once more."""
+    """It got a second signal to end while writes were still in flight after the first."""
 
 
 BEGUN = struct.Struct("<BBHIQQQQII16x")
 LOGICAL = struct.Struct("<I")
 LOGICAL_AT = 48
-"""Where BEGUN has the bytes of a logical block."""
+"""Offset in BEGUN of the bytes of a logical block."""
 ISSUED = struct.Struct("<BBHIIQI")
 SHORT = struct.Struct("<BBHIII")
 ENDED = struct.Struct("<BBHIIIII8x")
@@ -71,8 +71,11 @@ _WRAP = 1 << 32
 
 @dataclass(slots=True)
 class Write:
-    """One write. ``issued`` and ``completed`` are positions in the ledger (None: no completion is known); times are
-    seconds since the session began. ``number`` is the stamp's. ``error`` is an errno, 0 for success."""
+    """One write.
+
+    ``issued`` and ``completed`` are positions in the ledger (None: no completion is known); times are seconds since the
+    session began. ``number`` is the stamp's. ``error`` is an errno, 0 for success.
+    """
 
     number: int
     sector: int
@@ -104,10 +107,10 @@ class Flush:
 
 @dataclass
 class Ledger:
-    """A session's ledger, as far as it is known.
+    """The known part of a session's ledger.
 
-    ``problems`` say, a sentence each, why something may be missing or cannot be believed; a ledger without any is
-    whole.
+    Each of ``problems`` is a sentence on something that may be missing or cannot be trusted. A ledger without problems
+    is complete.
     """
 
     session: int = 0

@@ -1,7 +1,7 @@
-"""What was found on a disk when it was read back: runs of sectors that hold the same kind of thing.
+"""The content of a disk when it was read back, as runs of sectors with the same kind of content.
 
-The reader on the DUT compares every sector with its own stamp, and sends a record for each run of sectors of which the
-same can be said (little-endian):
+The reader on the DUT compares every sector with its stamp. It sends one record for each run of sectors with the same
+result (little-endian):
 
     kind             bytes  fields
     15 READING       24     u8 kind, u8 0, u16 0, u32 session, u64 run, u64 device: the beginning,
@@ -14,7 +14,7 @@ same can be said (little-endian):
                             another place (rising with the sectors of the run), disk or run
     20 DAMAGED       536    the same (one sector), and its 512 bytes: neither whole nor zeros
     21 MORE DAMAGED  24     as ZEROED: damaged sectors whose bytes were not sent, after too many of them
-    22 READ          24     u8 kind, u8 0, u16 errno, u32 bytes of a logical block (0: not said), u64 sectors read,
+    22 READ          24     u8 kind, u8 0, u16 errno, u32 bytes of a logical block (0: not known), u64 sectors read,
                             u64 sectors of which a run was sent: the end
 """
 
@@ -53,8 +53,10 @@ SIZES: dict[int, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """``sectors`` sectors from ``first`` on. ``number`` is the write's, for what is stamped (here or elsewhere);
-    ``raw`` the bytes of one damaged sector."""
+    """``sectors`` sectors from ``first`` on.
+
+    ``number`` is that of the write, for stamps (here or elsewhere); ``raw`` are the bytes of one damaged sector.
+    """
 
     kind: Kind
     first: int
@@ -73,8 +75,10 @@ class Run:
 
 @dataclass
 class Found:
-    """A disk read back. ``runs`` are in rising order and do not overlap. ``problems`` as in ``Ledger``. ``session``,
-    ``run`` and ``device`` are those that the reader looked for, 0 if it did not say; ``logical`` is in bytes."""
+    """A disk's read-back. ``runs`` are in rising order and do not overlap; ``problems`` as in ``Ledger``.
+
+    ``session``, ``run`` and ``device`` are those that the reader looked for, 0 if not known; ``logical`` is in bytes.
+    """
 
     runs: list[Run] = field(default_factory=list)
     complete: bool = False

@@ -1,23 +1,23 @@
-"""What a disk may hold after a cut, and what is wrong with what it does hold.
+"""Decides what a disk may hold after a cut, and describes the content that it may not hold.
 
-Pure: a ledger, what was there before, and what was read back go in; an opinion comes out.
+Pure: a ledger, the earlier content and the content read back go in; an opinion comes out.
 
 The rules, sector by sector. A write is *durable* once it completed without an error before the submission of a flush
 that then succeeded, or completed without an error with FUA. A write *precedes* another if it was over (completed, with
-or without an error) before the other was issued; two that were in flight together have no order.
+or without an error) before the other was issued. Two writes that were in flight together have no order.
 
-- A sector holds what was there before, or one of the versions issued for it; but nothing that precedes a durable
-  version of it, and what was there before precedes everything.
-- A write that failed or never completed may be there or not, and so may one that no successful flush followed. A flush
-  that failed or was not answered promises nothing.
-- A write of several sectors may be there in part; a mix of versions inside one logical block is always wrong.
-- Where completion itself is the promise (``completed``: the disk kept its power, or says that it writes through), a
-  write is durable once it completed without an error.
-- Where nobody knows what was there before and nothing was promised of it (``blank``), a sector of which nothing is
-  durable may hold anything, except what this run can only have put elsewhere.
+- A sector holds its earlier content or one of the versions issued for it. It must not hold anything that precedes a
+  durable version of it. The earlier content precedes every version.
+- A write that failed or never completed may be on the disk or not, and so may one that no successful flush followed. A
+  flush that failed or was not answered promises nothing.
+- A write of several sectors may be there in part. A mix of versions inside one logical block is always wrong.
+- If completion itself is the promise (``completed``: the disk kept its power, or reports write-through), a write is
+  durable once it completed without an error.
+- If the earlier content is unknown and nothing was promised of it (``blank``), a sector without a durable version may
+  hold anything, except data of this run that belongs elsewhere.
 
 These are the promises of the block layer (Documentation/block/writeback_cache_control.rst) and of SBC-3's SYNCHRONIZE
-CACHE; that sectors tear, go astray or are lost in spite of them was found in shipping drives (Zheng et al., FAST'13).
+CACHE. Shipping drives were found that tear, misdirect or lose sectors in spite of them (Zheng et al., FAST'13).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from plugpull.integrity.oracle.wrong import Damage, Version, Wrong, content, des
 
 Extents = Sequence[tuple[int, int]]
 SECTOR = 512
-UNKNOWN_BEFORE = "nothing is known of what was there before"
+UNKNOWN_BEFORE = "the content from before the session is unknown"
 
 
 @dataclass
 class Opinion:
-    """What the oracle makes of one disk after one session.
+    """The oracle's result for one disk after one session.
 
-    ``wrong`` in rising order. ``checked`` sectors were compared, ``unjudged`` could not be. ``unflushed`` sectors do
-    not hold what completed last on them, which nothing had promised to keep; ``beyond`` hold writes that the ledger
-    does not know because its end is missing. ``unclaimed`` were read and nothing had been promised of them.
-    ``promised`` writes beyond the fill are durable. ``problems`` say why this opinion cannot be that all is well.
+    ``wrong`` is in rising order. ``checked`` sectors were compared, ``unjudged`` could not be. ``unflushed`` sectors do
+    not hold their last completed write, which nothing had promised to keep. ``beyond`` sectors hold writes that the
+    ledger lacks because its end is missing. ``unclaimed`` sectors were read, but nothing had been promised of them.
+    ``promised`` writes beyond the fill are durable. ``problems`` are the reasons why this opinion cannot be a PASS.
     """
 
     wrong: list[Wrong] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Opinion:
 
     @property
     def intact(self) -> bool:
-        """Everything was compared and nothing is wrong."""
+        """True if every sector was compared and none is wrong."""
         return not self.wrong and not self.problems and not self.unjudged and self.checked > 0
 
     @property
@@ -84,7 +84,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Terms:
-    """What was promised of a disk: the keywords of ``judge``."""
+    """The promises that apply to a disk: the keywords of ``judge``."""
 
     logical_block: int
     completed: bool
@@ -101,9 +101,12 @@ def judge(
     completed: bool = False,
     blank: bool = False,
 ) -> Opinion:
-    """``before`` is what was read back before the session began (and made durable by the flush it begins with), None if
-    that is not known; ``extents`` are the (first sector, sectors) that were covered; ``logical_block`` is in bytes.
-    ``completed`` and ``blank``: see the module."""
+    """Judge a disk's content after a session.
+
+    ``before`` is the content read back before the session (durable by the session's first flush), None if unknown.
+    ``extents`` are the covered (first sector, sectors). ``logical_block`` is in bytes. For ``completed`` and ``blank``
+    see the module's docstring.
+    """
     terms = Terms(logical_block, completed, blank)
     return _Judge(ledger, found, extents, before, terms).opinion()
 
@@ -224,7 +227,7 @@ class _Judge:
             self._opinion.wrong.append(self._wrong(verdict, first, sectors, writes, durable, run, before))
 
     def _stray(self, first: int, sectors: int, writes: list[Write], run: Run) -> Wrong | None:
-        """What only this run can have put where nothing is known of what was there before: it is wrong in any case."""
+        """Data of this run that was put in a place with unknown earlier content: it is wrong in any case."""
         if run.kind is Kind.ELSEWHERE and run.run == self._ledger.run:
             kind = Damage.MISDIRECTED if run.device == self._ledger.device else Damage.FOREIGN
             return self._wrong(kind, first, sectors, writes, [], run, None)
@@ -239,7 +242,7 @@ class _Judge:
 
     @staticmethod
     def _same(run: Run, before: Run | None, first: int) -> bool:
-        """Does a stretch hold what it held before? ``first`` is its first sector."""
+        """True if a stretch holds its earlier content. ``first`` is its first sector."""
         if before is None or run.kind is not before.kind or run.kind is Kind.UNREADABLE:
             return False
         if run.kind is Kind.ELSEWHERE:
@@ -250,7 +253,7 @@ class _Judge:
     def _stamped(
         self, run: Run, first: int, sectors: int, durable: list[Write], before: Run | None
     ) -> Damage | str | None:
-        """What is wrong with a whole stamp of ours in its own place; a sentence when that cannot be said."""
+        """The damage, if any, of a stretch with complete stamps of its own; a sentence if it cannot be judged."""
         write = self._by_number.get(run.number)
         if write is not None:
             if not write.sector <= first < write.end:
@@ -260,7 +263,7 @@ class _Judge:
             if self._ledger.whole:
                 return Damage.NEVER_WRITTEN
             if run.number <= self._last:
-                return "a part of the ledger is missing"
+                return "part of the ledger is missing"
             self._opinion.beyond += sectors
             return None
         if before is None:
@@ -276,7 +279,7 @@ class _Judge:
             if held is None or (held is not newest and precedes(held, newest)):
                 self._opinion.unflushed += sectors
 
-    # --- what is wrong, in full --------------------------------------------------------------------------------------
+    # --- wrong sectors in detail -------------------------------------------------------------------------------------
 
     def _wrong(
         self,
@@ -305,13 +308,13 @@ class _Judge:
         return describe_damage(wrong, candidates) if run.kind is Kind.DAMAGED else wrong
 
     def _later_is_there(self, write: Write) -> bool:
-        """Is something on the disk that was issued after the flush which made this write durable was submitted?"""
+        """True if the disk holds something issued after the submission of the flush that made ``write`` durable."""
         flush, newest = self._promise(write), self._by_number.get(self._newest)
         after = flush.submitted if flush is not None else write.completed
         return newest is not None and after is not None and newest.issued > after
 
     def _torn_blocks(self, wrong: Sequence[Wrong]) -> list[Wrong]:
-        """Logical blocks that hold more than one version: no write ever ends inside one."""
+        """Logical blocks that hold more than one version: no write ends inside a block."""
         blocks: dict[int, list[Run]] = {}
         for one, two in pairwise(self._found.runs):
             if one.end == two.first and two.first % self._logical and self._covered(two):
@@ -320,7 +323,7 @@ class _Judge:
         return [self._torn(block, runs, wrong) for block, runs in blocks.items() if self._is_mix(block, runs)]
 
     def _is_mix(self, block: int, runs: Sequence[Run]) -> bool:
-        """Damaged, stray and unreadable sectors are wrong for themselves; a mix that was there before is not new."""
+        """Damaged, stray and unreadable sectors are reported themselves; a mix from before the session is not new."""
         if len({(run.kind, run.number) for run in runs if run.kind in (Kind.STAMPED, Kind.ZEROED)}) < 2:
             return False
         ends = [(max(run.first, block), min(run.end, block + self._logical), run) for run in runs]
@@ -346,12 +349,12 @@ class _Judge:
 
 
 def _degree(replaced: int) -> Damage | None:
-    """What a version is that so many durable ones have replaced."""
+    """The kind of damage if that many durable versions have replaced the one found."""
     return (None, Damage.LOST, Damage.STALE)[min(replaced, 2)]
 
 
 def precedes(one: Write, other: Write) -> bool:
-    """Was one over before the other was issued?"""
+    """True if ``one`` was over before ``other`` was issued."""
     return one.completed is not None and one.completed < other.issued
 
 

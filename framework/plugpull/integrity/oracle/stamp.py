@@ -1,4 +1,4 @@
-"""What a stamped sector looks like: it names the run, the disk, its own place and the write that put it there.
+"""A stamped sector: it names the run, the disk, its own place and the write that put it there.
 
     bytes      what (little-endian)
     0..8       MAGIC
@@ -12,8 +12,8 @@
     504..508   lower half of the number once more, so that a sector torn in the middle shows both writes
     508..512   CRC-32 (ISO 3309, zlib's) of bytes 0..508
 
-A sector is stamped every 512 bytes, also on disks with larger logical blocks, so that a mix inside one logical block is
-seen. Nothing in it is free: whoever knows the first 48 bytes knows all of it. ``writer/stamp.h`` does the same in C.
+Every 512 bytes are stamped, also on disks with larger logical blocks, so that a mix inside one logical block shows. The
+first 48 bytes determine all the others. ``writer/stamp.h`` implements the same format in C.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ _TAIL = struct.Struct("<II")
 _WORDS = struct.Struct("<57Q")
 _MASK = (1 << 64) - 1
 _RUN, _DEVICE, _SECTOR, _NUMBER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93
-"""Odd multipliers that keep seeds apart whose parts are small numbers (golden ratio, and xxHash's primes)."""
+"""Odd multipliers that keep seeds of small numbers apart (golden ratio, and xxHash's primes)."""
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """The content of one stamped sector. ``number`` is the write's, ``index`` and ``count`` this sector's place in
-    it."""
+    """The content of one stamped sector.
+
+    ``number`` is that of the write; ``index`` and ``count`` are this sector's place in it.
+    """
 
     run: int
     device: int
@@ -53,7 +55,7 @@ class Stamp:
 
 
 def decode(data: bytes) -> Stamp | None:
-    """The stamp in a sector; None if it is not whole: anything but exactly what ``Stamp.encode`` gives."""
+    """The stamp in a sector; None unless the bytes are exactly those of ``Stamp.encode``."""
     if len(data) != SECTOR or data[:8] != MAGIC:
         return None
     if _TAIL.unpack_from(data, 504)[1] != zlib.crc32(data[:508]):
@@ -63,14 +65,14 @@ def decode(data: bytes) -> Stamp | None:
 
 
 def claimed(data: bytes) -> Stamp | None:
-    """What the first 48 bytes claim, whole or not; None without the magic. For evidence about damaged sectors."""
+    """The stamp that the first 48 bytes claim, complete or not; None without the magic. For damaged sectors."""
     if data[:8] != MAGIC or len(data) < _HEAD.size:
         return None
     return Stamp(*_HEAD.unpack_from(data)[1:])
 
 
 def device_number(serial: str) -> int:
-    """The number that stands for a disk in its stamps."""
+    """The number that identifies a disk in its stamps."""
     return int.from_bytes(hashlib.blake2b(serial.encode(), digest_size=8).digest(), "little")
 
 

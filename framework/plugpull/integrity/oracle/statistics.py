@@ -1,4 +1,4 @@
-"""How much a number of cuts can say about losses that are rare."""
+"""What a number of cuts says about the probability of rare losses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ CONFIDENCE = 0.95
 
 
 def loss_bound(lost: int, cuts: int, confidence: float = CONFIDENCE) -> float:
-    """The largest probability of a loss per cut that is compatible with ``lost`` of ``cuts`` having lost something: the
-    upper end of the one-sided exact interval (Clopper and Pearson, 1934). With none lost in n it is about 3/n (the rule
-    of three). 1.0 if nothing was cut. Raises ValueError for counts that cannot be."""
+    """The largest loss probability per cut that is compatible with ``lost`` losses in ``cuts`` cuts.
+
+    It is the upper end of the one-sided exact interval (Clopper and Pearson, 1934). With no loss in n cuts it is about
+    3/n (the rule of three). 1.0 if nothing was cut. Raises ValueError for impossible counts.
+    """
     if not 0 <= lost <= cuts or not 0 < confidence < 1:
-        raise ValueError(f"{lost} of {cuts} cuts, at a confidence of {confidence}")
+        raise ValueError(f"impossible counts: {lost} of {cuts} cuts, with confidence {confidence}")
     if lost == cuts:
         return 1.0
     if lost == 0:

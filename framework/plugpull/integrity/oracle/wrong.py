@@ -1,4 +1,4 @@
-"""What can be wrong with sectors, and how it is told: what was promised, what is there, what speaks for which cause."""
+"""Describes wrong sectors: what was promised, what was found, and the evidence for a cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plugpull.integrity.oracle.readback import Kind, Run
 from plugpull.integrity.oracle.stamp import SECTOR, Stamp, claimed
 
 FLIPPED = 16
-"""Bits in which a sector may differ from what it should be to be called bit flips rather than anything else."""
+"""The maximum number of flipped bits in a sector for the damage to be called bit flips."""
 _WORD = 8
 
 
@@ -19,10 +19,10 @@ class Damage(StrEnum):
     """Kinds of damage, the worst first."""
 
     LOST = "durable lost"
-    """What was promised is gone; the version before it is there, or what was there before the session."""
+    """Promised data is gone. The version before it is there, or the content from before the session."""
     STALE = "stale"
-    """What was promised is gone, and what is there is older still: a version that a later promise had replaced, or one
-    that an earlier read-back had shown to be gone."""
+    """Promised data is gone, and the content is older still: a version that a later promise had replaced, or one that
+    an earlier read-back had shown to be gone."""
     CORRUPT = "corrupt"
     """Neither a stamp nor a mix of stamps."""
     TORN = "torn"
@@ -34,12 +34,12 @@ class Damage(StrEnum):
     ZEROED = "zeroed"
     UNREADABLE = "unreadable"
     NEVER_WRITTEN = "never written"
-    """A stamp of this run, disk and place that no write of a whole ledger can have put there."""
+    """A stamp of this run, disk and place that no write of a complete ledger can have put there."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """What a write put on its sectors; ``flush`` is the one that made it durable."""
+    """The content that a write put on its sectors; ``flush`` is the flush that made it durable."""
 
     run: int
     device: int
@@ -65,11 +65,11 @@ class Version:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Sectors that hold what they may not hold: ``sectors`` of them from ``first`` on.
+    """``sectors`` sectors from ``first`` on whose content is not allowed.
 
-    ``promised`` are the versions that should be there, ``before`` what was there before the session, ``run`` what was
-    found (``held``: the write that it comes from, if it is one of this session). ``later``: something that was issued
-    after the promise was given is on the disk. ``own`` is the run and the device of the session.
+    ``promised`` are the versions that should be there, ``before`` the content from before the session, ``run`` the
+    content found (``held``: its write, if it is one of this session). ``later``: something that was issued after the
+    promise was given is on the disk. ``own`` is the run and the device of the session.
     """
 
     kind: Damage
@@ -85,7 +85,7 @@ class Wrong:
 
     @property
     def distance(self) -> int:
-        """Sectors from where misdirected data belongs to where it was found."""
+        """Sectors from the place where misdirected data belongs to where it was found."""
         return self.first - (self.run.origin + self.first - self.run.first)
 
     def expected(self) -> str:
@@ -93,7 +93,7 @@ class Wrong:
         if self.promised:
             return " or ".join(version.text() for version in self.promised)
         if self.before is not None:
-            return f"what was there before: {content(self.before, self.before.first)}"
+            return f"the content from before the session: {content(self.before, self.before.first)}"
         return "one of the versions that were written"
 
     def found(self) -> str:
@@ -103,11 +103,11 @@ class Wrong:
         return content(self.run, self.first) + (f": {self.detail}" if self.detail else "")
 
     def expected_bytes(self) -> bytes:
-        """Of the first sector; empty if it is not known."""
+        """The expected bytes of the first sector; empty if unknown."""
         return self.promised[-1].stamp(self.first).encode() if self.promised else b""
 
     def found_bytes(self) -> bytes:
-        """Of the first sector; empty if it is not known."""
+        """The bytes found in the first sector; empty if unknown."""
         if self.run.kind is Kind.DAMAGED:
             return self.run.raw
         if self.run.kind is Kind.ZEROED:
@@ -115,11 +115,11 @@ class Wrong:
         return Version(*self.own, self.held).stamp(self.first).encode() if self.held is not None else b""
 
     def evidence(self) -> tuple[str, ...]:
-        """What speaks for a cause, a sentence each."""
+        """The evidence for a cause, one sentence each."""
         said = []
         if self.kind in (Damage.LOST, Damage.STALE, Damage.ZEROED) and self.promised:
             if self.later:
-                said.append("writes issued after that promise are on the disk: order was not kept across the flush")
+                said.append("writes issued after that promise are on the disk: the flush did not keep the order")
             else:
                 said.append("nothing that was issued after that promise is on the disk")
         if self.kind is Damage.MISDIRECTED:
@@ -129,7 +129,7 @@ class Wrong:
 
 
 def name_of(number: int) -> str:
-    """A write's number as people say it: its session only when it is not the first."""
+    """A write's number as people say it: with its session only if that is not the first."""
     session, write = number >> 32, number & 0xFFFFFFFF
     return f"write {write}" if session == 1 else f"write {write} of session {session}"
 
@@ -141,13 +141,13 @@ def _power(sectors: int) -> str:
 
 
 def content(run: Run, first: int) -> str:
-    """What a run holds at a sector, in words."""
+    """A description of a run's content at a sector."""
     if run.kind is Kind.STAMPED:
         return name_of(run.number)
     if run.kind is Kind.ZEROED:
         return "zeros"
     if run.kind is Kind.UNREADABLE:
-        return f"nothing that could be read (errno {run.errno})"
+        return f"nothing readable (errno {run.errno})"
     if run.kind is Kind.ELSEWHERE:
         origin = run.origin + first - run.first
         return f"{name_of(run.number)} of sector {origin}, run {run.run:016x}, device {run.device:016x}"
@@ -155,7 +155,7 @@ def content(run: Run, first: int) -> str:
 
 
 def outside(wrong: Iterable[Wrong], others: Sequence[Wrong]) -> list[Wrong]:
-    """What of ``wrong`` lies outside of ``others``."""
+    """The parts of ``wrong`` that do not overlap with ``others``."""
     left = list(wrong)
     for other in others:
         left = [part for one in left for part in _apart(one, other.first, other.first + other.sectors)]
@@ -174,7 +174,7 @@ def _apart(wrong: Wrong, begin: int, end: int) -> Iterable[Wrong]:
 
 
 def merge(wrong: Iterable[Wrong]) -> list[Wrong]:
-    """In rising order, neighbours of the same kind in one."""
+    """In rising order, with neighbours of the same kind merged."""
     made: list[Wrong] = []
     for one in sorted(wrong, key=lambda each: each.first):
         last = made[-1] if made else None
@@ -189,7 +189,7 @@ def merge(wrong: Iterable[Wrong]) -> list[Wrong]:
 
 
 def describe_damage(wrong: Wrong, candidates: Sequence[Version]) -> Wrong:
-    """A damaged sector looked at closely: bit flips in a version, a mix of two (torn), or neither (corrupt)."""
+    """Analyse a damaged sector: bit flips in a version, a mix of two (torn), or neither (corrupt)."""
     raw = wrong.run.raw
     if len(raw) != SECTOR:
         return wrong
@@ -210,7 +210,7 @@ def _bits(one: bytes, two: bytes) -> int:
 
 
 def _mix(raw: bytes, known: dict[int, bytes]) -> str:
-    """Which bytes of the sector are of which version, if it is made of versions and zeros; else empty."""
+    """Which bytes belong to which version, if the sector consists of versions and zeros; otherwise empty."""
     owners: list[tuple[int, int]] = []  # (offset, number; -1: zeros)
     at = 0
     while at < SECTOR:
@@ -219,7 +219,7 @@ def _mix(raw: bytes, known: dict[int, bytes]) -> str:
             key=lambda pair: pair[1],
         )
         if length < _WORD:
-            # What follows was never one of ours: what was on the disk before, perhaps, if it begins with a version.
+            # The rest was never one of ours: if the sector begins with a version, perhaps the earlier content.
             if owners and all(owner >= 0 for _, owner in owners) and at >= _WORD * 8:
                 owners.append((at, -2))
                 break
@@ -233,7 +233,7 @@ def _mix(raw: bytes, known: dict[int, bytes]) -> str:
 
 
 def _common(one: bytes, two: bytes, at: int) -> int:
-    """How many bytes are the same from ``at`` on."""
+    """The number of equal bytes from ``at`` on."""
     if one[at:] == two[at:]:
         return SECTOR - at
     return next(length for length in range(SECTOR - at) if one[at + length] != two[at + length])

@@ -1,4 +1,4 @@
-"""The writer, compiled: once for each kind of machine, kept in the cache."""
+"""Compiles the writer, once for each machine architecture, and caches it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from plugpull.cache import Cache
 from plugpull.errors import RigError
 
 GIVEN = "PLUGPULL_WRITER"
-"""Environment variable: a writer for this kind of machine that was compiled elsewhere, where there is no compiler."""
+"""Environment variable: path of a writer for this machine that was compiled elsewhere, for use without a compiler."""
 FLAGS = ("-O2", "-static", "-s", "-std=gnu11", "-Wall", "-Wextra")
 SOURCES = ("main.c", "write.c", "read.c", "stamp.h", "writer.h")
 _DEBIAN = {"x86_64": "x86-64", "aarch64": "aarch64", "armv7l": "arm", "i686": "i686", "riscv64": "riscv64"}
-"""Names of Debian's cross compilers, by what uname(2) calls the machine; arm's triplet is its own."""
+"""Architecture in Debian's names of cross compilers, by uname(2)'s name; arm's full triplet differs more."""
 
 
 def writer_binary(machine: str = "", cache: Cache | None = None) -> bytes:
-    """The program for a machine, by its name in uname(2); this one by default.
+    """The writer's program for a machine, by its name in uname(2); for this machine by default.
 
-    Raises RigError when there is no compiler for it.
+    Raises RigError when no compiler for it is installed.
     """
     machine = machine or platform.machine()
     if machine == platform.machine() and GIVEN in os.environ:
@@ -63,16 +63,16 @@ def compiler_for(machine: str) -> tuple[str, ...]:
         native = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
         if native is None:
             raise RigError(
-                "no C compiler is installed to make the writer with",
-                mend=f"apt-get install gcc libc6-dev, or name one that was compiled elsewhere in {GIVEN}",
+                "no C compiler is installed, and the writer must be compiled",
+                mend=f"run apt-get install gcc libc6-dev, or set {GIVEN} to a writer that was compiled elsewhere",
             )
         return (native,)
     cross = "arm-linux-gnueabihf-gcc" if machine.startswith("armv") else f"{machine}-linux-gnu-gcc"
     if shutil.which(cross) is None:
         name = "arm-linux-gnueabihf" if machine.startswith("armv") else f"{_DEBIAN.get(machine, machine)}-linux-gnu"
         raise RigError(
-            f"the DUT is a {machine}, and no compiler for that is installed here to make the writer with",
-            mend=f"apt-get install gcc-{name}",
+            f"the DUT is a {machine}, and no compiler for it is installed here to compile the writer",
+            mend=f"run apt-get install gcc-{name}",
         )
     return (cross,)
 
@@ -83,5 +83,5 @@ def _compile(command: list[str], place: Path) -> None:
         words = (done.stderr or done.stdout).strip().splitlines()
         raise RigError(
             f"the writer could not be compiled: {words[-1] if words else 'no reason given'}",
-            mend="is the C library's static part installed (libc6-dev)?",
+            mend="check that the C library's static part is installed (libc6-dev)",
         )

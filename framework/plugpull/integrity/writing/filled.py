@@ -1,4 +1,4 @@
-"""A load that reads, or leaves alone, what the stamping writer put on the disks before."""
+"""An fio load that reads the stamped disks, or leaves them idle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plugpull.load.patterns import Pattern
 
 
 class FilledLoad(Load):
-    """fio that reads stamped disks, or nothing at all: the disks are stamped once before, and read back after."""
+    """fio reads the disks or does nothing. The disks are stamped once before, and read back after."""
 
     def __init__(self, context: ScenarioContext, disks: Iterable[str], pattern: Pattern) -> None:
         super().__init__(context, disks, pattern)
@@ -24,14 +24,14 @@ class FilledLoad(Load):
         self._reads = ReadBacks(context, self._runner, self._run)
 
     def _fill(self) -> None:
-        """Stamp the spans once, and make that durable."""
+        """Stamp the spans once and make them durable."""
         self._context.phase("fill", f"stamping {len(self._disks)} disks")
         self._reads.planned(1, self._disks)
         jobs = [self._fill_one(disk) for disk in self._disks]
         for job in jobs:
             wait_filled(self._context, job)
         for job in jobs:
-            # Nothing is left to do for a writer that has filled; its end is on the way.
+            # A writer that has filled its span has nothing left to do and will end soon.
             job.ended.wait(FILLED_WITHIN)
         self._runner.stop([job for job in jobs if not job.ended.is_set()])
         for job in jobs:
@@ -55,7 +55,7 @@ class FilledLoad(Load):
         return job
 
     def verify(self) -> None:
-        """Read back what was stamped on every disk that is attached; it is judged later, from the record."""
+        """Read back the stamps of every attached disk; the checks judge them later, from the history."""
         self._context.phase("verify", "reading back")
         self._reads.read()
         self._reads.over()

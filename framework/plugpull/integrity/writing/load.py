@@ -17,14 +17,14 @@ from plugpull.load.runner import Job
 from plugpull.load.running import RunningJobs
 
 FILL = 512
-"""Sectors of one write when everything is written once before the load."""
+"""Sectors of one write while the span is filled before the load."""
 BASELINE_SECONDS = 5.0
-"""Small writes and flushes are bound by the DUT's CPUs, and their rate varies by 17 to 46 % from second to second."""
+"""Small writes and flushes are limited by the DUT's CPUs, and their rate varies by 17 to 46 % from second to second."""
 FILLED_WITHIN = 300.0
 
 
 class DiskFailed(AssertionError):
-    """A disk failed while nothing was done to it: its fault, and a finding."""
+    """A disk failed although it was not cut: a finding against the disk."""
 
     @property
     def what(self) -> str:
@@ -32,13 +32,12 @@ class DiskFailed(AssertionError):
 
 
 def fill_block(block: int) -> int:
-    """Sectors of one write of a fill: whole blocks."""
+    """Sectors of one write of a fill: a multiple of ``block``."""
     return max(block, FILL // block * block)
 
 
 def wait_filled(context: ScenarioContext, job: StreamJob) -> None:
-    """Wait until what is to be there before a load is durable: filled, or flushed. Raises DiskFailed or RigError when
-    it does not get there."""
+    """Wait until a disk's initial content is durable: filled, or flushed. Raises DiskFailed or RigError on failure."""
 
     def ready(event: ev.Event) -> bool:
         return job.tally.filled or job.ended.is_set()
@@ -48,20 +47,20 @@ def wait_filled(context: ScenarioContext, job: StreamJob) -> None:
         return
     if job.tally.errno and context.bench.disk_table.attached(job.disk) is not None:
         raise DiskFailed(_failure(context, job))
-    why = job.report.message or (f"errno {job.tally.errno}" if job.tally.errno else "it did not get done in time")
+    why = job.report.message or (f"errno {job.tally.errno}" if job.tally.errno else "it did not finish in time")
     raise RigError(f"{job.disk} could not be filled before the test: {why}")
 
 
 def _failure(context: ScenarioContext, job: StreamJob) -> str:
     first, sectors = job.tally.failed
     size = context.disk(job.disk).size // SECTOR
-    last = ", the last of the disk: READ CAPACITY tells of more than there is" if first + sectors == size else ""
+    last = ", the last of the disk: READ CAPACITY reports too many" if first + sectors == size else ""
     error = errno.errorcode.get(job.tally.errno, str(job.tally.errno))
-    return f"{job.disk} failed to write {sectors} sectors from {first} ({error}) though nothing was cut{last}"
+    return f"{job.disk} failed to write {sectors} sectors from {first} ({error}) although nothing was cut{last}"
 
 
 def record_ended(context: ScenarioContext, job: StreamJob) -> None:
-    """Put the end of a writer on record."""
+    """Record the end of a writer in the history."""
     context.recorder.record(
         ev.LedgerEnded(
             at=job.ended_at or context.now(),
@@ -77,7 +76,7 @@ def record_ended(context: ScenarioContext, job: StreamJob) -> None:
 
 
 class StampedLoad(RunningJobs):
-    """Stamped writes on several disks. Everything is written once before the load begins, and read back after it."""
+    """Stamped writes on several disks. Each span is written once before the load, and read back after it."""
 
     def __init__(self, context: ScenarioContext, disks: Iterable[str], pattern: Stamped) -> None:
         super().__init__(context, disks)
@@ -155,7 +154,7 @@ class StampedLoad(RunningJobs):
             record_ended(self._context, job)
 
     def verify(self) -> None:
-        """Read back every disk that is attached; what it may hold is judged later, by ``nothing_lost``."""
+        """Read back every attached disk; ``nothing_lost`` judges the content later."""
         self._context.phase("verify", "reading back")
         self._reads.read()
 
@@ -165,12 +164,12 @@ class StampedLoad(RunningJobs):
             self._reads.over()
 
     def promised(self, disk: str) -> bool:
-        """Was something made durable on a disk since the load began on it, by a flush or with FUA?"""
+        """True if a flush or a FUA write has made something durable on a disk since its load began."""
         job = self._jobs.get(disk)
         return isinstance(job, StreamJob) and job.tally.promised
 
     def next_round(self) -> None:
-        """End the writing, read back, and begin to write anew over what is there: for one cut after the other.
+        """End the writing, read back, and start writing again over the stored data: for several cuts in a row.
 
         Raises RigError when a disk does not start again.
         """

@@ -1,4 +1,4 @@
-"""Reading back what was stamped, and reading a second time what looks wrong."""
+"""Reads stamped disks back, and reads suspect sectors a second time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from plugpull.integrity.oracle.stamp import SECTOR, device_number
 from plugpull.integrity.writing.session import Extents, StampRunner, StreamJob
 
 READ_WITHIN = 600.0
-"""Seconds; a disk that does not read back at all is ended then, and what it holds is not known."""
+"""Seconds. A read-back that takes longer is ended, and the disk's content counts as unknown."""
 READ_AGAIN = 32
-"""Stretches that are read a second time at most."""
+"""The maximum number of stretches that are read a second time."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class ReadBacks:
         self._found: dict[str, tuple[int, tuple[Run, ...]]] = {}
 
     def planned(self, session: int, disks: Iterable[str]) -> None:
-        """Put on record that a round on these disks is about to begin."""
+        """Record that a round on these disks is about to begin."""
         self._context.recorder.record(
             ev.StampingPlanned(at=self._context.now(), run=self._run, session=session, disks=tuple(disks))
         )
 
     def wrote(self, job: StreamJob, extents: Extents, *, blank: bool) -> None:
-        """A session began that is to be read back. ``blank``: nothing was written before it, to compare with."""
+        """Note that a session to be read back has begun. ``blank``: no earlier content is known to compare with."""
         self._sessions[job.disk] = _Session(job, extents, blank)
 
     def over(self) -> None:
-        """Put on record that all of it was read back."""
+        """Record that all sessions were read back."""
         sessions = {disk: session.job.session for disk, session in self._sessions.items()}
         if sessions:
             self._context.recorder.record(
@@ -56,8 +56,8 @@ class ReadBacks:
             )
 
     def read(self) -> None:
-        """Read back every disk whose last session was not read yet. What each may hold is judged later, from the
-        record."""
+        """Read back every disk whose last session was not read yet. The checks judge the content later, from the
+        history."""
         todo = {
             disk: session
             for disk, session in self._sessions.items()
@@ -68,12 +68,12 @@ class ReadBacks:
         self._runner.finish(running.values(), READ_WITHIN)
         suspect = {disk: extents for disk, job in running.items() if (extents := self._suspect(job))}
         if suspect:
-            self._context.phase("verify", f"reading a second time what looks wrong on {', '.join(suspect)}")
+            self._context.phase("verify", f"reading suspect sectors a second time on {', '.join(suspect)}")
             again = [self._begin(disk, extents, again=True) for disk, extents in suspect.items()]
             self._runner.finish([job for job in again if job is not None], READ_WITHIN)
 
     def _begin(self, disk: str, extents: Extents, *, again: bool = False) -> StreamJob | None:
-        """Begin to read a disk back; None, and on record why, when it is away or is not the disk that it was."""
+        """Start to read a disk back. If it is away or was replaced, record the reason and return None."""
         context = self._context
         written = self._sessions[disk].job
         why = f"{disk} is not attached"
@@ -98,7 +98,7 @@ class ReadBacks:
         return None
 
     def _suspect(self, read: StreamJob) -> Extents:
-        """What looks wrong, and so is worth a second reading."""
+        """The stretches that look wrong and need a second reading."""
         disk, written = read.disk, self._sessions[read.disk]
         found = decode_found(read.parts)
         session, runs = self._found.get(disk, (0, ()))
@@ -116,7 +116,7 @@ class ReadBacks:
 
 
 def _few(stretches: list[tuple[int, int]], logical: int) -> Extents:
-    """Whole logical blocks, rising and apart from each other, and not too many."""
+    """Stretches widened to whole logical blocks, in rising order, merged, and limited in number."""
     made: list[tuple[int, int]] = []
     for first, count in sorted(stretches):
         begin, end = first - first % logical, -(-(first + count) // logical) * logical

@@ -1,4 +1,4 @@
-"""Sessions of stamped writing, and read-backs, on the disks of a context."""
+"""Sessions of stamped writing, and read-backs, on the disks of a scenario."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ from plugpull.load.fio_report import FioReport
 from plugpull.load.runner import Job
 
 Extents = tuple[tuple[int, int], ...]
-"""(first sector, sectors), in units of 512 bytes, rising."""
+"""(first sector, sectors), in units of 512 bytes, in rising order."""
 
 ACKNOWLEDGE_EVERY = 32 << 10
 READ_BLOCK = 256
-"""Sectors that are read at a time."""
+"""Sectors per read."""
 READ_DEPTH = 8
 RAW = 256
-"""Damaged sectors of a read-back whose bytes are kept as evidence."""
+"""The maximum number of damaged sectors per read-back whose bytes are kept as evidence."""
 END_GRACE = 20.0
-"""Seconds each signal gets to end a session: what is in flight, and a cache that is flushed, take their time."""
+"""Seconds for each signal that ends a session: writes in flight and the flush of a cache take time."""
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Writing:
-    """How a session writes. ``block`` is sectors of one write, ``depth`` writes in flight; ``order`` is ``sequential``,
-    ``random`` or ``hot`` (nine writes of ten to a tenth of the blocks). A flush goes along every ``flush_writes``
-    writes and every ``flush_ms`` milliseconds (0: not for that reason); ``fua`` per cent of the writes are FUA."""
+    """How a session writes.
+
+    ``block`` is sectors per write, ``depth`` writes in flight. ``order`` is ``sequential``, ``random`` or ``hot`` (nine
+    of ten writes go to a tenth of the blocks). A flush is sent every ``flush_writes`` writes and every ``flush_ms``
+    milliseconds (0 turns either off). ``fua`` is the percentage of writes with FUA.
+    """
 
     block: int = 8
     depth: int = 16
@@ -49,7 +52,7 @@ class Writing:
 
     @property
     def promises(self) -> bool:
-        """Does it flush, or write with FUA?"""
+        """True if the session flushes or writes with FUA."""
         return bool(self.flush_writes or self.flush_ms or self.fua)
 
     def arguments(self) -> list[str]:
@@ -61,9 +64,11 @@ class Writing:
 
 @dataclass
 class Tally:
-    """What a ledger says, counted as it passes by: no judgement, only what progress and reports need. ``failed`` is
-    the (first sector, sectors) of the first write that failed, ``logical`` the bytes of a logical block.
-    ``promised``: a flush after the first one, or a write with FUA, has succeeded."""
+    """Counts a ledger's records as they pass, for progress and reports; it judges nothing.
+
+    ``failed`` is the (first sector, sectors) of the first write that failed, ``logical`` the bytes of a logical block.
+    ``promised``: a flush after the first one, or a write with FUA, has succeeded.
+    """
 
     written: int = 0
     writes: int = 0
@@ -115,7 +120,7 @@ class Tally:
 
 @dataclass
 class StreamJob(Job):
-    """A job whose output is a stream of records. ``received`` bytes of it are on record."""
+    """A job whose output is a stream of records. ``received`` bytes of it are in the history."""
 
     received: int = 0
     acknowledged: int = 0
@@ -125,7 +130,7 @@ class StreamJob(Job):
 
 
 class StampRunner:
-    """Starts and ends the writer on the DUT, and puts what it says on record as it comes."""
+    """Starts and ends the writer on the DUT, and records its output as it arrives."""
 
     def __init__(self, context: ScenarioContext, machine: str = "") -> None:
         self._context = context
@@ -147,11 +152,11 @@ class StampRunner:
         fill: int = 0,
         only_fill: bool = False,
     ) -> StreamJob:
-        """Begin a session on a disk; with ``fill``, everything is written once before, so many sectors at a time, and
-        with ``only_fill`` nothing else.
+        """Start a session on a disk.
 
-        Raises Refused when the scratch guard says no, UsageError for a disk that is not scratch, RigError when the
-        writer cannot be made or sent.
+        With ``fill``, the extents are first written once, that many sectors per write; with ``only_fill``, nothing
+        else is written. Raises Refused when the scratch guard refuses the disk, UsageError for a disk that is not
+        scratch, RigError when the writer cannot be compiled or sent.
         """
         arguments = ["write", *_common(extents, run, device), "--session", str(session), "--seed", str(seed)]
         arguments += [*how.arguments(), "--fill", str(fill), *(("--blocks", "1") if only_fill else ())]
@@ -189,8 +194,10 @@ class StampRunner:
         logical: int = SECTOR,
         again: bool = False,
     ) -> StreamJob:
-        """Begin to read a disk back after a session; ``again``: some of it, for the second time. ``logical`` is the
-        bytes of its logical block, for the record. Raises as ``write`` does."""
+        """Start to read a disk back after a session. ``again``: a second reading of some sectors.
+
+        ``logical`` is the bytes of a logical block, for the history. Raises as ``write`` does.
+        """
         arguments = ["read", *_common(extents, run, device), "--block", str(READ_BLOCK), "--depth", str(READ_DEPTH)]
         arguments += ["--raw", str(RAW), "--session", str(session)]
         job, _ = self._start(disk, arguments, extents, session, "readback")
@@ -223,7 +230,7 @@ class StampRunner:
         return job, int(answer["bound"])
 
     def _sent(self) -> str:
-        """The digest of the writer, which is on the DUT by now."""
+        """Send the writer to the DUT if needed, and return its digest."""
         if not self._digest:
             link = self._context.bench.link
             program = writer_binary(self._machine or str(link.call("hello", 30.0)["machine"]))
@@ -234,7 +241,7 @@ class StampRunner:
             self._digest = digest
         return self._digest
 
-    # --- listening: these run in the thread that reads the link ---------------------------------------------------
+    # --- receiving: called in the thread that reads the link ------------------------------------------------------
 
     def _said(self, job: StreamJob, message: Message) -> None:
         offset, text = int(message["offset"]), str(message["data"])
@@ -259,7 +266,7 @@ class StampRunner:
     # --- ending -------------------------------------------------------------------------------------------------
 
     def stop(self, jobs: Iterable[Job]) -> dict[str, Message]:
-        """End jobs; what each is stuck in, by its name, for those that could not be ended."""
+        """End jobs. Returns, by name, what each job that could not be ended is stuck in."""
         names = [job.name for job in jobs]
         if not names:
             return {}
@@ -267,16 +274,16 @@ class StampRunner:
         return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
 
     def finish(self, jobs: Iterable[StreamJob], timeout: float) -> None:
-        """Wait for read-backs to end by themselves, and put their ends on record; one that does not is ended."""
+        """Wait for read-backs to end and record their ends; those that take longer than ``timeout`` are ended."""
         deadline = time.monotonic() + timeout
         for job in jobs:
             while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
                 if self._context.listener.lost:
-                    raise RigError(f"{job.disk}: its job cannot be heard any more: {self._context.listener.lost}")
+                    raise RigError(f"{job.disk}: the agent with its job was lost: {self._context.listener.lost}")
                 if time.monotonic() >= deadline:
                     break
             stuck = {} if job.ended.is_set() else self.stop([job])
-            late = "" if job.status is not None else f"reading back was not done after {timeout:g} s"
+            late = "" if job.status is not None else f"reading back did not finish within {timeout:g} s"
             self._context.recorder.record(
                 ev.ReadBackEnded(
                     at=job.ended_at or self._context.now(),

@@ -1,8 +1,8 @@
 /*
- * Writes stamped sectors to a disk and tells what became of each write; reads them back and tells what is there.
+ * Writes stamped sectors to a disk and reports the result of each write; reads them back and reports the content.
  *
- * It is started by the agent with the disk already open and proved to be the right one (--fd), and opens nothing
- * itself. Records go to standard output: ../ledger.py and ../readback.py specify them.
+ * The agent starts it with the disk already open and checked to be the right one (--fd); it opens nothing itself.
+ * Records go to standard output: ../../oracle/ledger.py and ../../oracle/readback.py specify them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "stamp.h"
 #include "writer.h"
 
-volatile int told;
+volatile int stop_signals;
 uint32_t crc_table[8][256];
 
 void crc_init(void)
@@ -55,10 +55,10 @@ void out_flush(void)
 		ssize_t n = write(1, pending + done, pending_size - done);
 
 		if (n < 0 && errno != EINTR)
-			fail("standard output", errno); /* nobody keeps the record any more, so nothing may be written */
+			fail("standard output", errno); /* the record is no longer kept, so nothing may be written */
 		if (n > 0)
 			done += (size_t)n;
-		else if (told > 1)
+		else if (stop_signals > 1)
 			_exit(3);
 	}
 	pending_size = 0;
@@ -136,7 +136,7 @@ static uint64_t number_of(const char *text, int base)
 	errno = 0;
 	value = strtoull(text, &end, base);
 	if (errno || end == text || *end)
-		usage("no number:", text);
+		usage("not a number:", text);
 	return value;
 }
 
@@ -146,7 +146,7 @@ static void parse_extents(struct options *o, char *text)
 		char *colon = strchr(part, ':');
 
 		if (!colon || o->extent_count == MAX_EXTENTS)
-			usage("no extents:", part);
+			usage("not an extent FIRST:SECTORS, or too many of them:", part);
 		*colon = 0;
 		o->extents[o->extent_count].first = number_of(part, 10);
 		o->extents[o->extent_count].sectors = number_of(colon + 1, 10);
@@ -191,31 +191,31 @@ static void parse_option(struct options *o, const char *name, char *value)
 	else if (!strcmp(name, "--order"))
 		o->order = !strcmp(value, "random") ? RANDOM : !strcmp(value, "hot") ? HOT : SEQUENTIAL;
 	else
-		usage("no such option:", name);
+		usage("unknown option:", name);
 }
 
 static void check(const struct options *o, bool writing)
 {
 	if (o->fd < 0 || !o->extent_count || !o->block || !o->depth || o->depth > MAX_DEPTH)
-		usage("needed:", "--fd, --extents, --block, --depth (256 at most)");
+		usage("missing or out of range:", "--fd, --extents, --block, --depth (256 at most)");
 	for (unsigned int i = 0; writing && i < o->extent_count; i++)
 		if (!o->extents[i].sectors || o->extents[i].sectors % o->block)
-			usage("each extent must be made of whole blocks", "(--extents, --block)");
+			usage("each extent must consist of whole blocks", "(--extents, --block)");
 	if (o->fill % o->block)
-		usage("--fill must be made of whole blocks", "");
+		usage("--fill must be a multiple of --block", "");
 }
 
 static void end(int number)
 {
 	(void)number;
-	told++;
+	stop_signals++;
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = { .fd = -1, .seed = 1, .block = 8, .depth = 16, .raw = 256 };
 	bool writing = argc > 1 && !strcmp(argv[1], "write");
-	struct sigaction action = { .sa_handler = end }; /* no SA_RESTART: what waits is to be woken */
+	struct sigaction action = { .sa_handler = end }; /* no SA_RESTART: a signal must interrupt a wait */
 	int flags;
 
 	if (argc < 2 || argc % 2 || (!writing && strcmp(argv[1], "read")))
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 		parse_option(&o, argv[i], argv[i + 1]);
 	check(&o, writing);
 	flags = fcntl(o.fd, F_GETFL);
-	/* A file system without O_DIRECT is for tests of this program; a disk always has it. */
+	/* Disks always have O_DIRECT. A file system without it is accepted for tests of this program. */
 	if (flags < 0 || (fcntl(o.fd, F_SETFL, flags | O_DIRECT) < 0 && errno != EINVAL))
 		fail("O_DIRECT", errno);
 	sigaction(SIGINT, &action, NULL);

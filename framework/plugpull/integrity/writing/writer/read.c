@@ -1,4 +1,4 @@
-/* Reading back: what is on each sector, told in runs of the same. */
+/* Reading back: the content of each sector, sent as runs of sectors with the same kind of content. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/fs.h>
@@ -19,7 +19,7 @@ struct run {
 	uint16_t error;
 	uint32_t sectors;
 	uint64_t first, number;
-	uint64_t run, device, origin; /* of what is elsewhere, and told only then */
+	uint64_t run, device, origin; /* sent only for stamps that belong elsewhere */
 } __attribute__((packed));
 #define SHORT_RUN offsetof(struct run, run)
 
@@ -36,27 +36,27 @@ struct reader {
 	const struct options *o;
 	aio_context_t aio;
 	struct piece pieces[MAX_DEPTH];
-	unsigned int extent, head, count; /* the extent that is read, and the queue of pieces */
-	uint64_t at;			  /* in it */
+	unsigned int extent, head, count; /* the current extent, and the queue of pieces */
+	uint64_t at;			  /* position in the extent */
 	struct run run;
-	uint64_t read, told, unreadable;
+	uint64_t read, sent, unreadable;
 	uint32_t raw;
 	unsigned int logical; /* sectors of a logical block */
 	int error;
 };
 
-/* --- what a sector is ---------------------------------------------------------------------------------------- */
+/* --- classifying sectors ------------------------------------------------------------------------------------- */
 
-static void tell(struct reader *r)
+static void send_run(struct reader *r)
 {
 	if (!r->run.sectors)
 		return;
 	out(&r->run, r->run.kind == ELSEWHERE ? sizeof(r->run) : SHORT_RUN);
-	r->told += r->run.sectors;
+	r->sent += r->run.sectors;
 	r->run.sectors = 0;
 }
 
-/* Lengthen the run by a sector, or begin another. */
+/* Extend the run by a sector, or begin another run. */
 static void add(struct reader *r, const struct run *one)
 {
 	struct run *run = &r->run;
@@ -66,7 +66,7 @@ static void add(struct reader *r, const struct run *one)
 	if (same && one->kind == ELSEWHERE)
 		same = run->run == one->run && run->device == one->device && run->origin + run->sectors == one->origin;
 	if (!same) {
-		tell(r);
+		send_run(r);
 		*run = *one;
 		run->sectors = 0;
 	}
@@ -93,11 +93,11 @@ static void damaged(struct reader *r, const uint8_t *sector, uint64_t where)
 		add(r, &one);
 		return;
 	}
-	tell(r);
+	send_run(r);
 	r->raw++;
 	out(&one, SHORT_RUN);
 	out(sector, SECTOR);
-	r->told++;
+	r->sent++;
 }
 
 static void look(struct reader *r, const uint8_t *sector, uint64_t where)
@@ -130,7 +130,7 @@ static bool gone(int error)
 	return error == ENODEV || error == ENXIO || error == ENOMEDIUM || error == ESHUTDOWN;
 }
 
-/* A piece that could not be read as a whole: find out which of its sectors cannot. False to give up. */
+/* A piece could not be read as a whole: find the sectors that cannot be read. False to give up. */
 static bool read_singly(struct reader *r, struct piece *p)
 {
 	for (uint32_t i = 0; i < p->sectors; i += r->logical) {
@@ -142,7 +142,7 @@ static bool read_singly(struct reader *r, struct piece *p)
 			continue;
 		}
 		if (n >= 0 || gone(errno)) {
-			r->error = n >= 0 ? ENOSPC : errno; /* beyond the end of the disk, or no disk any more */
+			r->error = n >= 0 ? ENOSPC : errno; /* beyond the end of the disk, or the disk is gone */
 			return false;
 		}
 		for (unsigned int k = 0; k < r->logical; k++) {
@@ -155,7 +155,7 @@ static bool read_singly(struct reader *r, struct piece *p)
 			r->error = EIO;
 			return false;
 		}
-		if (told) {
+		if (stop_signals) {
 			r->error = EINTR;
 			return false;
 		}
@@ -207,7 +207,7 @@ static void wait_for(struct reader *r, struct piece *p)
 {
 	struct io_event events[MAX_DEPTH];
 
-	while (!p->done && told <= 1) {
+	while (!p->done && stop_signals <= 1) {
 		long n = aio_wait(r->aio, MAX_DEPTH, events, 200);
 
 		for (long i = 0; i < n; i++) {
@@ -227,7 +227,7 @@ int read_back(const struct options *o)
 
 	r.o = o;
 	r.logical = logical_block(o->fd) / SECTOR;
-	/* What the kernel keeps of the disk is dropped; O_DIRECT passes it by, and a file in tests has none of its own. */
+	/* Drop what the kernel has cached of the disk. O_DIRECT bypasses it, but not for a file in tests. */
 	ioctl(o->fd, BLKFLSBUF, 0);
 	if (o->session)
 		out(&begin, SHORT_RUN);
@@ -242,7 +242,7 @@ int read_back(const struct options *o)
 			ask(&r);
 		p = &r.pieces[r.head];
 		wait_for(&r, p);
-		if (told || !p->done) {
+		if (stop_signals || !p->done) {
 			r.error = EINTR;
 			break;
 		}
@@ -251,11 +251,11 @@ int read_back(const struct options *o)
 		r.head = (r.head + 1) % o->depth;
 		r.count--;
 	}
-	tell(&r);
+	send_run(&r);
 	end.error = (uint16_t)r.error;
 	end.sectors = r.logical * SECTOR;
 	end.first = r.read;
-	end.number = r.told;
+	end.number = r.sent;
 	out(&end, SHORT_RUN);
 	out_flush();
 	return r.error ? 1 : 0;

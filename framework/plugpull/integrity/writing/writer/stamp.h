@@ -1,4 +1,4 @@
-/* What a stamped sector looks like: see ../../oracle/stamp.py, which is its specification. */
+/* The format of a stamped sector; ../../oracle/stamp.py specifies it. */
 #ifndef STAMP_H
 #define STAMP_H
 
@@ -74,7 +74,7 @@ static inline void stamp_write(uint8_t *out, const struct stamp *s)
 	memcpy(out + CRC_AT, &crc, 4);
 }
 
-/* Is this exactly what stamp_write makes of what it claims to be? */
+/* True if the sector is exactly what stamp_write makes from its first 48 bytes. */
 static inline bool stamp_read(const uint8_t *in, struct stamp *s)
 {
 	uint64_t word;

@@ -1,4 +1,4 @@
-/* Writing: a queue of writes, flushes among them, and the ledger of both. */
+/* Writing: a queue of writes and flushes, and their ledger. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { BEGUN = 1, ISSUED, COMPLETED, FLUSH_SUBMITTED, FLUSH_COMPLETED, ENDED };
 enum { ASKED, ERROR, DONE, STUCK };
 enum { FLAG_FUA = 1, FLAG_FILL = 2 };
 
-#define LATEST 200 /* ms that a wait takes at most: a signal may come just before it begins */
+#define LATEST 200 /* the longest wait in ms: a signal may arrive just before it begins */
 #define FILL_DEPTH 4
 
 struct begun {
@@ -49,7 +49,7 @@ struct ended {
 struct slot {
 	struct iocb iocb;
 	uint8_t *buffer;
-	uint64_t block; /* index of the first block that it writes */
+	uint64_t block; /* index of the first block */
 	uint32_t number, sectors;
 	bool busy;
 };
@@ -61,7 +61,7 @@ struct session {
 	struct iocb flush;
 	struct iocb *batch[MAX_DEPTH + 1];
 	long batched;
-	uint8_t *in_flight; /* a byte for each block */
+	uint8_t *in_flight; /* one byte per block */
 	uint64_t blocks, cursor, random, begun, flush_at;
 	uint32_t issued, completed, flushes, flushed, since_flush, writing;
 	bool flushing, filling;
@@ -93,7 +93,7 @@ static uint64_t draw(struct session *s, uint64_t below)
 	return (s->random >> 11) % below;
 }
 
-/* A block that nothing is in flight for, or -1: two writes to one place at once have no order that could be judged. */
+/* A block without a write in flight, or -1. Two writes to one place at once have no order that could be judged. */
 static int64_t choose(struct session *s)
 {
 	uint64_t hot = s->blocks / 10 ? s->blocks / 10 : 1;
@@ -115,7 +115,7 @@ static int64_t choose(struct session *s)
 	return -1;
 }
 
-/* How many sectors a fill may write from a block on: up to --fill, within the extent. */
+/* The number of sectors that a fill may write from a block on: up to --fill, within the extent. */
 static uint32_t fill_length(const struct options *o, uint64_t block)
 {
 	uint64_t sector = block * o->block;
@@ -165,7 +165,7 @@ static void prepare(struct session *s, struct slot *slot, uint64_t block, uint32
 
 static bool wants_more(const struct session *s)
 {
-	if (s->error || told)
+	if (s->error || stop_signals)
 		return false;
 	if (s->filling)
 		return s->cursor < s->blocks;
@@ -196,7 +196,7 @@ static void issue_writes(struct session *s)
 	}
 }
 
-/* IOCB_CMD_FDSYNC: the kernel has a worker of its own flush the disk (fs/aio.c, since Linux 4.18). */
+/* IOCB_CMD_FDSYNC: a worker of the kernel flushes the disk (fs/aio.c, since Linux 4.18). */
 static void issue_flush(struct session *s)
 {
 	struct brief record = { FLUSH_SUBMITTED, 0, 0, ++s->flushes, time_of(s), 0 };
@@ -215,7 +215,7 @@ static bool flush_due(const struct session *s)
 {
 	const struct options *o = s->o;
 
-	if (s->flushing || s->filling || s->error || told || !s->since_flush)
+	if (s->flushing || s->filling || s->error || stop_signals || !s->since_flush)
 		return false;
 	return (o->flush_writes && s->since_flush >= o->flush_writes) || (o->flush_ms && now_us() >= s->flush_at);
 }
@@ -230,7 +230,7 @@ static void completed(struct session *s, struct iocb *iocb, int64_t result)
 
 	if (slot) {
 		if (!error && result != (int64_t)slot->sectors * SECTOR)
-			error = EIO; /* a short write: the end of a disk that shrank, or one that is going */
+			error = EIO; /* a short write: the disk has shrunk or is disappearing */
 		record.kind = COMPLETED;
 		record.number = slot->number;
 		record.bytes = result > 0 ? (uint32_t)result : 0;
@@ -253,7 +253,7 @@ static void submit(struct session *s)
 {
 	long done = 0;
 
-	/* The record goes first: what was issued is known even if nothing that comes after it is. */
+	/* The record goes first, so that every issued write is known even if nothing after it is. */
 	out_flush();
 	while (done < s->batched) {
 		long n = aio_submit(s->aio, s->batched - done, s->batch + done);
@@ -263,7 +263,7 @@ static void submit(struct session *s)
 		} else if (n != -EAGAIN && n != -EINTR) {
 			completed(s, s->batch[done++], n); /* the kernel refused it: the disk is gone */
 		} else if (n == -EAGAIN) {
-			usleep(1000); /* the kernel is short of requests, and tells nobody when it has some again */
+			usleep(1000); /* the kernel is short of requests; it has no event for when they are available again */
 		}
 	}
 	s->batched = 0;
@@ -299,14 +299,14 @@ static int finish(struct session *s, int reason)
 	out(&record, sizeof(record));
 	out_flush();
 	if (reason == STUCK) {
-		/* What is in flight cannot be called back: the process stays until the kernel has given up on it (exit_aio). */
-		fprintf(stderr, "%u writes in flight\n", s->writing);
+		/* Writes in flight cannot be cancelled: the process stays until the kernel gives up on them (exit_aio). */
+		fprintf(stderr, "%u writes are still in flight\n", s->writing);
 		_exit(4);
 	}
 	return reason == ERROR;
 }
 
-/* Run until there is nothing more to issue and nothing in flight. False when told twice to end. */
+/* Run until there is nothing more to issue and nothing in flight. False after a second signal to end. */
 static bool run(struct session *s)
 {
 	for (;;) {
@@ -316,19 +316,19 @@ static bool run(struct session *s)
 		if (!s->batched && !s->writing && !s->flushing)
 			return true;
 		submit(s);
-		if (told > 1)
+		if (stop_signals > 1)
 			return false;
 		if (s->writing || s->flushing)
 			reap(s);
 	}
 }
 
-/* A flush, and nothing else meanwhile. */
+/* A flush without any write at the same time. */
 static bool flush_alone(struct session *s)
 {
 	issue_flush(s);
 	submit(s);
-	while (s->flushing && told <= 1)
+	while (s->flushing && stop_signals <= 1)
 		reap(s);
 	out_flush();
 	return !s->flushing;
@@ -372,8 +372,8 @@ int write_session(const struct options *o)
 		s.filling = false;
 		s.cursor = 0;
 	}
-	/* What is there before the load begins, written just now or found by reading, is to be durable. */
-	if (!s.error && !told && !flush_alone(&s))
+	/* The content from before the load, written just now or read earlier, must be durable. */
+	if (!s.error && !stop_signals && !flush_alone(&s))
 		return finish(&s, STUCK);
 	if (!run(&s))
 		return finish(&s, STUCK);
@@ -381,5 +381,5 @@ int write_session(const struct options *o)
 		return finish(&s, ERROR);
 	if (!flush_alone(&s))
 		return finish(&s, STUCK);
-	return finish(&s, s.error ? ERROR : told ? ASKED : DONE);
+	return finish(&s, s.error ? ERROR : stop_signals ? ASKED : DONE);
 }

@@ -1,4 +1,4 @@
-/* What the two halves of the program share: its options, Linux AIO, records on standard output. */
+/* Shared by the two halves of the program: options, Linux AIO, records on standard output. */
 #ifndef WRITER_H
 #define WRITER_H
 
@@ -25,20 +25,20 @@ struct options {
 	enum order order;
 	struct extent extents[MAX_EXTENTS];
 	unsigned int extent_count;
-	uint64_t sectors; /* of all extents */
+	uint64_t sectors; /* sum over all extents */
 };
 
-/* How often we were told to end. */
-extern volatile int told;
+/* The number of signals to end that arrived. */
+extern volatile int stop_signals;
 
 int write_session(const struct options *o);
 int read_back(const struct options *o);
 
-/* Records: collected, and written to standard output by out_flush(), which blocks for as long as nobody reads. */
+/* Records are collected; out_flush() writes them to standard output and blocks while nobody reads. */
 void out(const void *record, size_t size);
 void out_flush(void);
 
-/* Linux AIO without libaio: three system calls. Each returns what the kernel does, or -errno. */
+/* Linux AIO without libaio: three system calls. Each returns the kernel's result, or -errno. */
 long aio_setup(unsigned int depth, aio_context_t *context);
 long aio_submit(aio_context_t context, long count, struct iocb **list);
 long aio_wait(aio_context_t context, long most, struct io_event *events, int milliseconds);
