@@ -15,6 +15,7 @@ import msgspec
 
 from plugpull.errors import Finding
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters
 from plugpull.history.cuts import DiskTimes
 from plugpull.results import (
     RESULTS_VERSION,
@@ -78,7 +79,7 @@ def samples(
     made: list[ev.Event] = []
     for step in range(int((end - START) * hertz) + 1):
         at = START + step / hertz
-        row: dict[str, tuple[int, int, int, int, int, int, int, int]] = {}
+        row: dict[str, Counters] = {}
         for index, disk in enumerate(disks):
             now = rate(disk, at)
             if now is None:
@@ -88,7 +89,8 @@ def samples(
                 there[disk], counted[disk], attached[disk] = True, 0, 2
             counted[disk] += int(now / hertz * noise.uniform(0.96, 1.02))
             kname = f"sd{chr(97 + index)}"
-            row[kname] = (10 * attached[disk] + index, 4096, counted[disk], 1, counted[disk] // 65536, 0, 8, step * 100)
+            diskseq, writes = 10 * attached[disk] + index, counted[disk] // 65536
+            row[kname] = Counters(diskseq, 4096, counted[disk], 1, writes, 0, 8, step * 100)
         made.append(ev.Sampled(at=at, disks=row, cpu=(step * 4, step * 20)))
     return made
 

@@ -16,6 +16,7 @@ import msgspec
 from plugpull.checks import Check, Judgement, data_intact, encode_check, kept_pace, kernel_clean, removed, returned
 from plugpull.checks.reach import unreached
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters
 from plugpull.history.reader import Story, read_history
 
 MB = 1_000_000
@@ -165,7 +166,7 @@ class Bench:
                     counters[disk] += self.pace(disk, at) * STEP
                 done = int(counters[disk])
                 read, written = (done, 0) if self.mode == "read" else (4096, done)
-                row[here[2]] = (here[3], read, written, 1, 1, 0, 0, 1)
+                row[here[2]] = Counters(here[3], read, written, 1, 1, 0, 0, 1)
             if any(begin < at < end for begin, end in self.starved):
                 continue
             made.append(ev.Sampled(at=at, disks=row))

@@ -193,9 +193,9 @@ def test_an_unmount_that_fails_names_who_holds_the_filesystem(dut: Guest) -> Non
     arguments = load_arguments(Pattern("w", "write"), 2 << 20, in_file=True)
     pid = dut.call("fio", job="busy", argv=arguments, disk=identity, directory="disk2")["pid"]
     # Until its job file is made fio holds nothing; that its bytes move shows that it is.
-    kname, written = str(identity["kname"]), 6
+    kname = str(identity["kname"])
     moved = dut.context.wait_for(
-        lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname][written] > 0, 60.0
+        lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname].writes_in_flight > 0, 60.0
     )
     refused = dut.call("umount", name="disk2")
     dut.call("jobs.stop", jobs=["busy"], grace=20.0)
@@ -311,7 +311,7 @@ def test_an_agent_whose_controller_is_gone_ends_fio_and_unmounts() -> None:
         alone.call("fio", job="left", argv=arguments, disk=identity, directory="disk2")
         kname = str(identity["kname"])
         moved = alone.context.wait_for(
-            lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname][6] > 0, 60.0
+            lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname].writes_in_flight > 0, 60.0
         )
         assert moved is not None
         assert needs_recovery(medium)

@@ -10,7 +10,6 @@ from plugpull.checks import answered
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 
-Counters = tuple[int, int, int, int, int, int, int, int]
 DISK = SURVIVORS[0]
 
 
@@ -21,11 +20,10 @@ def story(bench: Bench, begin: float, end: float, disk: str = DISK, *, completin
     events: list[ev.Event] = []
     for number, event in enumerate(made.events):
         if isinstance(event, ev.Sampled) and attached.kname in event.disks:
-            row = list(event.disks[attached.kname])
             inside = begin <= (event.at or 0.0) < end
-            row[4] = number if completing or not inside else 7
-            row[6] = 2 if inside else 0
-            counters: Counters = tuple(row)  # type: ignore[assignment]
+            counters = event.disks[attached.kname]._replace(
+                writes=number if completing or not inside else 7, writes_in_flight=2 if inside else 0
+            )
             event = msgspec.structs.replace(event, disks={**event.disks, attached.kname: counters})
         events.append(event)
     return Story(made.begun, tuple(events), rig=made.rig)

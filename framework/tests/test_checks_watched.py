@@ -228,9 +228,7 @@ def test_a_thread_that_moves_data_may_be_busy_as_long_as_data_moves() -> None:
     story = bench.story()
     assert nothing_spins().judge(story).findings  # the samples of this story count no requests
     counted = [
-        msgspec.structs.replace(
-            event, disks={kname: (*row[:3], number, *row[4:]) for kname, row in event.disks.items()}
-        )
+        msgspec.structs.replace(event, disks={kname: row._replace(reads=number) for kname, row in event.disks.items()})
         if isinstance(event, ev.Sampled)
         else event
         for number, event in enumerate(story.events)

@@ -13,6 +13,7 @@ from plugpull.checks.cuts_made import cuts_made
 from plugpull.checks.reach import unreached
 from plugpull.checks.starved import gaps, ran, starved
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters
 from plugpull.history.reader import Story
 from plugpull.judge import judge_story
 from plugpull.results import Verdict
@@ -61,7 +62,7 @@ def test_a_disk_that_is_sampled_after_its_removal() -> None:
     bench = healthy()
     story = bench.story()
     ghost = tuple(
-        msgspec.structs.replace(event, disks=event.disks | {"sdb": (1, 0, 0, 0, 0, 0, 0, 0)})
+        msgspec.structs.replace(event, disks=event.disks | {"sdb": Counters(1, 0, 0, 0, 0, 0, 0, 0)})
         if isinstance(event, ev.Sampled) and GONE < (event.at or 0.0) < RESTORED
         else event
         for event in story.events
@@ -195,7 +196,7 @@ def test_a_gap_in_which_the_guest_was_run_is_its_own_doing(used: float, verdict:
 def test_counters_that_go_back() -> None:
     story = healthy().story()
     events = tuple(
-        msgspec.structs.replace(event, disks=event.disks | {"sdc": (2, 0, 5, 0, 0, 0, 0, 0)})
+        msgspec.structs.replace(event, disks=event.disks | {"sdc": Counters(2, 0, 5, 0, 0, 0, 0, 0)})
         if isinstance(event, ev.Sampled) and (event.at or 0.0) > 20.0
         else event
         for event in story.events

@@ -12,6 +12,7 @@ from stories import BACK, CUT, DISKS, GONE, RATE, RESTORED, SURVIVORS, VICTIM, e
 
 from plugpull.errors import UsageError
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters
 from plugpull.history.reader import Story, read_history
 from plugpull.judge import judge_history
 from plugpull.results import Verdict, cut_results
@@ -85,7 +86,7 @@ def test_disks_of_a_running_dut_are_carried_into_the_next_scenario(tmp_path: Pat
         at=1.0, disk="disk1", kname="sdb", diskseq=3, devt="8:16", serial="S", place="p", size=1 << 20
     )
     found = ev.DutReady(at=0.5, kernel="6.12.1", kind="local", how="found", took=0.1)
-    sample = ev.Sampled(at=2.0, disks={"sdb": (3, 1, 2, 0, 0, 0, 0, 0)})
+    sample = ev.Sampled(at=2.0, disks={"sdb": Counters(3, 1, 2, 0, 0, 0, 0, 0)})
     history = read_history(written(tmp_path, encode([begun[0], found, disk, begun[1], sample])))
     second = history.stories[1]
     assert second.attachments("disk1") == (disk,)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters
 from plugpull.load.fio_report import FioReport, parse_report
 from plugpull.load.load import certain_ranges
 from plugpull.load.patterns import (
@@ -397,7 +398,7 @@ class Watching(RunningJobs):
     def _next_sample(self) -> ev.Sampled:
         self.moved += self.rate(self.number)
         self.number += 1
-        return ev.Sampled(at=self.number / 10, disks={"sda": (1, 0, self.moved, 0, 0, 0, 0, 0)})
+        return ev.Sampled(at=self.number / 10, disks={"sda": Counters(1, 0, self.moved, 0, 0, 0, 0, 0)})
 
     def _begin(self) -> None: ...
 

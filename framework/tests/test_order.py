@@ -75,7 +75,7 @@ def test_a_log_whose_clock_is_not_known(error: float, many: int) -> None:
 
 def test_a_counter_that_is_negative() -> None:
     story = healthy().story()
-    disks = {kname: (*row[:6], -1, row[7]) for kname, row in story.of(ev.Sampled)[200].disks.items()}
+    disks = {kname: row._replace(writes_in_flight=-1) for kname, row in story.of(ev.Sampled)[200].disks.items()}
     (what,) = disorder(changed(story, at=200, disks=disks))
     assert "is negative at" in what
 

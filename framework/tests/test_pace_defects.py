@@ -268,8 +268,10 @@ def test_counters_that_go_back(check: Check) -> None:
         row = one.disks.get("sdc")
         if row is None or (one.at or 0) < 19.0:
             return one
-        before.append(row[2])
-        return ev.Sampled(at=one.at, disks=one.disks | {"sdc": (*row[:2], row[2] - before[0], *row[3:])})
+        before.append(row.written_bytes)
+        return ev.Sampled(
+            at=one.at, disks=one.disks | {"sdc": row._replace(written_bytes=row.written_bytes - before[0])}
+        )
 
     result = verdict(resampled(healthy(), reset), check)
     assert result.verdict is Verdict.UNKNOWN

@@ -13,6 +13,7 @@ from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import AgentLost
 from plugpull.dut.conversation.translation import translate
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters
 from plugpull.history.recorder import Recorder
 
 
@@ -99,12 +100,12 @@ STAT = "10 1 2048 5 20 2 4096 6 3 77 88 0 0 0 0 1 1"
         ({"ev": "kmsg.lost", "at": 1.5, "count": 12}, ev.LogLost(at=1.5, count=12)),
         (
             {"ev": "sample", "at": 2.0, "disks": {"sda": [7, f"{STAT} 2 3 "]}, "cpu": "cpu 10 0 20 60 5 1 4 0 0 0"},
-            ev.Sampled(at=2.0, disks={"sda": (7, 2048 * 512, 4096 * 512, 10, 20, 2, 3, 77)}, cpu=(35, 100)),
+            ev.Sampled(at=2.0, disks={"sda": Counters(7, 2048 * 512, 4096 * 512, 10, 20, 2, 3, 77)}, cpu=(35, 100)),
         ),
         ({"ev": "sample", "at": 2.0, "disks": {}}, ev.Sampled(at=2.0, disks={})),
         (
             {"ev": "sample", "at": 2.0, "disks": {"sda": [7, "1 2 3 4 5 6 7 8 9 10 11 0 0"]}},  # before 4.18
-            ev.Sampled(at=2.0, disks={"sda": (7, 3 * 512, 7 * 512, 1, 5, 0, 0, 10)}),
+            ev.Sampled(at=2.0, disks={"sda": Counters(7, 3 * 512, 7 * 512, 1, 5, 0, 0, 10)}),
         ),
         (
             {"ev": "dropped", "at": 3.0, "count": 9},

@@ -53,18 +53,18 @@ def _unanswered(story: Story) -> Iterator[tuple[str, float, float]]:
     waiting: dict[tuple[str, int], tuple[float, float, tuple[int, int]]] = {}
     for sample in story.of(Sampled):
         at = sample.at or 0.0
-        for kname, (diskseq, _, _, reads, writes, reading, writing, _) in sample.disks.items():
-            key = (kname, diskseq)
+        for kname, counters in sample.disks.items():
+            key = (kname, counters.diskseq)
             if key not in owners or _cut(story, owners[key], at):
                 waiting.pop(key, None)
                 continue
             begin, last, done = waiting.get(key, (at, at, (-1, -1)))
-            if done == (reads, writes) and reading + writing > 0:
+            if done == (counters.reads, counters.writes) and counters.in_flight > 0:
                 waiting[key] = (begin, at, done)
                 continue
             if last > begin:
                 yield owners[key], begin, last
-            waiting[key] = (at, at, (reads, writes))
+            waiting[key] = (at, at, (counters.reads, counters.writes))
     for key, (begin, last, _) in waiting.items():
         if last > begin:
             yield owners[key], begin, last

@@ -88,8 +88,8 @@ def _samples(story: Story) -> Iterator[str]:
         yield from _stay(story, stay, key, samples)
     for event in samples:
         for kname, counters in event.disks.items():
-            if kname in known and counters[0] and (kname, counters[0]) not in stays:
-                yield f"{kname} (diskseq {counters[0]}) was sampled and had never been attached"
+            if kname in known and counters.diskseq and (kname, counters.diskseq) not in stays:
+                yield f"{kname} (diskseq {counters.diskseq}) was sampled and had never been attached"
 
 
 def _counters(story: Story) -> Iterator[str]:
@@ -99,11 +99,11 @@ def _counters(story: Story) -> Iterator[str]:
     below: Counter[Key] = Counter()
     for event in sorted(story.of(Sampled), key=lambda event: event.at or 0.0):
         for kname, counters in event.disks.items():
-            key, moved = (kname, counters[0]), counters[1] + counters[2]
+            key, moved = (kname, counters.diskseq), counters.moved
             if event.at is None or event.at > ends.get(key, float("inf")) - DYING:
                 continue
             below[key] = below[key] + 1 if moved < most.get(key, 0) / 2 else 0
-            if counters[0] and below[key] == FEW:
+            if counters.diskseq and below[key] == FEW:
                 yield f"the counters of {kname} went back at {event.at or 0.0:.2f} s"
             most[key] = max(moved, most.get(key, 0))
 
@@ -125,7 +125,7 @@ def _stay(story: Story, stay: DiskAttached, key: Key, samples: Sequence[Sampled]
 
 def _lists(event: Sampled, key: Key) -> bool:
     counters = event.disks.get(key[0])
-    return counters is not None and counters[0] == key[1]
+    return counters is not None and counters.diskseq == key[1]
 
 
 def _key(event: DiskAttached | DiskDetached) -> Key:

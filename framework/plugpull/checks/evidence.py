@@ -55,13 +55,19 @@ READ_LATE = 1.1
 which they were read (``dut/agent/uevents.py``)."""
 
 
+def lists(sample: Sampled, stay: DiskAttached | DiskDetached) -> bool:
+    """Whether this attachment of a disk is in a sample, which has every disk that is there."""
+    counters = sample.disks.get(stay.kname)
+    return counters is not None and counters.diskseq == stay.diskseq
+
+
 def gone_by(story: Story, gone: DiskDetached | None, removed_at: float) -> float:
     """By when a disk was certainly off the list: when its uevent was read, or a sample a little earlier lacked it."""
     if gone is None:
         return removed_at
     for sample in story.of(Sampled):
         soon = sample.at is not None and removed_at - READ_LATE <= sample.at < removed_at
-        if soon and sample.disks.get(gone.kname, (-1,))[0] != gone.diskseq:
+        if soon and not lists(sample, gone):
             return sample.at or removed_at
     return removed_at
 
@@ -71,7 +77,7 @@ def here_by(story: Story, now: DiskAttached) -> float:
     at = now.at or 0.0
     for sample in story.of(Sampled):
         soon = sample.at is not None and at - READ_LATE <= sample.at < at
-        if soon and now.diskseq and sample.disks.get(now.kname, (-1,))[0] == now.diskseq:
+        if soon and now.diskseq and lists(sample, now):
             return sample.at or at
     return at
 
@@ -215,7 +221,7 @@ def off_the_samples(story: Story, cut: Cut, disk: str) -> float | None:
         return None
     until = min(cut.until, cut.on.commanded_at if cut.on.commanded_at is not None else float("inf"))
     after = [event for event in story.of(Sampled) if event.at is not None and begin + 0.5 < event.at < until]
-    without = [event for event in after if event.disks.get(here.kname, (-1,))[0] != here.diskseq]
+    without = [event for event in after if not lists(event, here)]
     return (without[0].at or 0.0) if after and without and without[-1] is after[-1] else None
 
 

@@ -98,8 +98,8 @@ def _completes(story: Story, event: Activity) -> bool:
     first: dict[tuple[str, int], int] = {}
     for sample in story.of(Sampled):
         if begin <= (sample.at or 0.0) <= end:
-            for kname, (diskseq, _, _, reads, writes, *_) in sample.disks.items():
-                if first.setdefault((kname, diskseq), reads + writes) != reads + writes:
+            for kname, counters in sample.disks.items():
+                if first.setdefault((kname, counters.diskseq), counters.completed) != counters.completed:
                     return True
     return False
 

@@ -77,10 +77,10 @@ class Moved(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="moved")
             if not counting or not isinstance(event, ev.Sampled) or attached is None:
                 return False
             counters = event.disks.get(attached.kname)
-            if counters is None or counters[0] != attached.diskseq:
+            if counters is None or counters.diskseq != attached.diskseq:
                 return False
-            total = counters[1] + counters[2]
-            return total - first.setdefault((attached.kname, counters[0]), total) >= self.size
+            before = first.setdefault((attached.kname, counters.diskseq), counters.moved)
+            return counters.moved - before >= self.size
 
         amount, within = format_size(self.size), TRIGGER_DEADLINE
         missed = f"{self.disk} did not move {amount} within {within:g} s, so nothing was cut"

@@ -273,7 +273,7 @@ def _last_io_at(evidence: CutEvidence, attachment: DiskAttached, begin: float, u
     for reading in evidence.readings.get(attachment.disk, ()):
         if (reading.kname, reading.diskseq) != (attachment.kname, attachment.diskseq) or reading.at >= until:
             continue
-        moved = reading.read + reading.written
+        moved = reading.moved
         if bytes_before is not None and moved > bytes_before and reading.at >= begin:
             last = reading.at
         bytes_before = moved
@@ -283,6 +283,6 @@ def _last_io_at(evidence: CutEvidence, attachment: DiskAttached, begin: float, u
 def _first_io_at(evidence: CutEvidence, attachment: DiskAttached) -> float | None:
     for reading in evidence.readings.get(attachment.disk, ()):
         same = (reading.kname, reading.diskseq) == (attachment.kname, attachment.diskseq)
-        if same and reading.at >= (attachment.at or 0.0) and reading.read + reading.written > 0:
+        if same and reading.at >= (attachment.at or 0.0) and reading.moved > 0:
             return reading.at
     return None

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from plugpull.history.counters import Counters
+
 HISTORY_VERSION = 1
 
 
@@ -338,12 +340,11 @@ class ConsoleLine(Event, frozen=True, kw_only=True, tag="console"):
 class Sampled(Event, frozen=True, kw_only=True, tag="sample"):
     """All disks' counters at one instant, straight from ``/sys/block/*/stat`` and ``inflight``.
 
-    Per kernel name: (diskseq, bytes read, bytes written, reads done, writes done, reads in flight, writes in
-    flight, milliseconds busy). Counters are cumulative since the disk was attached. ``cpu`` is the DUT's
-    (busy, total) jiffies since boot from ``/proc/stat``, (0, 0) in the samples for which it was not asked.
+    ``disks`` has them by kernel name, cumulative since the disk was attached. ``cpu`` is the DUT's (busy, total)
+    jiffies since boot from ``/proc/stat``, (0, 0) in the samples for which it was not asked.
     """
 
-    disks: dict[str, tuple[int, int, int, int, int, int, int, int]]
+    disks: dict[str, Counters]
     cpu: tuple[int, int] = (0, 0)
 
 

@@ -7,17 +7,35 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plugpull.history.attachments import Attachments, attached_at
+from plugpull.history.counters import Counters
 from plugpull.history.events import DiskAttached, Sampled
 
 
 class Reading(NamedTuple):
-    """One attachment's counters at ``at`` seconds: bytes since it was attached."""
+    """One attachment's counters at ``at`` seconds."""
 
     at: float
     kname: str
-    diskseq: int
-    read: int
-    written: int
+    counters: Counters
+
+    @property
+    def diskseq(self) -> int:
+        return self.counters.diskseq
+
+    @property
+    def read(self) -> int:
+        """Bytes read since it was attached."""
+        return self.counters.read_bytes
+
+    @property
+    def written(self) -> int:
+        """Bytes written since it was attached."""
+        return self.counters.written_bytes
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written since it was attached."""
+        return self.counters.moved
 
 
 class Rate(NamedTuple):
@@ -38,10 +56,10 @@ def readings_of(samples: Iterable[Sampled], attachments: Attachments) -> dict[st
     for sample in samples:
         if sample.at is None:
             continue
-        for kname, (diskseq, read, written, *_) in sample.disks.items():
-            owner = _owner(known.get((kname, diskseq), ()), sample.at)
+        for kname, counters in sample.disks.items():
+            owner = _owner(known.get((kname, counters.diskseq), ()), sample.at)
             if owner:
-                found[owner].append(Reading(sample.at, kname, diskseq, read, written))
+                found[owner].append(Reading(sample.at, kname, counters))
     return {disk: tuple(sorted(readings)) for disk, readings in found.items()}
 
 

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, NamedTuple, TypeVar, cast
 
 from plugpull.history.attachments import Attachments
+from plugpull.history.counters import rates_between
 from plugpull.history.cuts import Cut, CutEvidence, assemble_cuts
 from plugpull.history.events import (
     AgentLost,
@@ -176,8 +177,7 @@ class Story:
         for one, two in pairwise(readings):
             seconds = two.at - one.at
             if (one.kname, one.diskseq) == (two.kname, two.diskseq) and seconds > 0:
-                read, written = two.read - one.read, two.written - one.written
-                rates.append(Rate(two.at, seconds, max(0, read) / seconds, max(0, written) / seconds))
+                rates.append(Rate(two.at, seconds, *rates_between(one.counters, two.counters, seconds).forward()))
         return tuple(rates)
 
     def moved(self, disk: str, begin: float, end: float) -> int | None:
@@ -185,7 +185,7 @@ class Story:
         inside = [reading for reading in self.readings(disk) if begin <= reading.at <= end]
         if len(inside) < 2 or inside[0].diskseq != inside[-1].diskseq:
             return None
-        return inside[-1].read + inside[-1].written - inside[0].read - inside[0].written
+        return inside[-1].moved - inside[0].moved
 
     # --- how far the evidence reaches ----------------------------------------------------------------------
 

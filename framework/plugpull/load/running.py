@@ -15,6 +15,7 @@ from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
+from plugpull.history.counters import NOTHING, rates_between
 from plugpull.load.runner import Job
 
 START_DEADLINE = 60.0
@@ -259,8 +260,7 @@ class RunningJobs(ABC):
 
 def moved_bytes(sample: ev.Sampled, kname: str) -> int:
     """Bytes read and written by a disk since it was attached."""
-    counters = sample.disks.get(kname)
-    return counters[1] + counters[2] if counters else 0
+    return sample.disks.get(kname, NOTHING).moved
 
 
 def _span(begin: ev.Sampled, end: ev.Sampled) -> float:
@@ -270,4 +270,6 @@ def _span(begin: ev.Sampled, end: ev.Sampled) -> float:
 def rate_between(begin: ev.Sampled, end: ev.Sampled, kname: str) -> float:
     """Bytes per second between two samples; 0 when no time passed."""
     seconds = _span(begin, end)
-    return (moved_bytes(end, kname) - moved_bytes(begin, kname)) / seconds if seconds > 0 else 0.0
+    if seconds <= 0:
+        return 0.0
+    return rates_between(begin.disks.get(kname, NOTHING), end.disks.get(kname, NOTHING), seconds).total

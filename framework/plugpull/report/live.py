@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters, rates_between
 from plugpull.plain import clean
 from plugpull.report.narrate import Line, Tone, clock, kernel_line, narrate, rate_or_blank
 from plugpull.report.text import natural, one_line, title_of
@@ -89,7 +90,7 @@ class DiskState:
     in_flight: int = 0
     cells: deque[tuple[int, float | None]] = field(default_factory=lambda: deque(maxlen=CELLS))
     peak: float = 1.0
-    counters: tuple[float, int, int] | None = None
+    counters: tuple[float, Counters] | None = None
 
     @property
     def role(self) -> str:
@@ -98,15 +99,14 @@ class DiskState:
     def gone(self) -> None:
         self.attached, self.read, self.write, self.in_flight, self.counters = False, None, None, 0, None
 
-    def moved(self, at: float, read: int, written: int, in_flight: int) -> None:
+    def moved(self, at: float, counters: Counters) -> None:
         """Take the disk's counters at ``at``."""
-        self.in_flight = in_flight
+        self.in_flight = counters.in_flight
         if self.counters is not None and at > self.counters[0]:
-            elapsed = at - self.counters[0]
-            self.read = max(read - self.counters[1], 0) / elapsed
-            self.write = max(written - self.counters[2], 0) / elapsed
+            then, before = self.counters
+            self.read, self.write = rates_between(before, counters, at - then).forward()
             self.peak = max(self.peak, self.read + self.write)
-        self.counters = (at, read, written)
+        self.counters = (at, counters)
 
     def tick(self, at: float) -> None:
         """Note the present rate in the sparkline. Of several within a cell the least is kept, so that a stall shows."""
@@ -174,9 +174,9 @@ class Bench:
 
     def _sampled(self, at: float, event: ev.Sampled) -> None:
         for disk in self.disks.values():
-            sample = event.disks.get(disk.kname)
-            if disk.attached and sample is not None and sample[0] == disk.diskseq:
-                disk.moved(at, sample[1], sample[2], sample[5] + sample[6])
+            counters = event.disks.get(disk.kname)
+            if disk.attached and counters is not None and counters.diskseq == disk.diskseq:
+                disk.moved(at, counters)
             else:
                 disk.read = disk.write = disk.counters = None
             disk.tick(at)

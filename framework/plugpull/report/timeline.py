@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from plugpull.history.counters import Counters, rates_between
 from plugpull.history.events import (
     CutArmed,
     DiskAttached,
@@ -193,21 +194,21 @@ def _columns(
     samples: Sequence[tuple[float, Sampled]], owners: dict[tuple[str, int], str]
 ) -> dict[str, tuple[Column, Column]]:
     columns: dict[str, tuple[Column, Column]] = {}
-    before: dict[tuple[str, int], tuple[float, int, int]] = {}
+    before: dict[tuple[str, int], tuple[float, Counters]] = {}
     for index, (at, sample) in enumerate(samples):
-        now: dict[tuple[str, int], tuple[float, int, int]] = {}
-        for kname, (diskseq, read_bytes, written_bytes, *_) in sample.disks.items():
-            key = (kname, diskseq)
-            now[key] = (at, read_bytes, written_bytes)
+        now: dict[tuple[str, int], tuple[float, Counters]] = {}
+        for kname, counters in sample.disks.items():
+            key = (kname, counters.diskseq)
+            now[key] = (at, counters)
             disk = owners.get(key, "")
             if not disk or key not in before:
                 continue
-            then, read_then, written_then = before[key]
-            if read_bytes < read_then or written_bytes < written_then:
+            then, earlier = before[key]
+            rates = rates_between(earlier, counters, at - then)
+            if rates.went_back:
                 continue
             read, write = columns.setdefault(disk, ([None] * len(samples), [None] * len(samples)))
-            read[index] = (read_bytes - read_then) / (at - then)
-            write[index] = (written_bytes - written_then) / (at - then)
+            read[index], write[index] = rates
         before = now
     return columns
 

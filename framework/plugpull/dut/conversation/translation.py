@@ -10,18 +10,12 @@ from msgspec.structs import replace
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import Message
 from plugpull.history import events as ev
+from plugpull.history.counters import counters_of
 
 MOST_TEXT = 16 << 10
 """Characters of one text of an agent that are kept."""
 MOST_ITEMS = 4096
 """Things in one list or table of an agent that are kept."""
-
-
-def _counters(diskseq: int, text: str) -> tuple[int, int, int, int, int, int, int, int]:
-    """``/sys/block/*/stat`` (Documentation/block/stat.rst: at least 11 numbers) followed by ``inflight`` (2)."""
-    numbers = [int(word) for word in text.split()]
-    reads, _, read_sectors, _, writes, _, written_sectors, _, _, busy_ms = numbers[:10]
-    return (diskseq, read_sectors * 512, written_sectors * 512, reads, writes, numbers[-2], numbers[-1], busy_ms)
 
 
 def _cpu(line: str) -> tuple[int, int]:
@@ -100,7 +94,7 @@ def translate(message: Message, disk_table: DiskTable) -> ev.Event | None:
 def _event(message: Message, disk_table: DiskTable) -> ev.Event | None:
     kind, at = message.get("ev"), message.get("at")
     if kind == "sample":
-        disks = {kname: _counters(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}
+        disks = {kname: counters_of(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}
         return ev.Sampled(at=at, disks=disks, cpu=_cpu(message.get("cpu", "")))
     if kind == "kmsg":
         return ev.KernelMessage(
