@@ -216,7 +216,7 @@ def test_a_port_that_reads_back_off_after_it_was_healed_is_not_healed(tmp_path: 
         cables.lying.add("1")
         breaker.heal()
         (healed,) = on_desk.recorded(ev.Healed)
-        assert (healed.ok, healed.detail) == (False, "cables.1: it was told on and reads back off")
+        assert (healed.ok, healed.detail) == (False, "cables.1: it was switched on and reads back off")
         assert cables.commands.count((("1",), True)) == 2
         cables.lying.clear()
         breaker.heal()

@@ -265,6 +265,15 @@ def test_ctrl_c_in_the_middle_of_a_fault_restores_power_at_once(tmp_path: Path) 
         assert len(on_desk.recorded(ev.Healed)) == 1
 
 
+def test_ctrl_c_restores_what_was_injected_without_a_with_block(tmp_path: Path) -> None:
+    with desk(tmp_path) as on_desk:
+        breaker = Breaker(on_desk.context)
+        Injection(on_desk.context, breaker, cut(POINTS[0])).inject()
+        with pytest.raises(KeyboardInterrupt):
+            Injection(on_desk.context, breaker, pause(Interrupted())).inject()
+        assert off(on_desk) == set()
+
+
 def test_a_trigger_that_does_not_come_leaves_the_rest_to_the_end_of_the_scenario(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk, pytest.MonkeyPatch.context() as patch:
         patch.setattr(triggers_module, "TRIGGER_DEADLINE", 0.05)

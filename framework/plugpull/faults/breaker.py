@@ -90,9 +90,8 @@ class Breaker:
 
         An outlet that another cut holds stays off. It is restored with the last of them, for all of them.
 
-        Raises RigError when switches fail, naming each; the others have done what they were told. A read-back that
-        disagrees is put on record for the checks. Nothing is cut that cannot be put on record first; power comes back
-        all the same.
+        Raises RigError when switches fail, naming each; the others have switched. A read-back that disagrees is put on
+        record for the checks. Nothing is cut that cannot be put on record first, but power is restored without.
         """
         if on:
             planned = self._let_go(planned)
@@ -175,8 +174,8 @@ class Breaker:
                     self._restored(cuts)
 
     def _at(self, moment: float) -> tuple[float | None, float]:
-        """A time of the controller's on the DUT's clock, and the bound on its error. A DUT that has just been reached
-        anew has told no time yet: no reason to leave anything off."""
+        """A time of the controller's on the DUT's clock, and the bound on its error. There is none yet for a DUT that
+        was just reached again; that must not keep anything off."""
         try:
             return self._context.bench.link.clock.at(moment)
         except LookupError:
@@ -258,4 +257,4 @@ class Breaker:
                 failed[outlet] = words_of(error)
             else:
                 if outlet in self._off:
-                    failed[outlet] = "it was told on and reads back off"
+                    failed[outlet] = "it was switched on and reads back off"

@@ -12,7 +12,21 @@ from plugpull.faults.breaker import Breaker, Planned
 from plugpull.faults.codec import encode
 from plugpull.faults.compose import Fault
 from plugpull.faults.expected import points_cut
-from plugpull.faults.script import Arm, Back, Gone, Opening, Over, Script, ScriptRun, Switch, Until, Wait, heal
+from plugpull.faults.script import (
+    NOTHING,
+    Arm,
+    Back,
+    Gone,
+    Opening,
+    Over,
+    Script,
+    ScriptRun,
+    Step,
+    Switch,
+    Until,
+    Wait,
+    heal,
+)
 from plugpull.faults.triggers import Trigger
 from plugpull.faults.watching import Attachment, Watch, wait_for_first
 from plugpull.history import events as ev
@@ -55,11 +69,7 @@ class Injection:
         self._carry_out(heal(self._held))
 
     def __enter__(self) -> Injection:
-        try:
-            return self.inject()
-        except BaseException as error:
-            self._context.leaving(error)
-            raise
+        return self.inject()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -72,19 +82,26 @@ class Injection:
 
     def _carry_out(self, script: Script) -> None:
         run = ScriptRun(script)
-        while run.step is not None:
-            match run.step:
-                case Arm(openings):
-                    self._arm(openings)
-                    run.advance()
-                case Switch(off, on):
-                    self._switch(off, False)
-                    self._switch(on, True)
-                    run.advance()
-                case Until(waits):
-                    run.advance(self._wait(waits))
-                case _:
-                    assert_never(run.step)
+        try:
+            while run.step is not None:
+                run.advance(self._do(run.step))
+        except BaseException as error:
+            self._context.leaving(error)
+            raise
+
+    def _do(self, step: Step) -> Over:
+        """Do one step; those of its waits that are over."""
+        match step:
+            case Arm(openings):
+                self._arm(openings)
+            case Switch(off, on):
+                self._switch(off, False)
+                self._switch(on, True)
+            case Until(waits):
+                return self._wait(waits)
+            case _:
+                assert_never(step)
+        return NOTHING
 
     def _arm(self, openings: Sequence[Opening]) -> None:
         """Put cuts on record, a group at a time."""

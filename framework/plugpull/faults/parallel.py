@@ -66,6 +66,6 @@ def raise_all(failures: Mapping[str, Exception], of: int) -> None:
         return
     if of == 1:
         raise next(iter(failures.values()))
-    told = "; ".join(f"{name}: {words_of(error)}" for name, error in failures.items())
+    failed = "; ".join(f"{name}: {words_of(error)}" for name, error in failures.items())
     mends = dict.fromkeys(error.mend for error in failures.values() if isinstance(error, PlugpullError) and error.mend)
-    raise RigError(f"{len(failures)} of {of} switches failed: {told}", mend="; ".join(mends))
+    raise RigError(f"{len(failures)} of {of} switches failed: {failed}", mend="; ".join(mends))

@@ -657,7 +657,6 @@ AnyEvent = (
     | GracePeriod
     | Activity
     | DutState
-    | GracePeriod
     | DiskProperties
     | LogLost
     | ConsoleLine
