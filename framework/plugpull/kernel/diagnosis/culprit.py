@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 
-from plugpull.kernel.diagnosis.error_story import KERNEL, Device, ErrorStory, Happening
+from plugpull.kernel.diagnosis.device import Device
+from plugpull.kernel.diagnosis.error_story import KERNEL, ErrorStory, Happening
 from plugpull.kernel.diagnosis.scope import Level
 
 AGAIN = 3

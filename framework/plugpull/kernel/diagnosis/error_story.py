@@ -1,7 +1,8 @@
-"""What happened to each device, in order: filesystem, SCSI, block and USB events with their spacing, repeats folded.
+"""What happened to each device, in order: filesystem, SCSI, block and USB events, with repeats combined.
 
-Two things are read: a plain log (``story_of_log``), where who is who has to be gathered from its own lines, and a
-scenario's history (``story_of_history``), where the uevents tell. ``culprit.py`` says who is probably to blame.
+``story_of_log`` reads a plain log and identifies the devices by the log's own lines (``device_table.py``).
+``story_of_history`` reads a scenario's history and identifies the disks by their uevents. ``culprit.py`` names the
+probable cause.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from plugpull.kernel.catalogue.classify import KernelEvent
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import split_prefix
-from plugpull.kernel.diagnosis.device_table import Whois
+from plugpull.kernel.diagnosis.device import Device
+from plugpull.kernel.diagnosis.device_table import DeviceTable
 from plugpull.kernel.diagnosis.expected import Expected, usual
 from plugpull.kernel.diagnosis.log_reader import LogEvent
 from plugpull.kernel.diagnosis.reports import reports_in
@@ -25,44 +27,21 @@ from plugpull.kernel.diagnosis.scope import WARNING, Level, Scope, place_of
 from plugpull.kernel.diagnosis.story_log import log_of
 
 MOST = 200_000
-"""Events of one log that are told as a story: what is kept in memory is bounded by it."""
+"""Events of one log that are part of its story: this bounds the memory."""
 TOGETHER = 1.0
-"""Seconds between two events of a kind up to which they are told as one, even if one or two other kinds alternate with
-them: an abort, its command and the block layer's complaint come by the dozen."""
+"""Seconds between two events of a kind up to which they are one step, even if other kinds alternate with them: an
+abort, its command and the block layer's error come by the dozen."""
 LOOK_BACK = 3
+"""Steps before the current one in which an event of the same kind is looked for."""
 KERNEL = "kernel"
+THE_KERNEL = Device(KERNEL, "the kernel", Level.NOTHING)
 _IDS = re.compile(r"^usb (\S+): New USB device found, idVendor=([\da-f]{4}), idProduct=([\da-f]{4})")
 
 
 @dataclass(frozen=True)
-class Device:
-    """A disk, or what a log shows of one; or a hub, a controller, the kernel. ``port`` is its USB path and ``hubs``
-    those above it; ``ids`` the bridge's VID:PID; ``identity`` what tells two devices in one port apart. Empty: not
-    known."""
-
-    key: str
-    name: str
-    level: Level = Level.DISK
-    port: str = ""
-    hubs: tuple[str, ...] = ()
-    controller: str = ""
-    ids: str = ""
-    driver: str = ""
-    identity: str = ""
-
-    @property
-    def title(self) -> str:
-        if self.level is not Level.DISK:
-            return self.name
-        known = (f"usb {self.port}" if self.port and self.port not in self.name else "", self.ids, self.driver)
-        told = ", ".join(part for part in known if part)
-        return f"{self.name} ({told})" if told else self.name
-
-
-@dataclass(frozen=True)
 class Happening:
-    """One event. ``place`` is its line in a log, or its number; ``devices`` are keys; ``expected``: a cut explains
-    it. ``driver`` is the device's at that moment, where it is known."""
+    """One event. ``place`` is its line in a log, or its number in a history; ``devices`` are keys of devices;
+    ``expected`` is true if a cut explains it; ``driver`` is the device's at that moment, if known."""
 
     place: int
     at: float | None
@@ -81,7 +60,7 @@ class Happening:
 
 @dataclass
 class Step:
-    """One or several events of a kind. ``at`` and ``until`` are those of the first and the last."""
+    """One or several events of a kind. ``at`` is the time of the first, ``until`` that of the last, seconds."""
 
     kind: str
     place: int
@@ -93,6 +72,8 @@ class Step:
 
 @dataclass(frozen=True)
 class DeviceStory:
+    """What happened to one device. ``troubled`` is true if any of it was an error that no cut explains."""
+
     device: Device
     steps: tuple[Step, ...]
     troubled: bool
@@ -100,8 +81,9 @@ class DeviceStory:
 
 @dataclass(frozen=True)
 class ErrorStory:
-    """``happenings`` is what the stories of the devices are made of. ``cut_short``: there was more than is told.
-    ``unclassified`` are warnings and worse that name a disk and are in no catalogue: what it could grow by."""
+    """What happened to every device of a log. ``happenings`` are all its events, in order. ``cut_short`` is true if the
+    log has more than ``MOST`` events. ``unclassified`` are warnings and worse that name a disk and are not in the
+    catalogue: candidates for new entries."""
 
     devices: tuple[DeviceStory, ...] = ()
     happenings: tuple[Happening, ...] = ()
@@ -117,48 +99,52 @@ class ErrorStory:
 
 
 def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
-    """The story of one log. Its lines are its only witness: a name that they explain nowhere stands for itself."""
+    """The story of one log. A name that no line of the log explains is shown as it is."""
     read = list(islice(events, MOST + 1))
-    told = [found for found in read[:MOST] if not found.in_earlier_report]
-    bodies = [(found.line, split_prefix(found.event.text)[1].strip()) for found in told]
-    whois = Whois(bodies)
+    kept = [found for found in read[:MOST] if not found.in_earlier_report]
+    bodies = [(found.line, split_prefix(found.event.text)[1].strip()) for found in kept]
+    table = DeviceTable(bodies)
     devices: dict[str, Device] = {}
     happenings = []
-    for found, (line, body) in zip(told, bodies, strict=True):
-        keys: tuple[str, ...] = ()
-        level = Level.NOTHING
+    for found, (line, body) in zip(kept, bodies, strict=True):
+        device: Device | None
         if found.event.alarming:
             body = found.report.headline if found.report else body
-            device = Device(KERNEL, "the kernel", Level.NOTHING)
+            device = THE_KERNEL
         else:
-            who = whois.who(line, body)
-            device = Device(**who._asdict())
-        if device.key:
+            device = table.find(line, body)
+        if device is not None:
             devices[device.key] = _merged(devices.get(device.key), device)
-            keys, level = (device.key,), device.level
-        frames = found.report.frames if found.report else ()
         happenings.append(
-            Happening(line, found.time, found.event, body, keys, level, driver=device.driver, frames=frames)
+            Happening(
+                line,
+                found.time,
+                found.event,
+                body,
+                (device.key,) if device else (),
+                device.level if device else Level.NOTHING,
+                driver=device.driver if device else "",
+                frames=found.report.frames if found.report else (),
+            )
         )
-    return _told(devices, happenings, cut_short=len(read) > MOST)
+    return _story(devices, happenings, cut_short=len(read) > MOST)
 
 
 def _merged(one: Device | None, two: Device) -> Device:
-    """A replugged disk has another name: it is called by both."""
+    """A disk that was replugged has two names: both are shown."""
     if one is None or one.name == two.name or two.name in one.name.split(", "):
         return one or two
-    # What is known of it by its port alone gets its name as soon as there is one.
-    generic = one.name == f"usb {one.port}"
     if two.name == f"usb {two.port}":
         return one
-    return Device(**{**vars(two), "name": two.name if generic else f"{one.name}, {two.name}"})
+    named_by_port = one.name == f"usb {one.port}"
+    return replace(two, name=two.name if named_by_port else f"{one.name}, {two.name}")
 
 
 # --- from a history ---------------------------------------------------------------------------------------------
 
 
 def story_of_history(story: Story) -> ErrorStory:
-    """The story of one scenario, by disks of the rig. What a cut explains is marked as expected."""
+    """The story of one scenario, by disks of the rig. Events that a cut explains are marked as expected."""
     lines = log_of(story).own_timed
     scope = story.once(Scope)
     cuts = Expected(story, scope)
@@ -185,14 +171,14 @@ def story_of_history(story: Story) -> ErrorStory:
     devices |= _disks(story, lines)
     reports = reports_in(lines)
     if reports:
-        devices[KERNEL] = Device(KERNEL, "the kernel", Level.NOTHING)
+        devices[KERNEL] = THE_KERNEL
     for report in reports:
         at = lines[report.first - 1].at
         happenings.append(
             Happening(report.first, at, report.event, report.headline, (KERNEL,), Level.NOTHING, frames=report.frames)
         )
-    told = _told(devices, sorted(happenings, key=lambda one: one.place))
-    return replace(told, unclassified=tuple(dict.fromkeys(unclassified)))
+    found = _story(devices, sorted(happenings, key=lambda one: one.place))
+    return replace(found, unclassified=tuple(dict.fromkeys(unclassified)))
 
 
 def _disks(story: Story, lines: Iterable[LogLine]) -> dict[str, Device]:
@@ -215,15 +201,17 @@ def _disks(story: Story, lines: Iterable[LogLine]) -> dict[str, Device]:
     return devices
 
 
-# --- told -------------------------------------------------------------------------------------------------------
+# --- the steps of each device -----------------------------------------------------------------------------------
 
 
 @dataclass
-class _Telling:
+class _Steps:
+    """Combines the events of one device into steps."""
+
     steps: list[Step] = field(default_factory=list)
     troubled: bool = False
 
-    def take(self, happening: Happening) -> None:
+    def add(self, happening: Happening) -> None:
         bad = happening.event.severity is not Severity.INFO and not happening.expected
         self.troubled |= bad and not usual(happening.body)
         for step in self.steps[: -LOOK_BACK - 1 : -1]:
@@ -239,12 +227,12 @@ def _close(one: float | None, two: float | None) -> bool:
     return one is None or two is None or two - one <= TOGETHER
 
 
-def _told(devices: dict[str, Device], happenings: Sequence[Happening], *, cut_short: bool = False) -> ErrorStory:
-    telling: defaultdict[str, _Telling] = defaultdict(_Telling)
+def _story(devices: dict[str, Device], happenings: Sequence[Happening], *, cut_short: bool = False) -> ErrorStory:
+    by_device: defaultdict[str, _Steps] = defaultdict(_Steps)
     for happening in happenings:
         for key in happening.devices:
-            telling[key].take(happening)
+            by_device[key].add(happening)
     stories = tuple(
-        DeviceStory(device, tuple(telling[key].steps), telling[key].troubled) for key, device in devices.items()
+        DeviceStory(device, tuple(by_device[key].steps), by_device[key].troubled) for key, device in devices.items()
     )
     return ErrorStory(stories, tuple(happenings), cut_short)
