@@ -69,7 +69,7 @@ def test_the_same_place_again_and_again_is_the_medium() -> None:
     found = accused(disk("b", 2, "1-1"), failed("b", 81_920, 81_920, 81_922, 4096))
     assert set(found) == {"medium"}
     assert (found["medium"].subject, found["medium"].confidence) == ("sdb", "probably")
-    assert "sector 81920 and those next to it, 3 of 4 errors" in found["medium"].evidence[0]
+    assert "sector 81920 and the next 7, 3 of 4 errors" in found["medium"].evidence[0]
     said = ["[   20.000000] sd 2:0:0:0: [sdb] tag#1 Sense Key : Medium Error [current] "]
     both = accused(disk("b", 2, "1-1"), failed("b", 81_920, 81_920, 81_922), said)["medium"]
     assert both.confidence == "almost certainly"
@@ -106,10 +106,10 @@ def test_errors_behind_two_kinds_of_bridge_are_neithers() -> None:
 def test_resets_as_uas_and_none_as_usb_storage_are_the_firmware() -> None:
     as_uas = [disk("b", 2, "2-1", driver="uas"), aborts("b", 2, 8, 8)]
     found = accused(*as_uas)["bridge firmware"]
-    assert (found.confidence, found.mend) == ("possibly", "usb-storage.quirks=152d:0578:u")
+    assert (found.confidence, found.remedy) == ("possibly", "usb-storage.quirks=152d:0578:u")
     again = disk("c", 3, "2-1", at=100.0)
     surer = accused(*as_uas, again)["bridge firmware"]
-    assert (surer.confidence, surer.evidence[-1]) == ("probably", "none as usb-storage")
+    assert (surer.confidence, surer.evidence[-1]) == ("probably", "none with usb-storage")
     reset = [RESET.format(at=110.0 + second, port="2-1") for second in range(3)]
     assert accused(*as_uas, again, reset) == {}, "as usb-storage it is no better"
     assert accused(disk("b", 2, "2-1"), reset) == {}
@@ -117,20 +117,20 @@ def test_resets_as_uas_and_none_as_usb_storage_are_the_firmware() -> None:
 
 def test_without_its_ids_the_line_says_what_is_missing() -> None:
     found = accused(aborts("b", 2, 8, 8))["bridge firmware"]
-    assert found.mend == "usb-storage.quirks=VID:PID:u (its VID:PID is not known from this log; lsusb tells)"
+    assert found.remedy == "usb-storage.quirks=VID:PID:u (this log does not show its VID:PID; lsusb does)"
 
 
 def test_long_transfers_that_time_out_and_no_short_ones() -> None:
     long = [disk("b", 2, "2-1", driver="uas"), aborts("b", 2, 240, 1024, 512, 160)]
     found = [hint for hint in hints(read(*long)) if "64 KiB" in hint.evidence[0]]
     assert [hint.confidence for hint in found] == ["probably"]
-    assert found[0].mend == "usb-storage.quirks=152d:0578:mu", "uas does not heed m"
+    assert found[0].remedy == "usb-storage.quirks=152d:0578:mu", "uas does not heed m"
     assert found[0].evidence == ("4 transfers timed out, all longer than 64 KiB: 80 to 512 KiB",)
     timed_out = [
         line.replace("uas_eh_abort_handler 0 uas-tag", "FAILED Result: hostbyte=DID_TIME_OUT cmd_age=33s")
         for line in long[1]
     ]
-    assert accused(disk("b", 2, "2-1"), timed_out)["bridge firmware"].mend == "usb-storage.quirks=152d:0578:m"
+    assert accused(disk("b", 2, "2-1"), timed_out)["bridge firmware"].remedy == "usb-storage.quirks=152d:0578:m"
     short = accused(disk("b", 2, "2-1"), [line.replace("00 a0 00", "00 08 00") for line in timed_out])
     assert short == {}
 
@@ -174,7 +174,7 @@ def test_a_disk_that_falls_off_in_use_again_and_again() -> None:
     assert accused(*once) == {}
     twice = [disk("c", 3, "1-2", at=25.0), [off.format(40.0)], failed("c", *SCATTERED, at=40.1)]
     found = accused(*once, *twice)
-    assert found["cable or port"].evidence == ("it fell off 2 times while it was in use",)
+    assert found["cable or port"].evidence == ("it disconnected 2 times while it was in use",)
     idle = [[off.format(20.0)], disk("b", 2, "1-2", at=25.0), [off.format(40.0)]]
     assert accused(disk("b", 2, "1-2"), *idle) == {}, "unplugging what nobody uses is no error"
 
@@ -190,7 +190,7 @@ def test_all_disks_behind_one_hub() -> None:
     assert (found["hub"].subject, found["hub"].confidence) == ("1-1", "possibly")
     outside = accused(*behind, disk("d", 4, "1-2"))["hub"]
     assert outside.confidence == "probably"
-    assert outside.evidence[1] == "those that are not behind it have none: sdd"
+    assert outside.evidence[1] == "disks that are not behind it have none: sdd"
     assert accused(*behind, disk("d", 4, "1-1.3")) == {}, "one behind it is well"
     assert accused(*behind, disk("d", 4, "1-2"), [RESET.format(at=30.0, port="1-2")]) == {}
 
@@ -241,7 +241,7 @@ def test_order_and_spacing_with_repeats_folded() -> None:
     assert kinds == [("usb.connect", 1), ("fs.error", 1), ("uas.error", 3), ("block.error", 2)]
     assert told.device.title == "sdb (usb 1-1, 152d:0578, uas)"
     text = list(story_text(story))
-    assert any("     +0.500 block.error" in line and line.endswith("(2 of them in 1.000 s)") for line in text), text
+    assert any("     +0.500 block.error" in line and line.endswith("(2 times in 1.000 s)") for line in text), text
 
 
 def test_a_replugged_disk_is_one_device_under_two_names() -> None:
@@ -299,7 +299,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["log", "--story", str(log), str(well)]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{log}:\n")
-    assert out.endswith(f"\n{well}:\nno device and nothing in the kernel had an error\n")
+    assert out.endswith(f"\n{well}:\nno errors, neither of a device nor of the kernel itself\n")
 
 
 def test_json_is_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

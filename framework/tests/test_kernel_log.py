@@ -92,4 +92,4 @@ def test_text_folds_repeats_and_json_does_not() -> None:
         "time": 12.345678,
         "text": text,
     }
-    assert list(as_text([])) == ["nothing in it that is about storage, USB or a broken kernel"]
+    assert list(as_text([])) == ["no messages about storage, USB or a broken kernel"]

@@ -29,8 +29,8 @@ def test_what_the_kernel_said_and_whom_it_accuses(tmp_path: Path) -> None:
     bench.add(ev.KernelMessage(at=14.1, text="sd 2:0:0:0: [sdc] the flux capacitor is <b>out of phase</b>", level=4))
     page = report(tmp_path, bench)
     assert "Error story: what the kernel said about disk2 (sdc)" in page
-    assert "probably the <strong>medium</strong> (disk2 (sdc)): the same place again and again: sector 81920" in page
-    assert "sector 81920 op 0x0:(READ) &lt;b&gt;  (3 of them in 1.000 s)" in page
+    assert "probably the <strong>medium</strong> (disk2 (sdc)): the errors repeat at one place: sector 81920" in page
+    assert "sector 81920 op 0x0:(READ) &lt;b&gt;  (3 times in 1.000 s)" in page
     assert "Uncatalogued warnings" in page
     assert "out of phase&lt;/b&gt;" in page
     assert "<b>out" not in page

@@ -1,9 +1,9 @@
-"""Who is probably to blame: medium, bridge, its firmware, cable or port, hub, controller or kernel.
+"""The probable cause of the errors in a story: medium, bridge, its firmware, cable or port, hub, controller or kernel.
 
-Each rule looks at what an error story shows and gives a hint only with the evidence for it. A hint is where to look
-first; several may stand beside each other. ``usb-storage.quirks`` is explained in
-Documentation/admin-guide/kernel-parameters.txt: flag ``u`` (IGNORE_UAS) keeps uas off a bridge, ``m`` (MAX_SECTORS_64)
-limits transfers to 64 sectors of 512 bytes, which uas does not heed.
+Each rule reads an error story and gives a hint only if there is evidence for it. A hint says where to look first; there
+can be several. ``usb-storage.quirks`` is documented in Documentation/admin-guide/kernel-parameters.txt: flag ``u``
+(IGNORE_UAS) makes a bridge use usb-storage, ``m`` (MAX_SECTORS_64) limits transfers to 64 sectors of 512 bytes. The uas
+driver ignores ``m``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from plugpull.kernel.diagnosis.error_story import KERNEL, ErrorStory, Happening
 from plugpull.kernel.diagnosis.scope import Level
 
 AGAIN = 3
-"""Failures at one place that make it the place's fault."""
+"""Failures at one place from which on the place is the cause."""
 PLACE = 8
-"""Sectors taken for one place: a page, which is what the kernel reads again."""
+"""Sectors that count as one place: a page, the unit in which the kernel reads again."""
 LONG = 64 << 10
-"""Bytes: transfers beyond are what some bridges stall on; Windows never sends longer ones."""
+"""Bytes. Some bridges stall on longer transfers, which Windows never sends."""
 CERTAIN_OF_LENGTH = 4
-"""Timed-out transfers, all of them long, from which on that is hardly chance."""
+"""Timed-out transfers from which on it is hardly chance that all of them are long."""
 
 
 class Confidence(StrEnum):
@@ -37,14 +37,14 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True)
 class Hint:
-    """``culprit`` is the kind of thing, ``subject`` which one; ``evidence`` a sentence each; ``mend`` a line that may
-    help, ready to be used, or what is missing for it."""
+    """A probable cause. ``culprit`` is the kind of thing and ``subject`` which one; ``evidence`` holds one clause per
+    fact. ``remedy`` is a kernel parameter that may help, or names what is missing to write it."""
 
     culprit: str
     subject: str
     confidence: Confidence
     evidence: tuple[str, ...]
-    mend: str = ""
+    remedy: str = ""
 
 
 _SECTOR = re.compile(r"error, dev \S+, sector (\d+)")
@@ -59,7 +59,7 @@ _LINK = re.compile(
     r"disabled by hub \(EMI\?\)|Maybe the USB cable is bad|error -(?:71|84)\b|err = -(?:71|84)\)"
     r"|connect-debounce failed"
 )
-"""-EPROTO and -EILSEQ: bits that came wrong or not at all (Documentation/driver-api/usb/error-codes.rst)."""
+"""-EPROTO and -EILSEQ are transmission errors (Documentation/driver-api/usb/error-codes.rst)."""
 _BLOCKS = re.compile(r"\d+ (\d+)-byte (?:logical blocks|hardware sectors)")
 _STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
 _WHERE = frozenset({"usb.enumeration-error", "usb.link-error", "usb.reset", "usb.overcurrent"})
@@ -68,7 +68,7 @@ _TRANSPORT = _WHERE | {"uas.error", "scsi.offline", "scsi.error", "block.error"}
 
 @dataclass
 class _Facts:
-    """What speaks for and against one device."""
+    """The evidence about one device."""
 
     device: Device
     sectors: Counter[int] = field(default_factory=Counter)
@@ -88,17 +88,17 @@ class _Facts:
 
     @property
     def scattered(self) -> bool:
-        """Whether it fails here and there."""
+        """Whether it fails at many places, none of which stands out."""
         total = sum(self.sectors.values())
         return len(self.sectors) >= AGAIN and max(self.sectors.values()) * 2 < total
 
 
 class _Case:
-    """All the evidence there is."""
+    """The evidence about all devices of a story."""
 
     def __init__(self, story: ErrorStory) -> None:
         self.happenings = [one for one in story.happenings if not one.expected]
-        self.facts = {told.device.key: _Facts(told.device) for told in story.devices}
+        self.facts = {one.device.key: _Facts(one.device) for one in story.devices}
         gone: dict[str, bool] = {}
         late: set[tuple[str, str]] = set()
         for one in self.happenings:
@@ -115,7 +115,7 @@ class _Case:
         elif one.kind in {"usb.connect", "storage.attach"}:
             gone.pop(key, None)
         elif key in gone or _GONE.search(body):
-            # What is given up when a disk has gone says nothing about the disk, but that it was in use.
+            # Requests that fail because the disk has gone only show that it was in use.
             if gone.get(key) and one.kind == "block.error":
                 facts.fell_off, gone[key] = facts.fell_off + 1, False
         else:
@@ -153,7 +153,7 @@ class _Case:
 
 
 def hints(story: ErrorStory) -> tuple[Hint, ...]:
-    """The surest first; none if the evidence points nowhere."""
+    """The hints for a story, the most certain first; empty if there is no evidence for any cause."""
     case = _Case(story)
     found = list(chain.from_iterable(rule(case) for rule in RULES))
     return tuple(sorted(found, key=lambda hint: list(Confidence).index(hint.confidence)))
@@ -167,17 +167,17 @@ def _medium(case: _Case) -> Iterator[Hint]:
         sector, times = max(facts.sectors.items(), key=lambda each: each[1], default=(0, 0))
         total = sum(facts.sectors.values())
         again = times >= AGAIN and times * 2 >= total
-        # Without the disk's own word, a place that fails while the link does as well proves nothing; nor does the
-        # first, which is read whenever a disk comes up.
+        # Without a medium error from the disk itself, a place proves nothing if the link fails as well, and neither
+        # does sector 0, which is read each time a disk comes up.
         resets = [one for one in facts.transport if one.kind in _WHERE | {"uas.error", "scsi.offline"}]
         if not facts.medium and (not again or resets or sector == 0):
             continue
-        said = [f"the disk says so itself: {facts.medium[0]}"] if facts.medium else []
+        evidence = [f"the disk reported a medium error: {facts.medium[0]}"] if facts.medium else []
         if again:
-            place = f"sector {sector * PLACE} and those next to it"
-            said.append(f"the same place again and again: {place}, {times} of {total} errors")
+            place = f"sector {sector * PLACE} and the next {PLACE - 1}"
+            evidence.append(f"the errors repeat at one place: {place}, {times} of {total} errors")
         sure = Confidence.CERTAIN if facts.medium and again else Confidence.PROBABLE
-        yield Hint("medium", facts.device.name, sure, tuple(said))
+        yield Hint("medium", facts.device.name, sure, tuple(evidence))
 
 
 def _bridge(case: _Case) -> Iterator[Hint]:
@@ -191,14 +191,14 @@ def _bridge(case: _Case) -> Iterator[Hint]:
         others = [facts for facts in case.disks if facts.device.ids != ids]
         if len(bad) < 2 or len(ports) < 2 or any(facts.troubled for facts in others):
             continue
-        said = [
+        evidence = [
             f"{facts.device.name}: {sum(facts.sectors.values())} errors at {len(facts.sectors)} places, never the same"
             for facts in bad
         ]
         if others:
-            said.append(f"disks behind another bridge had none: {_names(others)}")
+            evidence.append(f"disks behind another bridge had none: {_names(others)}")
         sure = Confidence.PROBABLE if others else Confidence.POSSIBLE
-        yield Hint("bridge", ids, sure, tuple(said))
+        yield Hint("bridge", ids, sure, tuple(evidence))
 
 
 def _firmware(case: _Case) -> Iterator[Hint]:
@@ -213,10 +213,10 @@ def _firmware(case: _Case) -> Iterator[Hint]:
         if len(uas) < 2 or len(uas) < len(resets):
             continue
         seen = any("usb-storage" in facts.drivers for facts in group)
-        none = "none as usb-storage" if seen else "as usb-storage it was not seen: try it"
-        said = (f"{len(uas)} aborts and resets as uas, the first: {uas[0]}", none)
+        none = "none with usb-storage" if seen else "the log does not show it with usb-storage: try that"
+        evidence = (f"{len(uas)} aborts and resets with uas, the first: {uas[0]}", none)
         sure = Confidence.PROBABLE if seen else Confidence.POSSIBLE
-        yield Hint("bridge firmware", name, sure, said, _quirk(group[0].device, "u"))
+        yield Hint("bridge firmware", name, sure, evidence, _quirk(group[0].device, "u"))
 
 
 def _length(case: _Case) -> Iterator[Hint]:
@@ -224,20 +224,20 @@ def _length(case: _Case) -> Iterator[Hint]:
         lengths = sorted(facts.late.values())
         if len(lengths) < 2 or lengths[0] <= LONG:
             continue
-        said = (
+        evidence = (
             f"{len(lengths)} transfers timed out, all longer than 64 KiB: {lengths[0] >> 10} to {lengths[-1] >> 10} KiB"
         )
-        # Of a load that knows one length only, the lengths say little.
+        # If all transfers have the same length, their length may not be the cause.
         many = len(lengths) >= CERTAIN_OF_LENGTH and lengths[0] < lengths[-1]
         sure = Confidence.PROBABLE if many else Confidence.POSSIBLE
-        # uas does not heed m, so it has to go as well.
-        mend = _quirk(facts.device, "mu" if facts.device.driver == "uas" else "m")
-        yield Hint("bridge firmware", facts.device.ids or facts.device.name, sure, (said,), mend)
+        # uas ignores the flag m, so the bridge has to use usb-storage as well.
+        remedy = _quirk(facts.device, "mu" if facts.device.driver == "uas" else "m")
+        yield Hint("bridge firmware", facts.device.ids or facts.device.name, sure, (evidence,), remedy)
 
 
 def _quirk(device: Device, flags: str) -> str:
     if not device.ids:
-        return f"usb-storage.quirks=VID:PID:{flags} (its VID:PID is not known from this log; lsusb tells)"
+        return f"usb-storage.quirks=VID:PID:{flags} (this log does not show its VID:PID; lsusb does)"
     return f"usb-storage.quirks={device.ids}:{flags}"
 
 
@@ -251,15 +251,16 @@ def _port(case: _Case) -> Iterator[Hint]:
     (path, bad), *_ = ports.items()
     link = [text for facts in bad for text in facts.link]
     fell_off = sum(facts.fell_off for facts in bad)
-    elsewhere = [f for f in case.disks if f.device.port and f.device.port != path]
-    said = [f"other ports had no errors: {', '.join(sorted({f.device.port for f in elsewhere}))}"] if elsewhere else []
+    others = sorted({facts.device.port for facts in case.disks if facts.device.port not in ("", path)})
+    evidence = [f"other ports had no errors: {', '.join(others)}"] if others else []
     if len({facts.device.identity for facts in bad}) > 1:
-        said.insert(0, f"errors in this port only, whichever disk is in it: {', '.join(f.device.title for f in bad)}")
-        yield Hint("cable or port", f"usb {path}", Confidence.PROBABLE, tuple(said))
+        disks = ", ".join(facts.device.title for facts in bad)
+        evidence.insert(0, f"errors in this port only, with different disks in it: {disks}")
+        yield Hint("cable or port", f"usb {path}", Confidence.PROBABLE, tuple(evidence))
     elif link or fell_off > 1:
-        told = [f"bits came wrong or not at all, {_times(len(link))}: {link[0]}"] if link else []
-        told += [f"it fell off {fell_off} times while it was in use"] if fell_off > 1 else []
-        yield Hint("cable or port", f"usb {path}", Confidence.POSSIBLE, (*told, *said))
+        own = [f"transmission errors, {_times(len(link))}: {link[0]}"] if link else []
+        own += [f"it disconnected {fell_off} times while it was in use"] if fell_off > 1 else []
+        yield Hint("cable or port", f"usb {path}", Confidence.POSSIBLE, (*own, *evidence))
 
 
 def _hub(case: _Case) -> Iterator[Hint]:
@@ -274,15 +275,15 @@ def _hub(case: _Case) -> Iterator[Hint]:
         outside = [facts for facts in case.disks if facts.device.port in ports - own]
         if len(own) < 2 or any(f.troubled for f in outside) or not all(f.transport or f.fell_off for f in group):
             continue
-        said = [f"all disks behind it have errors: {_names(group)}"]
+        evidence = [f"all disks behind it have errors: {_names(group)}"]
         if outside:
-            said.append(f"those that are not behind it have none: {_names(outside)}")
-        yield Hint("hub", hub, Confidence.PROBABLE if outside else Confidence.POSSIBLE, tuple(said))
+            evidence.append(f"disks that are not behind it have none: {_names(outside)}")
+        yield Hint("hub", hub, Confidence.PROBABLE if outside else Confidence.POSSIBLE, tuple(evidence))
     for facts in case.facts.values():
         own_errors = [one for one in case.of(*_WHERE) if facts.device.key in one.devices]
         if facts.device.level is Level.HUB and facts.device.hubs and len(own_errors) >= AGAIN:
-            said = [f"errors of the hub itself, {_times(len(own_errors))}: {own_errors[0].body}"]
-            yield Hint("hub", facts.device.hubs[-1], Confidence.POSSIBLE, tuple(said))
+            evidence = [f"the hub itself had errors, {_times(len(own_errors))}: {own_errors[0].body}"]
+            yield Hint("hub", facts.device.hubs[-1], Confidence.POSSIBLE, tuple(evidence))
 
 
 def _controller(case: _Case) -> Iterator[Hint]:
@@ -290,14 +291,14 @@ def _controller(case: _Case) -> Iterator[Hint]:
     first = min((one.place for facts in case.disks for one in facts.transport), default=None)
     if errors:
         before = first is None or errors[0].place < first
-        said = [f"errors of the controller itself, {_times(len(errors))}: {errors[0].body}"]
+        evidence = [f"the controller itself had errors, {_times(len(errors))}: {errors[0].body}"]
         if died:
-            said.append(f"it died: {died[0].body}")
+            evidence.append(f"it died: {died[0].body}")
         if first is not None:
-            said.append(f"they began {'before' if before else 'after'} the first error of a disk")
+            evidence.append(f"they began {'before' if before else 'after'} the first error of a disk")
         sure = Confidence.PROBABLE if died or (before and len(errors) > 1) else Confidence.POSSIBLE
         name = next((key for key in errors[0].devices), "") or "not known"
-        yield Hint("controller", name, sure, tuple(said))
+        yield Hint("controller", name, sure, tuple(evidence))
         return
     groups: defaultdict[str, list[_Facts]] = defaultdict(list)
     for facts in case.disks:
@@ -309,21 +310,22 @@ def _controller(case: _Case) -> Iterator[Hint]:
         tops = {(*facts.device.hubs, facts.device.port, "")[1] for facts in group}
         if len(tops) > 1 and all(facts.transport for facts in group):
             well = [facts for other, ones in groups.items() if other != name for facts in ones]
-            said = [f"all disks on it have errors: {_names(group)}", f"those on others have none: {_names(well)}"]
-            yield Hint("controller", name, Confidence.POSSIBLE, tuple(said))
+            evidence = [f"all disks on it have errors: {_names(group)}"]
+            evidence.append(f"disks on other controllers have none: {_names(well)}")
+            yield Hint("controller", name, Confidence.POSSIBLE, tuple(evidence))
 
 
 def _kernel(case: _Case) -> Iterator[Hint]:
-    told = [one for one in case.happenings if KERNEL in one.devices]
-    for one in told[:1]:
-        # No device can make a kernel use what it has freed. A task that waits has the device to blame as often.
+    reports = [one for one in case.happenings if KERNEL in one.devices]
+    for one in reports[:1]:
+        # No device can make a kernel use freed memory. A task that waits is as often the fault of its device.
         sound = one.kind in {"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"}
         waits = one.kind in {"fatal.hung-task", "fatal.lockup"}
         ours = any(_STORAGE.search(frame) for frame in one.frames)
         sure = Confidence.PROBABLE if sound or (ours and not waits) else Confidence.POSSIBLE
-        more = f" (and {len(told) - 1} more reports)" if len(told) > 1 else ""
-        said = [f"{one.body}{more}"] + ([f"in {' < '.join(one.frames)}"] if one.frames else [])
-        yield Hint("kernel", "the kernel", sure, tuple(said))
+        more = f" (and {len(reports) - 1} more reports)" if len(reports) > 1 else ""
+        evidence = [f"{one.body}{more}"] + ([f"in {' < '.join(one.frames)}"] if one.frames else [])
+        yield Hint("kernel", "the kernel", sure, tuple(evidence))
 
 
 RULES: tuple[Callable[[_Case], Iterable[Hint]], ...] = (

@@ -1,4 +1,4 @@
-"""A kernel log as people and programs want to read it: by what happened, repeats folded; or one JSON object each."""
+"""The output of ``plugpull log``: text with repeats combined, JSON Lines, or the story of each device."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from plugpull.kernel.diagnosis.log_reader import LogEvent
 from plugpull.plain import clean_json, clean_line
 
 WIDTH = 24
-"""Columns of a kind: the longest there is and a little."""
+"""Columns for a kind: a little more than the longest one has."""
 
 
 def as_json(found: LogEvent) -> bytes:
-    """One line of JSON: file, line (from 1), kind, severity, subject, time (seconds since boot or null), text; and for
-    the first line of a multi-line report its headline, the frames that matter and its last line."""
+    """One message as a line of JSON: file, line (from 1), kind, severity, subject, time (seconds since boot or null),
+    text. The first line of a multi-line report also has its headline, its most important frames and its last line
+    (``until``)."""
     data: dict[str, object] = {
         "file": found.file,
         "line": found.line,
@@ -36,7 +37,7 @@ def as_json(found: LogEvent) -> bytes:
 
 
 def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
-    """What happened, in order, a line for each run of the same kind about the same subject; then the sum of it."""
+    """What happened, in order: one line for each run of messages of one kind about one subject. Then the counts."""
     kinds: Counter[tuple[str, str]] = Counter()
     worst: dict[str, Severity] = {}
     last: LogEvent | None = None
@@ -60,7 +61,7 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
         last, repeats = found, 0
     if last is not None:
         yield _line(last, repeats)
-    yield from _sum(kinds, worst)
+    yield from _counts(kinds, worst)
 
 
 def _line(found: LogEvent, repeats: int) -> str:
@@ -73,9 +74,9 @@ def _line(found: LogEvent, repeats: int) -> str:
     return f"{file}:{found.line}: {when} {found.event.kind:{WIDTH}}{body}{more}"
 
 
-def _sum(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterator[str]:
+def _counts(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterator[str]:
     if not kinds:
-        yield "nothing in it that is about storage, USB or a broken kernel"
+        yield "no messages about storage, USB or a broken kernel"
         return
     yield ""
     order = list(Severity)
@@ -87,27 +88,27 @@ def _sum(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterato
 
 
 def story_text(story: ErrorStory) -> Iterator[str]:
-    """What happened to each device that had trouble, in order; then who is probably to blame."""
+    """What happened to each device that had errors, in order; then the probable causes."""
     if story.cut_short:
-        yield f"only the first {MOST} events are told"
-    for told in story.troubled:
-        yield from device_text(told)
+        yield f"only the first {MOST} events are shown"
+    for device_story in story.troubled:
+        yield from device_text(device_story)
         yield ""
     if not story.troubled:
-        yield "no device and nothing in the kernel had an error"
+        yield "no errors, neither of a device nor of the kernel itself"
         return
     found = hints(story)
     if not found:
-        yield "nothing in it points at a culprit"
+        yield "no evidence for a probable cause"
     for hint in found:
         yield from hint_text(hint)
 
 
-def device_text(told: DeviceStory) -> Iterator[str]:
-    """A line for each run of events; the second column is from the beginning of the one before to its own, seconds."""
-    yield clean_line(told.device.title)
+def device_text(story: DeviceStory) -> Iterator[str]:
+    """The device, then a line for each step. The second column is the time since the step before began, seconds."""
+    yield clean_line(story.device.title)
     last: float | None = None
-    for step in told.steps:
+    for step in story.steps:
         yield f"  {_when(step, last)} {step.kind:{WIDTH}}{clean_line(step.text)}{_repeats(step)}"
         last = step.at
 
@@ -121,14 +122,14 @@ def _when(step: Step, last: float | None) -> str:
 def _repeats(step: Step) -> str:
     if step.count == 1:
         return ""
-    took = f" in {step.until - step.at:.3f} s" if step.at is not None and step.until is not None else ""
-    return f"  ({step.count} of them{took})"
+    seconds = f" in {step.until - step.at:.3f} s" if step.at is not None and step.until is not None else ""
+    return f"  ({step.count} times{seconds})"
 
 
 def hint_text(hint: Hint) -> Iterator[str]:
-    """Who, how sure, because of what, and what may help."""
+    """The cause and how certain it is, the evidence, and what may help."""
     yield clean_line(f"{hint.confidence}: {hint.culprit} ({hint.subject})")
     for evidence in hint.evidence:
         yield f"    {clean_line(evidence)}"
-    if hint.mend:
-        yield f"    to try: {hint.mend}"
+    if hint.remedy:
+        yield f"    to try: {hint.remedy}"
