@@ -30,7 +30,10 @@ from plugpull.load.runner import FioRunner, Job
 from plugpull.run import Options, begin_run
 from plugpull.virtual.bench import VirtualBench
 
-PATTERNS = (("128 KiB, sequential", 256, 4, "sequential", 0.9), ("4 KiB, random", 8, 16, "random", 0.5))
+PATTERNS: tuple[tuple[str, int, int, ev.WriteOrder, float], ...] = (
+    ("128 KiB, sequential", 256, 4, "sequential", 0.9),
+    ("4 KiB, random", 8, 16, "random", 0.5),
+)
 """Name, sectors, depth, order, and the least that is wanted of fio's rate."""
 SPAN = 32 << 20
 COMMON = [
@@ -60,7 +63,7 @@ def window(context: ScenarioContext, disk: str, seconds: float) -> float:
     return (written(context.bench, disk) - moved) / (time.monotonic() - begun)
 
 
-def with_fio(context: ScenarioContext, disk: str, how: tuple[int, int, str], seconds: float) -> float:
+def with_fio(context: ScenarioContext, disk: str, how: tuple[int, int, ev.WriteOrder], seconds: float) -> float:
     runner = FioRunner(context)
     endless = ["--time_based", "--runtime=31536000", "--do_verify=0"]
     job = runner.start(disk, ["--name=load", *COMMON, *shape(*how), *endless], SPAN, kind="load")
@@ -72,7 +75,7 @@ def with_fio(context: ScenarioContext, disk: str, how: tuple[int, int, str], sec
 
 
 def with_stamps(
-    context: ScenarioContext, disk: str, how: tuple[int, int, str], seconds: float, session: int
+    context: ScenarioContext, disk: str, how: tuple[int, int, ev.WriteOrder], seconds: float, session: int
 ) -> tuple[float, float]:
     """Bytes per second, and bytes of ledger per write."""
     block, depth, order = how

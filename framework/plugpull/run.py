@@ -167,7 +167,7 @@ class OpenScenario:
 
     def failed(self, error: BaseException) -> None:
         """Put on record that the scenario stopped with an exception."""
-        fault = "framework"
+        fault: ev.ErrorFault = "framework"
         if isinstance(error, RigError | UsageError):
             fault = "rig"
         elif isinstance(error, KeyboardInterrupt | SystemExit):

@@ -107,7 +107,7 @@ class Volume:
         self._mounted = False
         self._do("umount", required=False, name=self._disk.name)
 
-    def _do(self, action: str, *, required: bool = True, **arguments: object) -> None:
+    def _do(self, action: ev.ActionName, *, required: bool = True, **arguments: object) -> None:
         context = self._scenario.context
         answer = context.bench.link.call(action, 150.0, **arguments)
         context.recorder.record(
@@ -311,7 +311,7 @@ class ScenarioRig:
         said = self.context.bench.link.call("timers", serials=serials, guarded=self._kind != "virtual")
         self.context.recorder.record(timers_set(said, "begin"))
 
-    def _record_state(self, moment: str) -> None:
+    def _record_state(self, moment: ev.StateMoment) -> None:
         said = self.context.bench.link.call("state")
         self.context.recorder.record(
             ev.DutState(
@@ -349,7 +349,7 @@ class ScenarioRig:
         self.censuses += 1
         return census
 
-    def _count(self, moment: str) -> ev.Census:
+    def _count(self, moment: ev.CensusMoment) -> ev.Census:
         counted = self.context.bench.link.call("census", exact=moment == "cycle")
         things = {kind: tuple(names) for kind, names in counted["things"].items()}
         memory, exact = counted.get("memory", {}), counted.get("exact", False)

@@ -143,7 +143,7 @@ def begin(scenario: str, story: str, disks: Sequence[str] = DISKS) -> list[ev.Ev
 def cable_cut() -> list[ev.Event]:
     """Events of disk1's data cable cut at ``CUT_AT`` and restored."""
 
-    def edge(at: float, state: str, phase: str) -> ev.Edge:
+    def edge(at: float, state: ev.PortState, phase: ev.EdgePhase) -> ev.Edge:
         return ev.Edge(
             at=at, cut=1, point="disk1.cable", switch="cables", port="1", state=state, phase=phase, error=0.0008
         )

@@ -53,7 +53,7 @@ class Bench:
 
     pace: Pace = steady
     checks: tuple[Check, ...] = ()
-    mode: str = "write"
+    mode: ev.LoadMode = "write"
     until: float = LAST
     starved: tuple[tuple[float, float], ...] = ()
     events: list[ev.Event] = field(default_factory=list)
@@ -94,8 +94,10 @@ class Bench:
             ev.DiskDetached(at=at, disk=disk, kname=kname, diskseq=sequence),
         )
 
-    def switch(self, state: str, at: float, *, cut: int = 1, agrees: bool | None = True, ack: bool = True) -> None:
-        def edge(phase: str, when: float, agrees: bool = True) -> ev.Edge:
+    def switch(
+        self, state: ev.PortState, at: float, *, cut: int = 1, agrees: bool | None = True, ack: bool = True
+    ) -> None:
+        def edge(phase: ev.EdgePhase, when: float, agrees: bool = True) -> ev.Edge:
             return ev.Edge(
                 at=when,
                 cut=cut,
@@ -199,7 +201,7 @@ class Bench:
 
 
 def healthy(
-    *, pace: Pace = steady, mode: str = "write", checks: Iterable[Check] | None = None, until: float = LAST
+    *, pace: Pace = steady, mode: ev.LoadMode = "write", checks: Iterable[Check] | None = None, until: float = LAST
 ) -> Bench:
     """A cable is cut while all three disks are under load; its disk goes, comes back, and all is well."""
     bench = Bench(pace=pace, mode=mode, until=until, checks=tuple(all_checks() if checks is None else checks))

@@ -22,7 +22,7 @@ HOST = "usb-storage at 0000:00:10.0/1"
 AT_FIRST = {"scsi host": (HOST,), "usb device": ("1-1", "usb1"), "mount": ()}
 
 
-def counted(moment: str, slab: int = 1000, **more: tuple[str, ...]) -> ev.Census:
+def counted(moment: ev.CensusMoment, slab: int = 1000, **more: tuple[str, ...]) -> ev.Census:
     things = {**AT_FIRST, **{kind.replace("_", " "): names for kind, names in more.items()}}
     return ev.Census(at=1.0, moment=moment, things=things, slab={"kmalloc-4k": slab})
 
@@ -269,7 +269,7 @@ THINGS = {
 }
 
 
-def there(moment: str, at: float | None = None, **changed: tuple[str, ...]) -> ev.Census:
+def there(moment: ev.CensusMoment, at: float | None = None, **changed: tuple[str, ...]) -> ev.Census:
     at = 25.7 if at is None else at
     things = {**THINGS, **{kind.replace("_", " "): names for kind, names in changed.items()}}
     return ev.Census(at=at, moment=moment, things=things)

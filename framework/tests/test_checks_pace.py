@@ -23,7 +23,7 @@ def judged(bench: Bench) -> Judgement:
 
 
 @pytest.mark.parametrize("mode", ["read", "write"])
-def test_steady_survivors(mode: str) -> None:
+def test_steady_survivors(mode: ev.LoadMode) -> None:
     judgement = judged(healthy(mode=mode))
     assert not judgement.findings
     assert not judgement.unknowns

@@ -56,7 +56,7 @@ def watched(bench: Bench | None = None) -> Bench:
     return bench
 
 
-def properties(attached: ev.DiskAttached, at: float, moment: str, **other: str) -> ev.DiskProperties:
+def properties(attached: ev.DiskAttached, at: float, moment: ev.PropertiesMoment, **other: str) -> ev.DiskProperties:
     return ev.DiskProperties(
         at=at,
         disk=attached.disk,

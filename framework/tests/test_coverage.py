@@ -38,7 +38,7 @@ RIG: dict[str, Any] = {
 }
 
 
-def bench(mode: str = "write") -> Bench:
+def bench(mode: ev.LoadMode = "write") -> Bench:
     made = healthy(mode=mode)
     made.replace(ev.DiskAttached, lambda event: event.disk != "disk2", driver="usb-storage")
     made.replace(ev.DiskAttached, lambda event: event.disk == "disk2", driver="uas")

@@ -289,8 +289,14 @@ def both(skew: float = 0.004, late: float = 0.03) -> Bench:
     (armed,) = [event for event in bench.events if isinstance(event, ev.CutArmed)]
     bench.add(ev.CutArmed(at=armed.at, cut=2, point="disk1.power", mechanism="mains", trigger="at once",
                           victims=armed.victims, group=1))  # fmt: skip
-    for state, at in (("off", CUT), ("on", RESTORED)):
-        for phase, after in (("commanded", late), ("acknowledged", late + 0.01), ("read-back", late + 0.02)):
+    states: tuple[tuple[ev.PortState, float], ...] = (("off", CUT), ("on", RESTORED))
+    phases: tuple[tuple[ev.EdgePhase, float], ...] = (
+        ("commanded", late),
+        ("acknowledged", late + 0.01),
+        ("read-back", late + 0.02),
+    )
+    for state, at in states:
+        for phase, after in phases:
             bench.add(ev.Edge(at=at + after, cut=2, point="disk1.power", switch="mains", port="1", state=state,
                               phase=phase, error=0.002))  # fmt: skip
         bench.add(

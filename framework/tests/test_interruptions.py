@@ -46,13 +46,14 @@ def test_a_port_that_stays_off_is_noticed() -> None:
 def test_the_ports_that_are_off_are_read_from_a_history(tmp_path: Path) -> None:
     (tmp_path / "runs" / "20310101T000000Z-r").mkdir(parents=True)
     with Recorder(tmp_path / "runs" / "20310101T000000Z-r" / "history.jsonl") as recorder:
-        for port, state, phase in (
+        edges: tuple[tuple[str, ev.PortState, ev.EdgePhase], ...] = (
             ("1", "off", "acknowledged"),
             ("2", "off", "acknowledged"),
             ("3", "off", "commanded"),
             ("1", "on", "commanded"),
             ("2", "on", "acknowledged"),
-        ):
+        )
+        for port, state, phase in edges:
             recorder.record(ev.Edge(at=1.0, cut=1, point="p", switch="s", port=port, state=state, phase=phase))
     assert off_in(tmp_path) == {"s.1"}
 

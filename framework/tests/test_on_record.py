@@ -177,7 +177,8 @@ def at_once() -> Bench:
     bench.replace(ev.CutArmed, group=1)
     armed = next(event for event in bench.events if isinstance(event, ev.CutArmed))
     bench.add(replace(armed, cut=2, point="disk2.cable", victims=("disk2",)))
-    for state, at in (("off", CUT), ("on", RESTORED)):
+    states: tuple[tuple[ev.PortState, float], ...] = (("off", CUT), ("on", RESTORED))
+    for state, at in states:
         switched = ev.CutSwitched(at=at + 0.01, cuts=(1, 2), state=state, switches=("cables",), ports=2, skew=0.0)
         bench.add(switched)
     return bench
@@ -241,7 +242,8 @@ def test_that_every_cpu_scheduled_has_to_be_on_record() -> None:
 
 def counted(taken: int | None) -> Bench:
     bench = healthy()
-    for at, moment in ((10.9, "begin"), (20.0, "cycle"), (25.6, "end")):
+    moments: tuple[tuple[float, ev.CensusMoment], ...] = ((10.9, "begin"), (20.0, "cycle"), (25.6, "end"))
+    for at, moment in moments:
         bench.add(ev.Census(at=at, moment=moment, things={}))
     return bench
 

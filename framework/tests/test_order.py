@@ -112,7 +112,7 @@ def test_a_cut_of_another_mechanism_than_the_switchs() -> None:
 
 
 @pytest.mark.parametrize(("state", "skew", "many"), [("off", 0.1, 0), ("off", 4.0, 1), ("on", 4.0, 0)])
-def test_ports_that_were_to_be_cut_at_once(state: str, skew: float, many: int) -> None:
+def test_ports_that_were_to_be_cut_at_once(state: ev.PortState, skew: float, many: int) -> None:
     bench = healthy()
     bench.add(ev.CutSwitched(at=CUT + 0.1, cuts=(1,), state=state, switches=("cables",), ports=2, skew=skew))
     assert len(bench.judge(cuts_made()).unknowns) == many

@@ -185,7 +185,11 @@ def counted(kind: str = "virtual", **end: str) -> Bench:
     bench = healthy()
     on_a(bench, kind)
     values = {"failed_commands": "0x2", "timed_out_commands": "0x0"}
-    for at, moment, now in ((10.6, "attached", values), (25.6, "end", values | end)):
+    looks: tuple[tuple[float, ev.PropertiesMoment, dict[str, str]], ...] = (
+        (10.6, "attached", values),
+        (25.6, "end", values | end),
+    )
+    for at, moment, now in looks:
         bench.add(ev.DiskProperties(at=at, disk="disk2", kname="sdc", diskseq=2, moment=moment, values=now))
     return bench
 

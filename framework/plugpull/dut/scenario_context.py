@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 from plugpull.dut.bench import Bench
 from plugpull.dut.conversation.link import AgentLost
@@ -51,8 +52,8 @@ class ScenarioContext:
         """(DUT time, bound on its error) of this instant on the controller."""
         return self.bench.link.clock.now()
 
-    def phase(self, name: str, text: str = "") -> None:
-        """Say what comes next; the time until the next phase is accounted to it."""
+    def phase(self, name: ev.PhaseName | Literal[""], text: str = "") -> None:
+        """Record what comes next; the time until the next phase is counted to it. An empty ``name``: nothing does."""
         now = time.monotonic()
         before, begun = self._phase
         if before:

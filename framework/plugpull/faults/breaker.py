@@ -185,7 +185,7 @@ class Breaker:
         self,
         planned: Planned,
         on: bool,
-        phase: str,
+        phase: ev.EdgePhase,
         moment: float,
         *,
         agrees: bool = True,

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, get_args
+from typing import BinaryIO
 
 import msgspec
 
@@ -25,6 +25,7 @@ from plugpull.history.events import (
     ScenarioEnded,
     Seal,
 )
+from plugpull.history.open_values import KINDS, with_open_values
 from plugpull.history.samples import Rate, Reading
 from plugpull.history.seals import Audit, label_of
 from plugpull.history.story import Silence, Story
@@ -35,7 +36,6 @@ HISTORY_FILE = "history.jsonl"
 LONGEST_LINE = 16 << 20
 """Bytes of a line that are read at most; a longer one counts as damaged. The longest that are written have 100 kB."""
 
-_KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyEvent))
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
@@ -284,7 +284,10 @@ def _decode(line: bytes) -> Event | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        kind = msgspec.json.decode(line).get("type")
-    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, RecursionError):
+        fields = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return _SKIPPED if isinstance(kind, str) and kind not in _KNOWN else None
+    kind = fields.get("type") if isinstance(fields, dict) else None
+    if not isinstance(kind, str):
+        return None
+    return with_open_values(kind, fields) if kind in KINDS else _SKIPPED

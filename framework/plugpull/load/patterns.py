@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from plugpull.history.events import LoadMode
 from plugpull.rig.model import Disk
 
 STAMP = "crc32c"
@@ -18,14 +20,14 @@ SMALLEST_SPAN = 3 << 19
 class Pattern:
     """The I/O that a load does on a disk.
 
-    ``mode`` is ``write``, ``read`` or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight.
+    ``mode`` is fio's ``rw``, or ``idle``. ``block`` is bytes per I/O, ``depth`` I/Os in flight.
 
     By default the stamping writer (``integrity/``) writes the data and its oracle judges it. With ``fio``, fio writes
     and compares the data; it cannot distinguish passes, disks and torn blocks.
     """
 
     name: str
-    mode: str
+    mode: LoadMode | Literal["idle"]
     block: int = 64 << 10
     depth: int = 4
     fio: bool = False

@@ -1,4 +1,4 @@
-"""The first words with a connected agent: who the DUT is, and how its log's clock runs."""
+"""The first request to a connected agent: who the DUT is, and how the clock of its kernel log runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ ANSWER = 30.0
 
 
 def hello(
-    link: AgentLink, *, kind: str, how: str, took: float, accel: str = "", modules: tuple[str, ...] = ()
+    link: AgentLink,
+    *,
+    kind: ev.DutKind,
+    how: ev.DutReached,
+    took: float,
+    accel: str = "",
+    modules: tuple[str, ...] = (),
 ) -> ev.DutReady:
-    """What the history is told of a DUT that is ready. Raises AgentLost and RigError."""
+    """The event that records a ready DUT. Raises AgentLost and RigError."""
     said: Message = link.call("hello", ANSWER)
     offset, error = (float(value) for value in link.call("clock.offset", ANSWER))
     return ev.DutReady(

@@ -24,13 +24,13 @@ def _cpu(line: str) -> tuple[int, int]:
     return (sum(fields) - fields[3] - fields[4], sum(fields)) if len(fields) == 8 else (0, 0)
 
 
-def timers_set(message: Message, moment: str) -> ev.TimersSet:
+def timers_set(message: Message, moment: ev.TimersMoment) -> ev.TimersSet:
     """The event for what the agent said of timers that it changed."""
     changed = tuple((path, before, after) for path, before, after in message["changed"])
     return ev.TimersSet(at=message["at"], moment=moment, changed=changed, failed=message["failed"])
 
 
-def properties_of(message: Message, disk_table: DiskTable, moment: str) -> ev.DiskProperties | None:
+def properties_of(message: Message, disk_table: DiskTable, moment: ev.PropertiesMoment) -> ev.DiskProperties | None:
     """The event for the properties of a disk; ``None`` for a disk that is not of the rig."""
     disk = disk_table.name_of(message["kname"], message["diskseq"])
     if not disk:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from plugpull.dut.conversation.bootstrap import NO_PYTHON, OLDEST, TOO_OLD, boot_command, boot_payload, quoted
 from plugpull.errors import RigError
+from plugpull.history.events import DutKind
 from plugpull.rig.model import Dut
 
 ALIVE_EVERY = 3
@@ -35,7 +36,7 @@ class Reach(Protocol):
     """One way to a DUT."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> DutKind: ...
 
     @property
     def name(self) -> str:
@@ -122,7 +123,7 @@ class LocalReach:
     """The disks hang off this machine."""
 
     dut: Dut
-    kind: str = "local"
+    kind: DutKind = "local"
     name: str = "this machine"
 
     def command(self, within: float = CONNECT_WITHIN) -> list[str]:
@@ -196,7 +197,7 @@ class SshReach:
     """A machine behind ssh: the system's OpenSSH with the user's own configuration."""
 
     dut: Dut
-    kind: str = "ssh"
+    kind: DutKind = "ssh"
 
     @property
     def name(self) -> str:

@@ -38,14 +38,14 @@ _numbers = itertools.count(1)
 class Writing:
     """How a session writes.
 
-    ``block`` is sectors per write, ``depth`` writes in flight. ``order`` is ``sequential``, ``random`` or ``hot`` (nine
-    of ten writes go to a tenth of the blocks). A flush is sent every ``flush_writes`` writes and every ``flush_ms``
+    ``block`` is sectors per write, ``depth`` writes in flight. ``order``: see ``WriteOrder``.
+    A flush is sent every ``flush_writes`` writes and every ``flush_ms``
     milliseconds (0 turns either off). ``fua`` is the percentage of writes with FUA.
     """
 
     block: int = 8
     depth: int = 16
-    order: str = "random"
+    order: ev.WriteOrder = "random"
     flush_writes: int = 0
     flush_ms: int = 0
     fua: int = 0

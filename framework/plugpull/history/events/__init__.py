@@ -1,0 +1,220 @@
+"""Everything that can be written in a history: one struct per kind of event.
+
+``at`` is seconds on the DUT's CLOCK_MONOTONIC, the clock the kernel log is stamped with. What the controller
+does is mapped onto it (see ``ClockMapped``); ``None`` means that no mapping existed yet. On a virtual bench every
+scenario starts from a snapshot, so ``at`` starts again with each ``ScenarioBegun``.
+
+The JSON field ``type`` names the kind, ``n`` is the number of the line (``seals.py``). Readers skip kinds and fields
+they do not know, so both may be added without a new version of the history. A field of type ``Literal`` takes the
+values that are listed there. A reader keeps other values, of a newer or a foreign history, as they are.
+"""
+
+from __future__ import annotations
+
+from plugpull.history.events.base import Event
+from plugpull.history.events.cuts import (
+    CutArmed,
+    CutSwitched,
+    Edge,
+    EdgePhase,
+    FaultInjected,
+    Healed,
+    PortState,
+)
+from plugpull.history.events.disks import (
+    DiskAttached,
+    DiskDetached,
+    DiskProperties,
+    PropertiesMoment,
+    Sampled,
+    SeenFromOutside,
+)
+from plugpull.history.events.dut import (
+    Acted,
+    ActionName,
+    AgentLost,
+    Census,
+    CensusMoment,
+    ClockMapped,
+    ConsoleLine,
+    DutDied,
+    DutKind,
+    DutReached,
+    DutReady,
+    DutState,
+    ProcessStuck,
+    Residue,
+    StateMoment,
+    TimersMoment,
+    TimersSet,
+)
+from plugpull.history.events.integrity import (
+    LedgerBegun,
+    LedgerEnded,
+    LedgerPart,
+    ReadBackBegun,
+    ReadBackEnded,
+    ReadBackPart,
+    StampingOver,
+    StampingPlanned,
+    WriteOrder,
+)
+from plugpull.history.events.kernel import (
+    Activity,
+    EarlierMessage,
+    GracePeriod,
+    KernelMessage,
+    LogLost,
+    MessageSource,
+    TaskBlocked,
+    Uevent,
+)
+from plugpull.history.events.load import (
+    LoadBegun,
+    LoadEnded,
+    LoadMode,
+    LoadSettled,
+    Verified,
+)
+from plugpull.history.events.run import (
+    ErrorFault,
+    Judged,
+    Note,
+    Phase,
+    PhaseName,
+    RigFault,
+    RunBegun,
+    RunEnded,
+    ScenarioBegun,
+    ScenarioEnded,
+    ScenarioError,
+    ScenarioSkipped,
+    Seal,
+)
+
+__all__ = [
+    "HISTORY_VERSION",
+    "Acted",
+    "ActionName",
+    "Activity",
+    "AgentLost",
+    "AnyEvent",
+    "Census",
+    "CensusMoment",
+    "ClockMapped",
+    "ConsoleLine",
+    "CutArmed",
+    "CutSwitched",
+    "DiskAttached",
+    "DiskDetached",
+    "DiskProperties",
+    "DutDied",
+    "DutKind",
+    "DutReached",
+    "DutReady",
+    "DutState",
+    "EarlierMessage",
+    "Edge",
+    "EdgePhase",
+    "ErrorFault",
+    "Event",
+    "FaultInjected",
+    "GracePeriod",
+    "Healed",
+    "Judged",
+    "KernelMessage",
+    "LedgerBegun",
+    "LedgerEnded",
+    "LedgerPart",
+    "LoadBegun",
+    "LoadEnded",
+    "LoadMode",
+    "LoadSettled",
+    "LogLost",
+    "MessageSource",
+    "Note",
+    "Phase",
+    "PhaseName",
+    "PortState",
+    "ProcessStuck",
+    "PropertiesMoment",
+    "ReadBackBegun",
+    "ReadBackEnded",
+    "ReadBackPart",
+    "Residue",
+    "RigFault",
+    "RunBegun",
+    "RunEnded",
+    "Sampled",
+    "ScenarioBegun",
+    "ScenarioEnded",
+    "ScenarioError",
+    "ScenarioSkipped",
+    "Seal",
+    "SeenFromOutside",
+    "StampingOver",
+    "StampingPlanned",
+    "StateMoment",
+    "TaskBlocked",
+    "TimersMoment",
+    "TimersSet",
+    "Uevent",
+    "Verified",
+    "WriteOrder",
+]
+
+HISTORY_VERSION = 1
+
+AnyEvent = (
+    RunBegun
+    | RunEnded
+    | ScenarioBegun
+    | ScenarioEnded
+    | ScenarioError
+    | RigFault
+    | Note
+    | Phase
+    | DutReady
+    | ClockMapped
+    | AgentLost
+    | DutDied
+    | DiskAttached
+    | DiskDetached
+    | Uevent
+    | KernelMessage
+    | EarlierMessage
+    | TimersSet
+    | TaskBlocked
+    | GracePeriod
+    | Activity
+    | DutState
+    | DiskProperties
+    | LogLost
+    | ConsoleLine
+    | Sampled
+    | FaultInjected
+    | CutArmed
+    | Edge
+    | CutSwitched
+    | Healed
+    | LoadBegun
+    | LoadSettled
+    | LoadEnded
+    | Verified
+    | StampingPlanned
+    | StampingOver
+    | LedgerBegun
+    | LedgerPart
+    | LedgerEnded
+    | ReadBackBegun
+    | ReadBackPart
+    | ReadBackEnded
+    | SeenFromOutside
+    | ProcessStuck
+    | Acted
+    | Residue
+    | Census
+    | Judged
+    | ScenarioSkipped
+    | Seal
+)

@@ -1,0 +1,79 @@
+"""Disks: their attachments, their properties and their counters."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from plugpull.history.counters import Counters
+from plugpull.history.events.base import Event
+
+PropertiesMoment = Literal["attached", "end"]
+"""When the properties of a disk were read: whenever it was attached, and at the end of the scenario."""
+
+
+class DiskAttached(Event, frozen=True, kw_only=True, tag="disk.attached"):
+    """The kernel announced a disk (block uevent ``add``).
+
+    ``disk`` is its name in the rig file, empty when it is none of the rig's. ``kname`` is today's kernel name and
+    ``diskseq`` tells two attachments with one name apart. ``place`` is where it hangs: the controller's PCI address,
+    the chain of USB ports and the LUN, such as ``0000:00:05.0/1.2:0``. ``sockets`` say the same with the kind of bus
+    (``0000:00:05.0/usb3-1.2:0``), by the port of its own bus and then by that of the controller's other bus which leads
+    to the same socket; empty where the kernel does not know, and in older records. ``speed`` is the link's in Mb/s.
+    """
+
+    disk: str
+    kname: str
+    diskseq: int
+    devt: str
+    serial: str
+    place: str
+    size: int
+    driver: str = ""
+    speed: str = ""
+    model: str = ""
+    sysfs: str = ""
+    sockets: tuple[str, ...] = ()
+
+
+class DiskDetached(Event, frozen=True, kw_only=True, tag="disk.detached"):
+    """The kernel took the disk off its list (block uevent ``remove``)."""
+
+    disk: str
+    kname: str
+    diskseq: int
+
+
+class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):
+    """How the kernel drives a disk of the rig. ``moment``: see ``PropertiesMoment``.
+
+    ``values`` are sysfs attributes as the kernel writes them (``dut/agent/properties.py`` says which): ``driver``,
+    ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others. They were read one after
+    another from ``at`` to ``until`` (DUT seconds; absent in older histories)."""
+
+    disk: str
+    kname: str
+    diskseq: int
+    moment: PropertiesMoment
+    values: dict[str, str]
+    until: float | None = None
+
+
+class Sampled(Event, frozen=True, kw_only=True, tag="sample"):
+    """All disks' counters at one instant, straight from ``/sys/block/*/stat`` and ``inflight``.
+
+    ``disks`` has them by kernel name, cumulative since the disk was attached. ``cpu`` is the DUT's (busy, total)
+    jiffies since boot from ``/proc/stat``, (0, 0) in the samples for which it was not asked.
+    """
+
+    disks: dict[str, Counters]
+    cpu: tuple[int, int] = (0, 0)
+
+
+class SeenFromOutside(Event, frozen=True, kw_only=True, tag="outside"):
+    """The bench looked at a disk's medium behind the DUT's back, by ``method``. ``ok``: it is as it was made;
+    ``detail`` says what is different."""
+
+    disk: str
+    ok: bool
+    method: str
+    detail: str = ""
