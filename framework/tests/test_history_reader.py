@@ -96,6 +96,19 @@ def test_disks_of_a_running_dut_are_carried_into_the_next_scenario(tmp_path: Pat
     assert history.stories[1].attachments("disk1") == ()
 
 
+def test_what_a_new_agent_announces_replaces_what_was_attached_before(tmp_path: Path) -> None:
+    begun = [ev.ScenarioBegun(id=name, wall="", seed=1) for name in "ab"]
+    kept, gone = (
+        ev.DiskAttached(at=1.0, disk=name, kname=kname, diskseq=3, devt="8:0", serial=name, place="p", size=1 << 20)
+        for name, kname in (("disk1", "sda"), ("disk2", "sdb"))
+    )
+    connected = ev.DutReady(at=2.0, kernel="6.12.1", kind="ssh", how="connected", took=0.1)
+    again = msgspec.structs.replace(kept, at=9.0)
+    events = [begun[0], kept, gone, connected, begun[1], again, msgspec.structs.replace(connected, at=10.0)]
+    second = read_history(written(tmp_path, encode(events))).stories[1]
+    assert second.all_attachments == (again,)
+
+
 def test_a_cut_is_put_together_from_its_events() -> None:
     (cut,) = cut_results(healthy().story())
     assert (cut.point, cut.mechanism, cut.victims) == ("disk1.cable", "data", (VICTIM,))

@@ -21,6 +21,7 @@ from plugpull.history.events import (
     Judged,
     RunBegun,
     RunEnded,
+    Sampled,
     ScenarioBegun,
     ScenarioEnded,
     Seal,
@@ -168,10 +169,20 @@ class _Sorter:
             if event.how in {"restored", "booted"}:
                 self.attached.clear()
                 self.before = ()
+            elif event.how == "connected":
+                self._announced_again()
         elif isinstance(event, DiskAttached):
             self.attached[event.kname, event.diskseq] = event
         elif isinstance(event, DiskDetached):
             self.attached.pop((event.kname, event.diskseq), None)
+
+    def _announced_again(self) -> None:
+        """A new agent on a DUT that kept running announces all its disks: those are the ones that are there."""
+        if any(isinstance(event, DutReady | Sampled) for event in self.events):
+            return  # connected again in the middle: what was there at the beginning still counts
+        there = {(event.kname, event.diskseq): event for event in self.events if isinstance(event, DiskAttached)}
+        if there:
+            self.attached, self.before = there, ()
 
     def _close(self) -> None:
         if self.opened is not None:
