@@ -111,6 +111,13 @@ def write_once(dut: Guest, identity: Identity, job: str) -> Any:
     return dut.call("fio", job=job, argv=arguments, disk=identity)
 
 
+def make_ext4(dut: Guest, identity: Identity) -> str:
+    """Make a filesystem; its UUID."""
+    made = dut.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)
+    assert made["ok"], made
+    return str(made["uuid"])
+
+
 def test_the_disk_that_is_meant_is_accepted(dut: Guest) -> None:
     dut.call("guard", disk=dut.context.identity("disk1"))
 
@@ -171,8 +178,8 @@ def test_a_disk_under_load_is_refused(dut: Guest) -> None:
 
 def test_a_mounted_disk_is_refused_until_it_is_unmounted(dut: Guest) -> None:
     identity = dut.context.identity("disk2")
-    assert dut.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
-    mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4")
+    uuid = make_ext4(dut, identity)
+    mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
     assert mounted["ok"], mounted
     try:
         with pytest.raises(Refused, match="in use: a filesystem is mounted from it"):
@@ -185,13 +192,42 @@ def test_a_mounted_disk_is_refused_until_it_is_unmounted(dut: Guest) -> None:
     dut.call("guard", disk=identity)
 
 
+OTHER = "01020304-0506-0708-090a-0b0c0d0e0f10"
+
+
+def test_a_filesystem_is_mounted_and_written_only_by_the_uuid_that_this_run_gave_it(dut: Guest) -> None:
+    identity = dut.context.identity("disk2")
+    uuid = make_ext4(dut, identity)
+    before = digest(dut.medium("disk2"))
+    for wrong, why in ((OTHER, f"holds the ext4 filesystem {uuid}, not the ext4 filesystem {OTHER}"), ("", "not said")):
+        with pytest.raises(Refused, match=why):
+            dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=wrong)
+    assert digest(dut.medium("disk2")) == before, "a filesystem that is not this run's was mounted"
+    mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
+    assert mounted["ok"], mounted
+    arguments = load_arguments(Pattern("w", "write"), 1 << 20, in_file=True)
+    try:
+        for wrong in (OTHER, ""):
+            with pytest.raises(Refused, match="is mounted for disk2, not"):
+                dut.call("fio", job="attack", argv=arguments, disk=identity, directory="disk2", uuid=wrong)
+        dut.call("fio", job="own", argv=arguments, disk=identity, directory="disk2", uuid=uuid)
+        dut.call("jobs.stop", jobs=["own"], grace=20.0)
+    finally:
+        unmounted = dut.call("umount", name="disk2")
+    assert unmounted["ok"], unmounted
+    # Somebody makes another filesystem where this run's was.
+    another = make_ext4(dut, identity)
+    with pytest.raises(Refused, match=f"holds the ext4 filesystem {another}, not the ext4 filesystem {uuid}"):
+        dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
+
+
 def test_an_unmount_that_fails_names_who_holds_the_filesystem(dut: Guest) -> None:
     identity = dut.context.identity("disk2")
-    assert dut.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
-    mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4")
+    uuid = make_ext4(dut, identity)
+    mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
     assert mounted["ok"], mounted
     arguments = load_arguments(Pattern("w", "write"), 2 << 20, in_file=True)
-    pid = dut.call("fio", job="busy", argv=arguments, disk=identity, directory="disk2")["pid"]
+    pid = dut.call("fio", job="busy", argv=arguments, disk=identity, directory="disk2", uuid=uuid)["pid"]
     # Until its job file is made fio holds nothing; that its bytes move shows that it is.
     kname = str(identity["kname"])
     moved = dut.context.wait_for(
@@ -304,11 +340,11 @@ def needs_recovery(medium: Path) -> bool:
 def test_an_agent_whose_controller_is_gone_ends_fio_and_unmounts() -> None:
     with guest(RIG) as alone:
         identity, medium = alone.context.identity("disk2"), alone.medium("disk2")
-        assert alone.call("mkfs", 150.0, disk=identity, fstype="ext4", timeout=120.0)["ok"]
-        mounted = alone.call("mount", name="disk2", disk=identity, fstype="ext4")
+        uuid = make_ext4(alone, identity)
+        mounted = alone.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
         assert mounted["ok"], mounted
         arguments = load_arguments(Pattern("w", "write"), 2 << 20, in_file=True)
-        alone.call("fio", job="left", argv=arguments, disk=identity, directory="disk2")
+        alone.call("fio", job="left", argv=arguments, disk=identity, directory="disk2", uuid=uuid)
         kname = str(identity["kname"])
         moved = alone.context.wait_for(
             lambda e: isinstance(e, ev.Sampled) and kname in e.disks and e.disks[kname].writes_in_flight > 0, 60.0

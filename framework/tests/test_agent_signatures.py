@@ -14,17 +14,26 @@ from media import MEMBERS, SIZE, bcachefs, btrfs, partitioned, put
 from sysfs_tree import Sysfs
 from writers import Writer
 
-from plugpull.dut.agent import signatures
-from plugpull.dut.agent.signatures import Libblkid, Region, Unreadable, loop_over, member_of, partitions_of
+from plugpull.dut.agent import disks, signatures
+from plugpull.dut.agent.disks import Refused, refuse_other_filesystem
+from plugpull.dut.agent.signatures import (
+    Libblkid,
+    Region,
+    Unreadable,
+    filesystem_on,
+    loop_over,
+    member_of,
+    partitions_of,
+)
 from plugpull.load.patterns import fill_arguments, sequential_write
 
 START = 1 << 20
 
 
-def said(path: Path, partitions: list[Region] | None = None) -> str:
+def said(path: Path, partitions: list[Region] | None = None, made: tuple[str, ...] = ()) -> str:
     fd = os.open(path, os.O_RDWR)
     try:
-        return member_of(fd, path.stat().st_size, partitions or [])
+        return member_of(fd, path.stat().st_size, partitions or [], made=made)
     finally:
         os.close(fd)
 
@@ -84,6 +93,109 @@ def test_a_damaged_signature_counts_all_the_same(medium: Path, offset: int, cont
     assert said(medium) == what
 
 
+# --- what this run made, by its UUID ----------------------------------------------------------------------------------
+
+OWN = "01020304-0506-0708-090a-0b0c0d0e0f10"
+"""The UUID of the arrays in ``media.py``."""
+AS_MDADM_WRITES_IT = "01020304:05060708:090A0B0C:0D0E0F10"
+OTHER = "01020304-0506-0708-090a-0b0c0d0e0f11"
+WITH_UUID = ["md 1.0", "md 1.1", "md 1.2"]
+
+
+@pytest.mark.parametrize("name", WITH_UUID)
+def test_a_member_of_this_run_s_own_array_is_accepted_and_any_other_is_not(medium: Path, name: str) -> None:
+    put(medium, *MEMBERS[name][2](SIZE))
+    assert said(medium, made=(OWN,)) == said(medium, made=(OTHER, AS_MDADM_WRITES_IT)) == ""
+    for made in ((), (OTHER,), ("",), (OWN[:-1],)):
+        assert said(medium, made=made) == "a member of an md array"
+
+
+@pytest.mark.parametrize("name", [name for name in MEMBERS if name not in WITH_UUID])
+def test_no_uuid_makes_anything_else_this_run_s_own(medium: Path, name: str) -> None:
+    words, _, made = MEMBERS[name]
+    put(medium, *made(SIZE))
+    assert said(medium, made=(OWN, "")) == words
+
+
+@pytest.mark.parametrize("second", ["LVM", "swap", "LUKS1", "Intel RAID", "btrfs of two", "ZFS"])
+def test_an_own_array_does_not_hide_somebody_s_other_signature(medium: Path, second: str) -> None:
+    put(medium, *MEMBERS[second][2](SIZE), *MEMBERS["md 1.0"][2](SIZE))
+    assert said(medium, made=(OWN,)) != ""
+
+
+def test_a_partition_of_an_own_array_is_not_this_run_s(medium: Path) -> None:
+    size = SIZE - 2 * START - (1 << 16)
+    put(medium, (0, partitioned(START, size)), *((START + at, content) for at, content in MEMBERS["md 1.2"][2](size)))
+    assert said(medium, made=(OWN,)) == "a disk with a partition that is a member of an md array"
+
+
+def test_a_damaged_member_is_recognised_by_its_uuid_too(medium: Path) -> None:
+    ((offset, block),) = MEMBERS["md 1.2"][2](SIZE)
+    put(medium, (offset, block[:100] + b"\xff" + block[101:]))
+    assert said(medium, made=(OWN,)) == ""
+    assert said(medium, made=(OTHER,)) == "a member of an md array"
+
+
+def refusal(path: Path, fstype: str, uuid: str) -> str:
+    """Why the filesystem on a medium is refused; empty if it is accepted."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        refuse_other_filesystem(fd, "sdx", fstype, uuid)
+    except Refused as refused:
+        return str(refused)
+    finally:
+        os.close(fd)
+    return ""
+
+
+@pytest.fixture
+def sized_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disks, "size_of", lambda fd: os.fstat(fd).st_size)
+
+
+@pytest.mark.usefixtures("sized_by_file")
+def test_a_filesystem_is_recognised_by_its_uuid_and_no_other_is_accepted(medium: Path) -> None:
+    make_ext4(medium, OWN)
+    assert refusal(medium, "ext4", OWN) == ""
+    assert refusal(medium, "ext4", OTHER) == (
+        f"sdx holds the ext4 filesystem {OWN}, not the ext4 filesystem {OTHER} that this run made"
+    )
+    assert refusal(medium, "ext4", "") == "it was not said which filesystem is expected on sdx"
+    assert refusal(medium, "xfs", OWN) == (
+        f"sdx holds no xfs filesystem, not the xfs filesystem {OWN} that this run made"
+    )
+
+
+@pytest.mark.usefixtures("sized_by_file")
+def test_a_uuid_that_changed_under_us_is_refused(medium: Path) -> None:
+    make_ext4(medium, OWN)
+    assert refusal(medium, "ext4", OWN) == ""
+    tune = shutil.which("tune2fs", path=f"{os.environ['PATH']}:/sbin:/usr/sbin")
+    assert tune is not None
+    subprocess.run([tune, "-U", OTHER, str(medium)], check=True, capture_output=True, input=b"y\n")
+    assert f"holds the ext4 filesystem {OTHER}" in refusal(medium, "ext4", OWN)
+    put(medium, (0, bytes(1 << 20)))
+    assert "holds no ext4 filesystem" in refusal(medium, "ext4", OWN)
+
+
+@pytest.mark.usefixtures("sized_by_file")
+def test_a_filesystem_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = put(tmp_path / "short", size=512)
+    monkeypatch.setattr(disks, "size_of", lambda fd: SIZE)
+    assert refusal(short, "ext4", OWN)
+
+
+def test_the_uuid_of_a_filesystem_beside_the_leftovers_of_another(medium: Path) -> None:
+    put(medium, (0x10000, btrfs(1)))
+    make_ext4(medium, OWN)
+    fd = os.open(medium, os.O_RDONLY)
+    try:
+        assert filesystem_on(fd, SIZE, "ext4") == OWN
+        assert filesystem_on(fd, SIZE, "no_such_filesystem") == ""
+    finally:
+        os.close(fd)
+
+
 # --- what may be erased -----------------------------------------------------------------------------------------------
 
 
@@ -97,10 +209,10 @@ def test_a_filesystem_on_one_disk_is_only_that(medium: Path, content: tuple[int,
     assert said(medium) == ""
 
 
-def make_ext4(path: Path) -> None:
+def make_ext4(path: Path, uuid: str = "random") -> None:
     mkfs = shutil.which("mke2fs", path=f"{os.environ['PATH']}:/sbin:/usr/sbin")
     assert mkfs is not None
-    subprocess.run([mkfs, "-q", "-F", "-t", "ext4", str(path)], check=True)
+    subprocess.run([mkfs, "-q", "-F", "-t", "ext4", "-U", uuid, str(path)], check=True)
 
 
 def test_our_own_filesystem_of_a_former_night_is_no_obstacle(medium: Path) -> None:

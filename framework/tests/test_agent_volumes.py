@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from plugpull.dut.agent.disks import Refused
-from plugpull.dut.agent.volumes import Volumes, mount_point, open_root
+from plugpull.dut.agent.volumes import Mounted, Volumes, mount_point, open_root
 from plugpull.load.patterns import Pattern, load_arguments
 
 FRAMEWORK = Path(__file__).parents[1]
@@ -129,6 +129,32 @@ def test_what_was_not_mounted_can_neither_be_written_nor_unmounted() -> None:
         volumes.open("disk1")
     assert volumes.umount("disk1")["detail"] == "not mounted"
     volumes.release_all()
+
+
+UUID = "01020304-0506-0708-090a-0b0c0d0e0f10"
+
+
+@pytest.mark.parametrize(("mounted", "asked"), [(UUID, ""), ("", UUID), (UUID, UUID[:-1] + "1")])
+def test_a_filesystem_with_another_uuid_than_the_asked_one_is_refused(tmp_path: Path, mounted: str, asked: str) -> None:
+    volumes = Volumes()
+    volumes._mounted["disk1"] = Mounted(str(tmp_path), 0, 0, fstype="ext4", uuid=mounted)
+    with pytest.raises(Refused, match=f"is mounted for disk1, not {asked or 'any'}"):
+        volumes.open("disk1", asked)
+
+
+def test_a_filesystem_whose_disk_is_gone_is_refused(tmp_path: Path) -> None:
+    volumes = Volumes()
+    volumes._mounted["disk1"] = Mounted(str(tmp_path), 0, 0, "ext4", UUID, os.makedev(8, 4000))
+    with pytest.raises(Refused, match=f"the disk of the filesystem at {tmp_path} is gone: No such file"):
+        volumes.open("disk1", UUID)
+
+
+def test_a_device_that_took_the_disk_s_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    volumes = Volumes()
+    volumes._mounted["disk1"] = Mounted(str(tmp_path), 0, 0, "ext4", UUID, os.makedev(8, 4000))
+    monkeypatch.setattr("plugpull.dut.agent.volumes.resolved", lambda path: "/sys/devices/null")
+    with pytest.raises(Refused, match=f"/dev/null is not the disk that {tmp_path} was mounted from"):
+        volumes.open("disk1", UUID)
 
 
 BUSY = """

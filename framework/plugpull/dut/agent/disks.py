@@ -8,9 +8,9 @@ import os
 import re
 import stat
 import struct
-from typing import Any, Dict, List, Optional
+from typing import Any, Collection, Dict, List, Optional
 
-from .signatures import Unreadable, loop_over, member_of, partitions_of
+from .signatures import Unreadable, filesystem_on, loop_over, member_of, partitions_of
 
 SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
@@ -174,7 +174,8 @@ def all_disks(root: str = SYS) -> List[Disk]:
     return found
 
 
-def _size_of(fd: int) -> int:
+def size_of(fd: int) -> int:
+    """Bytes of the block device behind a descriptor."""
     buffer = fcntl.ioctl(fd, _BLKGETSIZE64, b"\0" * 8)
     return int(struct.unpack("Q", buffer)[0])
 
@@ -207,7 +208,7 @@ def open_scratch(wanted: Disk) -> int:
     uses ``/proc/self/fd/N`` cannot be handed another one. O_EXCL is refused by the kernel while anything is mounted
     from, swapping on, or assembled over the disk or one of its partitions. A loop device over it is looked for, and
     what it is a part of without being in use: see ``signatures.py``. With ``erase_members`` the rig file says that it
-    may be.
+    may be; ``made`` are the UUIDs of the arrays that this run made, of which it may be a member.
 
     Raises Refused.
     """
@@ -231,9 +232,9 @@ def open_scratch(wanted: Disk) -> int:
             raise Refused("%s went away while it was being opened" % kname)
         _compare(kname, found, wanted)
         refuse_twins(found)
-        if _size_of(fd) != found["size"]:
-            raise Refused("%s reports two sizes: %d and %d bytes" % (kname, _size_of(fd), found["size"]))
-        _refuse_used(kname, fd, found["size"], node, number, bool(wanted.get("erase_members")))
+        if size_of(fd) != found["size"]:
+            raise Refused("%s reports two sizes: %d and %d bytes" % (kname, size_of(fd), found["size"]))
+        _refuse_used(kname, fd, found["size"], node, number, wanted)
     except BaseException:
         os.close(fd)
         raise
@@ -273,20 +274,39 @@ def refuse_twins(found: Disk, root: str = SYS) -> None:
             )
 
 
-def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, erase_members: bool) -> None:
+def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, wanted: Disk) -> None:
     """Refuse a disk that is used without being claimed, or that is a part of something larger."""
     partitions = partitions_of(node)
     loop = loop_over({number, *partitions})
     if loop:
         raise Refused("%s is in use: %s lies on it" % (kname, loop), mend="losetup --detach /dev/%s" % loop)
-    if erase_members:
+    if wanted.get("erase_members"):
         return
+    made: Collection[str] = wanted.get("made") or ()
     try:
-        member = member_of(fd, size, list(partitions.values()))
+        member = member_of(fd, size, list(partitions.values()), made=made)
     except Unreadable as why:
         raise Refused("what %s is a part of cannot be found out: %s" % (kname, why)) from None
     if member:
         raise Refused(
             "%s is %s that this run did not make" % (kname, member),
             mend="if it may be erased: erase_members = true in its [[disk]] table, or `wipefs --all` on it by hand",
+        )
+
+
+def refuse_other_filesystem(fd: int, name: str, fstype: str, uuid: str) -> None:
+    """Refuse a disk, by an open descriptor, unless it holds the filesystem with this UUID: the one that this run made.
+
+    Raises Refused.
+    """
+    if not uuid:
+        raise Refused("it was not said which filesystem is expected on %s" % name)
+    try:
+        found = filesystem_on(fd, size_of(fd), fstype)
+    except (Unreadable, OSError) as why:
+        raise Refused("which filesystem is on %s cannot be found out: %s" % (name, why)) from None
+    if found != uuid:
+        raise Refused(
+            "%s holds %s, not the %s filesystem %s that this run made"
+            % (name, "the %s filesystem %s" % (fstype, found) if found else "no %s filesystem" % fstype, fstype, uuid)
         )

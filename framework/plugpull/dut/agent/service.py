@@ -203,8 +203,9 @@ class Service:
 
     op_sample_stop = stop_sampling
 
-    def op_fio(self, job: str, argv: List[str], disk: Disk, directory: str = "") -> Dict[str, Any]:
-        """Run fio on a disk proved to be ``disk``, or on a file in the filesystem mounted for ``directory``.
+    def op_fio(self, job: str, argv: List[str], disk: Disk, directory: str = "", uuid: str = "") -> Dict[str, Any]:
+        """Run fio on a disk proved to be ``disk``, or on a file in the filesystem mounted for ``directory``, which must
+        have this UUID.
 
         ``{file}`` in the arguments becomes what fio may open: the disk's descriptor, or a file below a descriptor of
         the filesystem's root; never a name that can come to mean something else.
@@ -212,7 +213,7 @@ class Service:
         fio = shutil.which("fio")
         if fio is None:
             raise Refused("fio is not installed on the DUT")
-        fd = self.volumes.open(directory) if directory else open_scratch(disk)
+        fd = self.volumes.open(directory, uuid) if directory else open_scratch(disk)
         target = "/proc/self/fd/%d" % fd + ("/load" if directory else "")
         arguments = [part.replace("{file}", target) for part in argv]
         return {"pid": self.jobs.start(job, [fio, *arguments], (fd,)), "at": now()}
@@ -283,8 +284,8 @@ class Service:
     def op_mkfs(self, disk: Disk, fstype: str, timeout: float) -> Dict[str, Any]:
         return self.volumes.mkfs(disk, fstype, timeout)
 
-    def op_mount(self, name: str, disk: Disk, fstype: str) -> Dict[str, Any]:
-        return self.volumes.mount(name, disk, fstype)
+    def op_mount(self, name: str, disk: Disk, fstype: str, uuid: str) -> Dict[str, Any]:
+        return self.volumes.mount(name, disk, fstype, uuid)
 
     def op_umount(self, name: str) -> Dict[str, Any]:
         return self.volumes.umount(name)

@@ -11,17 +11,18 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import re
 import stat
 import struct
 from contextlib import suppress
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 SECTOR = 512
 MOST_PARTITIONS = 256
 _LIBRARY = "libblkid.so.1"
 _ONLY_IN = 2  # blkid.h, BLKID_FLTR_ONLYIN
 _FILESYSTEM = 1 << 1  # BLKID_USAGE_FILESYSTEM
-_FLAGS = 1 << 5  # BLKID_SUBLKS_TYPE
+_FLAGS = 1 << 5 | 1 << 3  # BLKID_SUBLKS_TYPE, BLKID_SUBLKS_UUID
 _SHARED = frozenset({"drbdproxy_datalog", "oracleasm"})
 """Counted among the filesystems by libblkid, and parts of something larger."""
 _DEAR = frozenset({"zfs_member", "xfs_external_log"})
@@ -44,6 +45,8 @@ WORDS = {
     "jbd": "the journal of a filesystem on another disk",
 }
 """libblkid's names, in the words of messages."""
+_KERNEL_NAMES = {"msdos": "vfat"}
+"""libblkid's names of filesystems that the kernel calls otherwise."""
 
 _FUNCTIONS: Tuple[Tuple[str, Any, Tuple[Any, ...]], ...] = (
     ("new_probe", ctypes.c_void_p, ()),
@@ -87,6 +90,14 @@ class Region(NamedTuple):
     size: int
 
 
+class Signature(NamedTuple):
+    """What was found in a region. ``uuid`` is that of the filesystem, or of the array that the region is a member of;
+    empty if it has none, or if nothing but the magic number is left of it."""
+
+    words: str
+    uuid: str = ""
+
+
 class Libblkid:
     """The library, as far as it is needed here. Raises Unreadable where it is not installed."""
 
@@ -100,8 +111,7 @@ class Libblkid:
             function = getattr(library, "blkid_" + called)
             function.restype, function.argtypes = result, list(arguments)
             self._calls[called] = function
-        names = [name.encode() for name, usage in self.known() if _is_part(name, usage)]
-        self._wanted = (ctypes.c_char_p * (len(names) + 1))(*names, None)
+        self._parts = [name for name, usage in self.known() if _is_part(name, usage)]
 
     def known(self) -> Iterator[Tuple[str, int]]:
         """Each signature that this version knows, and its usage (BLKID_USAGE_*)."""
@@ -110,21 +120,32 @@ class Libblkid:
             yield (name.value or b"").decode("ascii", "replace"), usage.value
             number += 1
 
-    def types(self, fd: int, region: Region) -> List[str]:
-        """Names of all signatures in a region that are not a filesystem's."""
+    def members(self, fd: int, region: Region) -> List[Signature]:
+        """All signatures in a region that are not a filesystem's, by libblkid's names."""
+        return self._find(fd, region, self._parts)
+
+    def filesystem(self, fd: int, size: int, fstype: str) -> str:
+        """The UUID of the filesystem of this type that fills a disk; empty if there is none, or if it has none."""
+        name = _KERNEL_NAMES.get(fstype, fstype)
+        found = self._find(fd, Region(0, size), [name]) if name in {known for known, _ in self.known()} else []
+        return found[0].uuid if found else ""
+
+    def _find(self, fd: int, region: Region, names: List[str]) -> List[Signature]:
+        wanted = (ctypes.c_char_p * (len(names) + 1))(*(name.encode() for name in names), None)
         probe = self._probe(fd, region)
         try:
             self._call("probe_enable_superblocks", probe, 1)
             self._call("probe_set_superblocks_flags", probe, _FLAGS)
-            self._call("probe_filter_superblocks_type", probe, _ONLY_IN, self._wanted)
-            found: List[str] = []
+            self._call("probe_filter_superblocks_type", probe, _ONLY_IN, wanted)
+            found: List[Signature] = []
             while True:
                 answer = self._calls["do_probe"](probe)
                 if answer == _NOTHING:
                     return found
                 if answer != _FOUND:
                     raise Unreadable("it cannot be read where signatures would be")
-                found.append(self._value(probe, b"TYPE") or "something that libblkid has no name for")
+                name = self._value(probe, b"TYPE") or "something that libblkid has no name for"
+                found.append(Signature(name, self._value(probe, b"UUID")))
         finally:
             self._calls["free_probe"](probe)
 
@@ -174,51 +195,84 @@ def _is_part(name: str, usage: int) -> bool:
     return name not in _DEAR and (usage != _FILESYSTEM or name.endswith("_member") or name in _SHARED)
 
 
-def member_of(fd: int, size: int, partitions: List[Region], library: Optional[Libblkid] = None) -> str:
+def member_of(
+    fd: int,
+    size: int,
+    partitions: List[Region],
+    library: Optional[Libblkid] = None,
+    made: Collection[str] = (),
+) -> str:
     """What the disk or one of its partitions is a part of: empty if nothing, or "a member of an md array".
 
     ``partitions`` are those the kernel knows; those of a table that it did not read are looked at too. Plain
-    filesystems are not looked for: nobody but the disk is hurt when one is erased. Raises Unreadable.
+    filesystems are not looked for: nobody but the disk is hurt when one is erased. ``made`` are the UUIDs of the arrays
+    that this run made: the whole disk may be a member of one of these. Raises Unreadable.
     """
     blkid = library or Libblkid()
+    own = {plain_uuid(uuid) for uuid in made} - {""}
     # A description of its own: libblkid moves the position, and asks the kernel not to read ahead.
-    own = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
+    private = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
     try:
         whole = Region(0, size)
-        found = _damaged(own, size) or _part_of(blkid, own, whole)
-        inner = set(partitions) | set(blkid.partitions(own, size))
+        found = _foreign(_damaged(private, size), own) or _part_of(blkid, private, whole, own)
+        inner = set(partitions) | set(blkid.partitions(private, size))
         for region in sorted(inner, key=lambda one: one.offset):
             region = Region(region.offset, min(region.size, size - region.offset))
             if not found and region.size > SECTOR and region != whole and region.offset >= 0:
-                found = _part_of(blkid, own, region)
+                found = _part_of(blkid, private, region, set())
                 found = found and "a disk with a partition that is %s" % found
         return found
     except OSError as error:
         raise Unreadable("it cannot be read: %s" % error.strerror) from None
     finally:
-        os.close(own)
+        os.close(private)
 
 
-def _part_of(blkid: Libblkid, fd: int, region: Region) -> str:
-    for name in blkid.types(fd, region):
-        return WORDS.get(name, "%s, as libblkid calls it" % name)
-    return _of_several(fd, region)
+def filesystem_on(fd: int, size: int, fstype: str, library: Optional[Libblkid] = None) -> str:
+    """The UUID of the filesystem of this type on the disk behind a descriptor; empty if there is none. Raises
+    Unreadable."""
+    private = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return (library or Libblkid()).filesystem(private, size, fstype)
+    except OSError as error:
+        raise Unreadable("it cannot be read: %s" % error.strerror) from None
+    finally:
+        os.close(private)
 
 
-def _damaged(fd: int, size: int) -> str:
-    """Signatures whose checksums are wrong, which libblkid does not count: what is left of somebody's array."""
+def plain_uuid(text: str) -> str:
+    """A UUID in one way of writing: libblkid separates its parts by hyphens, mdadm by colons."""
+    return re.sub(r"[^0-9a-f]", "", text.lower())
+
+
+def _foreign(found: List[Signature], own: Set[str]) -> str:
+    """The first signature that does not belong to an array of this run."""
+    return next((one.words for one in found if plain_uuid(one.uuid) not in own), "")
+
+
+def _part_of(blkid: Libblkid, fd: int, region: Region, own: Set[str]) -> str:
+    members = blkid.members(fd, region)
+    # Only an array's members carry its UUID; other signatures carry one of their own.
+    found = [one if one.words == "linux_raid_member" else one._replace(uuid="") for one in members]
+    words = _foreign(found, own)
+    return WORDS.get(words, "%s, as libblkid calls it" % words) if words else _of_several(fd, region)
+
+
+def _damaged(fd: int, size: int) -> List[Signature]:
+    """Signatures whose checksums may be wrong, which libblkid does not count: what is left of somebody's array."""
+    found = []
     head = os.pread(fd, 8192, 0)
     if any(head[sector * 512 : sector * 512 + 8] == b"LABELONE" for sector in range(4)):
-        return WORDS["LVM2_member"]  # lib/label/label.c of LVM2
+        found.append(Signature(WORDS["LVM2_member"]))  # lib/label/label.c of LVM2
     if head[4086:4096] in (b"SWAPSPACE2", b"SWAP-SPACE"):
-        return WORDS["swap"]
-    magic = struct.pack("<I", 0xA92B4EFC)  # drivers/md/md.c, MD_SB_MAGIC
-    if magic in (head[0:4], head[4096:4100]):
-        return WORDS["linux_raid_member"]
-    for offset in ((size & ~0xFFFF) - 0x10000, ((size >> 9) - 16 & ~7) << 9):
-        if offset > 0 and os.pread(fd, 4, offset) == magic:
-            return WORDS["linux_raid_member"]
-    return ""
+        found.append(Signature(WORDS["swap"]))
+    for offset in (0, 4096, (size & ~0xFFFF) - 0x10000, ((size >> 9) - 16 & ~7) << 9):
+        block = os.pread(fd, 32, offset) if offset >= 0 else b""
+        if block[:4] == struct.pack("<I", 0xA92B4EFC):  # drivers/md/md.c, MD_SB_MAGIC
+            # include/uapi/linux/raid/md_p.h: version 1 has the array's UUID in one piece (set_uuid).
+            uuid = block[16:32].hex() if block[4:8] == struct.pack("<I", 1) else ""
+            found.append(Signature(WORDS["linux_raid_member"], uuid))
+    return found
 
 
 def _of_several(fd: int, region: Region) -> str:

@@ -3,6 +3,8 @@
 What is written into one goes through a descriptor of the mount's root, never through the name of its directory. When a
 disk disappears, somebody else may unmount it (systemd does, when the device of a mount unit goes away). The name then
 leads to an empty directory of the DUT's own system, and the descriptor still leads to the filesystem on the disk.
+
+The UUID of a filesystem is read when it is made. What is mounted, and what is written into, must have that UUID.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import stat
 import subprocess
 import tempfile
 import threading
 from contextlib import suppress
 from typing import Any, Dict, Iterator, List, NamedTuple
 
-from .disks import Disk, Refused, open_scratch, read_attribute
+from .disks import Disk, Refused, open_scratch, read_attribute, refuse_other_filesystem, resolved, size_of
+from .signatures import Unreadable, filesystem_on
 from .wire import now
 
 _MNT_DETACH = 2  # include/linux/fs.h
@@ -30,6 +34,11 @@ class Mounted(NamedTuple):
     """A descriptor of its root directory; -1 while it is being unmounted."""
     device: int
     """st_dev of the root directory."""
+    fstype: str = ""
+    uuid: str = ""
+    """The filesystem that it is; empty if it was not mounted from a disk."""
+    disk: int = 0
+    """Number of the block device that it was mounted from."""
 
 
 class Volumes:
@@ -64,16 +73,31 @@ class Volumes:
             }
         except FileNotFoundError:
             return {"ok": False, "seconds": 0.0, "detail": "mkfs.%s is not installed on the DUT" % fstype}
+        else:
+            return self._made(plain, fstype, done, now() - begun)
         finally:
             os.close(plain)
-        return {
-            "ok": done.returncode == 0,
-            "seconds": now() - begun,
-            "detail": done.stdout.decode("utf-8", "replace")[-500:],
-        }
 
-    def mount(self, disk: str, wanted: Disk, fstype: str) -> Dict[str, Any]:
+    @staticmethod
+    def _made(disk: int, fstype: str, done: subprocess.CompletedProcess[bytes], seconds: float) -> Dict[str, Any]:
+        """What mkfs did, with the UUID of the filesystem that it made."""
+        detail, uuid = done.stdout.decode("utf-8", "replace")[-500:], ""
+        if done.returncode == 0:
+            try:
+                uuid = filesystem_on(disk, size_of(disk), fstype)
+                detail = detail if uuid else "mkfs.%s made no filesystem with a UUID" % fstype
+            except (Unreadable, OSError) as why:
+                detail = "the UUID of the new filesystem cannot be found out: %s" % why
+        return {"ok": bool(uuid), "seconds": seconds, "detail": detail, "uuid": uuid}
+
+    def mount(self, disk: str, wanted: Disk, fstype: str, uuid: str) -> Dict[str, Any]:
+        """Mount the filesystem with this UUID, which ``mkfs`` returned. Raises Refused for any other."""
         fd = open_scratch(wanted)
+        try:
+            refuse_other_filesystem(fd, str(wanted["kname"]), fstype, uuid)
+        except BaseException:
+            os.close(fd)
+            raise
         plain = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY)
         os.close(fd)
         target = tempfile.mkdtemp(prefix="plugpull-")
@@ -93,7 +117,7 @@ class Volumes:
             self._libc.umount2(target.encode(), _MNT_DETACH)
             return {"ok": False, "seconds": now() - begun, "detail": str(refusal)}
         with self._lock:
-            self._mounted[disk] = mounted
+            self._mounted[disk] = mounted._replace(fstype=fstype, uuid=uuid, disk=number)
         return {"ok": True, "seconds": now() - begun, "detail": target}
 
     def umount(self, disk: str) -> Dict[str, Any]:
@@ -108,7 +132,7 @@ class Volumes:
         if self._libc.umount2(target.encode(), 0):
             error = os.strerror(ctypes.get_errno())
             with self._lock, suppress(Refused):
-                self._mounted[disk] = open_root(target, mounted.device)
+                self._mounted[disk] = mounted._replace(root=open_root(target, mounted.device).root)
             held = ", ".join(holders(target)) or "nobody visible"
             return {"ok": False, "seconds": now() - begun, "detail": "%s; held by %s" % (error, held)}
         with self._lock:
@@ -116,15 +140,22 @@ class Volumes:
         os.rmdir(target)
         return {"ok": True, "seconds": now() - begun, "detail": ""}
 
-    def open(self, disk: str) -> int:
+    def open(self, disk: str, uuid: str = "") -> int:
         """A descriptor of the root of the filesystem that is mounted for ``disk``, for somebody who writes into it.
 
-        Raises Refused when it is not mounted by this run, or not any more.
+        Raises Refused when it is not mounted by this run, or not any more, or has another UUID than ``uuid`` by now.
         """
         with self._lock:
             mounted = self._mounted.get(disk)
             if mounted is None or mounted.root < 0:
                 raise Refused("%s is not mounted by this run" % disk)
+            if uuid != mounted.uuid:
+                raise Refused(
+                    "the filesystem %s is mounted for %s, not %s"
+                    % (mounted.uuid or "without a UUID", disk, uuid or "any")
+                )
+            if mounted.uuid:
+                _refuse_changed(mounted)
             os.close(open_root(mounted.target, mounted.device).root)
             return os.dup(mounted.root)
 
@@ -142,6 +173,23 @@ class Volumes:
         if mounted.root >= 0:
             os.close(mounted.root)
         self._mounted[disk] = mounted._replace(root=-1)
+
+
+def _refuse_changed(mounted: Mounted) -> None:
+    """Refuse a mounted filesystem whose disk is gone or holds another UUID by now."""
+    number = "%d:%d" % (os.major(mounted.disk), os.minor(mounted.disk))
+    name = "/dev/" + os.path.basename(resolved("/sys/dev/block/" + number))
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Refused("the disk of the filesystem at %s is gone: %s" % (mounted.target, error.strerror)) from None
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISBLK(status.st_mode) or status.st_rdev != mounted.disk:
+            raise Refused("%s is not the disk that %s was mounted from" % (name, mounted.target))
+        refuse_other_filesystem(fd, name, mounted.fstype, mounted.uuid)
+    finally:
+        os.close(fd)
 
 
 def open_root(target: str, device: int) -> Mounted:
