@@ -20,8 +20,7 @@ from rich.progress import track
 from benchmarks.measure import ROOT, begin, console, scratch
 from plugpull.checks import Check, kept_pace, kernel_clean, no_errors, nothing_lost
 from plugpull.faults import at_random
-from plugpull.integrity.patterns import Stamped, flushed_writes
-from plugpull.integrity.writing.session import Writing
+from plugpull.integrity.patterns import Stamped, Writing, flushed_writes
 from plugpull.results import ScenarioResult, Verdict
 from plugpull.run import Options, begin_run
 from plugpull.scenario import ScenarioRig

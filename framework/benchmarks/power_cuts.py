@@ -16,8 +16,7 @@ from rich.progress import track
 from benchmarks.measure import begin, console, scratch, table, tell
 from plugpull.checks import nothing_lost
 from plugpull.faults import at_random
-from plugpull.integrity.patterns import Stamped
-from plugpull.integrity.writing.session import Writing
+from plugpull.integrity.patterns import Stamped, Writing
 from plugpull.run import Options, begin_run
 
 PATTERN = Stamped("4 KiB writes, a flush every 48, a tenth with FUA", Writing(flush_writes=48, fua=10), span=1 << 20)

@@ -32,6 +32,7 @@ from benchmarks.measure import QUICK_RIG, Interval, against, begin, console, scr
 from plugpull.errors import RigError
 from plugpull.load.runner import FioRunner
 from plugpull.run import Options, begin_run
+from plugpull.targets.disk import RigDisk
 from plugpull.virtual.bench import VirtualBench
 
 LIMIT = 0.01
@@ -134,15 +135,15 @@ def measure(folder: Path, disks: str, count: int, seconds: float, hz: float, see
             context = opened.open().context
             disk = context.rig.disk[0]
             assert isinstance(context.bench, VirtualBench)
-            fio = FioRunner(context)
+            fio, target = FioRunner(context), RigDisk(disk.name, context.topology)
             shape = ["--rw=write", f"--bs={BLOCK}", f"--iodepth={DEPTH}", f"--size={disk.size}"]
             arguments = ["--name=load", "--filename={file}", "--ioengine=libaio", "--direct=1", "--thread", *shape]
             # Run once to its end: after that its pages are in the guest's memory and the whole disk has been written.
-            job = fio.start(disk.name, arguments, disk.size, kind="warm")
+            job = fio.start(target, arguments, disk.size, kind="warm")
             fio.finish([job], 120)
             if job.status != 0:
                 raise RigError(f"fio ended with status {job.status}: {job.report.message}")
-            job = fio.start(disk.name, [*arguments, "--time_based", "--runtime=31536000"], disk.size, kind="load")
+            job = fio.start(target, [*arguments, "--time_based", "--runtime=31536000"], disk.size, kind="load")
             context.pause(3)  # fio lays itself out first
             taken = pairs(context.bench, disk.name, count, seconds, hz, seed)
             fio.stop([job])

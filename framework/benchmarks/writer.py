@@ -25,9 +25,11 @@ from plugpull.history import events as ev
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.rules import judge
 from plugpull.integrity.oracle.stamp import SECTOR
-from plugpull.integrity.writing.session import StampRunner, StreamJob, Writing
+from plugpull.integrity.patterns import Writing
+from plugpull.integrity.writing.session import StampRunner, StreamJob
 from plugpull.load.runner import FioRunner, Job
 from plugpull.run import Options, begin_run
+from plugpull.targets.disk import RigDisk
 from plugpull.virtual.bench import VirtualBench
 
 PATTERNS: tuple[tuple[str, int, int, ev.WriteOrder, float], ...] = (
@@ -64,9 +66,9 @@ def window(context: ScenarioContext, disk: str, seconds: float) -> float:
 
 
 def with_fio(context: ScenarioContext, disk: str, how: tuple[int, int, ev.WriteOrder], seconds: float) -> float:
-    runner = FioRunner(context)
+    runner, target = FioRunner(context), RigDisk(disk, context.topology)
     endless = ["--time_based", "--runtime=31536000", "--do_verify=0"]
-    job = runner.start(disk, ["--name=load", *COMMON, *shape(*how), *endless], SPAN, kind="load")
+    job = runner.start(target, ["--name=load", *COMMON, *shape(*how), *endless], SPAN, kind="load")
     context.pause(2.0)  # fio lays itself out first
     rate = window(context, disk, seconds)
     runner.stop([job])
@@ -80,8 +82,8 @@ def with_stamps(
     """Bytes per second, and bytes of ledger per write."""
     block, depth, order = how
     runner = StampRunner(context)
-    writing = Writing(block, depth, order)
-    job = runner.write(disk, ((0, SPAN // SECTOR),), writing, run=1, device=2, session=session, seed=session)
+    writing, target = Writing(block, depth, order), RigDisk(disk, context.topology)
+    job = runner.write(target, ((0, SPAN // SECTOR),), writing, run=1, session=session, seed=session)
     rate = window(context, disk, seconds)
     runner.stop([job])
     job.ended.wait(30)
@@ -90,24 +92,24 @@ def with_stamps(
 
 def reading(context: ScenarioContext, disk: str) -> tuple[float, float]:
     """Bytes per second of fio's verify pass, and of our read-back with its judgement."""
-    fio, stamps = FioRunner(context), StampRunner(context)
+    fio, stamps, target = FioRunner(context), StampRunner(context), RigDisk(disk, context.topology)
     how = shape(256, 4, "sequential")
-    filled = fio.start(disk, ["--name=fill", *COMMON, *how, "--do_verify=0"], SPAN, kind="fill")
+    filled = fio.start(target, ["--name=fill", *COMMON, *how, "--do_verify=0"], SPAN, kind="fill")
     fio.finish([filled], 120)
     begun = time.monotonic()
-    verify: Job = fio.start(disk, ["--name=verify", *COMMON, "--rw=read", *how[1:]], SPAN, kind="verify")
+    verify: Job = fio.start(target, ["--name=verify", *COMMON, "--rw=read", *how[1:]], SPAN, kind="verify")
     fio.finish([verify], 120)
     theirs = SPAN / (time.monotonic() - begun)
     if verify.status != 0 or verify.report.read_bytes != SPAN:
         raise RigError(f"fio did not verify the span: {verify.report.message or verify.status}")
     writing = Writing(256, 4, "sequential")
     extents = ((0, SPAN // SECTOR),)
-    job: StreamJob = stamps.write(disk, extents, writing, run=1, device=2, session=99, seed=1, fill=256)
+    job: StreamJob = stamps.write(target, extents, writing, run=1, session=99, seed=1, fill=256)
     while not job.tally.filled:
         context.pause(0.1)
     stamps.stop([job])
     begun = time.monotonic()
-    back = stamps.read(disk, extents, run=1, device=2, session=99)
+    back = stamps.read(target, extents, run=1, session=99)
     stamps.finish([back], 120)
     story = context.recorder.since()
     ledger = decode_ledger(pieces(story, ev.LedgerPart, job))

@@ -1,11 +1,10 @@
-"""The scenario API: the object that the ``rig`` fixture gives a scenario, and its loads and volumes."""
+"""The scenario API: the object that the ``rig`` fixture gives a scenario."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 
 from msgspec.structs import replace
 
@@ -14,23 +13,25 @@ from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, tops_to_cut, victims_to_choose
 from plugpull.dut.conversation.translation import properties_of, timers_set
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.errors import NotServed, RigError
+from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.faults import cut, judged_by
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.compose import Fault
 from plugpull.faults.injection import Injection
-from plugpull.faults.triggers import AtRandom, Moved, Promised, Trigger
+from plugpull.faults.triggers import Trigger
 from plugpull.history import events as ev
 from plugpull.integrity.patterns import Stamped, steady
-from plugpull.integrity.writing.filled import FilledLoad
-from plugpull.integrity.writing.load import StampedLoad
-from plugpull.load.load import Load
+from plugpull.integrity.writing.filled import RunningReads
+from plugpull.integrity.writing.load import RunningStamps
+from plugpull.load.load import RunningLoad
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
-from plugpull.rig.part import Disks, Part, names_of
-from plugpull.rig.quantities import parse_size
+from plugpull.rig.part import Part
 from plugpull.rig.topology import CutPoint
 from plugpull.streams import VICTIMS
+from plugpull.targets.disk import RigDisk
+from plugpull.targets.filesystem import Filesystem
+from plugpull.targets.target import Target, Targets, reached_by, targets_of
 
 GONE_WITHIN = 10.0
 """Seconds that a disk which was cut last gets to be gone from the DUT before what is there counts as left over."""
@@ -42,86 +43,6 @@ GRACE = 30.0
 (an RCU stall) or 16 (a soft lockup, see plugpull/dut/agent/timers.py), so that its own report is on record by then."""
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
-
-
-class RunningLoad(Load):
-    """A load that fio runs on one or several disks, for the length of its ``with`` block."""
-
-    def moved(self, disk: Part, amount: int | str) -> Trigger:
-        """A trigger: when this much was read or written on ``disk`` since the load began.
-
-        ``amount`` is bytes, or text such as "32 MiB".
-
-            with rig.load(rig.disks, sequential_write) as load:
-                load.settle()
-                with rig.cut(victim.cable, when=load.moved(victim, "32 MiB")):
-                    rig.wait(seconds=2)
-        """
-        return Moved(disk.name, parse_size(amount))
-
-
-class RunningReads(FilledLoad, RunningLoad):
-    """fio that reads what was stamped, in a scenario."""
-
-
-class RunningStamps(StampedLoad):
-    """Stamped writes on one or several disks, for the length of their ``with`` block."""
-
-    def moved(self, disk: Part, amount: int | str) -> Trigger:
-        """A trigger: when this much (bytes, or "1 MiB") was written to ``disk`` since its span was filled."""
-        return Moved(disk.name, parse_size(amount))
-
-    def something_to_lose(self, disk: Part, low: float = 0.05, high: float = 0.3) -> Trigger:
-        """A trigger: ``low`` to ``high`` seconds, drawn at random, after something beyond the fill became durable on
-        ``disk``: it was flushed, or written with FUA."""
-        return Promised(disk.name, AtRandom(low, high))
-
-
-class Volume:
-    """A filesystem on a scratch disk, made and mounted for the length of a ``with`` block."""
-
-    def __init__(self, scenario: ScenarioRig, disk: Part, fstype: str) -> None:
-        self._scenario = scenario
-        self._disk = disk
-        self._fstype = fstype
-        self._mounted = False
-
-    def __enter__(self) -> Volume:
-        context = self._scenario.context
-        context.phase("mkfs", f"{self._fstype} on {self._disk}")
-        identity = context.identity(self._disk.name)
-        self._do("mkfs", disk=identity, fstype=self._fstype, timeout=120.0)
-        self._do("mount", name=self._disk.name, disk=identity, fstype=self._fstype)
-        self._mounted = True
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._scenario.context.leaving(error)
-        if self._mounted and not self._scenario.context.listener.lost:
-            self.unmount()
-
-    def unmount(self) -> None:
-        """An ordinary umount; put on record whether it was possible."""
-        self._mounted = False
-        self._do("umount", required=False, name=self._disk.name)
-
-    def _do(self, action: ev.ActionName, *, required: bool = True, **arguments: object) -> None:
-        context = self._scenario.context
-        answer = context.bench.link.call(action, 150.0, **arguments)
-        context.recorder.record(
-            ev.Acted(
-                at=context.now(),
-                action=action,
-                disk=self._disk.name,
-                ok=answer["ok"],
-                seconds=answer["seconds"],
-                detail=answer["detail"],
-            )
-        )
-        if required and not answer["ok"]:
-            raise RigError(f"{action} on {self._disk} failed: {answer['detail']}")
 
 
 class ScenarioRig:
@@ -151,17 +72,18 @@ class ScenarioRig:
         """How many grace periods were put on record."""
         self._begun: ev.Census | None = None
         self._kind = ""
+        self._filesystems: dict[str, Filesystem] = {}
         topology = context.topology
-        self.disks = tuple(Part(disk.name, topology) for disk in context.rig.disk if disk.scratch)
+        self.disks = tuple(RigDisk(disk.name, topology) for disk in context.rig.disk if disk.scratch)
         """The disks that may be written, in the order of the rig file."""
-        self.bystanders = tuple(Part(disk.name, topology) for disk in context.rig.disk if not disk.scratch)
+        self.bystanders = tuple(RigDisk(disk.name, topology) for disk in context.rig.disk if not disk.scratch)
         """The other disks: attached, and never written."""
         self.hubs = tuple(Part(hub.name, topology) for hub in context.rig.hub)
         """The hubs, in the order of the rig file."""
 
     # --- choosing ---------------------------------------------------------------------------------------------------
 
-    def choose_victim(self, kind: str = "cable") -> tuple[Part, tuple[Part, ...]]:
+    def choose_victim(self, kind: str = "cable") -> tuple[RigDisk, tuple[RigDisk, ...]]:
         """Draw a disk whose ``"cable"`` or ``"power"`` can be cut: (victim, disks that survive its cut).
 
         The run's seed decides, so that the same seed repeats the choice. Raises ``NotServed`` if there is none.
@@ -174,7 +96,7 @@ class ScenarioRig:
         victim = self._draw.choose([disk for disk in self.disks if disk.name in names])
         return victim, self.survivors_of(victim.cable if kind == "cable" else victim.power)
 
-    def choose_hub(self) -> tuple[Part, tuple[Part, ...], tuple[Part, ...]]:
+    def choose_hub(self) -> tuple[Part, tuple[RigDisk, ...], tuple[RigDisk, ...]]:
         """Draw a hub whose cable can be cut and that has disks below it: (hub, victims, survivors).
 
         Raises ``NotServed`` if there is none.
@@ -185,9 +107,9 @@ class ScenarioRig:
         hub = self._draw.choose([hub for hub in self.hubs if hub.name in names])
         return hub, tuple(disk for disk in self.disks if disk.name in hub.cable.victims), self.survivors_of(hub.cable)
 
-    def survivors_of(self, *points: CutPoint) -> tuple[Part, ...]:
+    def survivors_of(self, *points: CutPoint) -> tuple[RigDisk, ...]:
         """The scratch disks outside the blast radius of these cuts."""
-        return tuple(disk for disk in self.disks if not any(disk.name in point.victims for point in points))
+        return tuple(disk for disk in self.disks if not reached_by(disk, *points))
 
     def whole_tree(self) -> tuple[CutPoint, ...]:
         """The fewest cables that together take every disk away: the top of each branch that can be cut.
@@ -201,19 +123,21 @@ class ScenarioRig:
 
     # --- doing ------------------------------------------------------------------------------------------------------
 
-    def load(self, disks: Disks, pattern: Pattern) -> RunningLoad | RunningStamps:
+    def load(self, disks: Targets, pattern: Pattern) -> RunningLoad | RunningStamps:
         """Run a load on these disks for the length of the ``with`` block, then read back what was written.
 
         Writes are stamped, so that ``data_intact`` can tell passes, disks and torn blocks apart. fio does the reading,
-        and the writing of ``fio_write``. Raises ``RigError`` if the load does not start.
+        and the writing of ``fio_write``. On a filesystem that ``filesystem`` made, fio works on a file. Raises
+        ``RigError`` if the load does not start.
         """
-        if pattern.fio:
-            return RunningLoad(self.context, names_of(disks), pattern)
+        targets = targets_of(disks)
+        if pattern.fio or any(target.in_file for target in targets):
+            return RunningLoad(self.context, targets, pattern)
         if pattern.mode == "write":
-            return self.stamp(disks, steady(pattern))
-        return RunningReads(self.context, names_of(disks), pattern)
+            return self.stamp(targets, steady(pattern))
+        return RunningReads(self.context, targets, pattern)
 
-    def stamp(self, disks: Disks, pattern: Stamped) -> RunningStamps:
+    def stamp(self, disks: Targets, pattern: Stamped) -> RunningStamps:
         """Write stamps to these disks for the length of the ``with`` block, then read them back.
 
         The ledger of completed and flushed writes is kept off the DUT. ``nothing_lost`` judges whether the disks still
@@ -225,23 +149,33 @@ class ScenarioRig:
                     rig.wait(seconds=1)
             rig.judge(nothing_lost())
         """
-        stamps = RunningStamps(self.context, names_of(disks), pattern)
+        stamps = RunningStamps(self.context, targets_of(disks), pattern)
         self.context.promised.update({disk: partial(stamps.promised, disk) for disk in stamps.disks})
         return stamps
 
-    def load_on_volume(self, disk: Part, pattern: Pattern) -> RunningLoad:
-        """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block."""
-        return RunningLoad(self.context, names_of(disk), pattern, mounted=True)
+    def load_on_volume(self, disk: Target, pattern: Pattern) -> RunningLoad:
+        """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block.
 
-    def filesystem(self, disk: Part, fstype: str = "ext4") -> Volume:
+        The same as ``load`` with what ``filesystem`` gave. Raises ``UsageError`` if this scenario made no filesystem on
+        the disk.
+        """
+        if disk.name not in self._filesystems:
+            raise UsageError(
+                f"this scenario made no filesystem on {disk.name}",
+                mend="put it in the block of `with rig.filesystem(...)`",
+            )
+        return RunningLoad(self.context, (self._filesystems[disk.name],), pattern)
+
+    def filesystem(self, disk: Target, fstype: str = "ext4") -> Filesystem:
         """Make a filesystem on a disk and mount it for the length of the ``with`` block.
 
-        Raises ``RigError`` if either fails.
+        What it gives is something to run a load on, as a disk is. Raises ``RigError`` if either fails.
 
-            with rig.filesystem(victim, "ext4"), rig.load_on_volume(victim, fio_write):
-                rig.wait(seconds=2)
+            with rig.filesystem(victim, "ext4") as volume, rig.load(volume, fio_write) as load:
+                load.settle()
         """
-        return Volume(self, disk, fstype)
+        self._filesystems[disk.name] = Filesystem(self.context, disk, fstype)
+        return self._filesystems[disk.name]
 
     def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Injection:
         """Cut these points, all at once, when the trigger fires; restore them when the ``with`` block ends.

@@ -63,6 +63,8 @@ def chapters() -> tuple[Chapter, ...]:
             (
                 Entry("plugpull.scenario", "ScenarioRig", RIG),
                 Entry("plugpull.rig.part", "Part", ("cable", "power", "has")),
+                Entry("plugpull.targets.disk", "RigDisk", ("identity", "size")),
+                Entry("plugpull.targets.filesystem", "Filesystem", ("identity", "size", "unmount")),
                 Entry("plugpull.rig.topology", "CutPoint"),
             ),
         ),
@@ -73,14 +75,14 @@ def chapters() -> tuple[Chapter, ...]:
             (
                 Entry("plugpull.load", "Pattern"),
                 *(Entry("plugpull.load", n) for n in ("sequential_write", "sequential_read", "idle", "fio_write")),
-                Entry("plugpull.scenario", "RunningLoad", LOAD),
+                Entry("plugpull.load.load", "RunningLoad", LOAD),
                 Entry("plugpull.integrity.patterns", "Stamped"),
-                Entry("plugpull.integrity.writing.session", "Writing", ()),
+                Entry("plugpull.integrity.patterns", "Writing", ()),
                 *(
                     Entry("plugpull.integrity.patterns", n)
                     for n in ("flushed_writes", "unflushed_writes", "sequential_stamps", "hot_spot", "fua_writes")
                 ),
-                Entry("plugpull.scenario", "RunningStamps", ("moved", "something_to_lose")),
+                Entry("plugpull.integrity.writing.load", "RunningStamps", ("moved", "something_to_lose")),
             ),
         ),
         Chapter(

@@ -14,11 +14,15 @@ import plugpull.faults
 import plugpull.integrity.patterns
 import plugpull.load
 from plugpull.faults.injection import Injection
+from plugpull.integrity.writing.load import RunningStamps
+from plugpull.load.load import RunningLoad
 from plugpull.locate import rigs_dir
 from plugpull.rig.load import load_rig
 from plugpull.rig.part import Part
 from plugpull.rig.topology import Topology
-from plugpull.scenario import RunningLoad, RunningStamps, ScenarioRig, Volume
+from plugpull.scenario import ScenarioRig
+from plugpull.targets.disk import RigDisk
+from plugpull.targets.filesystem import Filesystem
 
 EXAMPLES = [
     text
@@ -41,7 +45,7 @@ def test_every_check_and_trigger_is_in_it() -> None:
 def rig_double() -> Any:
     """A rig that checks the signatures of what is called, on the disks of the stock rig."""
     topology = Topology(load_rig(rigs_dir() / "quick.toml"))
-    disks = tuple(Part(f"disk{number}", topology) for number in (1, 2, 3))
+    disks = tuple(RigDisk(f"disk{number}", topology) for number in (1, 2, 3))
     rig = create_autospec(ScenarioRig, instance=True)
     rig.disks, rig.bystanders, rig.hubs = disks, (), (Part("hub1", topology),)
     rig.choose_victim.return_value = (disks[0], disks[1:])
@@ -52,7 +56,7 @@ def rig_double() -> Any:
         getattr(rig, method).return_value = running
     rig.cut.return_value = rig.fault.return_value = create_autospec(Injection, instance=True)
     rig.judged_by.return_value = ()
-    rig.filesystem.return_value = create_autospec(Volume, instance=True)
+    rig.filesystem.return_value = create_autospec(Filesystem, instance=True)
     return rig
 
 

@@ -391,14 +391,14 @@ class Watching(RunningJobs):
     """A load whose samples are made up: bytes per tenth of a second."""
 
     def __init__(self, rate: Callable[[int], int]) -> None:
-        super().__init__(Mock(), ("disk1",))
+        super().__init__(Mock(), (Mock(),))
         self._jobs = {"disk1": Job("load1-disk1", "disk1", "sda", SPAN)}
-        self.rate, self.number, self.moved = rate, 0, 0
+        self.rate, self.number, self.total = rate, 0, 0
 
     def _next_sample(self) -> ev.Sampled:
-        self.moved += self.rate(self.number)
+        self.total += self.rate(self.number)
         self.number += 1
-        return ev.Sampled(at=self.number / 10, disks={"sda": Counters(1, 0, self.moved, 0, 0, 0, 0, 0)})
+        return ev.Sampled(at=self.number / 10, disks={"sda": Counters(1, 0, self.total, 0, 0, 0, 0, 0)})
 
     def _begin(self) -> None: ...
 

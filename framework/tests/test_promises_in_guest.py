@@ -15,8 +15,7 @@ from plugpull.checks import Judgement, nothing_lost
 from plugpull.errors import Finding
 from plugpull.faults import at_random
 from plugpull.history.reader import read_history
-from plugpull.integrity.patterns import Stamped
-from plugpull.integrity.writing.session import Writing
+from plugpull.integrity.patterns import Stamped, Writing
 from plugpull.scenario import ScenarioRig
 from plugpull.virtual.firmware import Firmware
 

@@ -16,7 +16,9 @@ from writers import Writer, found_of
 from plugpull.dut.conversation.link import Refused
 from plugpull.integrity.oracle.readback import Kind
 from plugpull.integrity.oracle.stamp import SECTOR, device_number
-from plugpull.integrity.writing.session import StampRunner, StreamJob, Writing
+from plugpull.integrity.patterns import Writing
+from plugpull.integrity.writing.session import StampRunner, StreamJob
+from plugpull.targets.disk import RigDisk
 
 pytestmark = pytest.mark.bench
 
@@ -58,10 +60,8 @@ def write(dut: Guest, runner: StampRunner, session: int) -> list[StreamJob]:
     """Start writing to both disks and wait until both have written something."""
     jobs = []
     for disk in DISKS:
-        device = device_number(dut.context.disk(disk).serial)
-        jobs.append(
-            runner.write(disk, EXTENTS, Writing(), run=RUN, device=device, session=session, seed=session, fill=0)
-        )
+        target = RigDisk(disk, dut.context.topology)
+        jobs.append(runner.write(target, EXTENTS, Writing(), run=RUN, session=session, seed=session, fill=0))
     assert dut.context.wait_for(lambda event: all(job.tally.writes > 20 for job in jobs), FOUND_WITHIN, since=0)
     return jobs
 

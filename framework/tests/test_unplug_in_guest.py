@@ -7,6 +7,7 @@ from guests import guest
 
 from plugpull.load.patterns import load_arguments, sequential_read, sequential_write
 from plugpull.load.runner import FioRunner
+from plugpull.targets.disk import RigDisk
 
 pytestmark = pytest.mark.bench
 
@@ -44,10 +45,10 @@ CUTS = 6
 @pytest.mark.parametrize("protocol", ["uas", "usb-storage"])
 def test_unplugged_again_and_again_with_data_in_flight(protocol: str) -> None:
     with guest(RIG.replace("PROTOCOL", protocol)) as bench:
-        fio = FioRunner(bench.context)
+        fio, target = FioRunner(bench.context), RigDisk("disk", bench.context.topology)
         for number in range(CUTS):
             pattern = (sequential_read, sequential_write)[number % 2]
-            job = fio.start("disk", load_arguments(pattern, 4 << 20), 4 << 20, kind="load")
+            job = fio.start(target, load_arguments(pattern, 4 << 20), 4 << 20, kind="load")
             bench.context.pause(1.0)
             bench.unplug("cables", "1")
             assert job.ended.wait(30), "fio did not end although its disk is gone"

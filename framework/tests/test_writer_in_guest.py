@@ -12,7 +12,9 @@ from writers import found_of, records_of
 from plugpull.history import events as ev
 from plugpull.integrity.oracle import ledger, readback
 from plugpull.integrity.oracle.stamp import device_number
-from plugpull.integrity.writing.session import StampRunner, Writing
+from plugpull.integrity.patterns import Writing
+from plugpull.integrity.writing.session import StampRunner
+from plugpull.targets.disk import RigDisk
 
 pytestmark = pytest.mark.bench
 
@@ -52,9 +54,9 @@ def stream(dut: Guest, kind: type[ev.LedgerPart] | type[ev.ReadBackPart]) -> byt
 
 def test_a_cable_is_cut_while_stamps_are_written() -> None:
     with guest(RIG) as dut:
-        runner = StampRunner(dut.context)
+        runner, disk = StampRunner(dut.context), RigDisk("disk1", dut.context.topology)
         how = Writing(block=8, depth=16, order="random", flush_writes=64, fua=5)
-        job = runner.write("disk1", EXTENTS, how, run=RUN, device=DEVICE, session=1, seed=5, fill=2048)
+        job = runner.write(disk, EXTENTS, how, run=RUN, session=1, seed=5, fill=2048)
         assert dut.context.wait_for(lambda event: job.tally.writes > 500, 60.0, since=0)
         dut.unplug("cables", "1")
         assert job.ended.wait(60.0)
@@ -68,7 +70,7 @@ def test_a_cable_is_cut_while_stamps_are_written() -> None:
         assert counts[ledger.Kind.FLUSH_SUBMITTED] == flushes >= flushed > 5
 
         dut.plug("cables", "1")
-        back = runner.read("disk1", EXTENTS, run=RUN, device=DEVICE, session=1)
+        back = runner.read(disk, EXTENTS, run=RUN, session=1)
         runner.finish([back], 60.0)
         (end,) = [event for event in dut.recorder.since() if isinstance(event, ev.ReadBackEnded)]
         assert (end.status, end.stuck, end.why) == (0, False, "")

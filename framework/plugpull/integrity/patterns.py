@@ -4,15 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from plugpull.history import events as ev
 from plugpull.integrity.oracle.stamp import SECTOR
-from plugpull.integrity.writing.session import Extents, Writing
-from plugpull.load.patterns import SMALLEST_SPAN, UNKNOWN_RATE_SPAN, Pattern, span_of
-from plugpull.rig.model import Disk
+from plugpull.load.patterns import SMALLEST_SPAN, UNKNOWN_RATE_SPAN, Pattern, Room, span_of
 
+Extents = tuple[tuple[int, int], ...]
+"""(first sector, sectors), in units of 512 bytes, in rising order."""
 ANCHOR = 128
 """Sectors stamped at each power of two of the disk and at its end; a write's size if that is more."""
 FILL_SECONDS = 1.0
 """The span is what the disk transfers in this time. It is written once before the load and read back after it."""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a session writes.
+
+    ``block`` is sectors per write, ``depth`` writes in flight. ``order``: see ``WriteOrder``. A flush is sent every
+    ``flush_writes`` writes and every ``flush_ms`` milliseconds (0 turns either off). ``fua`` is the percentage of
+    writes with FUA.
+    """
+
+    block: int = 8
+    depth: int = 16
+    order: ev.WriteOrder = "random"
+    flush_writes: int = 0
+    flush_ms: int = 0
+    fua: int = 0
+
+    @property
+    def promises(self) -> bool:
+        """True if the session flushes or writes with FUA."""
+        return bool(self.flush_writes or self.flush_ms or self.fua)
+
+    def arguments(self) -> list[str]:
+        return [
+            *("--block", str(self.block), "--depth", str(self.depth), "--order", self.order),
+            *("--flush-writes", str(self.flush_writes), "--flush-ms", str(self.flush_ms), "--fua", str(self.fua)),
+        ]
 
 
 @dataclass(frozen=True)
@@ -48,17 +77,17 @@ def steady(pattern: Pattern) -> Stamped:
     return Stamped(pattern.name, writing, fill=False, anchors=False)
 
 
-def extents_for(disk: Disk, pattern: Stamped) -> Extents:
+def extents_for(room: Room, pattern: Stamped) -> Extents:
     """The extents that a load covers: its span, and an anchor at each power of two beyond it and at the disk's end.
 
     The anchors reveal a disk whose addresses wrap or whose capacity is wrong (as in f3probe).
     """
     block = pattern.writing.block
     if not pattern.anchors:
-        return ((0, span_of(disk, Pattern(pattern.name, "write", block * SECTOR)) // SECTOR),)
-    whole = disk.size // SECTOR // block * block
+        return ((0, span_of(room, Pattern(pattern.name, "write", block * SECTOR)) // SECTOR),)
+    whole = room.size // SECTOR // block * block
     span = pattern.span or (
-        UNKNOWN_RATE_SPAN if disk.rate is None else max(SMALLEST_SPAN, int(disk.rate * FILL_SECONDS))
+        UNKNOWN_RATE_SPAN if room.rate is None else max(SMALLEST_SPAN, int(room.rate * FILL_SECONDS))
     )
     covered = min(whole, max(block, span // SECTOR // block * block))
     found = [(0, covered)]

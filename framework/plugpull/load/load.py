@@ -11,35 +11,35 @@ from plugpull.history import events as ev
 from plugpull.load.patterns import Pattern, fill_arguments, load_arguments, span_of, verify_arguments
 from plugpull.load.runner import FioRunner, Job
 from plugpull.load.running import START_DEADLINE, RunningJobs
+from plugpull.targets.on_bench import is_usable
+from plugpull.targets.target import Target
 
 
-class Load(RunningJobs):
-    """fio on several disks."""
+class RunningLoad(RunningJobs):
+    """A load that fio runs on one or several disks, for the length of its ``with`` block."""
 
-    def __init__(
-        self, context: ScenarioContext, disks: Iterable[str], pattern: Pattern, *, mounted: bool = False
-    ) -> None:
-        super().__init__(context, disks)
+    def __init__(self, context: ScenarioContext, targets: Iterable[Target], pattern: Pattern) -> None:
+        super().__init__(context, targets)
         self.pattern = pattern
-        self._mounted = mounted
+        self._devices = tuple(target for target in self._targets if not target.in_file)
         self._fio = FioRunner(context)
 
     def _begin(self) -> None:
-        if self.pattern.mode in ("read", "idle") and not self._mounted:
+        if self.pattern.mode in ("read", "idle") and self._devices:
             self._fill()
         self._mark = self._context.recorder.mark()
         if self.pattern.mode == "idle":
             return
-        self._context.phase("load", f"{self.pattern.name} on {len(self._disks)} disks")
-        for disk in self._disks:
-            span = span_of(self._context.disk(disk), self.pattern)
-            arguments = load_arguments(self.pattern, span, in_file=self._mounted)
-            job = self._fio.start(disk, arguments, span, kind="load", mounted=self._mounted)
-            self._jobs[disk] = job
+        self._context.phase("load", f"{self.pattern.name} on {len(self._targets)} disks")
+        for target in self._targets:
+            span = span_of(target, self.pattern)
+            arguments = load_arguments(self.pattern, span, in_file=target.in_file)
+            job = self._fio.start(target, arguments, span, kind="load")
+            self._jobs[target.name] = job
             self._context.recorder.record(
                 ev.LoadBegun(
                     at=self._context.now(),
-                    disk=disk,
+                    disk=job.disk,
                     job=job.name,
                     mode=self.pattern.mode,
                     block=self.pattern.block,
@@ -52,11 +52,11 @@ class Load(RunningJobs):
 
     def _fill(self) -> None:
         """Write the spans once, so that the load reads recognisable data."""
-        self._context.phase("fill", f"stamping {len(self._disks)} disks")
+        self._context.phase("fill", f"stamping {len(self._devices)} disks")
         jobs = []
-        for disk in self._disks:
-            span = span_of(self._context.disk(disk), self.pattern)
-            jobs.append(self._fio.start(disk, fill_arguments(self.pattern, span), span, kind="fill"))
+        for target in self._devices:
+            span = span_of(target, self.pattern)
+            jobs.append(self._fio.start(target, fill_arguments(self.pattern, span), span, kind="fill"))
         late = self._fio.finish(jobs, START_DEADLINE)
         broken = [job for job in jobs if job in late or job.status != 0]
         if broken:
@@ -78,31 +78,33 @@ class Load(RunningJobs):
 
         Raw data below a filesystem is not compared: it belongs to the filesystem.
         """
-        if self._mounted:
+        if not self._devices:
             return
         self._context.phase("verify", "reading back")
         jobs: list[Job] = []
-        for disk in self._disks:
-            ranges, why_not = self._ranges(disk)
+        for target in self._devices:
+            ranges, why_not = self._ranges(target)
             if why_not:
-                self._context.recorder.record(ev.Verified(at=self._context.now(), disk=disk, checked=0, error=why_not))
+                self._context.recorder.record(
+                    ev.Verified(at=self._context.now(), disk=target.name, checked=0, error=why_not)
+                )
                 continue
             length = sum(size for _, size in ranges)
-            jobs.append(self._fio.start(disk, verify_arguments(self.pattern, ranges), length, kind="verify"))
+            jobs.append(self._fio.start(target, verify_arguments(self.pattern, ranges), length, kind="verify"))
         late = self._fio.finish(jobs, START_DEADLINE * 2)
         for job in jobs:
             self._record_verified(job, job in late)
 
-    def _ranges(self, disk: str) -> tuple[tuple[tuple[int, int], ...], str]:
+    def _ranges(self, target: Target) -> tuple[tuple[tuple[int, int], ...], str]:
         """The (offset, length) ranges that must hold the written data, or the reason why none are known."""
-        if self._context.bench.disk_table.attached(disk) is None:
-            return (), f"{disk} is not attached"
-        span = span_of(self._context.disk(disk), self.pattern)
-        job = self._jobs.get(disk)
+        if not is_usable(self._context, target):
+            return (), f"{target.name} is not attached"
+        span = span_of(target, self.pattern)
+        job = self._jobs.get(target.name)
         if self.pattern.mode != "write" or job is None:
             return ((0, span),), ""
         if not job.report.complete:
-            return (), f"fio left no report of what it wrote to {disk}"
+            return (), f"fio left no report of what it wrote to {target.name}"
         return certain_ranges(job.report.written_bytes, span, self.pattern, whole=job.asked)
 
     def _record_verified(self, job: Job, late: bool) -> None:

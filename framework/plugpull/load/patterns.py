@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from plugpull.history.events import LoadMode
-from plugpull.rig.model import Disk
 
+Mode = LoadMode | Literal["idle"]
 STAMP = "crc32c"
 """Every block carries a header with its offset and a checksum of its content (fio: verify=)."""
 VERIFY_SECONDS = 1.0
@@ -27,7 +27,7 @@ class Pattern:
     """
 
     name: str
-    mode: LoadMode | Literal["idle"]
+    mode: Mode
     block: int = 64 << 10
     depth: int = 4
     fio: bool = False
@@ -39,10 +39,24 @@ idle = Pattern("idle", "idle")
 fio_write = Pattern("sequential write by fio", "write", fio=True)
 
 
-def span_of(disk: Disk, pattern: Pattern) -> int:
+class Room(Protocol):
     """Bytes at the disk's beginning that a load covers repeatedly: a whole number of blocks."""
-    span = UNKNOWN_RATE_SPAN if disk.rate is None else max(SMALLEST_SPAN, int(disk.rate * VERIFY_SECONDS))
-    span = min(span, disk.size // 2)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        ...
+
+    @property
+    def rate(self) -> int | None:
+        """Bytes per second that it transfers at most, if known."""
+        ...
+
+
+def span_of(room: Room, pattern: Pattern) -> int:
+    """Bytes at the beginning that a load covers over and over: a whole number of blocks."""
+    span = UNKNOWN_RATE_SPAN if room.rate is None else max(SMALLEST_SPAN, int(room.rate * VERIFY_SECONDS))
+    span = min(span, room.size // 2)
     return max(pattern.block, span - span % pattern.block)
 
 

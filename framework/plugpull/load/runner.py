@@ -12,6 +12,8 @@ from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.load.fio_report import FioReport, parse_report
+from plugpull.targets.on_bench import claim_of
+from plugpull.targets.target import Target
 
 STOP_GRACE = 5.0
 """Seconds that each signal gets to end a job."""
@@ -40,13 +42,12 @@ class FioRunner:
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
 
-    def start(self, disk: str, arguments: list[str], span: int, *, kind: str, mounted: bool = False) -> Job:
+    def start(self, target: Target, arguments: list[str], span: int, *, kind: str) -> Job:
         """Raises Refused when the scratch guard refuses the disk, UsageError for a disk not declared scratch."""
-        identity = self._context.identity(disk)
-        job = Job(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span)
+        claim = claim_of(self._context, target)
+        job = Job(f"{kind}{next(_numbers)}-{target.name}", target.name, claim.kname, span)
         self._context.listener.expect(job.name, lambda message: self._ended(job, message))
-        directory = disk if mounted else ""
-        self._context.bench.link.call("fio", 60.0, job=job.name, argv=arguments, disk=identity, directory=directory)
+        self._context.bench.link.call("fio", 60.0, job=job.name, argv=arguments, **claim.arguments)
         return job
 
     @staticmethod

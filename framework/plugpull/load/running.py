@@ -9,14 +9,18 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from plugpull.checks.base import Named
 from plugpull.checks.baseline import WINDOW, baseline
 from plugpull.checks.track import track
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
+from plugpull.faults.triggers import Moved, Trigger
 from plugpull.history import events as ev
 from plugpull.history.counters import NOTHING, rates_between
 from plugpull.load.runner import Job
+from plugpull.rig.quantities import parse_size
+from plugpull.targets.target import Target
 
 START_DEADLINE = 60.0
 """Seconds in which every disk must move its first bytes."""
@@ -42,9 +46,9 @@ class RunningJobs(ABC):
 
     baseline_seconds = BASELINE_SECONDS
 
-    def __init__(self, context: ScenarioContext, disks: Iterable[str]) -> None:
+    def __init__(self, context: ScenarioContext, targets: Iterable[Target]) -> None:
         self._context = context
-        self._disks = tuple(disks)
+        self._targets = tuple(targets)
         self._jobs: dict[str, Job] = {}
         self._mark = 0
         self._over = False
@@ -68,7 +72,21 @@ class RunningJobs(ABC):
 
     @property
     def disks(self) -> tuple[str, ...]:
-        return self._disks
+        """Names of the targets, by which the history knows them."""
+        return tuple(target.name for target in self._targets)
+
+    def moved(self, disk: Named, amount: int | str) -> Trigger:
+        """A trigger: when this much was read or written on ``disk`` since the load began. A load of stamped writes
+        begins when its span is filled.
+
+        ``amount`` is bytes, or text such as "32 MiB".
+
+            with rig.load(rig.disks, sequential_write) as load:
+                load.settle()
+                with rig.cut(victim.cable, when=load.moved(victim, "32 MiB")):
+                    rig.wait(seconds=2)
+        """
+        return Moved(disk.name, parse_size(amount))
 
     def job(self, disk: str) -> Job | None:
         return self._jobs.get(disk)
@@ -157,7 +175,7 @@ class RunningJobs(ABC):
 
     def _long_enough(self) -> float:
         """Seconds to watch: longer if the rig file grants a disk more time."""
-        limits = (self._context.disk(disk).limits for disk in self._disks)
+        limits = (self._context.disk(disk).limits for target in self._targets for disk in target.disks)
         granted = (own.recover_within for own in limits if own is not None and own.recover_within is not None)
         return REGAIN_WITHIN + max(granted, default=0.0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plugpull.errors import NotServed
@@ -41,11 +40,3 @@ class Part:
     def has(self, kind: str) -> bool:
         """Whether its ``"cable"`` or ``"power"`` can be cut on this rig."""
         return f"{self.name}.{kind}" in self._topology.cut_points()
-
-
-Disks = Part | Iterable[Part]
-
-
-def names_of(disks: Disks) -> tuple[str, ...]:
-    """The names of one disk or of several."""
-    return (disks.name,) if isinstance(disks, Part) else tuple(disk.name for disk in disks)

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.integrity.oracle.stamp import device_number
 from plugpull.integrity.patterns import extents_for, steady
 from plugpull.integrity.writing.load import FILLED_WITHIN, fill_block, record_ended, wait_filled
 from plugpull.integrity.writing.reading import ReadBacks
 from plugpull.integrity.writing.session import StampRunner, StreamJob
-from plugpull.load.load import Load
+from plugpull.load.load import RunningLoad
 from plugpull.load.patterns import Pattern
+from plugpull.targets.target import Target
 
 
-class FilledLoad(Load):
+class RunningReads(RunningLoad):
     """fio reads the disks or does nothing. The disks are stamped once before, and read back after."""
 
-    def __init__(self, context: ScenarioContext, disks: Iterable[str], pattern: Pattern) -> None:
-        super().__init__(context, disks, pattern)
+    def __init__(self, context: ScenarioContext, targets: Iterable[Target], pattern: Pattern) -> None:
+        super().__init__(context, targets, pattern)
         self._runner = StampRunner(context)
         self._run = context.random.getrandbits(64)
         self._reads = ReadBacks(context, self._runner, self._run)
 
     def _fill(self) -> None:
         """Stamp the spans once and make them durable."""
-        self._context.phase("fill", f"stamping {len(self._disks)} disks")
-        self._reads.planned(1, self._disks)
-        jobs = [self._fill_one(disk) for disk in self._disks]
+        self._context.phase("fill", f"stamping {len(self._targets)} disks")
+        self._reads.planned(1, self._targets)
+        jobs = [self._fill_one(target) for target in self._targets]
         for job in jobs:
             wait_filled(self._context, job)
         for job in jobs:
@@ -37,21 +37,20 @@ class FilledLoad(Load):
         for job in jobs:
             record_ended(self._context, job)
 
-    def _fill_one(self, disk: str) -> StreamJob:
+    def _fill_one(self, target: Target) -> StreamJob:
         how = steady(self.pattern)
-        extents = extents_for(self._context.disk(disk), how)
+        extents = extents_for(target, how)
         job = self._runner.write(
-            disk,
+            target,
             extents,
             how.writing,
             run=self._run,
-            device=device_number(self._context.disk(disk).serial),
             session=1,
             seed=1,
             fill=fill_block(how.writing.block),
             only_fill=True,
         )
-        self._reads.wrote(job, extents, blank=False)
+        self._reads.wrote(target, job, extents, blank=False)
         return job
 
     def verify(self) -> None:

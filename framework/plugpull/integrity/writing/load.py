@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 
+from plugpull.checks.base import Named
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
+from plugpull.faults.triggers import AtRandom, Promised, Trigger
 from plugpull.history import events as ev
-from plugpull.integrity.oracle.stamp import SECTOR, device_number
-from plugpull.integrity.patterns import Stamped, extents_for
+from plugpull.integrity.oracle.stamp import SECTOR
+from plugpull.integrity.patterns import Extents, Stamped, extents_for
 from plugpull.integrity.writing.reading import ReadBacks
-from plugpull.integrity.writing.session import Extents, StampRunner, StreamJob
+from plugpull.integrity.writing.session import StampRunner, StreamJob
 from plugpull.load.runner import Job
 from plugpull.load.running import RunningJobs
+from plugpull.targets.on_bench import is_usable
+from plugpull.targets.target import Target
 
 FILL = 512
 """Sectors of one write while the span is filled before the load."""
@@ -75,11 +79,14 @@ def record_ended(context: ScenarioContext, job: StreamJob) -> None:
     )
 
 
-class StampedLoad(RunningJobs):
-    """Stamped writes on several disks. Each span is written once before the load, and read back after it."""
+class RunningStamps(RunningJobs):
+    """Stamped writes on one or several disks, for the length of their ``with`` block.
 
-    def __init__(self, context: ScenarioContext, disks: Iterable[str], pattern: Stamped) -> None:
-        super().__init__(context, disks)
+    Each span is written once before the load, and read back after it.
+    """
+
+    def __init__(self, context: ScenarioContext, targets: Iterable[Target], pattern: Stamped) -> None:
+        super().__init__(context, targets)
         self.pattern = pattern
         if pattern.writing.promises:
             self.baseline_seconds = BASELINE_SECONDS
@@ -87,7 +94,7 @@ class StampedLoad(RunningJobs):
         self._run = context.random.getrandbits(64)
         self._session = 0
         self._reads = ReadBacks(context, self._runner, self._run)
-        self._extents: dict[str, Extents] = {d: extents_for(context.disk(d), pattern) for d in self._disks}
+        self._extents: dict[str, Extents] = {t.name: extents_for(t, pattern) for t in self._targets}
 
     def _begin(self) -> None:
         self._start(fill=self.pattern.fill)
@@ -97,17 +104,17 @@ class StampedLoad(RunningJobs):
         self._session += 1
         self._over = False
         self._jobs = {}
-        context.phase("fill" if fill else "load", f"{self.pattern.name} on {len(self._disks)} disks")
-        present = [d for d in self._disks if self._session == 1 or context.bench.disk_table.attached(d) is not None]
+        context.phase("fill" if fill else "load", f"{self.pattern.name} on {len(self._targets)} disks")
+        present = [t for t in self._targets if self._session == 1 or is_usable(context, t)]
         self._reads.planned(self._session, present)
-        for disk in present:
-            started = self._start_one(disk, fill)
-            self._jobs[disk] = started
-            self._reads.wrote(started, self._extents[disk], blank=self._session == 1 and not fill)
+        for target in present:
+            started = self._start_one(target, fill)
+            self._jobs[target.name] = started
+            self._reads.wrote(target, started, self._extents[target.name], blank=self._session == 1 and not fill)
         for job in self._jobs.values():
             self._wait_ready(job)
         self._mark = context.recorder.mark()
-        context.phase("load", f"{self.pattern.name} on {len(self._disks)} disks")
+        context.phase("load", f"{self.pattern.name} on {len(self._targets)} disks")
         for job in self._jobs.values():
             context.recorder.record(
                 ev.LoadBegun(
@@ -122,14 +129,13 @@ class StampedLoad(RunningJobs):
                 )
             )
 
-    def _start_one(self, disk: str, fill: bool) -> StreamJob:
+    def _start_one(self, target: Target, fill: bool) -> StreamJob:
         block = self.pattern.writing.block
         return self._runner.write(
-            disk,
-            self._extents[disk],
+            target,
+            self._extents[target.name],
             self.pattern.writing,
             run=self._run,
-            device=device_number(self._context.disk(disk).serial),
             session=self._session,
             seed=self._context.random.getrandbits(32),
             fill=fill_block(block) if fill else 0,
@@ -162,6 +168,11 @@ class StampedLoad(RunningJobs):
         super()._end(verify=verify)
         if verify and not self._context.listener.lost:
             self._reads.over()
+
+    def something_to_lose(self, disk: Named, low: float = 0.05, high: float = 0.3) -> Trigger:
+        """A trigger: ``low`` to ``high`` seconds, drawn at random, after something beyond the fill became durable on
+        ``disk``: it was flushed, or written with FUA."""
+        return Promised(disk.name, AtRandom(low, high))
 
     def promised(self, disk: str) -> bool:
         """True if a flush or a FUA write has made something durable on a disk since its load began."""

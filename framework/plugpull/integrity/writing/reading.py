@@ -11,8 +11,11 @@ from plugpull.history import events as ev
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.readback import Run
 from plugpull.integrity.oracle.rules import judge
-from plugpull.integrity.oracle.stamp import SECTOR, device_number
-from plugpull.integrity.writing.session import Extents, StampRunner, StreamJob
+from plugpull.integrity.oracle.stamp import SECTOR
+from plugpull.integrity.patterns import Extents
+from plugpull.integrity.writing.session import StampRunner, StreamJob
+from plugpull.targets.on_bench import is_usable
+from plugpull.targets.target import Target
 
 READ_WITHIN = 600.0
 """Seconds. A read-back that takes longer is ended, and the disk's content counts as unknown."""
@@ -22,6 +25,7 @@ READ_AGAIN = 32
 
 @dataclass(frozen=True)
 class _Session:
+    target: Target
     job: StreamJob
     extents: Extents
     blank: bool
@@ -37,15 +41,16 @@ class ReadBacks:
         self._sessions: dict[str, _Session] = {}
         self._found: dict[str, tuple[int, tuple[Run, ...]]] = {}
 
-    def planned(self, session: int, disks: Iterable[str]) -> None:
+    def planned(self, session: int, targets: Iterable[Target]) -> None:
         """Record that a round on these disks is about to begin."""
+        disks = tuple(target.name for target in targets)
         self._context.recorder.record(
-            ev.StampingPlanned(at=self._context.now(), run=self._run, session=session, disks=tuple(disks))
+            ev.StampingPlanned(at=self._context.now(), run=self._run, session=session, disks=disks)
         )
 
-    def wrote(self, job: StreamJob, extents: Extents, *, blank: bool) -> None:
+    def wrote(self, target: Target, job: StreamJob, extents: Extents, *, blank: bool) -> None:
         """Note that a session to be read back has begun. ``blank``: no earlier content is known to compare with."""
-        self._sessions[job.disk] = _Session(job, extents, blank)
+        self._sessions[job.disk] = _Session(target, job, extents, blank)
 
     def over(self) -> None:
         """Record that all sessions were read back."""
@@ -75,15 +80,14 @@ class ReadBacks:
     def _begin(self, disk: str, extents: Extents, *, again: bool = False) -> StreamJob | None:
         """Start to read a disk back. If it is away or was replaced, record the reason and return None."""
         context = self._context
-        written = self._sessions[disk].job
+        target, written = self._sessions[disk].target, self._sessions[disk].job
         why = f"{disk} is not attached"
-        if context.bench.disk_table.attached(disk) is not None:
+        if is_usable(context, target):
             try:
                 return self._runner.read(
-                    disk,
+                    target,
                     extents,
                     run=self._run,
-                    device=device_number(context.disk(disk).serial),
                     session=written.session,
                     logical=written.tally.logical or SECTOR,
                     again=again,

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.errors import RigError
+from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.integrity.oracle import ledger
-from plugpull.integrity.oracle.stamp import SECTOR
+from plugpull.integrity.oracle.stamp import SECTOR, device_number
+from plugpull.integrity.patterns import Extents, Writing
 from plugpull.integrity.writing.build import writer_binary
 from plugpull.load.fio_report import FioReport
 from plugpull.load.runner import Job
-
-Extents = tuple[tuple[int, int], ...]
-"""(first sector, sectors), in units of 512 bytes, in rising order."""
+from plugpull.targets.on_bench import claim_of
+from plugpull.targets.target import Target
 
 ACKNOWLEDGE_EVERY = 32 << 10
 READ_BLOCK = 256
@@ -32,34 +32,6 @@ RAW = 256
 END_GRACE = 20.0
 """Seconds for each signal that ends a session: writes in flight and the flush of a cache take time."""
 _numbers = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Writing:
-    """How a session writes.
-
-    ``block`` is sectors per write, ``depth`` writes in flight. ``order``: see ``WriteOrder``.
-    A flush is sent every ``flush_writes`` writes and every ``flush_ms``
-    milliseconds (0 turns either off). ``fua`` is the percentage of writes with FUA.
-    """
-
-    block: int = 8
-    depth: int = 16
-    order: ev.WriteOrder = "random"
-    flush_writes: int = 0
-    flush_ms: int = 0
-    fua: int = 0
-
-    @property
-    def promises(self) -> bool:
-        """True if the session flushes or writes with FUA."""
-        return bool(self.flush_writes or self.flush_ms or self.fua)
-
-    def arguments(self) -> list[str]:
-        return [
-            *("--block", str(self.block), "--depth", str(self.depth), "--order", self.order),
-            *("--flush-writes", str(self.flush_writes), "--flush-ms", str(self.flush_ms), "--fua", str(self.fua)),
-        ]
 
 
 @dataclass
@@ -141,12 +113,11 @@ class StampRunner:
 
     def write(
         self,
-        disk: str,
+        target: Target,
         extents: Extents,
         how: Writing,
         *,
         run: int,
-        device: int,
         session: int,
         seed: int,
         fill: int = 0,
@@ -158,13 +129,14 @@ class StampRunner:
         else is written. Raises Refused when the scratch guard refuses the disk, UsageError for a disk that is not
         scratch, RigError when the writer cannot be compiled or sent.
         """
+        device = device_number(target.identity)
         arguments = ["write", *_common(extents, run, device), "--session", str(session), "--seed", str(seed)]
         arguments += [*how.arguments(), "--fill", str(fill), *(("--blocks", "1") if only_fill else ())]
-        job, bound = self._start(disk, arguments, extents, session, "stamp")
+        job, bound = self._start(target, arguments, extents, session, "stamp")
         self._context.recorder.record(
             ev.LedgerBegun(
                 at=self._context.now(),
-                disk=disk,
+                disk=target.name,
                 job=job.name,
                 run=run,
                 device=device,
@@ -185,11 +157,10 @@ class StampRunner:
 
     def read(
         self,
-        disk: str,
+        target: Target,
         extents: Extents,
         *,
         run: int,
-        device: int,
         session: int,
         logical: int = SECTOR,
         again: bool = False,
@@ -198,13 +169,14 @@ class StampRunner:
 
         ``logical`` is the bytes of a logical block, for the history. Raises as ``write`` does.
         """
+        device = device_number(target.identity)
         arguments = ["read", *_common(extents, run, device), "--block", str(READ_BLOCK), "--depth", str(READ_DEPTH)]
         arguments += ["--raw", str(RAW), "--session", str(session)]
-        job, _ = self._start(disk, arguments, extents, session, "readback")
+        job, _ = self._start(target, arguments, extents, session, "readback")
         self._context.recorder.record(
             ev.ReadBackBegun(
                 at=self._context.now(),
-                disk=disk,
+                disk=target.name,
                 job=job.name,
                 session=session,
                 extents=extents,
@@ -215,17 +187,22 @@ class StampRunner:
         return job
 
     def _start(
-        self, disk: str, arguments: list[str], extents: Extents, session: int, kind: str
+        self, target: Target, arguments: list[str], extents: Extents, session: int, kind: str
     ) -> tuple[StreamJob, int]:
+        if target.in_file:
+            raise UsageError(
+                f"{target} is a filesystem, and stamps are written to block devices",
+                mend="use rig.load, which writes to a file with fio",
+            )
         digest = self._sent()
-        identity = self._context.identity(disk)
+        claim = claim_of(self._context, target)
         span = sum(count for _, count in extents) * 512
-        job = StreamJob(f"{kind}{next(_numbers)}-{disk}", disk, str(identity["kname"]), span, session=session)
+        job = StreamJob(f"{kind}{next(_numbers)}-{target.name}", target.name, claim.kname, span, session=session)
         listener = self._context.listener
         listener.expect(job.name, lambda message: self._ended(job, message))
         listener.expect_stream(job.name, lambda message: self._said(job, message))
         answer = self._context.bench.link.call(
-            "run", 60.0, job=job.name, digest=digest, argv=[*arguments, "--fd", "{fd}"], disk=identity
+            "run", 60.0, job=job.name, digest=digest, argv=[*arguments, "--fd", "{fd}"], **claim.arguments
         )
         return job, int(answer["bound"])
 

@@ -1,0 +1,1 @@
+"""What a load, a stamped write or a check works on."""

@@ -1,0 +1,56 @@
+"""A disk of the rig, which is a part that can be cut and a target that can be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from plugpull.rig.model import Disk
+from plugpull.rig.part import Part
+from plugpull.targets.claim import Claim, Identity
+
+
+@dataclass(frozen=True)
+class RigDisk(Part):
+    """A disk of the rig, with its cut points. As a target, it is the raw block device. ``str()`` gives its name."""
+
+    @property
+    def table(self) -> Disk:
+        """Its table in the rig file."""
+        found = self._topology.device(self.name)
+        assert isinstance(found, Disk)
+        return found
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        """Its own name."""
+        return (self.name,)
+
+    @property
+    def identity(self) -> str:
+        """Its serial number."""
+        return self.table.serial
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.table.size
+
+    @property
+    def rate(self) -> int | None:
+        """Bytes per second that it transfers at most, if the rig file says so."""
+        return self.table.rate
+
+    @property
+    def in_file(self) -> bool:
+        """False: data goes onto the block device."""
+        return False
+
+    def claim(self, identities: Mapping[str, Identity]) -> Claim:
+        """Its identity, and its own counters."""
+        identity = identities[self.name]
+        return Claim(identity, (str(identity["kname"]),))
+
+    def usable(self, attached: Callable[[str], bool]) -> bool:
+        """Whether it is attached."""
+        return attached(self.name)

@@ -1,0 +1,232 @@
+"""Targets: what they rest on, which cut reaches them, how they are recognised, and whose counters are theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from plugpull.dut.agent.disks import Refused, open_scratch
+from plugpull.errors import RigError, UsageError
+from plugpull.history import events as ev
+from plugpull.integrity.patterns import Writing, extents_for, flushed_writes
+from plugpull.integrity.writing.session import StampRunner
+from plugpull.load.patterns import sequential_write, span_of
+from plugpull.load.runner import FioRunner
+from plugpull.locate import rigs_dir
+from plugpull.rig.load import load_rig
+from plugpull.rig.part import Part
+from plugpull.rig.topology import Topology
+from plugpull.targets.array import Array, Level
+from plugpull.targets.disk import RigDisk
+from plugpull.targets.filesystem import Filesystem
+from plugpull.targets.on_bench import claim_of, is_usable
+from plugpull.targets.target import reached_by, targets_of
+
+UUID = "01020304-0506-0708-090a-0b0c0d0e0f10"
+MIB = 1 << 20
+TOPOLOGY = Topology(load_rig(rigs_dir() / "quick.toml"))
+DISKS = tuple(RigDisk(name, TOPOLOGY) for name in ("disk1", "disk2", "disk3"))
+HUB = Part("hub1", TOPOLOGY)
+KNAMES = {"disk1": "sda", "disk2": "sdb", "disk3": "sdc"}
+
+
+def bench(*attached: str, **answers: dict[str, Any]) -> Mock:
+    """A context on whose bench these disks are attached, and an agent that gives these answers."""
+
+    def identity(name: str) -> dict[str, object]:
+        if name not in attached:
+            raise RigError(f"{name} is not attached")
+        return {"kname": KNAMES[name], "serial": RigDisk(name, TOPOLOGY).identity}
+
+    context = Mock()
+    context.identity = identity
+    context.bench.disk_table.attached = lambda name: name if name in attached else None
+    context.bench.link.call = Mock(side_effect=lambda action, *_, **__: answers.get(action, {"ok": True}))
+    context.now = lambda: 1.0
+    context.listener.lost = ""
+    return context
+
+
+def done(**more: object) -> dict[str, object]:
+    return {"ok": True, "seconds": 0.5, "detail": "", **more}
+
+
+# --- a disk -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_disk_is_a_target_and_a_part() -> None:
+    disk = DISKS[0]
+    assert (disk.name, str(disk), disk.disks) == ("disk1", "disk1", ("disk1",))
+    assert (disk.identity, disk.size, disk.rate, disk.in_file) == ("QUICK-000001", 64 * MIB, 2 * MIB, False)
+    assert disk.cable.name == "disk1.cable"
+    claim = claim_of(bench("disk1"), disk)
+    assert claim.arguments == {"disk": {"kname": "sda", "serial": "QUICK-000001"}}
+    assert claim.counters == ("sda",)
+
+
+def test_a_disk_that_is_away_cannot_be_claimed() -> None:
+    assert not is_usable(bench("disk2"), DISKS[0])
+    with pytest.raises(RigError, match="disk1 is not attached"):
+        claim_of(bench("disk2"), DISKS[0])
+
+
+def test_a_load_covers_the_same_on_a_target_as_on_the_disk_of_the_rig_file() -> None:
+    table = TOPOLOGY.rig.disk[0]
+    assert span_of(DISKS[0], sequential_write) == span_of(table, sequential_write)
+    assert extents_for(DISKS[0], flushed_writes) == extents_for(table, flushed_writes)
+
+
+def test_one_target_or_several() -> None:
+    assert targets_of(DISKS[0]) == (DISKS[0],)
+    assert targets_of(DISKS) == targets_of(iter(DISKS)) == DISKS
+    with pytest.raises(UsageError, match="hub1 is a hub"):
+        targets_of([*DISKS, HUB])
+
+
+# --- a filesystem -----------------------------------------------------------------------------------------------------
+
+
+def mounted(context: Mock) -> Filesystem:
+    return Filesystem(context, DISKS[1], "ext4").__enter__()
+
+
+def test_a_filesystem_rests_on_its_disk_and_is_recognised_by_its_uuid() -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done())
+    volume = mounted(context)
+    assert (volume.name, volume.disks, volume.identity, volume.in_file) == ("disk2", ("disk2",), UUID, True)
+    assert reached_by(volume, DISKS[1].cable)
+    assert reached_by(volume, HUB.cable)
+    assert not reached_by(volume, DISKS[0].cable)
+    claim = claim_of(context, volume)
+    assert claim.kname == "sdb"
+    assert claim.arguments == {
+        "disk": {"kname": "sdb", "serial": "QUICK-000002"},
+        "directory": "disk2",
+        "uuid": UUID,
+    }
+
+
+def test_the_agent_mounts_by_the_uuid_that_it_returned() -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done())
+    mounted(context)
+    (_, mount) = context.bench.link.call.call_args_list
+    assert mount.args[0] == "mount"
+    assert mount.kwargs["uuid"] == UUID
+    recorded = [call.args[0] for call in context.recorder.record.call_args_list]
+    assert [(event.action, event.disk, event.ok) for event in recorded if isinstance(event, ev.Acted)] == [
+        ("mkfs", "disk2", True),
+        ("mount", "disk2", True),
+    ]
+
+
+def test_a_filesystem_that_is_not_made_has_no_identity() -> None:
+    volume = Filesystem(bench("disk2"), DISKS[1], "ext4")
+    with pytest.raises(UsageError, match="the ext4 filesystem on disk2 is not made yet"):
+        claim_of(bench("disk2"), volume)
+
+
+@pytest.mark.parametrize("fails", ["mkfs", "mount"])
+def test_a_step_that_fails_is_on_record_and_the_bench_s_fault(fails: str) -> None:
+    answers = {"mkfs": done(uuid=UUID), "mount": done(), fails: {"ok": False, "seconds": 1.0, "detail": "no space"}}
+    context = bench("disk2", **answers)
+    with pytest.raises(RigError, match=f"{fails} on disk2 failed: no space"):
+        mounted(context)
+    last = context.recorder.record.call_args.args[0]
+    assert (last.action, last.ok, last.detail) == (fails, False, "no space")
+
+
+def test_fio_runs_on_a_file_where_the_target_is_a_filesystem() -> None:
+    context = bench("disk1", "disk2", mkfs=done(uuid=UUID), mount=done())
+    volume = mounted(context)
+    runner = FioRunner(context)
+    job = runner.start(volume, [], MIB, kind="load")
+    asked = context.bench.link.call.call_args.kwargs
+    assert (job.disk, job.kname) == ("disk2", "sdb")
+    assert (asked["directory"], asked["uuid"]) == ("disk2", UUID)
+    runner.start(DISKS[0], [], MIB, kind="load")
+    assert {"directory", "uuid"}.isdisjoint(context.bench.link.call.call_args.kwargs)
+
+
+def test_stamps_are_not_written_below_a_filesystem() -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done())
+    volume = mounted(context)
+    with pytest.raises(UsageError, match="the ext4 filesystem on disk2 is a filesystem, and stamps"):
+        StampRunner(context).write(volume, ((0, 8),), Writing(), run=1, session=1, seed=1)
+    assert [call.args[0] for call in context.bench.link.call.call_args_list] == ["mkfs", "mount"]
+
+
+# --- an array ---------------------------------------------------------------------------------------------------------
+
+MIRROR = Array("array1", Level.MIRRORED, DISKS[:2], UUID, "md127")
+STRIPES = Array("array1", Level.STRIPED, DISKS[:2], UUID, "md127")
+PARITY = Array("array1", Level.PARITY, DISKS, UUID, "md127")
+
+
+def test_a_cut_of_any_member_reaches_an_array() -> None:
+    assert MIRROR.disks == ("disk1", "disk2")
+    assert reached_by(MIRROR, DISKS[0].cable)
+    assert reached_by(MIRROR, HUB.cable)
+    assert not reached_by(MIRROR, DISKS[2].cable)
+
+
+@pytest.mark.parametrize(
+    ("array", "size", "rate"),
+    [(MIRROR, 64 * MIB, 1.5 * MIB), (STRIPES, 128 * MIB, 3 * MIB), (PARITY, 128 * MIB, 3 * MIB)],
+)
+def test_how_much_an_array_holds_and_how_fast(array: Array, size: int, rate: float) -> None:
+    assert (array.size, array.rate) == (size, rate)
+
+
+@pytest.mark.parametrize(
+    ("array", "there", "usable"),
+    [
+        (MIRROR, {"disk1"}, True),
+        (MIRROR, set(), False),
+        (STRIPES, {"disk1"}, False),
+        (STRIPES, {"disk1", "disk2"}, True),
+        (PARITY, {"disk1", "disk3"}, True),
+        (PARITY, {"disk3"}, False),
+    ],
+)
+def test_an_array_can_do_without_as_many_members_as_its_level_says(array: Array, there: set[str], usable: bool) -> None:
+    assert is_usable(bench(*there), array) is usable
+
+
+def test_the_claim_of_an_array_names_its_uuid_to_the_guard_of_each_member() -> None:
+    claim = claim_of(bench("disk1", "disk2"), MIRROR)
+    assert claim.counters == ("md127", "sda", "sdb")
+    members = claim.disk["members"]
+    assert isinstance(members, list)
+    assert [(member["kname"], member["made"]) for member in members] == [("sda", [UUID]), ("sdb", [UUID])]
+    degraded = claim_of(bench("disk2"), MIRROR)
+    assert degraded.counters == ("md127", "sdb")
+    with pytest.raises(RigError, match="disk1 is not attached"):
+        claim_of(bench("disk2"), STRIPES)
+
+
+def test_a_guard_that_knows_no_arrays_refuses_the_claim() -> None:
+    with pytest.raises(Refused, match="it was not said which serial md127 must have"):
+        open_scratch(claim_of(bench("disk1", "disk2"), MIRROR).disk)
+
+
+def test_an_array_that_is_not_made_has_no_identity() -> None:
+    with pytest.raises(UsageError, match="the array array1 is not made yet"):
+        claim_of(bench("disk1", "disk2"), Array("array1", Level.MIRRORED, DISKS[:2]))
+
+
+@pytest.mark.parametrize(("level", "members"), [(Level.MIRRORED, 1), (Level.PARITY, 2), (Level.DOUBLE_PARITY, 3)])
+def test_an_array_of_too_few_disks_is_refused(level: Level, members: int) -> None:
+    with pytest.raises(UsageError, match=f"of {members} disks, which needs {members + 1}"):
+        Array("array1", level, DISKS[:members])
+
+
+def test_a_filesystem_on_an_array_rests_on_its_members() -> None:
+    context = bench("disk1", "disk2", mkfs=done(uuid="F5"), mount=done())
+    volume = Filesystem(context, MIRROR, "ext4").__enter__()
+    assert (volume.name, volume.disks, volume.identity) == ("array1", ("disk1", "disk2"), "F5")
+    claim = claim_of(context, volume)
+    assert claim.counters == ("md127", "sda", "sdb")
+    assert (claim.disk["uuid"], claim.filesystem) == (UUID, {"directory": "array1", "uuid": "F5"})
+    assert is_usable(bench("disk1"), volume)
