@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -51,9 +52,18 @@ class Guest:
         mark = self.recorder.mark()
         for port in ports:
             self.bench.switch(switch).set(port, False)
-        self.context.wait_detached(victims, FOUND_WITHIN, since=mark)
+        self._wait_detached(victims, mark)
         left = [name for name in victims if self.bench.disk_table.attached(name) is not None]
         assert not left, f"still there {FOUND_WITHIN:g} s after being unplugged: {left}"
+
+    def _wait_detached(self, names: tuple[str, ...], mark: int) -> None:
+        deadline = time.monotonic() + FOUND_WITHIN
+        while any(self.bench.disk_table.attached(name) is not None for name in names):
+            left = deadline - time.monotonic()
+            gone = self.context.wait_for(lambda event: isinstance(event, ev.DiskDetached), max(0.0, left), since=mark)
+            if gone is None:
+                return
+            mark = self.recorder.mark()
 
     def plug(self, switch: str, port: str) -> None:
         """Restore this port and wait until its disks are on the kernel's list."""

@@ -17,7 +17,7 @@ from test_agent import agent, alive, wait_dead
 
 from fixtures.boards import Board, Port
 from plugpull.dut.agent import devices
-from plugpull.dut.conversation.link import AgentLost
+from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.rig.model import Switch
@@ -176,7 +176,7 @@ def test_when_the_agent_is_lost_so_are_its_devices(port: Port) -> None:
     with agent() as started:
         line = DutHost(started.link).serial(port.path)
         started.process.kill()
-        with pytest.raises(AgentLost):
+        with pytest.raises(AgentGone):
             line.read(1, PATIENCE)
         line.close()  # safe all the same
     LocalHost().serial(port.path).close()  # the kernel took it back
@@ -238,9 +238,9 @@ def test_an_agent_that_stops_reading_is_given_up_at_the_deadline() -> None:
     with agent() as started:
         started.process.send_signal(signal.SIGSTOP)
         begun = time.monotonic()
-        with pytest.raises(AgentLost):
+        with pytest.raises(AgentGone):
             started.link.call("levitate", 0.5, much="x" * (4 << 20))
-        with pytest.raises(AgentLost):
+        with pytest.raises(AgentGone):
             started.link.call("levitate", 0.5)
         assert time.monotonic() - begun < PATIENCE / 2
         started.process.kill()

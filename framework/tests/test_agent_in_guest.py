@@ -15,7 +15,7 @@ import pytest
 from guests import Guest, guest
 from media import MD_MAGIC, MEMBERS, partitioned, put
 
-from plugpull.dut.conversation.link import Refused
+from plugpull.dut.conversation.link import GuardRefused
 from plugpull.errors import UsageError
 from plugpull.history import events as ev
 from plugpull.load.patterns import Pattern, load_arguments
@@ -136,12 +136,12 @@ def test_the_disk_that_is_meant_is_accepted(dut: Guest) -> None:
 def test_a_disk_that_differs_in_one_thing_is_refused_and_not_written(dut: Guest, key: str, value: object) -> None:
     wrong = changed(dut.context.identity("disk1"), **{key: value})
     before = digest(dut.medium("disk1"))
-    with pytest.raises(Refused, match=key) as refusal:
+    with pytest.raises(GuardRefused, match=key) as refusal:
         dut.call("guard", disk=wrong)
     assert repr(value) in refusal.value.what
-    with pytest.raises(Refused, match=key):
+    with pytest.raises(GuardRefused, match=key):
         write_once(dut, wrong, f"attack-{key}")
-    with pytest.raises(Refused, match=key):
+    with pytest.raises(GuardRefused, match=key):
         dut.call("mkfs", disk=wrong, fstype="ext4", timeout=30.0)
     assert digest(dut.medium("disk1")) == before
 
@@ -149,18 +149,18 @@ def test_a_disk_that_differs_in_one_thing_is_refused_and_not_written(dut: Guest,
 @pytest.mark.parametrize("key", ["serial", "place", "size"])
 def test_an_identity_that_leaves_something_open_is_refused(dut: Guest, key: str) -> None:
     open_ended = {name: value for name, value in dut.context.identity("disk1").items() if name != key}
-    with pytest.raises(Refused, match=key):
+    with pytest.raises(GuardRefused, match=key):
         dut.call("guard", disk=open_ended)
 
 
 @pytest.mark.parametrize("kname", ["null", "kmsg", "sdzz", "../dev/sda", "", "sda\n", "."])
 def test_a_kernel_name_that_is_no_disk_is_refused(dut: Guest, kname: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(GuardRefused):
         dut.call("guard", disk=changed(dut.context.identity("disk1"), kname=kname))
 
 
 def test_a_character_device_is_not_taken_for_a_disk(dut: Guest) -> None:
-    with pytest.raises(Refused, match="null is no disk"):
+    with pytest.raises(GuardRefused, match="null is no disk"):
         dut.call("guard", disk=changed(dut.context.identity("disk1"), kname="null"))
 
 
@@ -168,7 +168,7 @@ def test_a_disk_under_load_is_refused(dut: Guest) -> None:
     identity = dut.context.identity("disk1")
     dut.call("fio", job="holder", argv=load_arguments(Pattern("w", "write"), 4 << 20), disk=identity)
     try:
-        with pytest.raises(Refused, match="in use"):
+        with pytest.raises(GuardRefused, match="in use"):
             dut.call("guard", disk=identity)
     finally:
         answer = dut.call("jobs.stop", jobs=["holder"], grace=20.0)
@@ -182,9 +182,9 @@ def test_a_mounted_disk_is_refused_until_it_is_unmounted(dut: Guest) -> None:
     mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
     assert mounted["ok"], mounted
     try:
-        with pytest.raises(Refused, match="in use: a filesystem is mounted from it"):
+        with pytest.raises(GuardRefused, match="in use: a filesystem is mounted from it"):
             dut.call("guard", disk=identity)
-        with pytest.raises(Refused, match="in use"):
+        with pytest.raises(GuardRefused, match="in use"):
             dut.call("mkfs", disk=identity, fstype="ext4", timeout=30.0)
     finally:
         unmounted = dut.call("umount", name="disk2")
@@ -251,9 +251,9 @@ def test_a_member_that_the_run_did_not_make_is_refused_by_name(
     identity = dut.context.identity("disk1")
     with patched(dut.medium("disk1"), parts):
         before = digest(dut.medium("disk1"))
-        with pytest.raises(Refused, match=what) as refusal:
+        with pytest.raises(GuardRefused, match=what) as refusal:
             dut.call("guard", disk=identity)
-        with pytest.raises(Refused, match=what):
+        with pytest.raises(GuardRefused, match=what):
             write_once(dut, identity, "attack-member")
         assert digest(dut.medium("disk1")) == before
         dut.call("guard", disk=changed(identity, erase_members=True))
@@ -273,9 +273,9 @@ def test_a_name_handed_to_another_disk_does_not_get_it_erased(dut: Guest) -> Non
     assert dut.context.identity(second)["kname"] == remembered[first]["kname"], "the kernel did not swap the names"
     assert dut.context.identity(first)["kname"] == remembered[second]["kname"]
     for name, identity in remembered.items():
-        with pytest.raises(Refused, match="is not the disk it was: serial"):
+        with pytest.raises(GuardRefused, match="is not the disk it was: serial"):
             write_once(dut, identity, f"rename-{name}")
-        with pytest.raises(Refused, match="is not the disk it was: serial"):
+        with pytest.raises(GuardRefused, match="is not the disk it was: serial"):
             dut.call("mkfs", disk=identity, fstype="ext4", timeout=30.0)
         dut.call("guard", disk=dut.context.identity(name))
     assert {name: digest(dut.medium(name)) for name in remembered} == before
@@ -284,11 +284,11 @@ def test_a_name_handed_to_another_disk_does_not_get_it_erased(dut: Guest) -> Non
 def test_the_same_disk_plugged_in_again_is_another_attachment(dut: Guest) -> None:
     remembered = dut.context.identity("disk1")
     dut.unplug("cables", "1")
-    with pytest.raises(Refused, match="cannot open"):
+    with pytest.raises(GuardRefused, match="cannot open"):
         dut.call("guard", disk=remembered)
     dut.plug("cables", "1")
     if dut.context.identity("disk1")["kname"] == remembered["kname"]:
-        with pytest.raises(Refused, match="diskseq"):
+        with pytest.raises(GuardRefused, match="diskseq"):
             dut.call("guard", disk=remembered)
     dut.call("guard", disk=dut.context.identity("disk1"))
 

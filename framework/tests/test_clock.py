@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugpull.dut.conversation.clock import DRIFT, DutClock, Exchange
+from plugpull.dut.conversation.clock import DRIFT, ClockNotMapped, DutClock, Exchange
 
 ROUNDING = 1e-6
 """Seconds: what floating point loses on numbers of this size."""
@@ -78,7 +78,7 @@ def test_old_exchanges_are_forgotten() -> None:
 def test_before_the_first_exchange_there_is_no_mapping() -> None:
     mapped = DutClock()
     assert not mapped.mapped
-    with pytest.raises(LookupError, match="not mapped yet"):
+    with pytest.raises(ClockNotMapped, match="not mapped yet"):
         mapped.now()
     mapped.add(Exchange(0.0, 0.1, 5.0))
     assert mapped.mapped

@@ -20,7 +20,7 @@ from fixtures.boards import KmTronic, Port
 from plugpull.coordination.journal import Journal
 from plugpull.dut import listener, post_mortem
 from plugpull.dut.bench import Bench
-from plugpull.dut.console import Console
+from plugpull.dut.console import DutConsole
 from plugpull.dut.listener import Listener
 from plugpull.dut.post_mortem import examine_console, restarted, unresponsive
 from plugpull.dut.real import outlet
@@ -110,8 +110,8 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def console(kernel: Kernel, folder: Path) -> Iterator[Console]:
-    made = Console(SerialWire(kernel.path, 115200), folder / "console.log")
+def console(kernel: Kernel, folder: Path) -> Iterator[DutConsole]:
+    made = DutConsole(SerialWire(kernel.path, 115200), folder / "console.log")
     try:
         yield made
     finally:
@@ -224,7 +224,7 @@ def test_netconsole_comes_through_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     wire = wire_of(Dut(kind="ssh", console=str(tmp_path / "pipe")))
     assert isinstance(wire, PipeWire)
-    line = Console(wire, tmp_path / "console.log")
+    line = DutConsole(wire, tmp_path / "console.log")
     try:
         (tmp_path / "pipe").write_text(PANIC)
         assert line.wait_dying(10.0)
@@ -256,7 +256,7 @@ def test_an_endless_console_is_kept_within_bounds(tmp_path: Path) -> None:
 
         def close(self) -> None: ...
 
-    line = Console(Storm(), tmp_path / "console.log")
+    line = DutConsole(Storm(), tmp_path / "console.log")
     assert line.wait_closed(60.0)
     line.close()
     assert (tmp_path / "console.log").stat().st_size < 70 << 20

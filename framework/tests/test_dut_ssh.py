@@ -17,7 +17,7 @@ import pytest
 from sshds import HOST, Sshd, sshd
 
 from fixtures.lab.ssh import make_key
-from plugpull.dut.conversation.link import AgentLink, AgentLost, Message
+from plugpull.dut.conversation.link import AgentGone, AgentLink, Message
 from plugpull.dut.real.connect import connect
 from plugpull.dut.real.reach import ALIVE_COUNT, ALIVE_EVERY, CONNECT_WITHIN, Unreachable, reach_of
 from plugpull.errors import RigError
@@ -275,7 +275,7 @@ def test_a_dropped_connection_is_told_with_ssh_s_words_and_the_dut_is_reached_ag
         while (message := told.get(timeout=PATIENCE)).get("ev") != "link.lost":
             pass
         assert message["why"].startswith(f"ssh {HOST}: ")
-        with pytest.raises(AgentLost):
+        with pytest.raises(AgentGone):
             link.call("hello", PATIENCE)
         with dialled(server.dut(), first) as (_, second, _):
             assert second["boot_id"] == first["boot_id"]

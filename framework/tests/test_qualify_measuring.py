@@ -14,7 +14,7 @@ from boards import Nobody
 from desks import described
 from rig_builder import a_rig
 
-from plugpull.dut.conversation.link import AgentLost
+from plugpull.dut.conversation.link import AgentGone
 from plugpull.errors import RigError
 from plugpull.qualify.judgement import findings, unknowns, verdict
 from plugpull.qualify.measuring import Plan, PortBench, measure
@@ -238,7 +238,7 @@ def test_a_connection_that_breaks_is_no_finding() -> None:
         if not on:
             world.observer.receive({"ev": "link.lost", "why": "ssh bench2: the stream ended"})
 
-    with bench(breaks) as (_, made), pytest.raises(AgentLost, match="the stream ended"):
+    with bench(breaks) as (_, made), pytest.raises(AgentGone, match="the stream ended"):
         measure(made)
 
 

@@ -13,7 +13,7 @@ import pytest
 from guests import FOUND_WITHIN, Guest, guest
 from writers import Writer, found_of
 
-from plugpull.dut.conversation.link import Refused
+from plugpull.dut.conversation.link import GuardRefused
 from plugpull.integrity.oracle.readback import Kind
 from plugpull.integrity.oracle.stamp import SECTOR, device_number
 from plugpull.integrity.patterns import Writing
@@ -90,7 +90,7 @@ def test_not_one_byte_lands_on_the_wrong_disk(tmp_path: Path) -> None:
                     continue
                 # Somebody who remembers the name of before, with and without the number of that attachment.
                 for remembered in (before[disk], {**before[disk], "diskseq": 0}):
-                    with pytest.raises(Refused, match=r"is not the disk it was|cannot open"):
+                    with pytest.raises(GuardRefused, match=r"is not the disk it was|cannot open"):
                         dut.call("guard", disk=remembered)
                     refused += 1
         runner.stop(write(dut, runner, TIMES + 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,9 +10,6 @@ from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import AgentLink
 from plugpull.history.events import DutDied, DutReady, SeenFromOutside
 from plugpull.switches.base import Switch
-
-Progress = Callable[[str], None]
-"""Told, in a few words, what a long step is doing."""
 
 
 @dataclass(frozen=True)

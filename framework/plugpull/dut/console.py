@@ -47,7 +47,7 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-class Console:
+class DutConsole:
     """Reads the console in a thread and appends it to ``path``. ``wire`` may raise OSError from any method."""
 
     def __init__(self, wire: Wire, path: Path) -> None:

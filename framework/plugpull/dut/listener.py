@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from plugpull.dut.bench import Bench, PostMortem
 from plugpull.dut.console import stamp_of
-from plugpull.dut.conversation.link import AgentLost, Message
+from plugpull.dut.conversation.link import AgentGone, Message
 from plugpull.dut.conversation.translation import translate
 from plugpull.errors import RigError
 from plugpull.history import events as ev
@@ -128,7 +128,7 @@ class Listener:
         while not self._stop.wait(MAPPING_INTERVAL):
             try:
                 self._map(bench)
-            except AgentLost as loss:
+            except AgentGone as loss:
                 if not self._stop.is_set() and not bench.link.lost:
                     self._mourn(f"the agent fell silent: {loss.what}", bench)
                 return

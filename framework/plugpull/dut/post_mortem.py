@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from plugpull.dut.bench import PostMortem
-from plugpull.dut.console import Console, stamp_of, text_of
+from plugpull.dut.console import DutConsole, stamp_of, text_of
 from plugpull.history.events import DutDied
 from plugpull.kernel.diagnosis.headline import panic_headline
 
@@ -46,7 +46,7 @@ _HUNG = re.compile(r"lockup|stall")
 _AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
 
 
-def examine_console(console: Console, at: float | None, *, proven: bool = True) -> PostMortem | None:
+def examine_console(console: DutConsole, at: float | None, *, proven: bool = True) -> PostMortem | None:
     """What the console says of the DUT's fate; ``at`` is when it was last heard. None when nothing answers and the
     cause is to be found elsewhere. ``proven``: is it known that this console can be asked at all?"""
     if console.dying():
@@ -84,7 +84,7 @@ def from_last_words(words: list[str]) -> PostMortem:
     return PostMortem(DutDied(at=stamp, headline=headline, evidence=(*places, *words[:EVIDENCE])))
 
 
-def unresponsive(console: Console, at: float | None, evidence: Iterable[str]) -> PostMortem:
+def unresponsive(console: DutConsole, at: float | None, evidence: Iterable[str]) -> PostMortem:
     """A kernel that answers nothing. ``evidence`` is what is known of its processors."""
     told = tuple(evidence)
     said = _before_the_nmi(console, at)
@@ -98,13 +98,13 @@ def unresponsive(console: Console, at: float | None, evidence: Iterable[str]) ->
     return PostMortem(DutDied(at=at, headline=headline, evidence=kept), console=last)
 
 
-def restarted(console: Console) -> str:
+def restarted(console: DutConsole) -> str:
     """The headline of a guest that reset itself. One that was asked to restart says so (kernel/reboot.c)."""
     said = [text_of(line) for line in console.lines() if _RESTARTS.match(text_of(line))]
     return f"the guest restarted: {said[-1]}" if said else "the guest reset itself without a word on its console"
 
 
-def _before_the_nmi(console: Console, at: float | None) -> list[str]:
+def _before_the_nmi(console: DutConsole, at: float | None) -> list[str]:
     """What the kernel said since it was last heard, without what it said of the NMI that it was sent."""
     said: list[str] = []
     for line in console.lines():
@@ -128,7 +128,7 @@ def _deafness(places: Iterable[str], told: Iterable[str]) -> str:
     return "" if flags else ", interrupts off"
 
 
-def _locked_up(console: Console, at: float | None, blocked: list[str]) -> PostMortem:
+def _locked_up(console: DutConsole, at: float | None, blocked: list[str]) -> PostMortem:
     seen = console.sysrq("l", ANSWER) or []
     if console.wait_dying(LOCKUP):
         console.pause(QUIET, ANSWER)
@@ -143,7 +143,7 @@ def _locked_up(console: Console, at: float | None, blocked: list[str]) -> PostMo
     return PostMortem(DutDied(at=at, headline=headline, evidence=kept), console=tuple(seen[: 2 * EVIDENCE]))
 
 
-def _agent_end(console: Console) -> str:
+def _agent_end(console: DutConsole) -> str:
     for line in reversed(console.lines()):
         if ended := _AGENT_ENDED.match(line):
             status = int(ended.group(1))

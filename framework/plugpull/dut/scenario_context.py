@@ -9,7 +9,7 @@ from random import Random
 from typing import Literal
 
 from plugpull.dut.bench import Bench
-from plugpull.dut.conversation.link import AgentLost
+from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.listener import Listener
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
@@ -63,13 +63,13 @@ class ScenarioContext:
             self.recorder.record(ev.Phase(at=self.now(), name=name, text=text))
 
     def wait_for(self, predicate: Predicate, timeout: float, *, since: int | None = None) -> ev.Event | None:
-        """The first event that satisfies ``predicate``; None at the deadline. Raises AgentLost when none can come
+        """The first event that satisfies ``predicate``; None at the deadline. Raises AgentGone when none can come
         any more."""
         if self.listener.lost:
-            raise AgentLost(self.listener.lost)
+            raise AgentGone(self.listener.lost)
         found = self.recorder.wait_for(lambda e: isinstance(e, ev.AgentLost) or predicate(e), timeout, since=since)
         if isinstance(found, ev.AgentLost):
-            raise AgentLost(self.listener.lost or found.why)
+            raise AgentGone(self.listener.lost or found.why)
         return found
 
     def pause(self, seconds: float) -> None:
@@ -132,12 +132,3 @@ class ScenarioContext:
 
     def _missing(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in names if self.bench.disk_table.attached(name) is None)
-
-    def wait_detached(self, names: tuple[str, ...], timeout: float, *, since: int) -> None:
-        """Wait until none of these disks is on the kernel's list, or the deadline."""
-        deadline = time.monotonic() + timeout
-        while len(self._missing(names)) < len(names):
-            left = deadline - time.monotonic()
-            if left <= 0 or self.wait_for(lambda e: isinstance(e, ev.DiskDetached), left, since=since) is None:
-                return
-            since = self.recorder.mark()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from plugpull.dut.conversation.clock import ClockNotMapped
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.faults.parallel import at_once, raise_all, words_of
@@ -178,7 +179,7 @@ class Breaker:
         was just reached again; that must not keep anything off."""
         try:
             return self._context.bench.link.clock.at(moment)
-        except LookupError:
+        except ClockNotMapped:
             return None, 0.0
 
     def _record(

@@ -43,7 +43,7 @@ class FioRunner:
         self._context = context
 
     def start(self, target: Target, arguments: list[str], span: int, *, kind: str) -> Job:
-        """Raises Refused when the scratch guard refuses the disk, UsageError for a disk not declared scratch."""
+        """Raises GuardRefused when the scratch guard refuses the disk, UsageError for a disk not declared scratch."""
         claim = claim_of(self._context, target)
         job = Job(f"{kind}{next(_numbers)}-{target.name}", target.name, claim.kname, span)
         self._context.listener.expect(job.name, lambda message: self._ended(job, message))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plugpull.dut.conversation.link import AgentLost, Message
+from plugpull.dut.conversation.link import AgentGone, Message
 from plugpull.errors import RigError
 from plugpull.kernel.catalogue.classify import classify
 from plugpull.kernel.catalogue.prefix import split_prefix
@@ -139,12 +139,12 @@ class PortObserver:
     def wait(self, serials: frozenset[str], there: bool, timeout: float) -> float | None:
         """When all of these disks were there, or none of them. None after ``timeout`` seconds.
 
-        Raises AgentLost if the connection broke, and RigError if the DUT's uevents cannot be watched.
+        Raises AgentGone if the connection broke, and RigError if the DUT's uevents cannot be watched.
         """
         with self._changed:
             reached = self._changed.wait_for(lambda: self._dead or self._blind or self._are(serials, there), timeout)
             if self._dead:
-                raise AgentLost(self._dead)
+                raise AgentGone(self._dead)
             if self._blind:
                 raise RigError(
                     f"uevents cannot be watched on the DUT, so a disk that goes is not noticed: {self._blind}"

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from plugpull.dut.console import Console as _Console
+from plugpull.dut.console import DutConsole
 from plugpull.errors import RigError
 from plugpull.virtual.qmp import Qmp
 
@@ -41,7 +41,7 @@ def _no_qmp() -> Qmp:
     raise OSError("this console cannot send a BREAK")
 
 
-class Console(_Console):
+class Console(DutConsole):
     """A guest's console. Without ``qmp`` it can be read, but it cannot send sysrq keys."""
 
     def __init__(self, connection: socket.socket, path: Path, qmp: Callable[[], Qmp] = _no_qmp) -> None:

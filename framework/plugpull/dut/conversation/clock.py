@@ -10,12 +10,20 @@ import threading
 import time
 from dataclasses import dataclass
 
+from plugpull.errors import RigError
+
 DRIFT = 200e-6
 """Seconds per second that two clocks may drift apart between exchanges: twice what a cheap crystal does."""
 
 
+class ClockNotMapped(RigError):
+    """No exchange with the agent has taken place yet."""
+
+
 @dataclass(frozen=True)
 class Exchange:
+    """One exchange: the controller's times of sending and receiving, and the DUT's time in between, seconds."""
+
     sent: float
     received: float
     dut: float
@@ -47,12 +55,12 @@ class DutClock:
         return bool(self._exchanges)
 
     def at(self, controller: float) -> tuple[float, float]:
-        """(DUT time, bound on its error) of a controller time, both in seconds. Raises LookupError before the first
-        exchange."""
+        """(DUT time, bound on its error) of a controller time, both in seconds. Raises ClockNotMapped before the
+        first exchange."""
         with self._lock:
             exchanges = self._exchanges
         if not exchanges:
-            raise LookupError("the DUT's clock is not mapped yet")
+            raise ClockNotMapped("the DUT's clock is not mapped yet")
         best = min(exchanges, key=lambda exchange: exchange.error_at(controller))
         return best.dut + (controller - best.middle), best.error_at(controller)
 

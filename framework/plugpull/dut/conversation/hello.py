@@ -18,7 +18,7 @@ def hello(
     accel: str = "",
     modules: tuple[str, ...] = (),
 ) -> ev.DutReady:
-    """The event that records a ready DUT. Raises AgentLost and RigError."""
+    """The event that records a ready DUT. Raises AgentGone and RigError."""
     said: Message = link.call("hello", ANSWER)
     offset, error = (float(value) for value in link.call("clock.offset", ANSWER))
     return ev.DutReady(

@@ -54,11 +54,11 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-class Refused(RigError):
+class GuardRefused(RigError):
     """The scratch guard on the DUT refused. Nothing was written."""
 
 
-class AgentLost(RigError):
+class AgentGone(RigError):
     """The agent does not answer, or its stream has ended."""
 
 
@@ -90,11 +90,11 @@ class AgentLink:
     # --- requests -----------------------------------------------------------------------------------------------
 
     def call(self, op: str, timeout: float = 30.0, /, **arguments: Any) -> Any:
-        """Ask the agent and return its answer. Raises Refused, AgentLost, or RigError with the agent's own words."""
+        """Ask the agent and return its answer. Raises GuardRefused, AgentGone, or RigError with the agent's reason."""
         deadline = time.monotonic() + timeout
         pending = self._ask(op, arguments, deadline)
         if not pending.done.wait(max(0.0, deadline - time.monotonic())):
-            raise AgentLost(
+            raise AgentGone(
                 f"the agent did not answer {op!r} within {timeout:g} s",
                 mend="see console.log and kernel.log for what the DUT was doing",
             )
@@ -104,7 +104,7 @@ class AgentLink:
         pending = _Pending()
         with self._lock:
             if self.lost:
-                raise AgentLost(self.lost)
+                raise AgentGone(self.lost)
             self._number += 1
             number = self._number
             self._pending[number] = pending
@@ -133,12 +133,12 @@ class AgentLink:
     def _result(self, op: str, pending: _Pending) -> Any:
         answer = pending.answer
         if answer is None:
-            raise AgentLost(self.lost or "the agent's stream ended")
+            raise AgentGone(self.lost or "the agent's stream ended")
         if answer.get("ok"):
             return answer.get("r")
         why, mend = str(answer.get("why", "no reason given")), str(answer.get("mend", ""))
         if answer.get("refused"):
-            raise Refused(why, mend=mend)
+            raise GuardRefused(why, mend=mend)
         raise RigError(f"the agent could not do {op!r}: {why}", mend=mend)
 
     def post(self, op: str, /, **arguments: Any) -> None:
@@ -150,16 +150,11 @@ class AgentLink:
         sent = time.monotonic()
         pending = self._ask("clock", {}, sent + timeout)
         if not pending.done.wait(timeout):
-            raise AgentLost(f"the agent did not tell its time within {timeout:g} s")
+            raise AgentGone(f"the agent did not tell its time within {timeout:g} s")
         dut = float(self._result("clock", pending)["at"])
         exchange = Exchange(sent, pending.received, dut)
         self.clock.add(exchange)
         return exchange
-
-    @property
-    def silent_for(self) -> float:
-        """Seconds since anything was heard."""
-        return time.monotonic() - self.heard
 
     # --- the stream ---------------------------------------------------------------------------------------------
 

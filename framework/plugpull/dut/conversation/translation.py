@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -13,9 +14,9 @@ from plugpull.history import events as ev
 from plugpull.history.counters import counters_of
 
 MOST_TEXT = 16 << 10
-"""Characters of one text of an agent that are kept."""
+"""Characters that are kept of one text of an agent."""
 MOST_ITEMS = 4096
-"""Things in one list or table of an agent that are kept."""
+"""Items that are kept of one list or table of an agent."""
 
 
 def _cpu(line: str) -> tuple[int, int]:
@@ -25,7 +26,7 @@ def _cpu(line: str) -> tuple[int, int]:
 
 
 def timers_set(message: Message, moment: ev.TimersMoment) -> ev.TimersSet:
-    """The event for what the agent said of timers that it changed."""
+    """The event for the timers that the agent reports it changed."""
     changed = tuple((path, before, after) for path, before, after in message["changed"])
     return ev.TimersSet(at=message["at"], moment=moment, changed=changed, failed=message["failed"])
 
@@ -46,7 +47,7 @@ def properties_of(message: Message, disk_table: DiskTable, moment: ev.Properties
     )
 
 
-def _task_blocked(message: Message) -> ev.TaskBlocked:
+def _task_blocked(message: Message, disk_table: DiskTable) -> ev.TaskBlocked:
     return ev.TaskBlocked(
         at=message["at"],
         pid=message["pid"],
@@ -61,7 +62,7 @@ def _task_blocked(message: Message) -> ev.TaskBlocked:
     )
 
 
-def _activity(message: Message) -> ev.Activity:
+def _activity(message: Message, disk_table: DiskTable) -> ev.Activity:
     return ev.Activity(
         at=message["at"],
         seconds=message["seconds"],
@@ -73,8 +74,9 @@ def _activity(message: Message) -> ev.Activity:
 
 
 def bounded(value: Any) -> Any:
-    """What an agent said with its texts and lists cut to lengths that no honest one reaches: a record of the kernel log
-    is 8 KiB at most (include/linux/printk.h, PRINTK_MESSAGE_MAX), a stack a page."""
+    """An agent's message with its texts and lists cut to lengths that no correct agent reaches.
+
+    A record of the kernel log is 8 KiB at most (include/linux/printk.h, PRINTK_MESSAGE_MAX), a stack a page."""
     if isinstance(value, str):
         return value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]} [{len(value) - MOST_TEXT} more left out]"
     if isinstance(value, dict):
@@ -92,51 +94,91 @@ def translate(message: Message, disk_table: DiskTable) -> ev.Event | None:
 
 
 def _event(message: Message, disk_table: DiskTable) -> ev.Event | None:
-    kind, at = message.get("ev"), message.get("at")
-    if kind == "sample":
-        disks = {kname: counters_of(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}
-        return ev.Sampled(at=at, disks=disks, cpu=_cpu(message.get("cpu", "")))
-    if kind == "kmsg":
-        return ev.KernelMessage(
-            at=at,
-            text=message["text"],
-            level=message["level"],
-            seq=message["seq"],
-            facility=message.get("facility", 0),
-        )
-    if kind == "uevent":
-        return ev.Uevent(
-            at=at,
-            action=message["action"],
-            subsystem=message["subsystem"],
-            devpath=message["devpath"],
-            devtype=message["devtype"],
-            seqnum=message["seqnum"],
-            disks=disk_table.below(message["devpath"]),
-            others=message.get("others"),
-        )
-    if kind == "disk.add":
-        return disk_table.attach(message["disk"], float(at or 0.0))
-    if kind == "disk.remove":
-        return disk_table.detach(message["kname"], float(at or 0.0))
-    if kind == "kmsg.earlier":
-        return ev.EarlierMessage(
-            at=at, text=message["text"], level=message["level"], seq=message["seq"], facility=message["facility"]
-        )
-    if kind == "task.blocked":
-        return _task_blocked(message)
-    if kind == "activity":
-        return _activity(message)
-    if kind == "disk.properties":
-        return properties_of(message, disk_table, message["moment"])
-    if kind == "timers":
-        return timers_set(message, message["moment"])
-    if kind == "kmsg.lost":
-        return ev.LogLost(at=at, count=message["count"])
-    if kind == "dropped":
-        return ev.RigFault(
-            at=at, summary=f"the agent had to drop {message['count']} messages: the stream did not keep up"
-        )
-    if kind == "watcher.broken":
-        return ev.RigFault(at=at, summary=f"the agent cannot read {message['what']} any more: {message['why']}")
-    return None
+    translator = _TRANSLATORS.get(str(message.get("ev")))
+    return None if translator is None else translator(message, disk_table)
+
+
+def _sampled(message: Message, disk_table: DiskTable) -> ev.Sampled:
+    disks = {kname: counters_of(diskseq, text) for kname, (diskseq, text) in message["disks"].items()}
+    return ev.Sampled(at=message.get("at"), disks=disks, cpu=_cpu(message.get("cpu", "")))
+
+
+def _kernel_message(message: Message, disk_table: DiskTable) -> ev.KernelMessage:
+    return ev.KernelMessage(
+        at=message.get("at"),
+        text=message["text"],
+        level=message["level"],
+        seq=message["seq"],
+        facility=message.get("facility", 0),
+    )
+
+
+def _earlier_message(message: Message, disk_table: DiskTable) -> ev.EarlierMessage:
+    return ev.EarlierMessage(
+        at=message.get("at"),
+        text=message["text"],
+        level=message["level"],
+        seq=message["seq"],
+        facility=message["facility"],
+    )
+
+
+def _uevent(message: Message, disk_table: DiskTable) -> ev.Uevent:
+    return ev.Uevent(
+        at=message.get("at"),
+        action=message["action"],
+        subsystem=message["subsystem"],
+        devpath=message["devpath"],
+        devtype=message["devtype"],
+        seqnum=message["seqnum"],
+        disks=disk_table.below(message["devpath"]),
+        others=message.get("others"),
+    )
+
+
+def _attached(message: Message, disk_table: DiskTable) -> ev.DiskAttached:
+    return disk_table.attach(message["disk"], float(message.get("at") or 0.0))
+
+
+def _detached(message: Message, disk_table: DiskTable) -> ev.DiskDetached:
+    return disk_table.detach(message["kname"], float(message.get("at") or 0.0))
+
+
+def _properties(message: Message, disk_table: DiskTable) -> ev.DiskProperties | None:
+    return properties_of(message, disk_table, message["moment"])
+
+
+def _timers(message: Message, disk_table: DiskTable) -> ev.TimersSet:
+    return timers_set(message, message["moment"])
+
+
+def _log_lost(message: Message, disk_table: DiskTable) -> ev.LogLost:
+    return ev.LogLost(at=message.get("at"), count=message["count"])
+
+
+def _dropped(message: Message, disk_table: DiskTable) -> ev.RigFault:
+    summary = f"the agent had to drop {message['count']} messages: the stream did not keep up"
+    return ev.RigFault(at=message.get("at"), summary=summary)
+
+
+def _watcher_broken(message: Message, disk_table: DiskTable) -> ev.RigFault:
+    summary = f"the agent cannot read {message['what']} any more: {message['why']}"
+    return ev.RigFault(at=message.get("at"), summary=summary)
+
+
+_TRANSLATORS: Mapping[str, Callable[[Message, DiskTable], ev.Event | None]] = {
+    "sample": _sampled,
+    "kmsg": _kernel_message,
+    "kmsg.earlier": _earlier_message,
+    "kmsg.lost": _log_lost,
+    "uevent": _uevent,
+    "disk.add": _attached,
+    "disk.remove": _detached,
+    "disk.properties": _properties,
+    "task.blocked": _task_blocked,
+    "activity": _activity,
+    "timers": _timers,
+    "dropped": _dropped,
+    "watcher.broken": _watcher_broken,
+}
+"""What becomes an event, by the field ``ev`` of the agent's message."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from plugpull.coordination.journal import Journal
 from plugpull.dut.bench import PostMortem
-from plugpull.dut.console import Console
+from plugpull.dut.console import DutConsole
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.hello import ANSWER, hello
-from plugpull.dut.conversation.link import AgentLink, AgentLost, Message
+from plugpull.dut.conversation.link import AgentGone, AgentLink, Message
 from plugpull.dut.listener import Listener
 from plugpull.dut.post_mortem import HUNG, examine_console, unresponsive
 from plugpull.dut.real.connect import connect, ignore
@@ -96,11 +96,11 @@ class RealBench:
                 self._setting.switch(switch).set(port, True)
                 self._setting.patient = True
 
-    def _open_console(self, path: Path) -> Console | None:
+    def _open_console(self, path: Path) -> DutConsole | None:
         wire = wire_of(self._setting.rig.dut)
         if wire is None:
             return None
-        console = Console(wire, path)
+        console = DutConsole(wire, path)
         # Only one that is known to answer says something by not answering.
         self._setting.answers = self._setting.answers or console.sysrq("h", PROOF) is not None
         return console
@@ -173,7 +173,7 @@ class RealBench:
             try:
                 self._power(point)
             except RigError as error:
-                if isinstance(error, AgentLost):
+                if isinstance(error, AgentGone):
                     raise
                 self._power(point)  # a switch that was unplugged and plugged in again has to be opened anew
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from plugpull.dut.conversation.hello import ANSWER
-from plugpull.dut.conversation.link import AgentLink, AgentLost, Message
+from plugpull.dut.conversation.link import AgentGone, AgentLink, Message
 from plugpull.dut.real.reach import CONNECT_WITHIN, Connection, Reach
 
 
@@ -39,7 +39,7 @@ def connect(
         said: Message = link.call("hello", answer)
         if last and last["boot_id"] == said["boot_id"]:
             link.call("retire", answer, pid=last["pid"], started=last["started"])
-    except AgentLost:
+    except AgentGone:
         why = connection.why()
         opened.close()
         raise why from None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from plugpull.dut.conversation.link import AgentLink, AgentLost
+from plugpull.dut.conversation.link import AgentGone, AgentLink
 from plugpull.errors import RigError
 from plugpull.switches.host import Closing, Completed, HidDevice, HidInfo, SerialInfo, SerialLine
 
@@ -15,7 +15,7 @@ MARGIN = 10.0
 
 
 class DutHost:
-    """The machine at the other end of an agent's link. RigError and AgentLost as ``AgentLink.call``."""
+    """The machine at the other end of an agent's link. RigError and AgentGone as ``AgentLink.call``."""
 
     name = "the DUT"
 
@@ -26,7 +26,7 @@ class DutHost:
         """One operation of ``agent/devices.py``, which may take ``wait`` seconds."""
         try:
             return self._link.call("device", wait + MARGIN, do=do, **arguments)
-        except AgentLost:
+        except AgentGone:
             raise
         except RigError as error:
             raise RigError(f"on {self.name}: {error.what.partition(': ')[2]}", mend=error.mend) from None
@@ -73,7 +73,7 @@ class _Device(Closing):
         return self._host.ask(do, wait, handle=self._handle, **arguments)
 
     def close(self) -> None:
-        with suppress(AgentLost):  # what an agent had open is closed with it
+        with suppress(AgentGone):  # what an agent had open is closed with it
             self._ask("close")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plugpull.dut.conversation.link import Refused
+from plugpull.dut.conversation.link import GuardRefused
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
@@ -92,7 +92,7 @@ class ReadBacks:
                     logical=written.tally.logical or SECTOR,
                     again=again,
                 )
-            except Refused as refusal:
+            except GuardRefused as refusal:
                 why = refusal.what
         context.recorder.record(
             ev.ReadBackBegun(

@@ -126,7 +126,7 @@ class StampRunner:
         """Start a session on a disk.
 
         With ``fill``, the extents are first written once, that many sectors per write; with ``only_fill``, nothing
-        else is written. Raises Refused when the scratch guard refuses the disk, UsageError for a disk that is not
+        else is written. Raises GuardRefused when the scratch guard refuses the disk, UsageError for a disk that is not
         scratch, RigError when the writer cannot be compiled or sent.
         """
         device = device_number(target.identity)
