@@ -200,7 +200,7 @@ def test_a_filesystem_is_mounted_and_written_only_by_the_uuid_that_this_run_gave
     uuid = make_ext4(dut, identity)
     before = digest(dut.medium("disk2"))
     for wrong, why in ((OTHER, f"holds the ext4 filesystem {uuid}, not the ext4 filesystem {OTHER}"), ("", "not said")):
-        with pytest.raises(Refused, match=why):
+        with pytest.raises(GuardRefused, match=why):
             dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=wrong)
     assert digest(dut.medium("disk2")) == before, "a filesystem that is not this run's was mounted"
     mounted = dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
@@ -208,7 +208,7 @@ def test_a_filesystem_is_mounted_and_written_only_by_the_uuid_that_this_run_gave
     arguments = load_arguments(Pattern("w", "write"), 1 << 20, in_file=True)
     try:
         for wrong in (OTHER, ""):
-            with pytest.raises(Refused, match="is mounted for disk2, not"):
+            with pytest.raises(GuardRefused, match="is mounted for disk2, not"):
                 dut.call("fio", job="attack", argv=arguments, disk=identity, directory="disk2", uuid=wrong)
         dut.call("fio", job="own", argv=arguments, disk=identity, directory="disk2", uuid=uuid)
         dut.call("jobs.stop", jobs=["own"], grace=20.0)
@@ -217,7 +217,7 @@ def test_a_filesystem_is_mounted_and_written_only_by_the_uuid_that_this_run_gave
     assert unmounted["ok"], unmounted
     # Somebody makes another filesystem where this run's was.
     another = make_ext4(dut, identity)
-    with pytest.raises(Refused, match=f"holds the ext4 filesystem {another}, not the ext4 filesystem {uuid}"):
+    with pytest.raises(GuardRefused, match=f"holds the ext4 filesystem {another}, not the ext4 filesystem {uuid}"):
         dut.call("mount", name="disk2", disk=identity, fstype="ext4", uuid=uuid)
 
 
