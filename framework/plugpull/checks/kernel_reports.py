@@ -1,4 +1,4 @@
-"""The findings of the kernel's reports that something is wrong with it, and which of them the DUT's host explains."""
+"""Findings from the reports of a broken kernel, and which of them the DUT's host explains."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from plugpull.kernel.diagnosis.report_groups import ONE_GROUP, ReportGroup
 SHOWN = 12
 """Lines of a report given as evidence at most."""
 STALLED = 20.0
-"""Seconds that a lockup took at most that does not say so: twice the default of kernel.watchdog_thresh."""
+"""Seconds assumed for a lockup whose message has no duration: twice the default of kernel.watchdog_thresh."""
 SHORTEST = 3.0
-"""Seconds that the host must not have run the DUT for, to explain one that does not say how long it took."""
+"""Seconds for which the host must have stopped the DUT to explain a report whose message has no duration."""
 RAN = 0.5
-"""Share of the time that the DUT's CPUs must have counted for them to have run: those of a guest that its host does not
-run count nothing, those that spin in the kernel count all of it."""
+"""Share of the time that the DUT's CPUs must have counted to count as running. CPUs of a guest that its host does not
+run count nothing; CPUs that spin in the kernel count all of it."""
 
 _SECONDS = re.compile(r"stuck for (\d+)s|for more than (\d+) seconds")
 _WAITS = frozenset({"fatal.lockup", "fatal.hung-task", "cpu.hog"})
@@ -37,10 +37,10 @@ def finding_of(group: ReportGroup) -> Finding:
 
 
 def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
-    """Why a lockup or a stall is not the DUT's doing, as a sentence; empty if it is.
+    """Why the DUT is not to blame for a lockup or a stall, as a sentence; empty if it is.
 
-    A guest that its host does not run for a while reports, when it runs again, that its CPUs were stuck. Its own count
-    of CPU time and its host's show the difference.
+    A guest that its host did not run for a while reports afterwards that its CPUs were stuck. Its own count of CPU time
+    and its host's show whether that was so.
     """
     if at is None or kind not in _WAITS:
         return ""
@@ -53,11 +53,11 @@ def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
             lost += inside
     if lost <= 0 or (kind != "cpu.hog" and lost < (took / 2 if found else SHORTEST)):
         return ""
-    return f"not held against the DUT, which its host did not run for {lost:.2f} s then: {body}"
+    return f"not a finding, since the host did not run the DUT for {lost:.2f} s at that time: {body}"
 
 
 def _cpus_ran(story: Story, gap: Span) -> bool:
-    """Whether the DUT's CPUs counted time in a gap: between the samples of their counters nearest to it."""
+    """Whether the DUT's CPUs counted time in a gap, by the samples of their counters nearest to it."""
     before = [one for one in story.cpu_times if one[0] <= gap.begin][-1:]
     after = [one for one in story.cpu_times if one[0] >= gap.end][:1]
     cpus = next((ready.cpus for ready in story.of(DutReady) if ready.cpus), 1)

@@ -2,7 +2,8 @@
 
 The disk driver logs them at info or notice level when a disk comes up, and again only when one has changed
 (sd_print_capacity, sd_read_write_protect_flag, sd_read_cache_type in drivers/scsi/sd.c; set_capacity_and_notify in
-block/genhd.c). A disk that cannot be asked for its size, since it goes or has not spun up, is logged with 0 blocks.
+block/genhd.c). A disk that is being removed or has not spun up cannot
+report its size and is logged with 0 blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 _PROTECTED = re.compile(r"\] Write Protect is (on|off)$")
 _CACHE = re.compile(r"\] Write cache: (enabled|disabled)|\] (?:Assuming drive cache|Cache): write (back|through)")
 _CAPACITY = re.compile(r"^\w+: detected capacity change from (?=0 |\d+ to 0$)(\d+) to (\d+)$")
-"""From one size to another is in the catalogue of errors."""
+"""Changes from one size to another are errors, which are in the catalogue."""
 _SIZE = re.compile(r"\] (\d+) (\d+)-byte (?:logical blocks: |hardware sectors)")
 
 _WORDS = {
@@ -32,10 +33,10 @@ _WORDS = {
 
 
 def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]:
-    """A finding for each change of a property of a disk of the rig that no cut explains."""
+    """A finding for each property of a disk of the rig that changed, if no cut explains the change."""
     known: dict[tuple[str, str], str] = {}
     for message in log_of(story).own_timed:
-        learnt = _learnt(message.body)
+        learnt = _reported_property(message.body)
         if learnt is None:
             continue
         about = scope.about(message.names, message.at)
@@ -59,7 +60,7 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]
 
 
 def _sized(scope: Scope, names: Names, at: float, live: tuple[str, ...]) -> tuple[str, ...]:
-    """Whose size is logged by this name and SCSI address: where nobody has the name, the next one's who gets it."""
+    """The disks whose size a message with these names reports: if no disk has the name then, the next one to get it."""
     mine = [stay for stay in scope.stays if stay.kname in names.blocks]
     if any(stay.begin <= at < stay.end for stay in mine):
         return live
@@ -68,7 +69,7 @@ def _sized(scope: Scope, names: Names, at: float, live: tuple[str, ...]) -> tupl
     return tuple(stay.disk for stay in sorted(coming, key=lambda stay: stay.begin)[:1] if stay.disk)
 
 
-def _learnt(body: str) -> tuple[str, str] | None:
+def _reported_property(body: str) -> tuple[str, str] | None:
     """(which property, its value in words)."""
     if found := _PROTECTED.search(body):
         return "protection", "write protection" if found.group(1) == "on" else "no write protection"

@@ -1,8 +1,8 @@
-"""Is the record of the kernel log whole? A log that ends silently, or has a hole, looks like that of a healthy kernel.
+"""Is the record of the kernel log complete? A log with a gap, or one that just ends, looks like a healthy kernel's.
 
-Three witnesses: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one until
-the DUT is started again; the agent, which reports records that were overwritten before it could read them; and the
-uevents, since the kernel logs each disk that comes and each USB device that goes.
+Three sources show that: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one
+until the DUT is started again; the agent, which reports records that were overwritten before it could read them; and
+the uevents, since the kernel logs each disk that comes and each USB device that goes.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from plugpull.kernel.diagnosis.arrivals import is_announced, is_disconnected
 from plugpull.kernel.diagnosis.story_log import log_of
 
 LISTED = 30.0
-"""Seconds before a DUT is ready in which its agent lists the disks that are there already."""
+"""Seconds before a DUT is ready in which its agent lists the disks that are attached already."""
 
 MARKS = 8
-"""Marks that the agent writes into the log at most as it measures the log's clock, and does not record."""
+"""Marks at most that the agent writes into the log to measure the log's clock, and does not record."""
 BEGINNING = 0.5
 """Seconds after a DUT is ready in which records from before the marks may still arrive."""
 
 
 def log_doubts(story: Story) -> tuple[str, ...]:
-    """Why the kernel log of a story is not whole, a clause each."""
+    """Why the kernel log of a story is not complete, one clause per reason."""
     return tuple(doubt for doubt in (_lost(story), _missing_numbers(story), *_silent(story)) if doubt)
 
 
@@ -44,7 +44,7 @@ def _missing_numbers(story: Story) -> str:
     twice = 0
     for event in story.events:
         if isinstance(event, DutReady):
-            # Another boot, or the snapshot: the numbers begin somewhere else.
+            # Another boot, or the snapshot: the numbers start again.
             last, seen, holes, ready = -1, set(), [], event.at
         elif isinstance(event, LogLost):
             missing -= event.count
@@ -65,7 +65,7 @@ def _missing_numbers(story: Story) -> str:
         last = max(last, event.seq)
     if missing > 0:
         return f"{missing} records of the kernel log are missing, the first is number {first_hole}"
-    return f"{twice} records of the kernel log are in the record twice" if twice else ""
+    return f"{twice} records of the kernel log are recorded twice" if twice else ""
 
 
 def _just(at: float | None, ready: float | None) -> bool:
@@ -73,7 +73,7 @@ def _just(at: float | None, ready: float | None) -> bool:
 
 
 def _silent(story: Story) -> Iterator[str]:
-    """Disks that came or went without a word in the log. A log without a single line is judged elsewhere."""
+    """Disks that came or went without a message in the log. ``kernel_clean`` judges a log without any line."""
     if not log_of(story).timed:
         return
     readies = [event.at for event in story.of(DutReady) if event.at is not None]
@@ -81,7 +81,7 @@ def _silent(story: Story) -> Iterator[str]:
         if not attached.disk or attached.at is None:
             continue
         if any(at - LISTED <= attached.at <= at for at in readies):
-            continue  # it was there before the agent, which listed it
+            continue  # it was attached before the agent started, which listed it
         left = [one.at for one in story.of(DiskDetached) if one.disk == attached.disk and one.at is not None]
         last = max((at for at in left if at < attached.at), default=0.0)
         if not is_announced(story, attached, last):
@@ -96,7 +96,7 @@ def _silent(story: Story) -> Iterator[str]:
 
 
 def gone_in_silence(story: Story, cut: Cut, disk: str) -> float | None:
-    """When a victim was removed of which the kernel log does not say that it was disconnected, DUT seconds."""
+    """When a victim was removed, DUT seconds, if the kernel log has no disconnect message for it."""
     if not log_of(story).timed or cut.armed.mechanism == "logical" or cut.off.commanded_at is None:
         return None
     begin = cut.off.commanded_at - cut.error
@@ -105,5 +105,5 @@ def gone_in_silence(story: Story, cut: Cut, disk: str) -> float | None:
 
 
 def numbers_whole(story: Story) -> bool:
-    """Is every record of the kernel log there, as far as their numbers tell?"""
+    """Whether the record of the kernel log has no gap, by its numbers."""
     return not _lost(story) and not _missing_numbers(story)

@@ -1,4 +1,4 @@
-"""``plugpull log``: what a kernel log says, for people with just a log."""
+"""``plugpull log``: analyses kernel logs of any machine."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ examples:
   dmesg | plugpull log -                  this machine's log
   plugpull log console.log kern.log       several files, one after the other
   plugpull log --json kern.log | jq .     an object for each message that is about storage, USB or a broken kernel
-  plugpull log --story kern.log           device by device, and who is probably to blame
+  plugpull log --story kern.log           device by device, with the probable cause
 
-Any prefix will do: dmesg, dmesg -T, syslog, the journal, a serial console with caller ids, or none.
+Lines can have any prefix: dmesg, dmesg -T, syslog, the journal, a serial console with caller ids, or none.
 
 exit status:
-  0  the logs were read, whatever is in them
-  2  there is no such file"""
+  0  the logs were read, even if they contain errors
+  2  a file could not be read"""
 
 
 def add(commands: Commands) -> None:
-    """Its parser."""
+    """Adds the parser of the subcommand."""
     parser = add_command(
         commands,
         "log",
-        help="say what happened in a kernel log",
-        description="Read kernel logs of any origin and say what happened to disks, USB devices, filesystems, arrays "
-        "and the kernel itself: in order, with repeats folded, and summed up by kind and device.",
+        help="show what happened in a kernel log",
+        description="Read kernel logs of any origin and show what happened to disks, USB devices, filesystems, arrays "
+        "and the kernel itself: in order, with repeats combined, then counted by kind and device.",
         epilog=EPILOG,
     )
     parser.add_argument("file", nargs="+", metavar="FILE", help="a log; - is standard input")
@@ -44,13 +44,13 @@ def add(commands: Commands) -> None:
     form.add_argument(
         "--story",
         action="store_true",
-        help="what happened to each device that had errors, in order and with the time between; and who is probably to "
-        "blame: medium, bridge, its firmware, cable or port, hub, controller or kernel, with the evidence",
+        help="show what happened to each device that had errors, in order and with the time between; then the probable "
+        "cause: medium, bridge, its firmware, cable or port, hub, controller or kernel, with the evidence",
     )
     form.add_argument(
         "--json",
         action="store_true",
-        help="a line of JSON for each message: file, line, kind, severity, subject, time, text",
+        help="print a line of JSON for each message: file, line, kind, severity, subject, time, text",
     )
     parser.set_defaults(action=_run)
 
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _story(names: list[str]) -> int:
-    """A log each: names of devices mean something within one log only."""
+    """One story per log: a device name identifies a device only within one log."""
     from plugpull.kernel.diagnosis.error_story import story_of_log
     from plugpull.kernel.diagnosis.show import story_text
 

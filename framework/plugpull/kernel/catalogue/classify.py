@@ -1,4 +1,4 @@
-"""From a line of a kernel log to what it says: which kind of event, and about what."""
+"""Classifies a line of a kernel log: the kind of event and the device it is about."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plugpull.kernel.catalogue.prefix import split_prefix
 
 
 class KernelEvent(msgspec.Struct, frozen=True):
-    """One kernel message, recognised. ``subject`` is what it is about, such as ``sdb`` or ``1-2.3``; may be empty."""
+    """A recognised kernel message. ``subject`` is the device it is about, such as ``sdb``, or empty."""
 
     kind: str
     severity: Severity
@@ -21,7 +21,7 @@ class KernelEvent(msgspec.Struct, frozen=True):
 
     @property
     def alarming(self) -> bool:
-        """Whether a healthy kernel never says this, whatever is unplugged."""
+        """Whether a healthy kernel never logs this, even if devices are unplugged."""
         return self.severity is Severity.FATAL or self.severity is Severity.WARNING
 
 
@@ -44,7 +44,7 @@ _SUBJECTS = tuple(
         r"^INFO: task (\S+):\d+ ",
     )
 )
-"""The nearer to the disk, the earlier: "sd 2:0:0:0: [sdb]" is about sdb."""
+"""The name nearest to a disk comes first: "sd 2:0:0:0: [sdb]" is about sdb."""
 
 
 def classify(text: str) -> KernelEvent | None:
@@ -59,7 +59,8 @@ def classify_message(body: str, text: str) -> KernelEvent | None:
 
 
 def subject_of(body: str) -> str:
-    """What a message is about: a disk, a USB port, a SCSI address, a controller, a task. Empty if it does not say."""
+    """What a message is about: a disk, a USB port, a SCSI address, a controller, a task. Empty if
+    it names none."""
     for pattern in _SUBJECTS:
         found = pattern.search(body)
         if found is not None:

@@ -1,7 +1,6 @@
-"""Every name of a device in a kernel message, whatever kind of name it is.
+"""Finds every device name in a kernel message, sorted by kind of name.
 
-``classify.subject_of`` gives the one that a message is about, for people. Here are all of them, sorted by what they are
-names of, for finding out which disk that was.
+``classify.subject_of`` returns the one name to show to people. The names here serve to find out which disk it was.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from typing import NamedTuple
 
 
 class Names(NamedTuple):
-    """What a message names. ``usb`` are devices by their path (``1-2.3``) and root hubs (``usb1``); a port is the path
-    of what is plugged into it. ``addresses`` are SCSI's host:channel:target:lun."""
+    """The device names in a message. ``usb`` holds USB paths of devices (``1-2.3``) and root hubs (``usb1``); a port is
+    given as the path of the device in it. ``addresses`` are SCSI's host:channel:target:lun."""
 
     blocks: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
@@ -68,7 +67,7 @@ def _usb(body: str) -> tuple[str, ...]:
 
 
 def _port(device: str, joint: str, port: str | None, body: str) -> str:
-    """The path of what is plugged into the port that is spoken of, or of the device if none is."""
+    """The path of the device in the port that the message names, or of the device itself if it names no port."""
     if port is None and body.startswith("hub "):
         named = _PORT.search(body)
         port = named.group(1) if named else None

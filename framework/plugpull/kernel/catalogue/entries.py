@@ -1,6 +1,6 @@
 """Every kernel message that matters to storage on a cable, as one table.
 
-Wording from the kernel's own sources: 6.12, and the older forms that are still in the field, back to 2.6.
+The wording is from the kernel's sources: Linux 6.12, and older forms back to 2.6 that are still in use.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ from plugpull.kernel.catalogue.messages_storage import BLOCK, SCSI
 from plugpull.kernel.catalogue.messages_usb import USB
 
 ENTRIES: tuple[Entry, ...] = (*FATAL, *MACHINE, *USB, *MD, *FS, *BLOCK, *SCSI)
-"""The first entry that matches a message wins: what is fatal comes first, filesystems before the disks they name."""
+"""The first entry that matches a message wins. Fatal messages come first, filesystems before the disks they name."""

@@ -1,5 +1,8 @@
-"""Finds the catalogue's entry for a message: by its words first, all at once, and by the patterns of those entries only
-that have one of them. Nearly every line has none."""
+"""Finds the catalogue's entry for a message.
+
+All words of all entries are searched at once (Aho-Corasick). Only the patterns of entries that have one of the words
+found are tried. Nearly every line of a log contains none of the words.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ for _number, _entry in enumerate(ENTRIES):
     for _word in needles_of(_entry.pattern):
         _WORDS.setdefault(_word, []).append(_number)
 ENTRIES_OF = list(_WORDS.values())
-"""Numbers of the entries that a word speaks for, by the word's number."""
+"""The numbers of the entries that have a word, by the number of the word."""
 _FINDER = BytesAhoCorasick([word.encode() for word in _WORDS], implementation=Implementation.DFA)
 
 
 def words_in(text: bytes) -> Iterable[tuple[int, int, int]]:
-    """(number of the word, where it begins, where it ends), of all words in ``text``."""
+    """(number of the word, where it begins, where it ends) for all words in ``text``."""
     found: list[tuple[int, int, int]] = _FINDER.find_matches_as_indexes(text, overlapping=True)
     return found
 

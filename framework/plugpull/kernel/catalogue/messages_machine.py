@@ -1,4 +1,4 @@
-"""Messages that no healthy machine prints, whatever is unplugged: lost interrupts, DMA faults, exhausted memory, broken
+"""Messages that no healthy machine prints, even if devices are unplugged: lost interrupts, DMA faults, exhausted memory, broken
 hardware, objects that were registered twice or never released."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Words that a message must contain to match an entry, worked out from the entry's pattern.
+"""Words that a message must contain to match an entry, derived from the entry's pattern.
 
-Most lines of a log are not ours. Finding those that may be, by their words and all at once, is what makes reading a log
-of many gigabytes bearable; only they are given to the regular expressions.
+Most lines of a log match no entry. One search for all words at once finds the few lines that may match, and only those
+are matched against regular expressions. So a log of many gigabytes can be read in reasonable time.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 
 SHORTEST = 3
-"""Characters; shorter words are in every other line."""
+"""Characters. Shorter words are in too many lines."""
 MOST_LETTERS = 3
 MOST_SPELLINGS = 8
-"""Of one word: beyond that a part of it will do."""
+"""Spellings of one word. If there are more, a part of the word is used."""
 
 
 def needles_of(pattern: str) -> frozenset[str]:
-    """Words of which every string that matches contains at least one. Raises ValueError for a pattern without."""
+    """Words of which every matching string contains at least one. Raises ValueError if a pattern has no such words."""
     found = _needles(parser.parse(pattern))
     if found is None or min(map(len, found)) < SHORTEST:
-        raise ValueError(f"nothing that matches {pattern!r} can be told by its words")
+        raise ValueError(f"the pattern {pattern!r} has no words that every match contains")
     return found
 
 
@@ -39,7 +39,7 @@ def _needles(parsed: Iterable[tuple[object, object]]) -> frozenset[str] | None:
 
 
 def _letters(operation: object, argument: object) -> list[str]:
-    """The characters that can stand here, if there are but a few: "E" and "e" of "[Ee]rror"."""
+    """The characters that match here, if there are only a few: "E" and "e" for "[Ee]rror"."""
     if operation is constants.LITERAL and isinstance(argument, int):
         return [chr(argument)]
     few = operation is constants.IN and isinstance(argument, list) and len(argument) <= MOST_LETTERS
@@ -63,13 +63,13 @@ def _inner(operation: object, argument: object) -> frozenset[str] | None:
 
 
 def _better(one: frozenset[str] | None, two: frozenset[str] | None) -> frozenset[str] | None:
-    """Of two sets the one whose commonest word is rarer."""
+    """The one of two sets whose most common word is rarer."""
     if one is None or two is None:
         return one or two
     return two if min(map(_rarity, two)) > min(map(_rarity, one)) else one
 
 
 def _rarity(word: str) -> int:
-    """How seldom a word is found in lines that are not ours, about: capitals, digits and punctuation are rarer than
-    letters."""
+    """An estimate of how rare a word is in lines that match no entry. Capitals, digits and punctuation are rarer than
+    small letters."""
     return len(word) + 2 * sum(not (letter.islower() or letter == " ") for letter in word)

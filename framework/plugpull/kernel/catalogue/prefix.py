@@ -1,4 +1,4 @@
-"""What stands before a kernel message in all the places logs are kept."""
+"""Splits a line into prefix and message, for every format in which kernel logs are kept."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _USUAL = re.compile(
     r"\[ *\d+\.\d+\] (?=[A-Za-z])"
     rf"(?!(?:kernel|klogd): |[\w.-]+ login: |{_MONTH}\b|{_DAY}\b)"
 )
-"""A time stamp and then the message, as nearly every line has it: no further part begins there."""
+"""A time stamp followed by the message, which is the form of nearly every line. No other prefix follows it."""
 _TIME = re.compile(r"\[ *(\d+\.\d+)\]")
 _MOST_PARTS = 8
 
 
 def split_prefix(line: str) -> tuple[str, str]:
-    """A line's prefix and the message itself."""
+    """(prefix, message) of a line."""
     usual = _USUAL.match(line)
     if usual is not None:
         return line[: usual.end()], line[usual.end() :]
@@ -47,6 +47,6 @@ def split_prefix(line: str) -> tuple[str, str]:
 
 
 def time_of(prefix: str) -> float | None:
-    """Seconds since boot, where the prefix tells."""
+    """Seconds since boot; ``None`` if the prefix has no time stamp."""
     found = _TIME.search(prefix)
     return float(found.group(1)) if found else None

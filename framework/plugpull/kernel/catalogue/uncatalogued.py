@@ -1,15 +1,14 @@
-"""Messages that are in no catalogue: which of them a healthy kernel may print all the same."""
+"""Messages that are not in the catalogue: which of them a healthy kernel prints."""
 
 from __future__ import annotations
 
 import re
 
 CRITICAL = 2
-"""KERN_CRIT (include/linux/kern_levels.h). A message of this level or worse, a smaller number, that nobody knows is
-held against the kernel."""
+"""KERN_CRIT (include/linux/kern_levels.h). An unknown message of this level or a worse one is a finding."""
 ERROR = 3
-"""KERN_ERR. A message of this level that nobody knows is a doubt: on a real DUT if it is about storage; on an
-emulated one, which has no other hardware that logs errors, whatever it is about."""
+"""KERN_ERR. An unknown message of this level is a doubt: on a real DUT if it is about storage; on an emulated one
+always, since that has no other hardware that logs errors."""
 
 _HARMLESS = re.compile(
     r"^reboot: |^Restarting system|^System halted|^Power down"  # kernel/reboot.c; restarts are judged elsewhere
@@ -20,7 +19,7 @@ _HARMLESS = re.compile(
     r"|^(?:ses|scsi|sd) \S+: (?:Wrong diagnostic page|Failed to (?:get diagnostic page|bind enclosure))"  # ses.c
     r"|^CPU: \d+ (?:UID: \d+ )?PID: \d+ |^Hardware name: |^Call [Tt]race|^handlers:$|^\[<[\da-f]+>\]"
     r"|^\S+: \d+ callbacks suppressed"
-    r"|^k?audit\w*: |^Memory cgroup out of memory"  # kernel/audit.c; a container at a limit that somebody set for it
+    r"|^k?audit\w*: |^Memory cgroup out of memory"  # kernel/audit.c; a container at its memory limit
     r"|^serial8250: too much work for irq"  # drivers/tty/serial/8250: an emulated port is faster than a real one
     r"|not a recommended IO charset|Deprecated V4 format|\bEXPERIMENTAL\b|mounted filesystem"  # fs/*/super.c
     r"|Optimal transfer size|Preferred minimum I/O size|physical block alignment offset"  # drivers/scsi/sd.c
@@ -39,20 +38,20 @@ _WORK = re.compile(
 
 
 def harmless(body: str) -> bool:
-    """Whether healthy kernels print this at a level at which others are held against them."""
+    """Whether healthy kernels print this message although it has the level of an error."""
     return bool(_HARMLESS.search(body))
 
 
 def power_fails(body: str) -> bool:
-    """Whether the DUT's supply voltage broke down: what goes wrong then may be its power supply's fault."""
+    """Whether the DUT's supply voltage was too low. Its power supply may then be the cause of other errors."""
     return bool(_POWER.search(body))
 
 
 def about_storage(body: str) -> bool:
-    """Whether a message comes from the USB, SCSI, block, filesystem or RAID code, by the words it begins with."""
+    """Whether a message begins with words of the USB, SCSI, block, filesystem or RAID code."""
     return bool(_STORAGE.match(body))
 
 
 def storage_work(body: str) -> bool:
-    """Whether a work item that "hogged CPU" is of the storage path. Graphics drivers do that on healthy machines."""
+    """Whether a work item that "hogged CPU" belongs to storage. On healthy machines graphics drivers hog CPUs too."""
     return bool(_WORK.match(body))

@@ -1,8 +1,11 @@
-"""What a cut explains: which messages and removals belong to it, and which accuse somebody.
+"""Which messages and removals a cut explains.
 
-A disk is excused from its own cut until it is back, and the attachment that was cut for good: what is given up later is
-still its. The hub and the controller on its way are excused from failing requests meanwhile, not from a reset. Nobody
-else is excused, and nobody is excused from dying. What a disk causes when it comes up is usual until it is up.
+- For the cut disk: everything from the cut until it is back. For the attachment that was cut: everything after it,
+  since failed writes are logged late.
+- For the hubs and the controller above it: failing requests until the disk is back, but not a reset.
+- For everything else: nothing. No cut explains a host controller that died.
+
+Messages that disks cause when they come up are usual until the disk is up.
 """
 
 from __future__ import annotations
@@ -20,50 +23,51 @@ from plugpull.kernel.diagnosis.arrivals import attached_times
 from plugpull.kernel.diagnosis.scope import About, Level, Scope, Stay
 
 MARGIN = 0.05
-"""Seconds by which the stamps of the kernel log may be earlier than the edge that caused them: they are mapped too."""
+"""Seconds by which the stamps of the kernel log may be earlier than the edge that caused them."""
 UNMEASURED = 0.25
-"""The same where the history does not say how well they are mapped: 0.14 s were seen on a busy emulated DUT."""
+"""The same for histories that do not record the error of the mapping: 0.14 s were seen on a busy emulated DUT."""
 COMING_UP = 10.0
-"""Seconds before a disk is announced, and ..."""
+"""Seconds before the uevent of a disk, and ..."""
 UP = 3.0
-"""... after it, in which its "Attached" is looked for. Of 396 attachments all had it 0 to 0.13 s before the uevent."""
+"""... after it, in which its "Attached" message is searched. It came 0 to 0.13 s before the uevent, 396 times."""
 SETTLING = 1.0
-"""Seconds after "Attached" in which udev's first reads still belong to coming up, unless something is cut meanwhile."""
+"""Seconds after "Attached" in which udev's first reads are part of coming up, unless something is cut meanwhile."""
 SETTLED = 1.0
-"""Seconds after a cut disk's return in which what it shares with others, its hub and controller, is still excused."""
+"""Seconds after the return of a cut disk in which the cut still explains errors of its hubs and controller."""
 CALM = 10.0
-"""Seconds after a cut for good in which its hub and controller are excused."""
+"""Seconds after a cut for good in which it explains errors of the disk's hubs and controller."""
 REVIVAL = 30.0
-"""Seconds after power was restored in which the hub and controller of a disk that stays away are excused."""
+"""Seconds after power was restored in which the cut of a disk that stays away explains errors of its hubs and
+controller."""
 
 _USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed")
 _DIRTY = re.compile(
     r"not properly unmounted|not clean|kicking non-fresh|mounting (?:unchecked fs|fs with errors)"
     r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
 )
-"""What filesystems and arrays say, when they are used again, of a disk that went while they used it."""
+"""Messages of filesystems and arrays that are used again after their disk disappeared during use."""
 _NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
-"""What a hub does not suffer from the loss of a disk behind it."""
+"""Events that the loss of a disk does not cause at the hub above it."""
 NEVER = frozenset({"hcd.died"})
-"""What no cut explains."""
+"""Kinds of messages that no cut explains."""
 _GIVEN_UP = re.compile(r"xHCI host not responding to stop endpoint|root hub lost power or was reset")
-"""Other words for that: the controller is given up in the same breath (drivers/usb/host/xhci-ring.c), or had lost what
-it knew (drivers/usb/core/hub.c), which only a suspended machine's does."""
+"""Other messages of that kind: the driver gives the controller up at the same time (drivers/usb/host/xhci-ring.c), or
+the controller has lost its state (drivers/usb/core/hub.c), which happens only to suspended machines."""
 
 
 def never(kind: str, body: str) -> bool:
-    """Whether no cut explains a message, since it says that a host controller died."""
+    """Whether a message reports that a host controller died, which no cut explains."""
     return kind in NEVER or bool(_GIVEN_UP.search(body))
 
 
 def usual(body: str) -> bool:
-    """Whether a message is one of those that disks cause when they come up: a reset that the SCSI layer is told of, and
-    a link slower than the disk could (which is judged elsewhere)."""
+    """Whether a message is one that disks cause when they come up: a reset that the device reports to the SCSI layer,
+    or a link slower than the disk supports (which ``returned`` judges)."""
     return bool(_USUAL.search(body))
 
 
 def margin(story: Story) -> float:
-    """Seconds by which the stamps of this story's kernel log may be early."""
+    """Seconds by which the time stamps of this story's kernel log may be early."""
     readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
     known = [event.log_clock_error for event in readies if event.log_clock_error is not None]
     return MARGIN + max(known) if known else UNMEASURED
@@ -71,8 +75,8 @@ def margin(story: Story) -> float:
 
 @dataclass(frozen=True)
 class Window:
-    """The time in which a cut of ``point`` explains what happens to one victim, DUT seconds, and to what it shares with
-    others (``shared_end``)."""
+    """The time in which a cut of ``point`` explains messages about one victim (``end``), and about the hubs and the
+    controller above it (``shared_end``), DUT seconds."""
 
     point: str
     disk: str
@@ -88,8 +92,8 @@ class Window:
 
 
 class Expected:
-    """Asks a story's cuts. ``miswired`` are disks that went although another one was to: (disk, cut) pairs, for which
-    the cut counts as theirs too."""
+    """What the cuts of a story explain. ``miswired`` are (disk, cut) pairs of disks that disappeared instead of a
+    victim: the cut explains messages about them as well."""
 
     def __init__(self, story: Story, scope: Scope | None = None, miswired: Iterable[tuple[str, Cut]] = ()) -> None:
         self._story = story
@@ -97,7 +101,7 @@ class Expected:
         self.windows = (*_windows(story, miswired), *_unarmed(story))
 
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
-        """Whether a message about these is explained by a cut. ``kind`` is empty for one that is in no catalogue."""
+        """Whether a cut explains a message about these. ``kind`` is empty for an uncatalogued one."""
         if never(kind, body):
             return False
         if _DIRTY.search(body):
@@ -109,7 +113,7 @@ class Expected:
         return any(window.shares(at) and window.disk in about.disks for window in self.windows)
 
     def of_stay(self, stay: Stay, at: float) -> bool:
-        """Whether this attachment of a disk is excused at ``at``."""
+        """Whether a cut explains messages about this attachment of a disk at ``at``."""
         return any(
             window.disk == stay.disk
             and (window.covers(at) or (stay.begin < window.begin <= at and stay.end < math.inf))
@@ -117,7 +121,7 @@ class Expected:
         )
 
     def of_disk(self, disk: str, at: float) -> bool:
-        """Whether ``disk`` is cut at ``at``, or was and is not back."""
+        """Whether ``disk`` is cut at ``at``, or was cut and is not back yet."""
         return any(window.disk == disk and window.covers(at) for window in self.windows)
 
     def any_at(self, at: float) -> bool:
@@ -125,7 +129,7 @@ class Expected:
         return any(window.shares(at) for window in self.windows)
 
     def in_blast(self, path: str, at: float) -> bool:
-        """Whether the USB device ``path`` (``1-2.3``) hangs at or below something that is cut at ``at``."""
+        """Whether the USB device ``path`` (``1-2.3``) is at or below a point that is cut at ``at``."""
         for window in self.windows:
             if window.begin <= at <= max(window.shared_end, window.end):
                 root = self._root(window)
@@ -142,7 +146,7 @@ class Expected:
     # --- coming up -----------------------------------------------------------------------------------------------
 
     def coming_up(self, stay: Stay, at: float) -> bool:
-        """Whether this attachment of a disk is coming up at ``at``: it is not announced yet, or not up."""
+        """Whether this attachment of a disk is coming up at ``at``: it has no uevent yet, or is not up."""
         return at <= self._up(stay)
 
     def _up(self, stay: Stay) -> float:
@@ -176,7 +180,7 @@ def _windows(story: Story, miswired: Iterable[tuple[str, Cut]]) -> Iterator[Wind
     for disk, cut in (*pairs, *miswired):
         point = cut.armed.point
         if cut.off.commanded_at is None:
-            # Armed, and when or whether it was made is not on record: it may have been from then on.
+            # The cut was armed, but it is not on record whether it was made. It may have been made at any time since.
             yield Window(point, disk, cut.armed.at or 0.0, math.inf, math.inf)
             continue
         begin = cut.off.commanded_at - cut.off.error - margin(story)
@@ -191,7 +195,7 @@ def _windows(story: Story, miswired: Iterable[tuple[str, Cut]]) -> Iterator[Wind
 
 
 def _unarmed(story: Story) -> Iterator[Window]:
-    """Edges of cuts whose arming is not on record: what hangs at their point may have been cut."""
+    """Windows for edges of cuts whose arming is not on record: every disk behind the point may have been cut."""
     armed = {cut.armed.cut for cut in story.cut_records}
     for edge in story.of(Edge):
         if edge.cut in armed or edge.state != "off" or edge.at is None:
@@ -203,7 +207,7 @@ def _unarmed(story: Story) -> Iterator[Window]:
 
 
 def _returned_at(story: Story, disk: str, cut: Cut) -> float | None:
-    """When the disk was announced again after this cut. One that stayed was never away: it is back with the power."""
+    """When the disk was attached again after this cut. A disk that stayed attached is back as soon as power is."""
     times = cut.times(disk)
     if times.returned_at is not None:
         return times.returned_at
@@ -219,8 +223,8 @@ def _returned_at(story: Story, disk: str, cut: Cut) -> float | None:
 
 
 def _depth_cut(rig: dict[str, Any], point: str, disk: str) -> int | None:
-    """Which of the hubs above ``disk`` goes when ``point`` is cut, the one nearest to the controller: 1 for a hub in a
-    controller's port, 0 for everything; ``None`` if the disk alone goes. What is fed by the same outlet goes too."""
+    """The depth of the highest hub above ``disk`` that loses power or link when ``point`` is cut: 1 for a hub in a port
+    of the controller, 0 for the whole DUT; ``None`` if only the disk is cut. Devices on one outlet are cut together."""
     device, _, kind = point.rpartition(".")
     if device == "dut":
         return 0
@@ -250,7 +254,7 @@ def _tables(rig: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _at_or_below(path: str, root: str) -> bool:
-    """Whether a USB path is ``root`` or hangs below it. The two halves of a USB 3 hub have one chain of ports."""
+    """Whether a USB path is ``root`` or below it. Both halves of a USB 3 hub have the same port numbers."""
     if not root:
         return False
     if root.startswith("usb"):

@@ -1,4 +1,4 @@
-"""Reads kernel logs of any size and origin: files, pipes, consoles, with whatever bytes are in them."""
+"""Reads kernel logs of any size from files, pipes and consoles. They may contain any bytes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from plugpull.kernel.catalogue.prefix import split_prefix, time_of
 from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
 
 BLOCK = 1 << 20
-"""Bytes read at a time; what memory an endless stream takes is bounded by it and LONGEST_LINE."""
+"""Bytes read at a time. Together with LONGEST_LINE it bounds the memory for an endless stream."""
 LONGEST_LINE = 4096
-"""Bytes of a line that are looked at: printk cuts a message at about 1 KiB (PRINTKRB_RECORD_MAX)."""
+"""Bytes of a line that are read: printk truncates a message at about 1 KiB (PRINTKRB_RECORD_MAX)."""
 LONGEST_REPORT = 64 << 10
-"""Bytes after the first line of a report in which the rest of it is looked for."""
+"""Bytes after the first line of a report in which the rest of it is searched."""
 
 
 class LogEvent(msgspec.Struct, frozen=True):
-    """A recognised message and where it stands. ``line`` counts from 1. ``report`` is the multi-line report that it
-    begins, ``inside`` whether it stands inside one that began earlier."""
+    """A recognised message and its place. ``line`` counts from 1. ``report`` is the multi-line report that begins with
+    it; ``inside`` is true if it is part of a report that began earlier."""
 
     file: str
     line: int
@@ -38,20 +38,20 @@ class LogEvent(msgspec.Struct, frozen=True):
 
     @property
     def time(self) -> float | None:
-        """Seconds since boot, where the log says."""
+        """Seconds since boot; ``None`` if the line has no time stamp."""
         return time_of(split_prefix(self.event.text)[0])
 
 
 def read_log(stream: BinaryIO, name: str) -> Iterator[LogEvent]:
-    """The recognised messages of a log, in its order. Bytes that are no text are replaced, NULs passed over."""
+    """The recognised messages of a log, in order. Invalid UTF-8 is replaced and NUL bytes are skipped."""
     reader, rest = _Reader(name), b""
     while block := stream.read(BLOCK):
         block = (rest + block).replace(b"\0", b"")
         end = block.rfind(b"\n") + 1
         if len(block) - end > BLOCK:
-            # A line without an end: its beginning says what it is.
+            # A line without an end: its beginning is enough to recognise it.
             block = block[: end + LONGEST_LINE]
-        # The last lines wait for what comes after them: it may belong to a report that they begin.
+        # The last lines are kept for the next block, which may hold the rest of a report that begins in them.
         upto = block.rfind(b"\n", 0, max(0, end - LONGEST_REPORT)) + 1
         yield from reader.scan(block[:end], upto)
         rest = block[upto:]
@@ -59,15 +59,15 @@ def read_log(stream: BinaryIO, name: str) -> Iterator[LogEvent]:
 
 
 class _Reader:
-    """How far a log was read: lines before the block, and the last line of the last report."""
+    """Scans a log block by block, counting the lines before each block."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._before = 0
-        self._folded = 0
+        self._reported = 0
 
     def scan(self, block: bytes, upto: int) -> Iterator[LogEvent]:
-        """The messages of the first ``upto`` bytes of ``block``, whole lines all."""
+        """The messages in the first ``upto`` bytes of ``block``, which end with a whole line."""
         for number, start, found in _candidates(block[:upto]):
             end = block.find(b"\n", start)
             line = block[start : end if end >= 0 else len(block)][:LONGEST_LINE]
@@ -78,10 +78,10 @@ class _Reader:
                 continue
             event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)
             report, line_number = None, self._before + number
-            inside = line_number <= self._folded
+            inside = line_number <= self._reported
             if not inside and event.alarming:
                 report = _report_at(block, start, line_number, event)
-                self._folded = report.last
+                self._reported = report.last
             yield LogEvent(self._name, line_number, event, report, inside)
         self._before += block.count(b"\n", 0, upto)
 
@@ -99,7 +99,7 @@ def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Rep
 
 
 def _candidates(block: bytes) -> Iterator[tuple[int, int, set[int]]]:
-    """(line counted from 1, offset of its beginning, entries whose words are in it)."""
+    """(line counted from 1, offset of its beginning, numbers of the entries that have a word in it)."""
     number, counted, end, found = 1, 0, -1, set[int]()
     for word, at, _ in words_in(block):
         if at < end:

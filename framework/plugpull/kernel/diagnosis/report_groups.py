@@ -1,4 +1,4 @@
-"""The kernel's reports that something is wrong with it, of one scenario, grouped by time.
+"""The reports of broken kernels in one scenario, grouped by time.
 
 ``reports.py`` finds the lines of one report by their shape. A broken kernel prints several reports that belong
 together: an oops, then a stall of the CPUs that wait for the dead task. Here they are one group.

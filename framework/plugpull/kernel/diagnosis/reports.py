@@ -1,7 +1,8 @@
-"""Multi-line reports of the kernel (oops, WARNING, KASAN, lockdep, hung task, stall) folded into one thing each.
+"""Multi-line reports of the kernel (oops, WARNING, KASAN, lockdep, hung task, stall) grouped into one object each.
 
-Other messages come in between, from other CPUs and from the same; what belongs to a report is told by its shape, and by
-the caller id where the log has one (CONFIG_PRINTK_CALLER), so that two CPUs that die at once are kept apart.
+Other messages are printed in between, by other CPUs and by the same. A line belongs to a report if it has the shape of
+a report's line and, if the log has caller ids (CONFIG_PRINTK_CALLER), the caller id of the report. So the reports of
+two CPUs that die at once are kept apart.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.diagnosis.headline import headline_of
 
 FRAMES = 6
-"""Frames of the call trace that are kept: below these is what every path has in common."""
+"""Frames of the call trace that are kept. The frames below these are the same in most traces."""
 APART = 60
-"""Lines without one of its own after which a report is over."""
+"""Lines of others after which a report is complete."""
 LONGEST = 400
-"""Lines of one report that are looked at."""
+"""Lines of one report that are read."""
 
 _CALLER = re.compile(r"\[ *([TC]\d+)\]")
 _FRAME = re.compile(r"^\s*(?:\[<?[\da-f]+>?\]\s*)*(\? )?([A-Za-z_][\w.]*)\+0x[\da-f]+/0x[\da-f]+(?: \[([\w-]+)\])?")
@@ -51,19 +52,19 @@ _MACHINERY = re.compile(
     r"|ret_from_fork\w*|kthread|entry_SYSCALL\w*|do_syscall_64|SyS_\w+|__[xi]\w+_sys_\w+|system_call\w*|__schedule"
     r"|schedule|io_schedule\w*|schedule_timeout\w*|_raw_\w*lock\w*|__switch_to)$"
 )
-"""What every report has: the way into the report, and the way into the kernel."""
+"""Frames that every report has: those that print the report, and the entry into the kernel."""
 
 
 def _machinery(function: str) -> bool:
-    """Also in the pieces that compilers make of functions: ``__warn.cold``, ``dump_stack.part.2``."""
+    """Also true for the parts into which compilers split functions: ``__warn.cold``, ``dump_stack.part.2``."""
     return bool(_MACHINERY.match(function.partition(".")[0]))
 
 
 @dataclass(frozen=True)
 class Report:
-    """One report. ``first`` and ``last`` are the numbers of its first and last line, as they were fed; ``headline`` is
-    the line a kernel developer would quote; ``frames`` the functions that matter, the innermost first (``function
-    [module]``); ``lines`` what is worth showing of it, without prefixes."""
+    """One report. ``first`` and ``last`` are the numbers of its first and last line; ``headline`` is the line a kernel
+    developer would quote; ``frames`` are the most important functions, the innermost first (``function [module]``);
+    ``lines`` are the most important lines, without prefixes."""
 
     event: KernelEvent
     first: int
@@ -155,5 +156,5 @@ def _is_part(indented: str) -> bool:
 
 
 def _worse(new: KernelEvent, old: KernelEvent) -> bool:
-    """A report is about the first fatal thing in it; a warning only until something fatal is said."""
+    """A report is named after its first fatal message, or after its first warning if it has none."""
     return old.severity is not Severity.FATAL and new.severity is Severity.FATAL and "panic" not in new.kind

@@ -1,8 +1,8 @@
 """Which disks of the rig a kernel message is about, by the topology as it was when the message was printed.
 
-The kernel's names are handed out again: after a replug ``sdb`` may be another disk, and ``host3`` another bridge. So a
-name is looked up at the message's time, in what the uevents said (``DiskAttached``); a little before a disk is
-announced its name is already used, and a little after it has gone still.
+The kernel reuses its names: after a replug ``sdb`` may be another disk, and ``host3`` another bridge. So a name is
+looked up in the uevents (``DiskAttached``) at the message's time. The kernel uses the name of a disk from a little
+before its uevent until a little after its removal.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from plugpull.kernel.catalogue.device_names import Names
 from plugpull.kernel.diagnosis.story_log import log_of
 
 COMING = 10.0
-"""Seconds before a disk is announced within which messages about its bring-up are printed: usb-storage waits a second
-before it looks (delay_use), and reads of a sluggish disk's first sectors take their time."""
+"""Seconds before the uevent of a disk in which messages about it are printed: usb-storage waits a second before it
+scans (delay_use), and a slow disk takes its time to return its first sectors."""
 SOON = 0.5
-"""Seconds before a disk is announced in which its name is its own and not that of the disk that had it before: the name
-is given when the disk is probed (0 to 0.13 s before, of 396)."""
+"""Seconds before the uevent of a disk in which its name means this disk and not the one that had it before. The name is
+given when the disk is probed: 0 to 0.13 s before, in 396 attachments."""
 GOING = 10.0
-"""Seconds after it was taken off the list within which the kernel still speaks of it: writes that are given up."""
+"""Seconds after the removal of a disk in which the kernel still logs messages about it, such as failed writes."""
 WARNING = 4
-"""KERN_WARNING (include/linux/kern_levels.h): unclassified messages of this level and worse, smaller numbers, count."""
+"""KERN_WARNING (include/linux/kern_levels.h): uncatalogued messages of this level and worse (smaller numbers) count."""
 
 _USB_PART = re.compile(r"^(\d+-\d+(?:\.\d+)*)$")
 _ROOT_PART = re.compile(r"^usb\d+$")
@@ -37,7 +37,7 @@ _PCI_PART = re.compile(r"^[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d$")
 
 
 class Level(StrEnum):
-    """What kind of thing a message speaks of."""
+    """The kind of thing that a message is about."""
 
     DISK = "disk"
     HUB = "hub"
@@ -48,8 +48,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """What a disk's path in sysfs says of it. ``usb`` is its own port's path, ``hubs`` are those above it, the nearest
-    to the root first, with the root hub; ``controller`` is its PCI address, or its name where it is not on PCI."""
+    """The position of a disk, from its path in sysfs. ``usb`` is its USB path; ``hubs`` are the USB paths above it, the
+    root hub first; ``controller`` is the PCI address of the controller, or its name if it is not on PCI."""
 
     address: str = ""
     host: str = ""
@@ -59,7 +59,10 @@ class Place:
 
 
 def place_of(sysfs: str) -> Place:
-    """For example of ``/sys/devices/pci0000:00/0000:00:10.0/usb1/1-2/1-2.1/1-2.1:1.0/host1/target1:0:0/1:0:0:0``."""
+    """The position of a disk with this path in sysfs.
+
+    An example is ``/sys/devices/pci0000:00/0000:00:10.0/usb1/1-2/1-2.1/1-2.1:1.0/host1/target1:0:0/1:0:0:0``.
+    """
     parts = sysfs.split("/")
     usb = [part for part in parts if _USB_PART.match(part)]
     root = next((index for index, part in enumerate(parts) if _ROOT_PART.match(part)), None)
@@ -86,8 +89,8 @@ class Stay:
 
 @dataclass(frozen=True)
 class About:
-    """What a message is about: ``name`` as the kernel wrote it, and the attachments of the rig's disks that it means by
-    that. A hub and a controller mean all disks behind them, an array all members that are known."""
+    """What a message is about: ``name`` as the kernel wrote it, and the attachments of the rig's disks that this name
+    stands for. For a hub or a controller those are all disks behind it, for an array all known members."""
 
     level: Level = Level.NOTHING
     name: str = ""
@@ -99,18 +102,19 @@ class About:
 
 
 class Scope:
-    """Asks a story. Names that were never a disk's of the rig mean nothing to it."""
+    """Finds the disks of the rig that the kernel log of a story is about. Names of other disks have no result."""
 
     def __init__(self, story: Story) -> None:
         self._story = story
         self.stays = tuple(_stay(story, attached) for attached in story.all_attachments)
 
     def about(self, names: Names, at: float) -> About:
-        """The nearest to a disk that the message names counts: "sd 2:0:0:0: [sdb]" is about sdb."""
+        """What a message with these names is about. The name nearest to a disk counts: "sd 2:0:0:0: [sdb]" is about
+        sdb."""
         return next((found for found in self._candidates(names, at) if found.disks), About())
 
     def _candidates(self, names: Names, at: float) -> Iterator[About]:
-        # A unit that nobody announced, such as an enclosure's second one, is still that enclosure's.
+        # A SCSI unit without an uevent, such as an enclosure's second one, is found by its host.
         hosts = (*names.hosts, *(f"host{address.partition(':')[0]}" for address in names.addresses))
         for key, found in (("kname", names.blocks), ("address", names.addresses), ("host", hosts)):
             if found:
@@ -128,8 +132,8 @@ class Scope:
         stays = [stay for stay in self.stays if (stay.kname if key == "kname" else getattr(stay.place, key)) in wanted]
         groups: defaultdict[str, list[Stay]] = defaultdict(list)
         for stay in stays:
-            # Several names in one message may be several disks; several stays under one name are one of them at a time,
-            # apart from the units of one bridge (one host, several LUNs).
+            # Several names in one message may be several disks. Of several attachments with one name, one is there at
+            # a time, apart from the units of one bridge (one host, several LUNs).
             name = stay.kname if key == "kname" else stay.place.address
             groups[name].append(stay)
         found = (_at(group, at) for group in groups.values())
@@ -141,7 +145,7 @@ class Scope:
             by_disk: defaultdict[str, list[Stay]] = defaultdict(list)
             for stay in own:
                 by_disk[stay.disk].append(stay)
-            # A port stays a port: what is said of it is about what was in it last, however long ago that was.
+            # A message about a port is about the disk that was in it last, however long ago that was.
             nearest = [_at(stays, at, float("inf"), float("inf")) for stays in by_disk.values()]
             here = [stay for stay in nearest if stay is not None]
             return About(Level.DISK, path, _around(here, at) or tuple(here))
@@ -150,20 +154,20 @@ class Scope:
     # --- arrays -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _spoken(self) -> dict[str, list[tuple[float, str]]]:
-        """What was said to be part of which array, and when: nothing but the log tells."""
-        said: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+    def _members_by_time(self) -> dict[str, list[tuple[float, str]]]:
+        """The (time, block device) pairs that the log names together with each array. There is no other source."""
+        found: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
         for line in log_of(self._story).timed:
             if line.names.arrays and line.names.blocks:
                 for array in line.names.arrays:
-                    said[array] += [(line.at, block) for block in line.names.blocks]
-        return said
+                    found[array] += [(line.at, block) for block in line.names.blocks]
+        return found
 
     def _members(self, arrays: Iterable[str], at: float) -> tuple[Stay, ...]:
         found: list[Stay] = []
         for array in arrays:
-            said = sorted(self._spoken.get(array, ()))
-            for when, block in said[: bisect_right(said, (at, "\uffff"))]:
+            named = sorted(self._members_by_time.get(array, ()))
+            for when, block in named[: bisect_right(named, (at, "\uffff"))]:
                 found += self._named("kname", (block,), when)
         return tuple(dict.fromkeys(found))
 
@@ -175,8 +179,8 @@ def _stay(story: Story, attached: DiskAttached) -> Stay:
 
 
 def _at(stays: Iterable[Stay], at: float, coming: float = COMING, going: float = GOING) -> Stay | None:
-    """Whose name it was: of the one that is about to be announced, else of the one that had it, else of the one that
-    has just gone, else of the one that is coming."""
+    """The attachment that had the name at ``at``: the one that begins within ``SOON``, else the current one, else the
+    one that has just ended, else the one that begins within ``coming`` seconds."""
     stays = list(stays)
     soon = [stay for stay in stays if at < stay.begin <= at + SOON]
     live = [stay for stay in stays if stay.begin <= at < stay.end]
@@ -189,5 +193,5 @@ def _at(stays: Iterable[Stay], at: float, coming: float = COMING, going: float =
 
 
 def _around(stays: Iterable[Stay], at: float) -> tuple[Stay, ...]:
-    """Those that were there at the time, were coming or had just gone."""
+    """Those that were attached at the time, began shortly after it or ended shortly before it."""
     return tuple(stay for stay in stays if stay.begin - COMING <= at < stay.end + GOING)
