@@ -53,7 +53,7 @@ def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
             lost += inside
     if lost <= 0 or (kind != "cpu.hog" and lost < (took / 2 if found else SHORTEST)):
         return ""
-    return f"not a finding, since the host did not run the DUT for {lost:.2f} s at that time: {body}"
+    return f"not the fault of the DUT: its host did not run it for {lost:.2f} s at that time: {body}"
 
 
 def _cpus_ran(story: Story, gap: Span) -> bool:

@@ -65,7 +65,7 @@ def _missing_numbers(story: Story) -> str:
         last = max(last, event.seq)
     if missing > 0:
         return f"{missing} records of the kernel log are missing, the first is number {first_hole}"
-    return f"{twice} records of the kernel log are recorded twice" if twice else ""
+    return f"{twice} records of the kernel log are in the record twice" if twice else ""
 
 
 def _just(at: float | None, ready: float | None) -> bool:
