@@ -11,13 +11,17 @@ from plugpull.dut.agent.disks import Refused, open_scratch
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.integrity.patterns import Writing, extents_for, flushed_writes
+from plugpull.integrity.writing.filled import RunningReads
+from plugpull.integrity.writing.load import RunningStamps
 from plugpull.integrity.writing.session import StampRunner
-from plugpull.load.patterns import sequential_write, span_of
+from plugpull.load.load import RunningLoad
+from plugpull.load.patterns import Pattern, fio_write, sequential_read, sequential_write, span_of
 from plugpull.load.runner import FioRunner
 from plugpull.locate import rigs_dir
 from plugpull.rig.load import load_rig
 from plugpull.rig.part import Part
 from plugpull.rig.topology import Topology
+from plugpull.scenario import ScenarioRig
 from plugpull.targets.array import Array, Level
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
@@ -230,3 +234,47 @@ def test_a_filesystem_on_an_array_rests_on_its_members() -> None:
     assert claim.counters == ("md127", "sda", "sdb")
     assert (claim.disk["uuid"], claim.filesystem) == (UUID, {"directory": "array1", "uuid": "F5"})
     assert is_usable(bench("disk1"), volume)
+
+
+# --- in a scenario ----------------------------------------------------------------------------------------------------
+
+
+def scenario(*attached: str) -> ScenarioRig:
+    context = bench(*attached, mkfs=done(uuid=UUID), mount=done(), umount=done())
+    context.topology, context.rig, context.promised = TOPOLOGY, TOPOLOGY.rig, {}
+    context.random.getrandbits = lambda bits: 7
+    return ScenarioRig(context, Mock())
+
+
+def test_a_scenario_s_disks_are_targets() -> None:
+    rig = scenario()
+    assert rig.disks == DISKS
+    assert rig.survivors_of(HUB.cable) == (DISKS[0],)
+    assert type(rig.load(rig.disks, sequential_write)) is RunningStamps
+    assert type(rig.load(rig.disks[0], sequential_read)) is RunningReads
+    assert type(rig.load(rig.disks, fio_write)) is RunningLoad
+    assert rig.stamp(rig.disks[1:], flushed_writes).disks == ("disk2", "disk3")
+    assert set(rig.context.promised) == {"disk1", "disk2", "disk3"}
+
+
+@pytest.mark.parametrize("pattern", [sequential_write, sequential_read, fio_write])
+def test_fio_loads_a_filesystem_by_whichever_name(pattern: Pattern) -> None:
+    rig = scenario("disk2")
+    with rig.filesystem(rig.disks[1]) as volume:
+        for load in (rig.load(volume, pattern), rig.load_on_volume(rig.disks[1], pattern)):
+            assert type(load) is RunningLoad
+            assert load._targets == (volume,)
+            assert load._devices == ()
+
+
+def test_a_load_on_a_filesystem_that_was_never_made_is_a_mistake_of_the_scenario() -> None:
+    rig = scenario("disk2")
+    with pytest.raises(UsageError, match="this scenario made no filesystem on disk2"):
+        rig.load_on_volume(rig.disks[1], fio_write)
+
+
+def test_the_trigger_of_a_load_on_a_filesystem_names_its_disk() -> None:
+    rig = scenario("disk2")
+    with rig.filesystem(rig.disks[1]) as volume:
+        load = rig.load(volume, fio_write)
+        assert load.moved(volume, "1 MiB") == load.moved(rig.disks[1], MIB)
