@@ -35,6 +35,7 @@ from plugpull.results import (
     CheckResult,
     DutInfo,
     Integrity,
+    Measurement,
     Results,
     ScenarioResult,
     Skipped,
@@ -55,6 +56,7 @@ class _Sheet:
     unknowns: list[str] = field(default_factory=list)
     survivors: dict[str, Survivor] = field(default_factory=dict)
     integrity: Integrity = field(default_factory=Integrity)
+    measurements: list[Measurement] = field(default_factory=list)
 
     def enter(self, name: str, judgement: Judgement, *, standing: bool = False) -> None:
         verdict = verdict_of(judgement.findings, judgement.unknowns)
@@ -74,6 +76,7 @@ class _Sheet:
         )
         self.findings.extend(judgement.findings)
         self.unknowns.extend(judgement.unknowns)
+        self.measurements.extend(one if one.check else one.by(name) for one in judgement.measurements)
         for survivor in judgement.survivors:
             self.survivors.setdefault(survivor.disk, survivor)
         if judgement.integrity is not None:
@@ -125,6 +128,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         survivors=tuple(sheet.survivors.values()),
         integrity=sheet.integrity,
         split=ended.split if ended else {},
+        measurements=tuple(sheet.measurements),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut, DiskTimes
@@ -170,6 +172,32 @@ class Integrity(Record, frozen=True, kw_only=True):
     disks: tuple[DiskIntegrity, ...] = ()
 
 
+class Measurement(Record, frozen=True, kw_only=True):
+    """A number that a check or a study measured: a rate, a time, a count.
+
+    ``value`` is in ``unit`` ("s", "B/s", "sectors", "of the baseline", ...). Of several repeats ``samples`` has each in
+    the order in which it was measured, ``n`` their number and ``value`` their median, unless the check says otherwise.
+    ``low`` and ``high`` bound the 95 % confidence interval of ``value``; they are absent where there are too few
+    repeats to know it. ``parameters`` say under what conditions it was measured (``{"block": 4096}``). ``better`` is
+    the direction of an improvement, empty if there is none. ``check`` is the check that measured it."""
+
+    name: str
+    subject: str = ""
+    value: float
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    n: int = 1
+    samples: tuple[float, ...] = ()
+    better: Literal["up", "down", ""] = ""
+    parameters: dict[str, str | float] = {}
+    check: str = ""
+
+    def by(self, check: str) -> Measurement:
+        """The same, measured by ``check``."""
+        return replace(self, check=check)
+
+
 class CheckResult(Record, frozen=True, kw_only=True):
     """What one check said. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)".
     ``standing``: the scenario did not ask for it, it is judged for every scenario.
@@ -204,6 +232,7 @@ class ScenarioResult(Record, frozen=True, kw_only=True):
     survivors: tuple[Survivor, ...] = ()
     integrity: Integrity = Integrity()
     split: dict[str, float] = {}
+    measurements: tuple[Measurement, ...] = ()
 
 
 class CoveredCell(Record, frozen=True, kw_only=True):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of, seconds
 from plugpull.checks.evidence import limit as limit_words
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake, granted
-from plugpull.errors import Finding
 from plugpull.history.events import Sampled
 from plugpull.history.story import Story
 
@@ -28,18 +28,19 @@ class Answered(Check, frozen=True, tag="answered"):
 
     def judge(self, story: Story) -> Judgement:
         limit = self.limit if self.limit is not None else VIRTUAL if bench_kind(story) in ("virtual", "") else REAL
-        findings: dict[str, Finding] = {}
-        longest = 0.0
+        said = Collector(self)
+        longest, accused = 0.0, set[str]()
         for disk, begin, end in _unanswered(story):
             took = awake(story, begin, end) * granted(story, begin, end)
             longest = max(longest, took)
-            if took > limit and disk not in findings:
+            if took > limit and disk not in accused:
                 what = (
                     f"{disk} completed nothing for {seconds(took)} while requests were in flight {limit_words(limit)}"
                 )
-                findings[disk] = Finding(check="answered", subject=disk, summary=what, at=begin)
-        worst = f"requests answered (within {seconds(longest)}, limit {limit:g} s)" if longest and not findings else ""
-        return Judgement(findings=tuple(findings.values()), worst=worst)
+                said.accuse(disk, what, begin)
+                accused.add(disk)
+        worst = f"requests answered (within {seconds(longest)}, limit {limit:g} s)" if longest and said.clean else ""
+        return said.judgement(worst)
 
 
 def answered(limit: float | None = None) -> Answered:

@@ -9,7 +9,7 @@ import msgspec
 
 from plugpull.checks.claims import Claim
 from plugpull.errors import Finding
-from plugpull.results import Integrity, Survivor
+from plugpull.results import Integrity, Measurement, Survivor
 
 if TYPE_CHECKING:
     from plugpull.history.reader import Story
@@ -21,7 +21,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     ``findings`` accuse the DUT, an enclosure or a disk. ``unknowns`` say, a sentence each, which evidence was missing;
     one is enough to keep the check from passing. ``worst`` is the worst case seen, for the table of the report; what
     stands in brackets is left out of the scenario's sentence. ``measured``, ``limit``, ``unit`` and ``smallest`` are
-    the same as numbers, where the check measures something (see ``CheckResult``).
+    the same as numbers, where the check measures something (see ``CheckResult``). ``measurements`` are all that it
+    measured. ``Collector`` gathers these.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -34,6 +35,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     limit: float | None = None
     unit: str = ""
     smallest: float | None = None
+    measurements: tuple[Measurement, ...] = ()
 
 
 class Check(msgspec.Struct, frozen=True, tag_field="check", tag=lambda name: name.lower()):

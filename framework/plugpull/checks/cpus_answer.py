@@ -4,9 +4,9 @@ while, and a scenario may be over before that."""
 from __future__ import annotations
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import seconds
 from plugpull.checks.starved import starved_within
-from plugpull.errors import Finding
 from plugpull.history.events import GracePeriod
 from plugpull.history.story import Story
 
@@ -20,20 +20,14 @@ class CpusAnswer(Check, frozen=True, tag="cpus_answer"):
 
     def judge(self, story: Story) -> Judgement:
         periods = story.of(GracePeriod)
-        findings, unknowns = [], []
+        said = Collector(self, "kernel")
         for period in (period for period in periods if not period.ended):
             end = period.at or 0.0
             begun = end - period.seconds
             what = f"a CPU did not schedule for {seconds(period.seconds)}: no RCU grace period ended"
             if period.seconds - starved_within(story, begun, end) >= AWAKE:
-                findings.append(Finding(check="cpus_answer", subject="kernel", summary=what, at=begun))
+                said.accuse("kernel", what, begun)
             else:
-                unknowns.append(f"{what}, but nor did the whole DUT run")
+                said.doubt(f"{what}, but nor did the whole DUT run")
         longest = max((period.seconds for period in periods), default=0.0)
-        well = periods and not findings and not unknowns
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(unknowns),
-            worst=f"every CPU schedules (after {seconds(longest)})" if well else "",
-            subject="kernel",
-        )
+        return said.judgement(f"every CPU schedules (after {seconds(longest)})" if periods and said.clean else "")

@@ -7,12 +7,13 @@ from typing import Any
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import discovered as limit_of
 from plugpull.checks.starved import awake, excused
-from plugpull.errors import Finding
 from plugpull.history.events import DiskAttached, DutReady, Phase
 from plugpull.history.reader import Story
+from plugpull.results import Measurement
 
 
 class Discovered(Check, frozen=True, tag="discovered"):
@@ -27,13 +28,12 @@ class Discovered(Check, frozen=True, tag="discovered"):
     within: float | None = None
 
     def judge(self, story: Story) -> Judgement:
-        findings: list[Finding] = []
-        unknowns: list[str] = []
+        said = Collector(self, self.disks)
         ready: dict[str, float] = {}
         for disk in self.disks:
             attachments = story.attachments(disk)
             if not attachments:
-                self._missing(story, disk, findings, unknowns)
+                self._missing(story, disk, said)
                 continue
             found, within = attachments[0], limit_of(story, disk, self.within)
             begin = _begin(story, found)
@@ -41,29 +41,24 @@ class Discovered(Check, frozen=True, tag="discovered"):
             ready[disk] = took
             what = f"{disk} was found only after {seconds(took)} {limit(within)}"
             if begin is not None and found.at is not None and awake(story, begin, found.at) > within:
-                findings.append(self._finding(disk, what, found.at))
+                said.accuse(disk, what, found.at)
             elif took > within and not (begin is not None and found.at and excused(story, begin, found.at, within)):
-                unknowns.append(f"{what}, but the DUT was starved meanwhile")
-            self._place(story, found, findings, unknowns)
-        unknowns += [] if self.disks else ["discovered was asked about no disk"]
-        return self._said(story, ready, findings, unknowns)
+                said.doubt(f"{what}, but the DUT was starved meanwhile")
+            self._place(story, found, said)
+        if not self.disks:
+            said.doubt("discovered was asked about no disk")
+        return self._judgement(story, ready, said)
 
-    def _said(self, story: Story, ready: dict[str, float], findings: list[Finding], unknowns: list[str]) -> Judgement:
-        slowest = max(ready, key=lambda disk: ready[disk], default="")
+    def _judgement(self, story: Story, ready: dict[str, float], said: Collector) -> Judgement:
+        if not ready:
+            return said.judgement()
+        for disk, took in ready.items():
+            said.measure(Measurement(name="found after", subject=disk, value=took, unit="s", better="down"))
+        slowest = max(ready, key=lambda disk: ready[disk])
         within = limit_of(story, slowest, self.within)
         each = ", ".join(f"{disk} {seconds(took)}" for disk, took in ready.items())
         found_all = f"{len(ready)} disk{'s' * (len(ready) != 1)} found, the last after"
-        worst = f"{found_all} {seconds(ready[slowest])} ({each}; limit {within:g} s)" if ready else ""
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(unknowns),
-            worst=worst,
-            subject=", ".join(self.disks),
-            measured=ready[slowest] if ready else None,
-            limit=within if ready else None,
-            unit="s" if ready else "",
-            smallest=round(max(0.0, within - ready[slowest]), 6) if ready else None,
-        )
+        return said.timed(f"{found_all} {seconds(ready[slowest])} ({each}; limit {within:g} s)", ready[slowest], within)
 
     def claims(self, story: Story) -> Iterable[Claim]:
         for disk in self.disks:
@@ -73,33 +68,30 @@ class Discovered(Check, frozen=True, tag="discovered"):
                 what = f"{disk} was found in time"
                 yield Claim(what=what, evidence=(Evidence.UEVENTS,), begin=begin, end=found.at, disk=disk)
 
-    def _missing(self, story: Story, disk: str, findings: list[Finding], unknowns: list[str]) -> None:
+    def _missing(self, story: Story, disk: str, said: Collector) -> None:
         begin, within = _plugged_at(story, None), limit_of(story, disk, self.within)
         if begin is None or not story.covers(begin, begin + within):
             why = "when it was plugged" if begin is None else story.why_not_covered(begin, begin + within)
-            unknowns.append(f"{disk} was not found, but the evidence is not whole: {why}")
+            said.doubt(f"{disk} was not found, but the evidence is not whole: {why}")
             return
         seen = tuple(f"{one.kname}: serial {one.serial} at {one.place}" for one in story.all_attachments)
         what = f"{disk} was not found {limit(within)}"
-        findings.append(Finding(check="discovered", subject=disk, summary=what, at=begin + within, evidence=seen))
+        said.accuse(disk, what, begin + within, seen)
 
-    def _place(self, story: Story, found: DiskAttached, findings: list[Finding], unknowns: list[str]) -> None:
+    def _place(self, story: Story, found: DiskAttached, said: Collector) -> None:
         wanted = declared_place(story.rig, found.disk)
         if wanted is None or not found.place:
-            unknowns.append(f"the place of {found.disk} cannot be compared: the rig file or the DUT does not say it")
+            said.doubt(f"the place of {found.disk} cannot be compared: the rig file or the DUT does not say it")
             return
         controller, chain = wanted
         address, got = _parse_place(found.place)
         expected = _controller_address(story, controller)
         if got != chain:
             what = f"{found.disk} was found at ports {got or '(none)'} instead of {chain}"
-            findings.append(self._finding(found.disk, what, found.at))
+            said.accuse(found.disk, what, found.at)
         elif expected and address != expected:
             what = f"{found.disk} was found on controller {address} instead of {expected} ({controller})"
-            findings.append(self._finding(found.disk, what, found.at))
-
-    def _finding(self, disk: str, summary: str, at: float | None) -> Finding:
-        return Finding(check="discovered", subject=disk, summary=summary, at=at)
+            said.accuse(found.disk, what, found.at)
 
 
 def discovered(disks: Disks, within: float | None = None) -> Discovered:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
 from plugpull.checks.limits import ended_with_error as limit_of
 from plugpull.checks.starved import awake, excused
@@ -23,32 +24,20 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
     within: float | None = None
 
     def judge(self, story: Story) -> Judgement:
-        findings: list[Finding] = []
-        unknowns: list[str] = []
+        said = Collector(self, self.disks)
         took: list[tuple[float, float]] = []
         for disk in self.disks:
             cuts = cuts_of(story, disk)
             verdict = self._one(story, cuts[0], disk) if cuts else f"{disk} was never cut"
-            if isinstance(verdict, Finding):
-                findings.append(verdict)
-            elif isinstance(verdict, str):
-                unknowns.append(verdict)
+            if isinstance(verdict, Finding | str):
+                said.take(verdict)
             else:
                 took.append((verdict, limit_of(story, disk, self.within)))
         slowest, within = max(took, default=(None, None))
         worst = ""
         if slowest is not None and within is not None:
             worst = f"its load ended with an error after {seconds(slowest)} {limit(within)}"
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(unknowns),
-            worst=worst,
-            subject=", ".join(self.disks),
-            measured=slowest,
-            limit=within,
-            unit="s" if took else "",
-            smallest=None if slowest is None or within is None else round(max(0.0, within - slowest), 6),
-        )
+        return said.timed(worst, slowest, within)
 
     def claims(self, story: Story) -> Iterable[Claim]:
         for disk in self.disks:
@@ -90,7 +79,7 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
         return took
 
     def _finding(self, disk: str, summary: str, at: float | None) -> Finding:
-        return Finding(check="ended_with_error", subject=disk, summary=summary, at=at)
+        return Collector(self).finding(disk, summary, at)
 
 
 def ended_with_error(disks: Disks, within: float | None = None) -> EndedWithError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.complaints import by_disk, explained_by_cuts, findings_about, load_error, unexplained
 from plugpull.checks.evidence import judged_span
 from plugpull.errors import Finding
@@ -27,39 +28,38 @@ class NoErrors(Check, frozen=True, tag="no_errors"):
     disks: tuple[str, ...]
 
     def judge(self, story: Story) -> Judgement:
-        findings: list[Finding] = []
-        unknowns: list[str] = []
+        said = Collector(self, self.disks)
         complaints = by_disk(unexplained(story, *explained_by_cuts(story)))
         for disk in self.disks:
             if not story.attachments(disk):
-                unknowns.append(f"{disk} was never seen, so whether it had errors is not known")
-            findings.extend(self._load_errors(story, disk, unknowns))
-            findings.extend(findings_about("no_errors", disk, complaints.get(disk, [])))
+                said.doubt(f"{disk} was never seen, so whether it had errors is not known")
+            said.take(*_load_errors(said.check, story, disk))
+            said.take(*findings_about(said.check, disk, complaints.get(disk, [])))
         if not self.disks:
-            unknowns.append("no_errors was asked about no disk")
-        worst = "" if findings or unknowns else f"no errors on {len(self.disks)} disk{'s' * (len(self.disks) != 1)}"
-        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+            said.doubt("no_errors was asked about no disk")
+        count = len(self.disks)
+        return said.judgement(f"no errors on {count} disk{'s' * (count != 1)}" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
         begin, end = judged_span(story)
         what = f"{', '.join(self.disks)} had errors"
         yield Claim(what=what, evidence=(Evidence.LOG,), begin=begin, end=end)
 
-    def _load_errors(self, story: Story, disk: str, unknowns: list[str]) -> list[Finding]:
-        findings = []
-        for load in story.of(LoadBegun):
-            if load.disk != disk:
-                continue
-            ended = story.load_end(load)
-            if ended is None:
-                unknowns.append(f"how the load on {disk} ended was not recorded")
-            elif ended.errno:
-                findings.append(load_error("no_errors", load, ended))
-            elif not ended.asked and ended.exit_status:
-                unknowns.append(f"the load on {disk} ended by itself with exit status {ended.exit_status}")
-            elif ended.exit_status is not None and ended.exit_status in CRASHED:
-                unknowns.append(f"the load on {disk} crashed: signal {-ended.exit_status}")
-        return findings
+
+def _load_errors(check: str, story: Story, disk: str) -> Iterator[Finding | str]:
+    """What the loads on a disk met: errors, and ends that prove nothing."""
+    for load in story.of(LoadBegun):
+        if load.disk != disk:
+            continue
+        ended = story.load_end(load)
+        if ended is None:
+            yield f"how the load on {disk} ended was not recorded"
+        elif ended.errno:
+            yield load_error(check, load, ended)
+        elif not ended.asked and ended.exit_status:
+            yield f"the load on {disk} ended by itself with exit status {ended.exit_status}"
+        elif ended.exit_status is not None and ended.exit_status in CRASHED:
+            yield f"the load on {disk} crashed: signal {-ended.exit_status}"
 
 
 def no_errors(disks: Disks) -> NoErrors:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import (
     by_effect,
     cuts_of,
@@ -25,6 +26,7 @@ from plugpull.checks.evidence import (
     victims_of,
 )
 from plugpull.checks.limits import removed_within
+from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.unannounced import no_uevent, unspoken
 from plugpull.errors import Finding
@@ -50,34 +52,32 @@ class Removed(Check, frozen=True, tag="removed"):
 
     def judge(self, story: Story) -> Judgement:
         disks = victims_of(story, self.besides) if self.disks is None else self.disks
-        findings: list[Finding] = []
-        unknowns: list[str] = ["removed was asked about no disk"] if self.disks == () else []
+        said = Collector(self, disks)
+        if self.disks == ():
+            said.doubt("removed was asked about no disk")
         took: dict[float, float] = {}
         proof = ""
         for disk in disks:
             cuts = cuts_of(story, disk)
             if not cuts:
-                unknowns.append(f"{disk} was never cut, so its removal cannot be judged")
-            findings += unspoken(story, cuts, disk)
+                said.doubt(f"{disk} was never cut, so its removal cannot be judged")
+            said.take(*unspoken(story, cuts, disk))
+            each: list[float] = []
             for cut in cuts:
                 within = self._limit(story, cut, disk)
                 verdict = _one(story, cut, disk, within)
-                if isinstance(verdict, Finding):
-                    findings.append(verdict)
-                elif isinstance(verdict, str):
-                    unknowns.append(verdict)
+                if verdict is not None:
+                    said.take(verdict)
                 removed_at = cut.times(disk).removed_at
                 proof = proof or by_effect(cut)
                 if removed_at is not None and cut.off.commanded_at is not None:
-                    took[max(0.0, removed_at - cut.off.commanded_at)] = within
+                    each.append(max(0.0, removed_at - cut.off.commanded_at))
+                    took[each[-1]] = within
+            if each:
+                said.measure(repeated("removed after", disk, each, "s", better="down"))
         slowest = max(took, default=0.0)
         worst = f"gone after {seconds(slowest)} {limit(took[slowest])}{proof and f'; {proof}'}" if took else ""
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(dict.fromkeys(unknowns)),
-            worst="" if self.disks is None and unknowns else worst,
-            subject=", ".join(disks),
-        )
+        return said.judgement("" if self.disks is None and said.unknowns else worst)
 
     def _limit(self, story: Story, cut: Cut, disk: str) -> float:
         return removed_within(story, disk, self.within, together=len(mates_of(story, cut)))

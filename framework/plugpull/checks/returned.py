@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import (
     cuts_of,
     here_by,
@@ -25,6 +26,7 @@ from plugpull.checks.evidence import (
 from plugpull.checks.limits import returned_within
 from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
+from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.errors import Finding
 from plugpull.history.attachments import same_identity
@@ -62,26 +64,25 @@ class Returned(Check, frozen=True, tag="returned"):
     besides: tuple[str, ...] = ()
 
     def judge(self, story: Story) -> Judgement:
-        findings: list[Finding] = []
-        unknowns: list[str] = ["returned was asked about no disk"] if self.disks == () else []
+        said = Collector(self, (disk for disk, _ in self._cuts(story)))
+        if self.disks == ():
+            said.doubt("returned was asked about no disk")
         took: dict[float, float] = {}
         for disk, cuts in self._cuts(story):
             if not cuts:
-                unknowns.append(f"{disk} was never cut, so its return cannot be judged")
+                said.doubt(f"{disk} was never cut, so its return cannot be judged")
+            each: list[float] = []
             for cut in cuts:
                 found, doubts = self._one(story, cut, disk)
-                findings.extend(found)
-                unknowns.extend(doubts)
+                said.take(*found, *doubts)
                 returned_at = cut.times(disk).returned_at
                 if returned_at is not None and cut.restored_at is not None:
-                    took[max(0.0, returned_at - cut.restored_at)] = self._limit(story, cut, disk)
+                    each.append(max(0.0, returned_at - cut.restored_at))
+                    took[each[-1]] = self._limit(story, cut, disk)
+            if each:
+                said.measure(repeated("returned after", disk, each, "s", better="down"))
         slowest = max(took, default=0.0)
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(dict.fromkeys(unknowns)),
-            worst=f"back after {seconds(slowest)} {limit(took[slowest])}" if took else "",
-            subject=", ".join(disk for disk, _ in self._cuts(story)),
-        )
+        return said.judgement(f"back after {seconds(slowest)} {limit(took[slowest])}" if took else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
         for disk, cuts in self._cuts(story):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from plugpull.checks import limits
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
@@ -31,8 +32,8 @@ class UsersTold(Check, frozen=True, tag="users_told"):
     besides: tuple[str, ...] = ()
 
     def judge(self, story: Story) -> Judgement:
-        findings: list[Finding] = [*_unexpected(story), *_failed(story)]
-        unknowns: list[str] = []
+        said = Collector(self)
+        said.take(*_unexpected(story), *_failed(story))
         took: list[float] = []
         for disk in victims_of(story, self.besides):
             for cut in story.cut_records:
@@ -40,14 +41,12 @@ class UsersTold(Check, frozen=True, tag="users_told"):
                     continue
                 for load in _loads(story, cut, disk):
                     verdict = _one(story, cut, load)
-                    if isinstance(verdict, Finding):
-                        findings.append(verdict)
-                    elif isinstance(verdict, str):
-                        unknowns.append(verdict)
+                    if isinstance(verdict, Finding | str):
+                        said.take(verdict)
                     else:
                         took.append(verdict)
-        worst = f"users had their error after {seconds(max(took))}" if took and not findings and not unknowns else ""
-        return Judgement(findings=tuple(findings), unknowns=tuple(dict.fromkeys(unknowns)), worst=worst)
+        worst = f"users had their error after {seconds(max(took))}" if took and said.clean else ""
+        return said.judgement(worst)
 
 
 def _failed(story: Story) -> Iterator[Finding]:
