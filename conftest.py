@@ -1,2 +1,1 @@
-"""Where pytest starts. The plugin itself is an entry point of the installed package; shared fixtures come from
-fixtures/."""
+"""pytest's starting point. The plugin is an entry point of the installed package; shared fixtures are in fixtures/."""

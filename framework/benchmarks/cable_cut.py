@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.measure import QUICK_RIG, ROOT, against, begin, console, scratch, spread, table, tell
+from benchmarks.measure import QUICK_RIG, ROOT, against, begin, console, notify, scratch, spread, table
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
 from plugpull.history.story import Story
@@ -134,12 +134,12 @@ def timed(run: Run, function: Callable[[ScenarioRig], None]) -> tuple[float, Ver
 
 
 def measure(count: int, out: Path) -> list[Timing]:
-    run = begin_run(Options(rig=QUICK_RIG, out=out, seed=1), tell)
+    run = begin_run(Options(rig=QUICK_RIG, out=out, seed=1), notify)
     taken: list[tuple[float, Verdict]] = []
     try:
         for number in range(count):
             taken.append(timed(run, scenario()))
-            tell(f"run {number + 1}: {taken[-1][0]:.2f} s, {taken[-1][1].value}")
+            notify(f"run {number + 1}: {taken[-1][0]:.2f} s, {taken[-1][1].value}")
     finally:
         _, report = run.finish()
     stories = read_history(report.parent).stories

@@ -176,10 +176,10 @@ ATTEMPTS = 4
 """What could not be measured (UNKNOWN: a disk that stood still when its pace was taken) is measured again, so often."""
 
 
-def run_cell(case: Case, cut: str, protocol: str, folder: Path, tell: Callable[[str], None]) -> Cell:
+def run_cell(case: Case, cut: str, protocol: str, folder: Path, notify: Callable[[str], None]) -> Cell:
     begun = time.monotonic()
     for attempt in range(ATTEMPTS):
-        result = attempted(case, cut, protocol, folder, tell, seed=11 + attempt)
+        result = attempted(case, cut, protocol, folder, notify, seed=11 + attempt)
         if result.verdict is not Verdict.UNKNOWN:
             break
     right, text = verdict_on(case, cut, result)
@@ -187,11 +187,11 @@ def run_cell(case: Case, cut: str, protocol: str, folder: Path, tell: Callable[[
 
 
 def attempted(
-    case: Case, cut: str, protocol: str, folder: Path, tell: Callable[[str], None], *, seed: int
+    case: Case, cut: str, protocol: str, folder: Path, notify: Callable[[str], None], *, seed: int
 ) -> ScenarioResult:
     file = folder / f"{case.kind}-{cut}-{protocol}.toml"
     file.write_text(rig_text(case, cut, protocol))
-    run = begin_run(Options(rig=file, out=folder, seed=seed), tell)
+    run = begin_run(Options(rig=file, out=folder, seed=seed), notify)
     try:
         with run.scenario(f"{case.kind}-{cut}-{protocol}") as opened:
             try:

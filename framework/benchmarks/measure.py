@@ -108,7 +108,7 @@ def begin(description: str | None, **options: tuple[type, object, str]) -> argpa
     return arguments
 
 
-def tell(text: str) -> None:
+def notify(text: str) -> None:
     console.print(f"[dim]{text}[/dim]", markup=True)
 
 

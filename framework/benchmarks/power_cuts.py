@@ -13,7 +13,7 @@ import time
 
 from rich.progress import track
 
-from benchmarks.measure import begin, console, scratch, table, tell
+from benchmarks.measure import begin, console, notify, scratch, table
 from plugpull.checks import nothing_lost
 from plugpull.faults import at_random
 from plugpull.integrity.patterns import Stamped, Writing
@@ -61,7 +61,7 @@ def main() -> None:
         file = folder / "rig.toml"
         disks = [DISK.format(number=n, cache=cache, more=more) for n, (cache, more) in enumerate(KINDS, start=1)]
         file.write_text(RIG + "".join(disks))
-        run = begin_run(Options(rig=file, out=folder, seed=options.seed), tell)
+        run = begin_run(Options(rig=file, out=folder, seed=options.seed), notify)
         try:
             with run.scenario("power cuts") as opened:
                 rig = opened.open()

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import QUICK_RIG, against, begin, console, pip_install, scratch, spread, table, tell
+from benchmarks.measure import QUICK_RIG, against, begin, console, notify, pip_install, scratch, spread, table
 from plugpull.cache import Cache
 from plugpull.dut.conversation.link import AgentLink
 from plugpull.errors import RigError
@@ -54,11 +54,11 @@ class Guest:
 @contextmanager
 def prepared(cache: Cache, folder: Path) -> Iterator[Guest]:
     """Kernel, snapshot and image, made before anything is timed."""
-    kernel = find_kernel(None, cache, tell=tell)
+    kernel = find_kernel(None, cache, notify=notify)
     shape = shape_of(load_rig(QUICK_RIG), find_accel("auto", kernel.image, cache).name)
     initrd = folder / "initrd"
     initrd.write_bytes(frozen.boot_image(required_modules(kernel, list(frozen.MODULES)), frozenset()))
-    with frozen.hold_snapshot(cache, shape, kernel, tell) as snapshot:
+    with frozen.hold_snapshot(cache, shape, kernel, notify) as snapshot:
         yield Guest(shape, kernel, snapshot, initrd)
 
 
@@ -146,7 +146,7 @@ def with_vng(cache: Cache, guest: Guest) -> Callable[[], float] | None:
 
 def main() -> None:
     options = begin(__doc__, n=(int, 10, "rounds; each runs every way of starting once"))
-    cache = Cache.default(tell=tell)
+    cache = Cache.default(notify=notify)
     with scratch() as folder, prepared(cache, folder) as guest:
         ways: dict[str, Callable[[], float]] = {
             "woken from the snapshot": lambda: woken(guest, folder),
@@ -161,7 +161,7 @@ def main() -> None:
         for number in range(options.n):
             for name, start in ways.items():
                 seconds[name].append(start())
-            tell(f"round {number + 1}: " + ", ".join(f"{name} {took[-1]:.2f} s" for name, took in seconds.items()))
+            notify(f"round {number + 1}: " + ", ".join(f"{name} {took[-1]:.2f} s" for name, took in seconds.items()))
         how = f"{guest.kernel.version}, {guest.shape.accel}, {guest.shape.cpus} CPUs, {guest.shape.memory >> 20} MiB"
     ours = statistics.median(seconds["woken from the snapshot"])
     shown = table(f"Until the guest answers, {options.n} rounds ({how})", "way", "median s", "min", "max", "ratio")

@@ -28,7 +28,7 @@ from statistics import fmean
 
 from rich.progress import track
 
-from benchmarks.measure import QUICK_RIG, Interval, against, begin, console, scratch, t_interval, table, tell
+from benchmarks.measure import QUICK_RIG, Interval, against, begin, console, notify, scratch, t_interval, table
 from plugpull.errors import RigError
 from plugpull.load.runner import FioRunner
 from plugpull.run import Options, begin_run
@@ -129,7 +129,7 @@ def rig_of(folder: Path, disks: str) -> Path:
 
 def measure(folder: Path, disks: str, count: int, seconds: float, hz: float, seed: int) -> list[Pair]:
     """Pairs of windows under load."""
-    run = begin_run(Options(rig=rig_of(folder, disks), out=folder, seed=seed), tell)
+    run = begin_run(Options(rig=rig_of(folder, disks), out=folder, seed=seed), notify)
     try:
         with run.scenario("sampling") as opened:
             context = opened.open().context

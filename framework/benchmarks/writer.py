@@ -17,7 +17,7 @@ from statistics import fmean
 
 from rich.table import Table
 
-from benchmarks.measure import begin, console, scratch, t_interval, table, tell
+from benchmarks.measure import begin, console, notify, scratch, t_interval, table
 from benchmarks.sampling import rig_of, written
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
@@ -131,7 +131,7 @@ def pieces(
 
 def measure(folder: Path, count: int, seconds: float, seed: int) -> None:
     generator = random.Random(seed)
-    run = begin_run(Options(rig=rig_of(folder, "fast"), out=folder, seed=seed), tell)
+    run = begin_run(Options(rig=rig_of(folder, "fast"), out=folder, seed=seed), notify)
     try:
         with run.scenario("writer") as opened:
             context = opened.open().context

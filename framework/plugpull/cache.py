@@ -1,8 +1,8 @@
-"""What takes long to make and depends only on its ingredients: kernels, images, snapshots. Made once, kept by content.
+"""The cache of things that are slow to make and depend only on their inputs: kernels, images, snapshots.
 
-An entry is built in a directory of its own and renamed into place, so it is either whole or not there, whenever its
-maker is killed. The layout and the locks are those of ``plugpull.setup.place``, which the launcher's Python
-environments (kind ``env``) share.
+An entry is built in a temporary directory and renamed into place, so a killed build never leaves a partial entry. The
+layout and the locks are those of ``plugpull.setup.place``. The launcher's Python environments (kind ``env``) share
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NEARLY_FULL = 16 << 20
 _UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 Build = Callable[[Path], None]
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 def _silent(_: str) -> None:
@@ -40,7 +40,7 @@ def _silent(_: str) -> None:
 
 
 class _Stamp(msgspec.Struct, kw_only=True):
-    """``entry.json``. Its modification time is when the entry was last used."""
+    """``entry.json``. Its modification time is the time of the entry's last use."""
 
     description: str
     size: int
@@ -49,7 +49,7 @@ class _Stamp(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing in the cache. ``size`` is bytes on disk; ``built`` and ``used`` are seconds since the epoch."""
+    """One entry of the cache. ``size`` is bytes on disk; ``built`` and ``used`` are seconds since the epoch."""
 
     kind: str
     key: str
@@ -61,30 +61,31 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cleared:
-    """What ``clear`` removed, and what it left because somebody uses it."""
+    """The entries that ``clear`` removed, and those that it left because they are in use."""
 
     removed: tuple[Entry, ...]
     in_use: tuple[Entry, ...]
 
 
 class Cache:
-    """A directory of entries shared by every run of one user. ``tell`` is told what a caller is kept waiting for."""
+    """A directory of entries that all runs of one user share. ``notify`` gets a sentence when a caller has to wait."""
 
-    def __init__(self, root: Path, *, tell: Tell = _silent) -> None:
+    def __init__(self, root: Path, *, notify: Notify = _silent) -> None:
         self.root = root
-        self._tell = tell
+        self._notify = notify
 
     @classmethod
-    def default(cls, *, tell: Tell = _silent) -> Cache:
+    def default(cls, *, notify: Notify = _silent) -> Cache:
         """The cache at ``PLUGPULL_CACHE``, ``XDG_CACHE_HOME/plugpull`` or ``~/.cache/plugpull``."""
-        return cls(Path(cache_root(os.environ)), tell=tell)
+        return cls(Path(cache_root(os.environ)), notify=notify)
 
     def get(self, kind: str, key: str, build: Build, *, description: str = "", needs: int = 0) -> Path:
-        """The directory of an entry, made by ``build(directory)`` if it is not there.
+        """The directory of an entry. ``build(directory)`` makes it if it is missing.
 
-        ``needs`` is about how many bytes it will take. If another process builds the same entry, its result is waited
-        for. Raises RigError when the disk is full, UsageError when the cache cannot be written, and whatever ``build``
-        raises; the next call then starts afresh. The entry can be cleared after this returns: ``use`` keeps it.
+        ``needs`` is the approximate size in bytes. If another process is building the same entry, this waits for its
+        result. Raises RigError when the disk is full, UsageError when the cache cannot be written, and the exceptions
+        of ``build``; the next call then builds again. Another process may clear the entry after this returns; ``use``
+        keeps it.
         """
         place = self._place(kind, key)
         self._trust(place)
@@ -93,7 +94,7 @@ class Cache:
         self._make_folder(place.parent)
         what = description or f"{kind} {key}"
         fd = lock(
-            f"{place}.lock", on_wait=lambda: self._tell(f"waiting for another run, which is making the same: {what}")
+            f"{place}.lock", on_wait=lambda: self._notify(f"waiting for another run that is making the same: {what}")
         )
         assert fd is not None
         try:
@@ -107,14 +108,14 @@ class Cache:
 
     @contextmanager
     def hold(self, kind: str, key: str) -> Iterator[Path]:
-        """Keep an entry from being cleared. Raises RigError when it is not there."""
+        """Keep an entry from being cleared. Raises RigError when it does not exist."""
         place = self._place(kind, key)
         self._trust(place)
         fd = lock(f"{place}.lock", shared=True) if place.parent.is_dir() else None
         try:
             if fd is None or not _touch(place):
                 raise RigError(
-                    f"the cache has no {kind} {key}", mend="run again: what is missing from the cache is made anew"
+                    f"the cache has no {kind} {key}", mend="run again: missing entries of the cache are made again"
                 )
             yield place / CONTENT
         finally:
@@ -123,7 +124,7 @@ class Cache:
 
     @contextmanager
     def use(self, kind: str, key: str, build: Build, *, description: str = "", needs: int = 0) -> Iterator[Path]:
-        """``get`` and ``hold`` in one: the entry is there until the block ends."""
+        """``get`` and ``hold`` together: the entry is kept until the block ends."""
         while True:
             self.get(kind, key, build, description=description, needs=needs)
             place = self._place(kind, key)
@@ -131,21 +132,21 @@ class Cache:
             assert fd is not None
             try:
                 if not _touch(place):
-                    continue  # cleared in between
+                    continue  # another process cleared it meanwhile
                 yield place / CONTENT
                 return
             finally:
                 os.close(fd)
 
     def entries(self) -> list[Entry]:
-        """All whole entries, the least recently used first."""
+        """All complete entries, the least recently used first."""
         found = [_read(path.parent) for path in self.root.glob(f"*/*/{ENTRY}")]
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.used)
 
     def clear(self, older_than: float | None = None, kind: str | None = None) -> Cleared:
-        """Remove entries not used for ``older_than`` seconds (all if ``None``) and of ``kind`` (any if ``None``).
+        """Remove entries of ``kind`` (None: any) that were not used for ``older_than`` seconds (None: all).
 
-        An entry in use stays. Leftovers of runs that were killed go as well.
+        Entries in use stay. Leftovers of killed runs are removed too.
         """
         removed: list[Entry] = []
         in_use: list[Entry] = []
@@ -158,13 +159,13 @@ class Cache:
         return Cleared(tuple(removed), tuple(in_use))
 
     def trim(self, kind: str, keep: int) -> None:
-        """Remove the least recently used entries of a kind but for ``keep``, and for those in use."""
+        """Keep ``keep`` entries of a kind and those in use; remove the others, the least recently used first."""
         entries = [entry for entry in self.entries() if entry.kind == kind]
         for entry in entries[: max(0, len(entries) - keep)]:
             self._remove(entry)
 
     def sweep(self) -> None:
-        """Remove what builds and removals left behind when they were killed, and nobody is at any more."""
+        """Remove leftovers of builds and removals that were killed."""
         for path in (*self.root.glob(f"*/*{_HALF_MADE}*"), *self.root.glob(f"*/*{_HALF_GONE}*")):
             name = re.split(f"{re.escape(_HALF_MADE)}|{re.escape(_HALF_GONE)}", path.name)[0]
             fd = lock(str(path.with_name(f"{name}.lock")), wait=False)
@@ -175,12 +176,11 @@ class Cache:
     def _place(self, kind: str, key: str) -> Path:
         for part in (kind, key):
             if not _NAME.fullmatch(part) or part.endswith(".lock") or _HALF_MADE in part or _HALF_GONE in part:
-                raise ValueError(f"not a name for the cache: {part!r}")
+                raise ValueError(f"not a valid name for a cache entry: {part!r}")
         return self.root / kind / key
 
     def journals(self, *, make: bool = True) -> Path:
-        """The directory of the journals of runs. Raises UsageError when somebody else may write to it, or when it
-        cannot be made."""
+        """The directory of the runs' journals. Raises UsageError when it cannot be made or others may write to it."""
         folder = self.root / "journal"
         if make:
             self._make_folder(folder)
@@ -203,7 +203,7 @@ class Cache:
     def _build(self, place: Path, build: Build, what: str, needs: int) -> None:
         free = _free(place.parent)
         if needs > free:
-            raise self._full(f"{what} needs about {_mib(needs)} in the cache, and there are {_mib(free)} free")
+            raise self._full(f"{what} needs about {_mib(needs)} in the cache, but only {_mib(free)} are free")
         half_made = place.with_name(f"{place.name}{_HALF_MADE}{secrets.token_hex(4)}")
         try:
             content = half_made / CONTENT
@@ -214,12 +214,12 @@ class Cache:
             (half_made / ENTRY).write_bytes(msgspec.json.encode(stamp))
             half_made.rename(place)
         except Exception as error:
-            # A tool that ran out of space says so in its own way; the file system says it plainly.
+            # A tool that ran out of space reports that in its own way; the file system's state is clear.
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             if full or _free(place.parent) < _NEARLY_FULL:
                 so_far = _size(half_made)
                 more = f", needs about {_mib(needs)}" if needs else ""
-                raise self._full(f"the disk got full while {what} was made ({_mib(so_far)} so far{more})") from error
+                raise self._full(f"the disk became full while making {what} ({_mib(so_far)} so far{more})") from error
             raise
         finally:
             shutil.rmtree(half_made, ignore_errors=True)
@@ -228,7 +228,7 @@ class Cache:
         held = sum(entry.size for entry in self.entries())
         return RigError(
             f"{what}: {self.root}",
-            mend=f"make room there ('plugpull cache clear' gives back up to {_mib(held)}), "
+            mend=f"free space there ('plugpull cache clear' frees up to {_mib(held)}), "
             "or set PLUGPULL_CACHE to a directory on a larger disk",
         )
 
@@ -249,7 +249,7 @@ class Cache:
 
 
 def show(cache: Cache, console: Console) -> None:
-    """Print what is in the cache: the body of ``plugpull cache``."""
+    """Print the entries of the cache, for ``plugpull cache``."""
     entries = cache.entries()
     if not entries:
         console.print(f"The cache is empty: {cache.root}", highlight=False)
@@ -266,7 +266,7 @@ def show(cache: Cache, console: Console) -> None:
 
 
 def clear(cache: Cache, console: Console, older_than: float | None = None, kind: str | None = None) -> None:
-    """Clear the cache and print what came of it: the body of ``plugpull cache clear``."""
+    """Clear the cache and print the result, for ``plugpull cache clear``."""
     cleared = cache.clear(older_than, kind)
     freed = _mib(sum(entry.size for entry in cleared.removed))
     console.print(f"removed {len(cleared.removed)} entries, {freed}", highlight=False)
@@ -283,7 +283,7 @@ def parse_age(text: str) -> float:
 
 
 def _touch(place: Path) -> bool:
-    """Note that the entry is used; whether it is there at all."""
+    """Set the entry's time of last use. Returns False if the entry does not exist."""
     try:
         os.utime(place / ENTRY)
     except (FileNotFoundError, NotADirectoryError):
@@ -297,14 +297,14 @@ def _read(place: Path) -> Entry | None:
         used = (place / ENTRY).stat().st_mtime
     except (OSError, msgspec.DecodeError):
         return None
-    # What is on its way out still has its stamp.
+    # An entry that is being removed still has its stamp.
     if not _NAME.fullmatch(place.name) or _HALF_MADE in place.name or _HALF_GONE in place.name:
         return None
     return Entry(place.parent.name, place.name, stamp.description, stamp.size, stamp.built, used)
 
 
 def _sweep_one(place: Path) -> None:
-    """Remove an entry's leftovers. Its lock is held."""
+    """Remove an entry's leftovers. Call it with the entry's lock held."""
     for pattern in (_HALF_MADE, _HALF_GONE):
         for path in place.parent.glob(f"{place.name}{pattern}*"):
             shutil.rmtree(path, ignore_errors=True)

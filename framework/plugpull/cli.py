@@ -1,4 +1,4 @@
-"""The ``plugpull`` command. Thin: each subcommand imports what it needs and hands over."""
+"""The ``plugpull`` command. Each subcommand imports its own modules only when it is called."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 TOP_EPILOG = f"""\
 examples:
-  plugpull run                          what the stock virtual bench is for
-  plugpull rig check rigs/quick.toml    is this rig file right, and what does each cut take away?
+  plugpull run                          scenarios on the stock virtual bench
+  plugpull rig check rigs/quick.toml    check a rig file, and show which disks each cut takes away
   plugpull check runs/latest            judge the newest run again
-  plugpull run --help                   everything about one command
+  plugpull run --help                   all options and examples of one command
 
 {EXIT_STATUS}"""
 
@@ -34,15 +34,15 @@ examples:
 
 
 def _add_rig(commands: Commands) -> None:
-    parser = add_command(commands, "rig", help="look at rig files", description="Look at rig files.")
+    parser = add_command(commands, "rig", help="check or draft rig files", description="Check or draft rig files.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     checked = add_command(
         actions,
         "check",
         help="report every mistake in a rig file, or show what each cut would take away",
-        description="Check a rig file without touching any hardware. Prints every mistake as FILE:LINE:COLUMN, or, if "
-        "there is none, the tree of the bench with each cut point's blast radius: the disks that its cut takes away.",
-        epilog="exit status:\n  0  no mistake\n  2  mistakes",
+        description="Check a rig file without touching any hardware. Prints every mistake as FILE:LINE:COLUMN. Without "
+        "mistakes, prints the tree of the bench with each cut point's blast radius: the disks that its cut takes away.",
+        epilog="exit status:\n  0  no mistakes\n  2  mistakes",
     )
     checked.add_argument("file", metavar="FILE", type=Path, help="the rig file")
     checked.set_defaults(action=_rig_check)
@@ -61,14 +61,16 @@ def _add_cache(commands: Commands) -> None:
     parser = add_command(
         commands,
         "cache",
-        help="show or clear what was made once and kept: kernels, snapshots, environments",
-        description="Show what was made once and kept, or clear it. The cache is in PLUGPULL_CACHE, or in plugpull in "
-        "XDG_CACHE_HOME, or in ~/.cache/plugpull. What is missing is made again when it is needed.",
+        help="show or clear the cache: kernels, snapshots, environments",
+        description="Show or clear the cache of kernels, snapshots and environments. Its directory is PLUGPULL_CACHE, "
+        "or plugpull in XDG_CACHE_HOME, or ~/.cache/plugpull. Missing entries are made again when they are needed.",
     )
     parser.set_defaults(action=_cache_show)
     actions = parser.add_subparsers(metavar="ACTION")
-    clear = add_command(actions, "clear", help="remove what is not in use", description="Remove what is not in use.")
-    clear.add_argument("--older-than", metavar="AGE", help="only what was not used for this long, such as 14d or 12h")
+    clear = add_command(
+        actions, "clear", help="remove unused entries", description="Remove entries that are not in use."
+    )
+    clear.add_argument("--older-than", metavar="AGE", help="only entries not used for this long, such as 14d or 12h")
     clear.add_argument("--kind", metavar="KIND", help="only entries of this kind, such as snapshot")
     clear.set_defaults(action=_cache_clear)
 
@@ -97,9 +99,9 @@ def _add_test(commands: Commands) -> None:
         commands,
         "test",
         help="run the framework's own tests and linters, as CI does",
-        description="Run the framework's own tests: linters, types, quick tests, and tests that boot guests. Arguments "
-        "go to pytest, and then only pytest is run. Needs a checkout.",
-        epilog="exit status:\n  0  all of them passed\n  1  something failed",
+        description="Run the framework's own tests: linters, types, quick tests, and tests that boot guests. With "
+        "arguments, run only pytest, with these arguments. Needs a checkout.",
+        epilog="exit status:\n  0  everything passed\n  1  something failed",
     )
     parser.set_defaults(action=_test)
 
@@ -111,7 +113,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line. Built apart from ``main`` so that the documentation's commands can be tested against it."""
+    """Build the parser of the command line. Tests use it to check the commands in the documentation."""
     top = argparse.ArgumentParser(
         prog="plugpull",
         description=textwrap.fill(
@@ -141,9 +143,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status."""
+    """Run the command line and return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # Everything after "test" is pytest's, options included; argparse would claim some for itself.
+    # All arguments after "test" go to pytest, options included; argparse would take some of them.
     rest = words[1:] if words[:1] == ["test"] and not {"-h", "--help"} & set(words) else []
     try:
         arguments = parser().parse_args(words[:1] if rest else words)
@@ -152,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return bisect.STOP
         raise
     arguments.words, arguments.rest = words, rest
-    # While ports are off, nothing may depend on who reads the output.
+    # While ports are off, plugpull must not depend on the reader of its output.
     with steady_output() if words[:1] in (["run"], ["switch"]) else nullcontext():
         return _act(arguments)
 

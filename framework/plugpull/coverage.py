@@ -1,6 +1,6 @@
-"""Coverage of a run: what of its rig was cut, how, under which driver and load, and what was not.
+"""Coverage of a run: which parts of its rig were cut, by which mechanism, under which driver and load.
 
-Pure: from the history alone. Only cuts that were executed count.
+Pure: it uses the history alone. Only executed cuts count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plugpull.rig.topology import CutPoint, Topology
 
 LOADS = ("idle", "reading", "writing", "stamped writing")
 NAMED = 6
-"""Things that are named in one line at most."""
+"""The maximum number of items named in one line."""
 
 
 class _Seen(NamedTuple):
@@ -37,7 +37,7 @@ class _Seen(NamedTuple):
 
 
 class _Bench(NamedTuple):
-    """What the rig file declares of what can be cut."""
+    """The parts of a rig file that matter for coverage."""
 
     points: dict[str, CutPoint]
     controllers: dict[str, str]
@@ -45,7 +45,7 @@ class _Bench(NamedTuple):
 
 
 def coverage_of(history: History) -> Coverage:
-    """What the cuts of this run covered. Of a rig that cannot be read, only what was cut is known."""
+    """The coverage of this run's cuts. If the rig cannot be read, it holds only what was cut."""
     bench = _bench(history)
     drivers = _drivers(history.stories)
     cuts = [(story, cut) for story in history.stories for cut in story.cut_records if cut.executed]
@@ -94,7 +94,7 @@ def _bench(history: History) -> _Bench:
         topology = Topology(rig)
         points = {name: point for name, point in topology.cut_points().items() if point.victims}
         controllers = {disk.name: topology.path_of(disk.name).controller for disk in rig.disk}
-    except (ValueError, UsageError, RecursionError):  # pydantic's ValueError: a rig of a version that had other keys
+    except (ValueError, UsageError, RecursionError):  # pydantic's ValueError: a rig file of a version with other keys
         return _Bench({}, {})
     return _Bench(points, controllers)
 
@@ -128,7 +128,7 @@ def _load(story: Story, disk: str, at: float) -> str:
 
 
 def _promises(load: LedgerBegun) -> bool:
-    """Is it written to put promises to the test? Every other load is stamped too, and writes evenly."""
+    """True if the load was made to test promises. Every other load is stamped too, but writes at an even pace."""
     return bool(load.fill or load.flush_writes or load.flush_ms or load.fua)
 
 
@@ -140,7 +140,7 @@ def _runs(story: Story, load: LedgerBegun, at: float) -> bool:
 
 
 def _cells(bench: _Bench, drivers: dict[str, str], seen: Sequence[_Seen]) -> tuple[CoveredCell, ...]:
-    """Every combination of driver, mechanism and load that this rig can be cut in."""
+    """Every combination of driver, mechanism and load in which this rig can be cut."""
     possible = {
         (drivers[disk], str(point.mechanism))
         for point in bench.points.values()
@@ -156,7 +156,7 @@ def _cells(bench: _Bench, drivers: dict[str, str], seen: Sequence[_Seen]) -> tup
 
 
 def _count(possible: Iterable[str], seen: Iterable[str]) -> dict[str, int]:
-    """How often each was seen: all that are possible, in their order, and then what else was seen."""
+    """How often each was seen: first all possible ones in their order, then any others."""
     counts = Counter(seen)
     return {name: counts[name] for name in dict.fromkeys((*possible, *counts)) if name}
 

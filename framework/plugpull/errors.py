@@ -1,11 +1,11 @@
-"""What can go wrong, sorted by whose fault it is.
+"""The errors of plugpull, by whose fault they are.
 
-``UsageError`` is yours: a rig file, an option, a path. Nothing was touched; exit status 2.
-``RigError`` is the bench's: a switch, a cable, the controller, the agent. The verdict is UNKNOWN; exit status 3.
-``Finding`` is the DUT's: the kernel, an enclosure or a disk did something wrong. It is data, not an exception,
-because a run goes on after it and collects the next one; exit status 1.
+``UsageError`` is the user's fault: a rig file, an option, a path. Nothing was touched; exit status 2.
+``RigError`` is the bench's fault: a switch, a cable, the controller, the agent. The verdict is UNKNOWN; exit status 3.
+``Finding`` is the DUT's fault: the kernel, an enclosure or a disk did something wrong; exit status 1. It is data and
+not an exception, because a run goes on after it and collects the next one.
 
-Each says what happened and how to mend it.
+Each says what happened and how to fix it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ EXIT_UNKNOWN = 3
 
 
 class PlugpullError(Exception):
-    """Base of the errors plugpull raises on purpose.
+    """Base of the errors that plugpull raises on purpose.
 
-    ``what`` is one sentence saying what happened, ``mend`` one saying what to do about it,
-    ``where`` a place such as ``rigs/quick.toml:12:9`` (empty when there is none).
+    ``what`` is a sentence on what happened. ``mend`` is the next step for the user. ``where`` is a place such as
+    ``rigs/quick.toml:12:9`` (empty when there is none).
     """
 
     def __init__(self, what: str, *, mend: str = "", where: str = "") -> None:
@@ -38,21 +38,21 @@ class PlugpullError(Exception):
 
 
 class UsageError(PlugpullError):
-    """The person asked for something that cannot be done. Nothing was started."""
+    """The user asked for something impossible. Nothing was started."""
 
 
 class NotServed(UsageError):
-    """This rig lacks what a scenario needs, such as a hub whose cable can be cut. The scenario is skipped."""
+    """The rig lacks something that a scenario needs, such as a hub whose cable can be cut. The scenario is skipped."""
 
 
 class RigError(PlugpullError):
-    """The bench did not do what it was told, or evidence was lost. Never a PASS, never a FAIL."""
+    """The bench did not obey a command, or evidence was lost. The verdict is UNKNOWN, never PASS or FAIL."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something the DUT, an enclosure or a disk did wrong.
+    """A fault of the DUT, an enclosure or a disk.
 
-    ``at`` is seconds on the DUT's CLOCK_MONOTONIC; ``evidence`` are lines a reader can verify the claim with.
+    ``at`` is seconds on the DUT's CLOCK_MONOTONIC; ``evidence`` are lines with which a reader can verify the claim.
     """
 
     check: str

@@ -1,7 +1,7 @@
-"""Files in a directory that somebody else may have prepared: a run directory that was sent in, or copied from a server.
+"""Safe access to files in a directory that others may have prepared, such as a run directory from a server.
 
-Nothing there is followed as a link: what is written replaces whatever has the name, and what is read is an ordinary
-file of that directory.
+No links are followed: writing replaces whatever has the name, and reading accepts only ordinary files of that
+directory.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 CHUNK = 1 << 20
 MOST = 64 << 20
-"""Bytes of one foreign file that are read. The rest of it stays where it is."""
+"""The maximum number of bytes read from one foreign file. The rest is ignored."""
 _NOT_FOLLOWED = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all. A link of its name is replaced, not followed. Raises OSError."""
+    """Write a file completely or not at all. A link of its name is replaced, not followed. Raises OSError."""
     half = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(FileNotFoundError):
         half.unlink()
@@ -51,8 +51,10 @@ def directory_inside(parent: int | Path, name: str) -> Iterator[int]:
 
 
 def read_inside(directory: int, name: str, most: int = MOST) -> tuple[float, bytes]:
-    """When an ordinary file of a directory was last written, and its first ``most`` bytes. Raises OSError for
-    anything else: a link, a device, a pipe that would never end."""
+    """The modification time of an ordinary file of a directory, and its first ``most`` bytes.
+
+    Raises OSError for anything else: a link, a device, a pipe that would never end.
+    """
     fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _NOT_FOLLOWED, dir_fd=directory)
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(fd)

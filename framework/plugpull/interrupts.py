@@ -1,8 +1,8 @@
-"""Signals while something may be off: the first ends the work with an exception, and none interrupts the restoring.
+"""Signal handling while ports may be off: the first signal ends the work, and none interrupts the restoring.
 
 Python runs a signal's handler in the main thread between any two instructions. A handler that raises can therefore
-keep a ``finally`` block from being entered, and one that prints can raise what printing raises. So the handler is one
-object that raises once, and only while that is allowed; whoever restores power holds it.
+prevent a ``finally`` block from being entered, and one that prints can raise an error of the print. So there is one
+handler object. It raises once, and only while that is allowed; code that restores power holds it back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from plugpull.output import SteadyOutput
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""What ends a run on purpose: kill(1), Ctrl-C, a terminal that hangs up, Ctrl-backslash."""
+"""Signals that end a run on purpose: kill(1), Ctrl-C, a terminal that hangs up, Ctrl-backslash."""
 DEADLY = (
     signal.SIGUSR1,
     signal.SIGUSR2,
@@ -32,19 +32,19 @@ DEADLY = (
     signal.SIGXCPU,
     signal.SIGIO,
 )
-"""These mean nothing to plugpull, and their default action ends a process on the spot. They end the work in order
-instead, unless somebody else handles them."""
+"""Signals without a meaning for plugpull whose default action would end the process at once. They end the work in order
+instead, unless something else handles them."""
 STOPPING = (signal.SIGTTOU, signal.SIGTTIN)
-"""These stop a process in the background that prints or reads, and so whatever is off stays off. They are ignored."""
+"""Signals that stop a background process that prints or reads, and would leave ports off. They are ignored."""
 INSIST = 0.1
-"""Seconds until a signal that was not handled is sent again."""
+"""Seconds until an unhandled signal is sent again."""
 AGAIN = 10.0
-"""Seconds after a signal has ended the work in which another one does not raise: what the first one made happen is not
-over. Ctrl-C held down sends thirty a second."""
+"""Seconds after a signal during which another one does not raise, because the first is still being handled. Ctrl-C held
+down sends thirty a second."""
 
 
 class Signals:
-    """The handler of all signals while ``signals_raise`` or ``signals_held`` is in force."""
+    """The handler of all signals while ``signals_raise`` or ``signals_held`` is active."""
 
     def __init__(self) -> None:
         self._holds = 0
@@ -53,7 +53,7 @@ class Signals:
         self._waiting: list[int] = []
         self._said = False
         self.ran: dict[int, float] = {}
-        """When each signal was last handled, of ``time.monotonic()``."""
+        """The time of ``time.monotonic()`` at which each signal was last handled."""
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.ran[number] = time.monotonic()
@@ -66,19 +66,19 @@ class Signals:
                 self._waiting.append(number)
             return
         self._raised = time.monotonic()
-        # Whoever let it be raised holds again from here on, also if this interrupts the very statement that says so.
+        # Signals are held again from here on, even if this interrupts the statement that allowed them.
         self._holds = self._after
         raise _ended_by(number)
 
     def refuse(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: a process that is stopped cannot restore power."""
+        """Handle Ctrl-Z: a stopped process cannot restore power."""
         _say("not stopped, because a port may be off; end it with Ctrl-C")
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Within ``signals_held``: a block that a signal may end after all.
+        """A block within ``signals_held`` that a signal may end.
 
-        Whatever ends it, signals are held again when the ``finally`` block around it is entered.
+        However it ends, signals are held again when the ``finally`` block around it is entered.
         """
         self._after = self._holds
         try:
@@ -110,10 +110,10 @@ class Signals:
 
 @contextmanager
 def signals_raise() -> Iterator[Signals]:
-    """A signal that would end the process raises KeyboardInterrupt, which unwinds everything. The next one does so
-    after ``AGAIN`` seconds at the earliest.
+    """Signals that would end the process raise KeyboardInterrupt, which unwinds everything.
 
-    SIGHUP is left alone if whoever started the process ignores it (nohup(1)).
+    The next one raises after ``AGAIN`` seconds at the earliest. SIGHUP is left alone if the process was started with it
+    ignored (nohup(1)).
     """
     signals = Signals()
     before: dict[int, Any] = {}
@@ -140,7 +140,7 @@ def signals_raise() -> Iterator[Signals]:
 
 @contextmanager
 def signals_held(*, then_raise: bool = True) -> Iterator[Signals]:
-    """Signals wait in the block, for as long as power is restored and the bench put away.
+    """Signals wait while the block restores power and shuts the bench down.
 
     Afterwards the first of them raises KeyboardInterrupt, unless ``then_raise`` is false.
     """
@@ -157,11 +157,11 @@ def signals_held(*, then_raise: bool = True) -> Iterator[Signals]:
 
 
 class _Insistence:
-    """Sees to it that signals are handled soon, whatever the main thread waits for.
+    """Makes sure that signals are handled soon, whatever the main thread waits for.
 
-    A signal that arrives just before the main thread enters a system call does not interrupt it: the handler runs when
-    the call is over, which may take minutes. So a thread is woken by each signal (``signal.set_wakeup_fd``), and sends
-    it to the main thread again until its handler has run.
+    A signal that arrives just before the main thread enters a system call does not interrupt that call. Its handler
+    runs when the call returns, which may take minutes. So each signal wakes a thread (``signal.set_wakeup_fd``), which
+    sends it to the main thread again until its handler has run.
     """
 
     def __init__(self, signals: Signals) -> None:
@@ -169,7 +169,7 @@ class _Insistence:
         self._main = threading.get_ident()
         self._over = threading.Event()
         self._reading, self._writing = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(self._writing, False)  # set_wakeup_fd insists on it
+        os.set_blocking(self._writing, False)  # set_wakeup_fd requires it
         self._thread = threading.Thread(target=self._insist, name="signals", daemon=True)
         self._before: int | None = None
 
@@ -191,7 +191,7 @@ class _Insistence:
     def _insist(self) -> None:
         while number := os.read(self._reading, 1)[0]:
             woken = time.monotonic()
-            # It may have been handled a moment before this thread was woken.
+            # It may have been handled just before this thread ran.
             while not self._over.wait(INSIST) and self._signals.ran.get(number, math.inf) < woken - INSIST:
                 signal.pthread_kill(self._main, number)
 
@@ -207,8 +207,7 @@ def _ended_by(number: int) -> KeyboardInterrupt:
 
 
 def _say(text: str) -> None:
-    """Print from a signal handler: it raises nothing, and waits for nobody. Whoever interrupts a dead terminal's
-    program need not read why."""
+    """Print from a signal handler, without raising and without waiting. If the terminal is dead, the text is lost."""
     stream, line = sys.stderr, f"plugpull: {text}\n"
     with suppress(Exception):
         try:
@@ -218,7 +217,7 @@ def _say(text: str) -> None:
         if isinstance(stream, SteadyOutput) or fd < 0:
             stream.write(line)
             return
-        # Not through the stream: it may be what was interrupted.
+        # Not through the stream, which may itself have been interrupted.
         room = select.poll()
         room.register(fd, select.POLLOUT)
         if room.poll(0):

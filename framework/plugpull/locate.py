@@ -1,4 +1,4 @@
-"""Where the stock scenarios and rigs are: in the checkout when run from one, in the installed package otherwise."""
+"""Locates the stock scenarios and rigs: in the checkout, or in the installed package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def checkout() -> Path | None:
-    """The checkout's top directory, ``None`` when installed."""
+    """The checkout's top directory, ``None`` when installed as a package."""
     top = _PACKAGE.parent.parent
     is_one = _PACKAGE.parent.name == "framework" and (top / "pyproject.toml").is_file()
     return top if is_one else None
@@ -20,10 +20,10 @@ def stock_dir() -> Path:
 
 
 def scenarios_dir() -> Path:
-    """The stock scenarios."""
+    """The directory of the stock scenarios."""
     return stock_dir() / "scenarios"
 
 
 def rigs_dir() -> Path:
-    """The stock rig files."""
+    """The directory of the stock rig files."""
     return stock_dir() / "rigs"

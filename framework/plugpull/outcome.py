@@ -1,4 +1,4 @@
-"""From a recorded run to its files: results.json, junit.xml, report.html, kernel.log."""
+"""Writes the files of a recorded run: results.json, junit.xml, report.html, kernel.log."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ REPORT_FILE = "report.html"
 
 
 def history_path(run: Path) -> Path:
-    """The history of a run directory, or the file itself if that is what was given."""
+    """The history of a run directory; a path to a file is returned unchanged."""
     return run / HISTORY_FILE if run.is_dir() else run
 
 
 def judge_run(run: Path, *, edited: bool = False) -> tuple[History, Results]:
     """Read a run's history and judge it again. Raises UsageError when there is none.
 
-    ``edited``: the history was edited on purpose, so its lines are not compared with their numbers and digests."""
+    ``edited``: the history was edited on purpose, so line numbers and digests are not checked.
+    """
     history = read_history(history_path(run), edited=edited)
     return history, judge_history(history)
 
 
 def write_report(run: Path, history: History, results: Results) -> Path:
-    """Write ``report.html`` and ``junit.xml``; the path of the report. Raises RigError when that cannot be done."""
+    """Write ``report.html`` and ``junit.xml``; returns the report's path. Raises RigError when that fails."""
     report = run / REPORT_FILE
     try:
         events = events_of(judged_stories(history, results))
@@ -48,13 +49,13 @@ def write_report(run: Path, history: History, results: Results) -> Path:
     except OSError as error:
         raise RigError(
             f"cannot write the report into {run}: {error.strerror or error}",
-            mend=f"make room there, then: plugpull report {run}",
+            mend=f"free space there, then run: plugpull report {run}",
         ) from error
     return report
 
 
 def write_outcome(run: Path, *, edited: bool = False) -> tuple[Results, Path]:
-    """Judge a run and write everything that is derived from its history."""
+    """Judge a run and write all files that are derived from its history."""
     history, results = judge_run(run, edited=edited)
     write_results(run, results)
     return results, write_report(run, history, results)
@@ -65,11 +66,11 @@ def _encoded(text: str) -> bytes:
 
 
 def _consoles(run: Path) -> Iterable[bytes]:
-    """The consoles of all scenarios, in the order they were run, with what a terminal would obey made visible."""
+    """The consoles of all scenarios in the order of the run, with control characters made visible."""
     found: list[tuple[float, str, bytes]] = []
     with suppress(OSError), directory_inside(run, "scenarios") as scenarios:
         for name in os.listdir(scenarios):
-            # What is not an ordinary file of this run is none of its consoles.
+            # A console must be an ordinary file of this run.
             with suppress(OSError), directory_inside(scenarios, name) as folder:
                 written, data = read_inside(folder, "console.log")
                 found.append((written, name, data))
@@ -78,7 +79,7 @@ def _consoles(run: Path) -> Iterable[bytes]:
 
 
 def _shown(data: bytes) -> bytes:
-    """A serial console ends its lines with CR LF."""
+    """Decode console output; a serial console ends its lines with CR LF."""
     return _encoded(clean(data.decode("utf-8", "replace").replace("\r\n", "\n")))
 
 

@@ -1,7 +1,7 @@
-"""Output that neither fails nor waits: a thread passes it on.
+"""Output that never fails and never blocks: a thread passes it on.
 
-While a port is off, nothing may depend on whoever reads the output. A closed pipe, a terminal that hung up and a full
-disk make ``write`` raise; a terminal stopped with Ctrl-S and a pager that nobody scrolls make it wait for ever.
+While a port is off, plugpull must not depend on the reader of its output. A closed pipe, a terminal that hung up and a
+full disk make ``write`` raise. A terminal stopped with Ctrl-S and a pager that is not scrolled make it wait for ever.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from queue import SimpleQueue
 from typing import TextIO
 
 MOST = 16 << 20
-"""Characters kept for a reader that does not read. What exceeds them is dropped, and the output says so."""
+"""Characters kept for a slow reader. Any excess is dropped, and the output says so."""
 
 
 class SteadyOutput(io.TextIOBase):
-    """A text stream in front of another. ``write`` never raises and never blocks; signal handlers may call it too.
+    """A text stream in front of another one. ``write`` never raises and never blocks; signal handlers may call it too.
 
-    Once the stream behind it fails, everything else is dropped. ``close`` waits until all is written.
+    Once the stream behind it fails, all further output is dropped. ``close`` waits until everything is written.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -37,10 +37,10 @@ class SteadyOutput(io.TextIOBase):
         self._passed = 0
         self._dropped = 0
         self.failure: Exception | None = None
-        """What the stream raised, if it failed."""
+        """The exception that the stream raised, if it failed."""
         threading.Thread(target=self._pass_on, name="output", daemon=True).start()
 
-    # --- what a text stream has -----------------------------------------------------------------------------------
+    # --- the interface of a text stream ---------------------------------------------------------------------------
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -60,7 +60,7 @@ class SteadyOutput(io.TextIOBase):
         return True
 
     def flush(self) -> None:
-        """Nothing: everything is on its way as soon as it is written."""
+        """Do nothing: all output is passed on as soon as it is written."""
 
     def write(self, text: str) -> int:
         if self._taken - self._passed > MOST:
@@ -78,8 +78,7 @@ class SteadyOutput(io.TextIOBase):
         return f"\nplugpull: {dropped} characters of output are missing here: nobody read them\n" if dropped else ""
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until what was written so far has been passed on or dropped; False when ``timeout`` seconds were over
-        first."""
+        """Wait until all output so far has been passed on or dropped. Returns False after ``timeout`` seconds."""
         written = threading.Event()
         self._words.put(written)
         return written.wait(timeout)
@@ -119,7 +118,7 @@ class SteadyOutput(io.TextIOBase):
         while data:
             try:
                 data = data[os.write(self._fd, data) :]
-            except BlockingIOError:  # somebody made it O_NONBLOCK, which all its descriptors share
+            except BlockingIOError:  # somebody set O_NONBLOCK, which all its descriptors share
                 room = select.poll()
                 room.register(self._fd, select.POLLOUT)
                 room.poll()
@@ -127,7 +126,7 @@ class SteadyOutput(io.TextIOBase):
 
 @contextmanager
 def steady_output() -> Iterator[None]:
-    """Standard output and error are steady in the block. At its end, what was printed is waited for."""
+    """Make standard output and error steady in the block. Its end waits for the printed text."""
     before = sys.stdout, sys.stderr
     steady = SteadyOutput(sys.stdout), SteadyOutput(sys.stderr)
     sys.stdout, sys.stderr = steady

@@ -1,4 +1,4 @@
-"""What a run was to run, and what became of it: scenarios that were skipped, that are missing, that are there twice."""
+"""Compares the plan of a run with its history: scenarios that are skipped, missing, doubled or not planned."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from plugpull.history.reader import History, Story
 from plugpull.results import Results, Skipped
 
 NAMED = 5
-"""Scenarios that are named in one sentence at most."""
+"""The maximum number of scenarios named in one sentence."""
 NOT_A_SKIP = (CutArmed, Judged, ScenarioError, RigFault, AgentLost)
-"""A scenario in whose record one of these is has done something, or something went wrong: it is judged."""
+"""A scenario with one of these events has done something, or something went wrong: it is judged."""
 
 
 def skip_reason(story: Story) -> str:
-    """Why this scenario was skipped before it did anything; empty if it was not."""
+    """The reason if this scenario was skipped before it did anything; otherwise empty."""
     skips = story.of(ScenarioSkipped)
     done = any(isinstance(event, NOT_A_SKIP) for event in story.events)
     if not skips or done or story.ended is None or story.flaws or story.lost_lines:
@@ -25,7 +25,7 @@ def skip_reason(story: Story) -> str:
 
 
 def skipped_outside(history: History) -> tuple[Skipped, ...]:
-    """Scenarios that were skipped before anything of them was begun, as by a mark."""
+    """Scenarios that were skipped before they began, for example by a mark."""
     skips = [event for event in history.stray if isinstance(event, ScenarioSkipped)]
     return tuple(Skipped(id=skip.id, reason=skip.reason or "no reason given") for skip in skips)
 
@@ -37,10 +37,10 @@ def judged_stories(history: History, results: Results) -> tuple[Story, ...]:
 
 
 def plan_unknowns(history: History) -> list[str]:
-    """Sentences on scenarios that were planned and are not in the history, on those that are there twice, and on those
-    that were not planned.
+    """Sentences on planned scenarios that are missing from the history, and on doubled and unplanned ones.
 
-    Histories of earlier versions do not say what was planned."""
+    Histories of earlier versions do not record the plan.
+    """
     planned = history.begun.planned if history.begun is not None else None
     if planned is None:
         return []
@@ -53,13 +53,13 @@ def plan_unknowns(history: History) -> list[str]:
     if missing:
         unknowns.append(f"{len(missing)} of {len(planned)} planned scenarios were not run: {named(missing)}")
     if strange:
-        unknowns.append(f"scenarios are in the history that were not planned: {named(strange)}")
+        unknowns.append(f"scenarios in the history were not planned: {named(strange)}")
     if doubled:
-        unknowns.append(f"scenarios are in the history more than once: {named(doubled)}")
+        unknowns.append(f"the history has scenarios more than once: {named(doubled)}")
     return unknowns
 
 
 def named(names: Sequence[str]) -> str:
-    """These names, the first few of them if they are many."""
+    """These names joined, or the first few of them if they are many."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

@@ -1,5 +1,8 @@
-"""The pytest plugin: options, the ``rig`` fixture, and verdicts in pytest's own reports. Everything else is imported
-only when a test asks for the fixture, so that projects that merely have the plugin installed do not notice it."""
+"""The pytest plugin: options, the ``rig`` fixture, and verdicts in pytest's own reports.
+
+Everything else is imported only when a test asks for the fixture. Projects that merely have the plugin installed do not
+notice it.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        # Capturing begins after this; what a run shows while it runs has to reach the terminal all the same, and must
-        # not wait for it.
+        # Capturing begins after this. The run's progress must still reach the terminal, and must not wait for it.
         config.stash[STDOUT] = sys.stdout if isinstance(sys.stdout, SteadyOutput) else _steady_stdout()
     config.addinivalue_line("markers", "row(id): the experiment that this scenario stands for, such as X06")
 
@@ -91,7 +93,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from plugpull.draw import candidates_of
 
     names = candidates_of(metafunc.function, _rig_of(metafunc.config))
-    if names:  # without any, it runs once and says why it cannot
+    if names:  # without any, it runs once and reports why it cannot be served
         metafunc.parametrize("plugpull_victim", names, indirect=True, ids=names)
 
 
@@ -124,7 +126,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _session(config: pytest.Config) -> PlugpullSession:
-    """The run, begun when the first scenario needs it."""
+    """The run; it begins when the first scenario needs it."""
     if SESSION not in config.stash:
         from plugpull.plugin_session import PlugpullSession
 
@@ -135,7 +137,7 @@ def _session(config: pytest.Config) -> PlugpullSession:
 
 @pytest.fixture
 def plugpull_victim(request: pytest.FixtureRequest) -> str:
-    """The disk or hub that the scenario's first choice is, with ``--every-victim``; empty: it is drawn."""
+    """The disk or hub that the scenario chooses first, with ``--every-victim``; empty: it is drawn."""
     return str(getattr(request, "param", ""))
 
 
@@ -143,8 +145,8 @@ def plugpull_victim(request: pytest.FixtureRequest) -> str:
 def rig(request: pytest.FixtureRequest, plugpull_victim: str) -> Generator[ScenarioRig]:
     """The rig of ``--rig``, with every declared disk attached: choose a victim, load, cut, judge.
 
-    Each scenario gets a fresh bench; what it does is recorded, and the test passes, fails or ends UNKNOWN by the
-    checks it gives to ``rig.judge``.
+    Each scenario gets a new bench, and all its actions are recorded. The checks that it passes to ``rig.judge`` decide
+    whether the test passes, fails or ends UNKNOWN.
     """
     session = _session(request.config)
     with session.scenario(request.node, plugpull_victim) as scenario:
@@ -197,12 +199,12 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    # Fixtures are torn down by pytest's own hook (also after Ctrl-C); the run ends after the last of them, and before
-    # the terminal's wrapper, which is around this one, prints the summary.
+    # pytest's own hook tears fixtures down (also after Ctrl-C). The run ends after the last of them, and before the
+    # terminal's wrapper, which is around this one, prints the summary.
     try:
         yield
     finally:
-        # Whatever became of them, such as a terminal that hung up: this restores what is off.
+        # This restores ports that are off, even after a failure such as a terminal that hung up.
         ours = session.config.stash.get(SESSION, None)
         if ours is not None and not hasattr(session.config, "workerinput"):
             session.exitstatus = ours.finish(int(session.exitstatus))

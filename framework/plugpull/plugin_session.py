@@ -23,12 +23,14 @@ from plugpull.scenario import ScenarioRig
 
 RESULT: pytest.StashKey[ScenarioResult] = pytest.StashKey()
 NOT_SERVED: pytest.StashKey[str] = pytest.StashKey()
-"""Why a fixture of the scenario found that this rig cannot serve it."""
+"""Why a fixture of the scenario found this rig unable to serve it."""
 
 
 class PlugpullSession:
-    """Begun with the first scenario. A rig that cannot be used ends the whole session: every scenario would say the
-    same."""
+    """A run, begun with the first scenario.
+
+    An unusable rig ends the whole session, because every scenario would report the same.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -39,12 +41,12 @@ class PlugpullSession:
         self._console = _console(config)
         self._view: View = view_for(self._console)
         try:
-            self._run: Run = begin_run(self._options(), self._tell)
+            self._run: Run = begin_run(self._options(), self._notify)
         except (UsageError, RigError) as error:
             status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_UNKNOWN
             pytest.exit(str(error), returncode=status)
         except KeyboardInterrupt as interrupt:
-            why = f"interrupted while the bench was made ready: {interrupt or 'Ctrl-C'}"
+            why = f"interrupted while preparing the bench: {interrupt or 'Ctrl-C'}"
             pytest.exit(why, returncode=EXIT_UNKNOWN)
         self._run.recorder.subscribe(self._view)
         for item, reason in config.stash.get(SKIPPED, []):
@@ -52,12 +54,12 @@ class PlugpullSession:
 
     @property
     def directory(self) -> Path:
-        """The run's."""
+        """The run's directory."""
         return self._run.directory
 
     @property
     def interrupted(self) -> str:
-        """By what the run was cut short; empty if it was not."""
+        """The signal that ended the run early; empty if none did."""
         return self._run.interrupted
 
     def _options(self) -> Options:
@@ -74,7 +76,7 @@ class PlugpullSession:
             planned=tuple(scenario_id(item) for item in self._config.stash[ITEMS] if is_scenario(item)),
         )
 
-    def _tell(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         self._console.print(f"plugpull: {clean(text)}", markup=False, highlight=False)
 
     # --- one scenario ---------------------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ class PlugpullSession:
                         raise
                     self._close(item)
                     if isinstance(error, UsageError):
-                        # What only the DUT could tell: this rig must not be used, and nothing was touched.
+                        # Only the DUT could report that this rig must not be used. Nothing was touched.
                         self._refused = str(error)
                         pytest.exit(self._refused, returncode=EXIT_USAGE)
                     pytest.fail(_text(opened.result), pytrace=False)
@@ -106,7 +108,7 @@ class PlugpullSession:
             self._view.stop()
 
     def raised(self, error: BaseException) -> None:
-        """The scenario that is open stopped with an exception: put on record why, or why it was skipped."""
+        """Record why the open scenario stopped with an exception, or why it was skipped."""
         if self._open is None:
             return
         if isinstance(error, pytest.skip.Exception):
@@ -119,7 +121,7 @@ class PlugpullSession:
             self._open.failed(error)
 
     def erred(self, item: pytest.Item, when: str, error: BaseException) -> None:
-        """A phase of a test ended with an exception. Those of a scenario's body and of opening it are on record."""
+        """Record that a phase of a test ended with an exception. A scenario's body and opening record their own."""
         if not is_scenario(item):
             return
         if self._open is not None and self._open.result is None:
@@ -144,7 +146,7 @@ class PlugpullSession:
         return result
 
     def conclude(self, item: pytest.Item) -> None:
-        """The scenario's body is over: heal, judge, and make the verdict pytest's."""
+        """End the scenario after its body: heal, judge, and pass the verdict to pytest."""
         assert self._open is not None
         result = self._close(item)
         if self._open.skip_reason:
@@ -153,7 +155,7 @@ class PlugpullSession:
             pytest.fail(_text(result), pytrace=False)
 
     def annotate(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Make a scenario's verdict part of pytest's report, and note the failures of other tests."""
+        """Add a scenario's verdict to pytest's report, and note the failures of other tests."""
         result = item.stash.get(RESULT, None)
         if result is not None and report.when in ("call", "setup") and not (report.when == "setup" and report.passed):
             setattr(report, VERDICT, result.verdict.value)
@@ -166,15 +168,17 @@ class PlugpullSession:
             self._others_failed = True
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """pytest's hook: the session is cut short, also between two scenarios or while one is put away. What was not
-        run must not look as if it had passed."""
+        """pytest's hook for a session that is cut short, also between two scenarios or while one is being closed.
+
+        Scenarios that were not run must not look as if they had passed.
+        """
         why = f"refused: {self._refused}" if self._refused else f"interrupted: {excinfo.value or 'Ctrl-C'}"
         self._run.interrupted = self._run.interrupted or why
 
     # --- the end --------------------------------------------------------------------------------------------------
 
     def finish(self, status: int) -> int:
-        """Judge the run and write its files. The exit status is plugpull's: 0, 1, 2 or 3."""
+        """Judge the run and write its files. Returns plugpull's exit status: 0, 1, 2 or 3."""
         self._outcome = self._run.finish()
         results = self._outcome[0]
         if self._refused:
@@ -209,14 +213,14 @@ def _summary(results: Results) -> Iterator[str]:
 
 
 def is_scenario(item: pytest.Item) -> bool:
-    """Does this test ask for the ``rig`` fixture of plugpull, directly or through other fixtures?"""
+    """True if this test uses plugpull's ``rig`` fixture, directly or through other fixtures."""
     known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
     return any(definition.func.__module__ == "plugpull.plugin" for definition in known.get("rig", ()))
 
 
 def scenario_id(item: pytest.Item) -> str:
-    """pytest's node id, with the file's path where pytest does not give it: outside of its root directory it leaves
-    folders out, so that two files of one name would share their ids."""
+    """pytest's node id, completed with the file's path. Outside its root directory, pytest leaves folders out, and two
+    files of one name would share their ids."""
     config = item.config
     if item.path.is_relative_to(config.rootpath):
         return item.nodeid
@@ -230,7 +234,7 @@ def _console(config: pytest.Config) -> Console:
     stdout = config.stash.get(STDOUT, None)
     if stdout is None:
         return Console(stderr=True)
-    # rich asks the standard streams for the terminal's width, and pytest has captured those.
+    # rich gets the terminal's width from the standard streams, which pytest has captured.
     width = os.get_terminal_size(stdout.fileno()).columns if stdout.isatty() else None
     return Console(file=cast("TextIO", stdout), width=width)
 

@@ -25,5 +25,5 @@ def stock_rig() -> Path:
 
 
 def argv_of(config: pytest.Config) -> tuple[str, ...]:
-    """The command that repeats this run, as far as pytest knows it."""
+    """The command that repeats this run, reconstructed from pytest's options."""
     return tuple(config.getoption("--plugpull-command")) or tuple(sys.argv)

@@ -1,7 +1,7 @@
-"""``results.json`` on disk, and its JSON Schema.
+"""Reads and writes ``results.json``, and generates its JSON Schema.
 
-The schema in ``plugpull/schema/results.schema.json`` is made from the structs: ``python -m plugpull.results_io`` writes
-it anew after they changed.
+The schema in ``plugpull/schema/results.schema.json`` is generated from the structs. Run ``python -m
+plugpull.results_io`` after a change of them.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ SCHEMA_FILE = Path(__file__).parent / "schema" / "results.schema.json"
 
 
 def encode_results(results: Results) -> bytes:
-    """The content of ``results.json``: always every field, two spaces of indentation, one newline at the end."""
+    """The content of ``results.json``: all fields, two spaces of indentation, one newline at the end."""
     text = msgspec.json.format(msgspec.json.encode(results), indent=2).decode()
     return clean_json(text).encode() + b"\n"
 
 
 def write_results(path: Path, results: Results) -> Path:
-    """Writes ``results.json``, given it or its run directory, whole or not at all. Raises ``RigError`` if it cannot."""
+    """Write ``results.json`` completely or not at all, given its path or its run directory. Raises ``RigError``."""
     file = _file(path)
     try:
         write_whole(file, encode_results(results))
     except OSError as error:
         raise RigError(
             f"cannot write {file}: {error.strerror or error}",
-            mend="make room on that file system; `plugpull check` makes the results again from the history",
+            mend="free space on that file system; `plugpull check` makes the results again from the history",
         ) from error
     return file
 
 
 def read_results(path: Path) -> Results:
-    """Reads ``results.json``, given it or its run directory. Raises ``UsageError`` if it is none or too new."""
+    """Read ``results.json``, given its path or its run directory. Raises ``UsageError`` if it is invalid or too new."""
     file = _file(path)
     try:
         content = file.read_bytes()
@@ -54,7 +54,8 @@ def read_results(path: Path) -> Results:
         version = msgspec.json.decode(content).get("schema")
         if isinstance(version, int) and version > RESULTS_VERSION:
             raise UsageError(
-                f"{file} has schema version {version}; this plugpull knows {RESULTS_VERSION}", mend="upgrade plugpull"
+                f"{file} has schema version {version}, but this plugpull reads {RESULTS_VERSION}",
+                mend="upgrade plugpull",
             )
         return msgspec.json.decode(content, type=Results)
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
@@ -74,12 +75,12 @@ def schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as the package carries it."""
+    """The schema as it is stored in the package."""
     return json.dumps(_undented(schema()), indent=2, sort_keys=True) + "\n"
 
 
 def _undented(value: Any) -> Any:
-    """Descriptions come from docstrings, from which Python takes the indentation out itself since 3.13."""
+    """Remove indentation from descriptions. They come from docstrings, which Python itself dedents only since 3.13."""
     if isinstance(value, dict):
         return {
             key: cleandoc(each) if key == "description" and isinstance(each, str) else _undented(each)

@@ -1,4 +1,4 @@
-"""One run: its directory, its rig, its lease and journal, and a fresh bench for each scenario."""
+"""One run: its directory, its rig, its lease and journal, and a new bench for each scenario."""
 
 from __future__ import annotations
 
@@ -42,9 +42,11 @@ from plugpull.streams import VICTIMS, Streams
 
 @dataclass(frozen=True)
 class Options:
-    """What a person can ask of a run. ``kernel`` and ``modules`` are for virtual rigs. ``planned`` are the ids of the
-    scenarios that are to be run; ``None`` if that is not known. ``turn`` is the number of the night if victims are
-    taken in turn (``draw.py``)."""
+    """The options of a run.
+
+    ``kernel`` and ``modules`` are for virtual rigs. ``planned`` are the ids of the scenarios to run; ``None`` if
+    unknown. ``turn`` is the number of the night if victims are taken in turn (``draw.py``).
+    """
 
     rig: Path
     out: Path | None = None
@@ -79,8 +81,11 @@ class Run:
 
     @contextmanager
     def scenario(self, name: str, story: str = "", row: str = "", victim: str = "") -> Iterator[OpenScenario]:
-        """One scenario, from a bench of its own to its verdict. What it raises is put on record, not raised again:
-        see ``OpenScenario.result``. ``victim`` is the name of the disk or hub that it chooses first; drawn if empty."""
+        """One scenario, from a bench of its own to its verdict.
+
+        Exceptions are recorded, not raised again: see ``OpenScenario.result``. ``victim`` names the disk or hub that it
+        chooses first; drawn if empty.
+        """
         opened = self._open = OpenScenario(self, name, story, row, victim)
         try:
             yield opened
@@ -89,23 +94,23 @@ class Run:
                 self._close()
 
     def _close(self) -> None:
-        """Close the scenario that is open, if there is one."""
+        """Close the open scenario, if there is one."""
         opened, self._open = self._open, None
         if opened is not None:
             self.results.append(opened.close())
 
     def skipped(self, name: str, reason: str) -> None:
-        """Put on record that a scenario was skipped before anything of it was begun."""
+        """Record that a scenario was skipped before it began."""
         with suppress(RigError):  # the recorder keeps its failure and raises it when it is closed
             self.recorder.record(ev.ScenarioSkipped(id=name, reason=reason))
 
     def fault(self, summary: str) -> None:
-        """Put on record what went wrong outside of any scenario."""
+        """Record a failure outside of any scenario."""
         with suppress(RigError):
             self.recorder.record(ev.RigFault(summary=summary))
 
     def artefacts(self, name: str) -> Path:
-        """Make the folder of a scenario's raw artefacts: one of its own, within the run's directory."""
+        """Make a scenario's own folder for raw artefacts, inside the run's directory."""
         wanted = _file_name(name)
         folder = next(one for one in _numbered(wanted) if one not in self._folders)
         self._folders.add(folder)
@@ -116,11 +121,11 @@ class Run:
     def finish(self) -> tuple[Results, Path]:
         """Close the history, judge it, write the reports. Returns the results and the report's path.
 
-        A signal that arrives meanwhile changes nothing any more: everything there was to interrupt is over.
+        A signal that arrives meanwhile changes nothing: all interruptible work is over.
         """
         try:
             with signals_held(then_raise=False):
-                self._close()  # a signal may have come just before they were held
+                self._close()  # a signal may have arrived just before signals were held
                 self.recorder.record(ev.RunEnded(wall=_wall(), interrupted=self.interrupted))
                 self.recorder.close()
                 return write_outcome(self.directory)
@@ -129,7 +134,7 @@ class Run:
 
 
 class OpenScenario:
-    """A scenario while it runs."""
+    """A running scenario."""
 
     def __init__(self, run: Run, name: str, story: str, row: str, victim: str = "") -> None:
         self._run = run
@@ -147,7 +152,7 @@ class OpenScenario:
         run.recorder.record(self._opening)
 
     def open(self) -> ScenarioRig:
-        """Bring the bench up. Raises RigError, already put on record."""
+        """Open the bench. Raises RigError, which is already recorded."""
         run = self._run
         artefacts = run.artefacts(self._name)
         self._bench = run.open_bench(run.recorder, artefacts, self._listener, self._name)
@@ -162,11 +167,11 @@ class OpenScenario:
         return self.rig
 
     def draw(self, streams: Streams) -> Draw:
-        """What chooses for this scenario."""
+        """The source of this scenario's choices."""
         return Draw(streams.of(VICTIMS), self._name, wanted=self._victim, turn=self._run.options.turn)
 
     def failed(self, error: BaseException) -> None:
-        """Put on record that the scenario stopped with an exception."""
+        """Record that the scenario stopped with an exception."""
         fault: ev.ErrorFault = "framework"
         if isinstance(error, RigError | UsageError):
             fault = "rig"
@@ -186,17 +191,17 @@ class OpenScenario:
 
     @property
     def cut(self) -> bool:
-        """Whether it has cut anything, so that there is something to judge."""
+        """True if it has cut anything, so that there is something to judge."""
         return any(isinstance(event, ev.CutArmed) for event in self._run.recorder.since(self._mark))
 
     def skipped(self, reason: str) -> None:
-        """Put on record that the scenario was skipped."""
+        """Record that the scenario was skipped."""
         with suppress(RigError):
             at = self.rig.context.now() if self.rig is not None else None
             self._run.recorder.record(ev.ScenarioSkipped(at=at, id=self._name, reason=reason))
 
     def close(self) -> ScenarioResult:
-        """Heal, end the bench, judge. However often it is called, and however the scenario ended."""
+        """Heal, close the bench, judge. May be called more than once, and however the scenario ended."""
         if self.result is not None:
             return self.result
         begun = time.monotonic()
@@ -238,7 +243,7 @@ class OpenScenario:
 
 
 def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str) -> None:
-    """For the journal's sweep. Raises RigError and UsageError."""
+    """Restore one port for the journal's sweep. Raises RigError and UsageError."""
     from plugpull.dut.real.restore import restore
     from plugpull.rig import model
 
@@ -249,19 +254,20 @@ def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: st
     restore(declared, machine, folder, port)
 
 
-def restore_what_was_left_off(cache: Cache, tell: Callable[[str], None]) -> None:
-    """Tidy up after everything that was killed; ``tell`` gets a sentence for each."""
-    sweep(cache.journals(make=False), tell, _restore)
+def restore_what_was_left_off(cache: Cache, notify: Callable[[str], None]) -> None:
+    """Restore what killed runs left off; ``notify`` gets a sentence for each."""
+    sweep(cache.journals(make=False), notify, _restore)
 
 
-def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
-    """Check everything that can be checked before anything is touched, then make the run's directory and history.
+def begin_run(options: Options, notify: Callable[[str], None]) -> Run:
+    """Check everything that can be checked without touching anything, then make the run's directory and history.
 
-    ``tell`` is told, in a sentence each, what takes long and what was tidied up. Raises UsageError and RigError.
+    ``notify`` gets a sentence for each slow step and for each leftover that is cleaned up. Raises UsageError and
+    RigError.
     """
     rig = load_rig(options.rig)
-    cache = Cache.default(tell=tell)
-    restore_what_was_left_off(cache, tell)
+    cache = Cache.default(notify=notify)
+    restore_what_was_left_off(cache, notify)
     directory = _make_directory(options.out, rig.rig.name)
     held = ExitStack()
     try:
@@ -287,7 +293,7 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
                 turn=options.turn,
             )
         )
-        open_bench = _prepare(rig, options, cache, journal, held, tell)
+        open_bench = _prepare(rig, options, cache, journal, held, notify)
     except BaseException:
         held.close()
         _remove_empty(directory)
@@ -297,16 +303,16 @@ def begin_run(options: Options, tell: Callable[[str], None]) -> Run:
 
 
 def _prepare(
-    rig: Rig, options: Options, cache: Cache, journal: Journal, held: ExitStack, tell: Callable[[str], None]
+    rig: Rig, options: Options, cache: Cache, journal: Journal, held: ExitStack, notify: Callable[[str], None]
 ) -> OpenBench:
     if rig.dut.kind == "virtual":
         from plugpull.virtual.setting import prepare
 
-        return prepare(rig, options.kernel, options.modules, options.accel, cache, journal, held, tell)
+        return prepare(rig, options.kernel, options.modules, options.accel, cache, journal, held, notify)
     if options.kernel is not None or options.modules:
         raise UsageError(
-            f"--kernel and --module are for virtual rigs, and the DUT of this one is {rig.dut.kind}",
-            mend="boot the kernel to be tested on the DUT",
+            f"--kernel and --module are for virtual rigs, but this rig's DUT is {rig.dut.kind}",
+            mend="leave them out, and boot the kernel to be tested on the DUT",
             where=str(options.rig),
         )
     from plugpull.dut.real.bench import prepare_real
@@ -326,13 +332,14 @@ def _make_directory(out: Path | None, rig: str) -> Path:
             continue
         except OSError as error:
             raise UsageError(
-                f"cannot make the run's directory {directory}: {error.strerror}", mend="name another place with --out"
+                f"cannot make the run's directory {directory}: {error.strerror}",
+                mend="choose another directory with --out",
             ) from None
-    raise UsageError(f"there are a thousand runs of this second in {root}")
+    raise UsageError(f"{root} has a thousand runs of this second already")
 
 
 def _remove_empty(directory: Path) -> None:
-    """A run that never began leaves no directory. (A history with nothing but its first line is not worth keeping.)"""
+    """Remove the directory of a run that never began. (A history with only its first line is not worth keeping.)"""
     with suppress(OSError):
         (directory / HISTORY_FILE).unlink(missing_ok=True)
         directory.rmdir()
@@ -358,7 +365,7 @@ def _controller() -> dict[str, str]:
 
 
 def _file_name(scenario: str) -> str:
-    """A folder name for a scenario: its file and function, nothing that could lead out of the folder above."""
+    """A folder name for a scenario: its file and function, without anything that could leave the parent folder."""
     path, _, name = scenario.partition("::")
     words = f"{path.rsplit('/', 1)[-1].removesuffix('.py')}-{name}" if name else path
     kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in words)

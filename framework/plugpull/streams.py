@@ -1,4 +1,4 @@
-"""The random choices of a scenario, in streams with names."""
+"""Named streams of a scenario's random choices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DATA = "data"
 class Streams:
     """Seeded generators, one per name.
 
-    A stream depends on the run's seed, the scenario's id and its own name only. One draw more from one stream leaves
-    the others as they were, so a scenario that chooses a second victim still cuts at the same moment.
+    A stream depends only on the run's seed, the scenario's id and its own name. An additional draw from one stream does
+    not change the others, so a scenario that chooses a second victim still cuts at the same moment.
     """
 
     def __init__(self, seed: int, scenario: str) -> None:
@@ -24,7 +24,7 @@ class Streams:
         self._streams: dict[str, random.Random] = {}
 
     def of(self, name: str) -> random.Random:
-        """The stream of that name. Each call returns the same generator, which goes on from where it was."""
+        """The stream of that name. Each call returns the same generator in its current state."""
         if name not in self._streams:
             self._streams[name] = random.Random(f"{self._root}:{name}")
         return self._streams[name]

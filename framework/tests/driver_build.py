@@ -32,7 +32,7 @@ _PAST = re.compile(r"[^/]+/(drivers/usb/[t-z]|drivers/[v-z]|[e-z])")
 def usb_storage(patch: str = "") -> Path:
     """``usb-storage.ko`` for the guest's kernel, from the cache if it was built before. ``patch`` names a file of
     ``modules/``. Skips the test where the source is neither cached nor to be fetched."""
-    cache = Cache.default(tell=lambda text: None)
+    cache = Cache.default(notify=lambda text: None)
     version = find_kernel(None, cache).version
     change = (module_build.SOURCES / f"{patch}.patch").read_text() if patch else ""
     source = _source(version, cache)
@@ -48,7 +48,7 @@ def usb_storage(patch: str = "") -> Path:
 def driver(folder: str, module: str, edit: Callable[[Path], None], name: str) -> Path:
     """``module.ko`` of ``folder``, such as ``drivers/scsi``, after ``edit`` changed the tree; from the cache if it was
     built before under this ``name``, which has to tell every change from every other."""
-    cache = Cache.default(tell=lambda text: None)
+    cache = Cache.default(notify=lambda text: None)
     version = find_kernel(None, cache).version
     source = _source(version, cache)
     key = f"{module}-{hashlib.sha256(f'{version} {name}'.encode()).hexdigest()[:16]}"

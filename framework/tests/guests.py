@@ -87,7 +87,7 @@ def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
             rig.write_text(text)
         model = load_rig(rig)
         told: list[str] = []
-        cache = Cache.default(tell=told.append)
+        cache = Cache.default(notify=told.append)
         journal = Journal(cache.journals(), directory)
         held.callback(journal.close)
         open_bench = prepare(model, None, (), "auto", cache, journal, held, told.append)

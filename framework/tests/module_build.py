@@ -27,7 +27,7 @@ def build(name: str) -> Path:
     for tool in ("make", "apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
             pytest.skip(f"there is no {tool} to build a kernel module with")
-    cache = Cache.default(tell=lambda text: None)
+    cache = Cache.default(notify=lambda text: None)
     version = find_kernel(None, cache).version
     source = (SOURCES / f"{name}.c").read_bytes()
     key = f"{name}-{hashlib.sha256(version.encode() + source).hexdigest()[:16]}"

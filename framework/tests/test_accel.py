@@ -18,7 +18,7 @@ kvm_usable = os.access("/dev/kvm", os.R_OK | os.W_OK)
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
-    return Cache.default(tell=lambda text: None)
+    return Cache.default(notify=lambda text: None)
 
 
 def test_tcg_when_asked_for_without_trying_anything(cache: Cache) -> None:

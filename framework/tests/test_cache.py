@@ -28,7 +28,7 @@ import os, sys, time
 from pathlib import Path
 from plugpull.cache import Cache
 root = Path(sys.argv[1])
-cache = Cache(root / "cache", tell=lambda text: (root / f"told-{os.getpid()}").write_text(text))
+cache = Cache(root / "cache", notify=lambda text: (root / f"told-{os.getpid()}").write_text(text))
 def wait_for(path):
     while not path.exists():
         time.sleep(0.01)
@@ -200,7 +200,7 @@ def test_a_disk_that_gets_full_is_the_rigs_trouble(tmp_path: Path) -> None:
     def fill(place: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(RigError, match="the disk got full while the guest image was made"):
+    with pytest.raises(RigError, match="the disk became full while making the guest image"):
         Cache(tmp_path).get("image", "k1", fill, description="the guest image", needs=1 << 20)
     assert leftovers(tmp_path) == []
 
@@ -213,7 +213,7 @@ def test_a_cache_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_names_that_would_leave_the_cache_are_refused(tmp_path: Path) -> None:
     for key in ("../x", "", ".x", "a/b", "x.lock"):
-        with pytest.raises(ValueError, match="not a name"):
+        with pytest.raises(ValueError, match="not a valid name"):
             Cache(tmp_path).get("image", key, write("x"))
 
 

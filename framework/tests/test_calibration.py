@@ -140,7 +140,7 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in ("0", "x"):
         with pytest.raises(SystemExit):
             parser().parse_args(["run", "--calibrate", wrong])
-    assert "a calibration is 1 to 1000 runs" in capsys.readouterr().err
+    assert "a calibration has 1 to 1000 runs" in capsys.readouterr().err
     assert CUT < RESTORED
 
 

@@ -155,7 +155,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_started(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-k", "nosuch"], "plugpull: no scenario matches -k 'nosuch'\n  to mend it: there are: test_"),
+        (["-k", "nosuch"], "plugpull: no scenario matches -k 'nosuch'\n  to mend it: choose from: test_"),
         (["-k", "not an expression"], "Wrong expression passed to '-k'"),
         ([str(CHECKOUT / "scenarios/test_discovery.py::test_nosuch")], "not found: "),
     ],

@@ -134,7 +134,7 @@ def test_the_default_kernel_of_debian_is_unpacked_not_installed(tmp_path: Path, 
     apt = apt_for(tmp_path, debian(tmp_path))
     told: list[str] = []
     apt.update()
-    tree = find_kernel(None, cache, apt=apt, tell=told.append)
+    tree = find_kernel(None, cache, apt=apt, notify=told.append)
     assert tree.version == VERSION
     assert tree.image.read_bytes() == image()
     assert tree.modules.name == VERSION
@@ -143,7 +143,7 @@ def test_the_default_kernel_of_debian_is_unpacked_not_installed(tmp_path: Path, 
     assert missing_modules(tree, NEEDED) == []
     assert len(told) == 1
     # The second time, and by its own name, it is the same one, without a word from apt.
-    assert find_kernel(VERSION, cache, apt=apt, root=tmp_path, tell=told.append) == tree
+    assert find_kernel(VERSION, cache, apt=apt, root=tmp_path, notify=told.append) == tree
     assert len(told) == 1
 
 
@@ -190,7 +190,7 @@ def test_a_stale_package_list_is_fetched_afresh(tmp_path: Path, cache: Cache) ->
         path.unlink()  # the archive moved on
     told: list[str] = []
     with pytest.raises(UsageError, match="cannot download") as caught:
-        find_kernel(None, cache, apt=apt, tell=told.append)
+        find_kernel(None, cache, apt=apt, notify=told.append)
     assert "network" in caught.value.mend
     assert any("package lists" in text for text in told)
 

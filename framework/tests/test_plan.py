@@ -71,7 +71,7 @@ def test_many_missing_scenarios_are_not_all_named(tmp_path: Path) -> None:
 def test_a_scenario_that_is_there_twice_is_named(tmp_path: Path) -> None:
     results = judged(tmp_path, ("a",), named("a"), named("a"))
     assert results.verdict is Verdict.UNKNOWN
-    assert results.unknowns == ("scenarios are in the history more than once: a",)
+    assert results.unknowns == ("the history has scenarios more than once: a",)
     assert judged(tmp_path, ("a", "a"), named("a"), named("a")).verdict is Verdict.PASS, "it was planned twice"
 
 

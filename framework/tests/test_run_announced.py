@@ -35,7 +35,7 @@ def test_what_runs_where_and_for_how_long() -> None:
     shown = lines("quick.toml", IDS[:1], {})
     assert shown[0] == "1 scenario on the rig quick (one controller, one hub, three disks), about 20 s"
     assert shown[1] == "  cable cut while idle"
-    assert "nothing of this machine is touched" in shown[-1]
+    assert "no disk of this machine is touched" in shown[-1]
 
 
 def test_times_of_an_earlier_run_are_used_and_long_lists_are_cut(tmp_path: Path) -> None:

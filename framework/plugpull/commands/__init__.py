@@ -1,1 +1,1 @@
-"""The subcommands of ``plugpull``, one a module, each with an ``add`` that takes the parser's list of commands."""
+"""The subcommands of ``plugpull``, one per module. Each module has an ``add`` that takes the list of commands."""

@@ -1,4 +1,4 @@
-"""What the subcommands share."""
+"""Shared parts of the subcommands."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ exit status:
   0  PASS
   1  FAIL: the device under test did something wrong
   2  wrong usage: nothing was started
-  3  UNKNOWN: the bench did not do what it was told, or evidence was lost"""
+  3  UNKNOWN: the bench did not obey a command, or evidence was lost"""
 
 
 def add_command(
     commands: Commands, name: str, *, help: str, description: str, epilog: str = ""
 ) -> argparse.ArgumentParser:
-    """A subcommand whose epilog is shown as it is written."""
+    """Add a subcommand whose epilog is shown without reformatting."""
     return commands.add_parser(
         name,
         help=help,

@@ -26,20 +26,20 @@ examples:
 exit status, as git bisect run takes it:
   0    good: PASS
   1    bad: FAIL
-  125  leave this one out: UNKNOWN, or the kernel does not boot
-  128  end the bisection: wrong usage, which no commit will mend"""
+  125  skip this commit: UNKNOWN, or the kernel does not boot
+  128  end the bisection: wrong usage, which no commit can fix"""
 
 
 def add(commands: Commands) -> None:
-    """Its parser."""
+    """Add the parser of ``bisect-step``."""
     from plugpull.commands import run
 
     parser = add_command(
         commands,
         "bisect-step",
-        help="run scenarios and say good, bad or neither, for git bisect run",
-        description="Run scenarios as plugpull run does, with the same options, and tell git bisect run what came of "
-        "it: a commit is bad only if the kernel did something wrong. What could not be judged is left out.",
+        help="run scenarios and report good, bad or neither, for git bisect run",
+        description="Run scenarios like plugpull run, with the same options, and report the result to git bisect run: "
+        "a commit is bad only if the kernel did something wrong. A commit that cannot be judged is skipped.",
         epilog=EPILOG,
     )
     run.add_options(parser)
@@ -56,19 +56,19 @@ def _step(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return STOP
     except Exception:
-        # Python would end with status 1, and no commit is bad because plugpull is.
+        # Python would exit with status 1, but a failure of plugpull does not make a commit bad.
         traceback.print_exc()
         return STOP
 
 
 def _judged(arguments: argparse.Namespace) -> int:
-    """Raises UsageError for what no commit will mend."""
+    """The exit status of one step. Raises UsageError for mistakes that no commit can fix."""
     from plugpull.commands import run
     from plugpull.commands.session import session
 
     rig = run.check(arguments)
     if len(arguments.kernel) > 1:
-        raise UsageError("a step of a bisection has one kernel", mend="give --kernel once")
+        raise UsageError("bisect-step takes exactly one kernel", mend="give --kernel once")
     try:
         run.check_kernels(arguments, rig)
     except UsageError as error:

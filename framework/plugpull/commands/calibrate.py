@@ -1,4 +1,4 @@
-"""``plugpull run --calibrate``: measure a bench again and again, and write limits for its rig file."""
+"""``plugpull run --calibrate``: measures a bench repeatedly and writes limits for its rig file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TIMED = frozenset(
     {"removed", "returned", "kept_pace", "ended_with_error", "unmountable", "discovered", "ready_under_load"}
 )
-"""Checks whose findings may only say that the limits do not fit: finding that out is what a calibration is for."""
+"""Checks whose findings may only mean that the limits do not fit, which is what a calibration finds out."""
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +30,8 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         type=_times,
         nargs="?",
         const=5,
-        help="run the scenarios N times (default: 5), with the next victims each time, measure what is healthy on this "
-        "rig and print limits for its rig file, disk by disk",
+        help="run the scenarios N times (default: 5), each time with the next victims, measure this rig's healthy "
+        "behaviour and print limits for its rig file, disk by disk",
     )
 
 
@@ -41,12 +41,12 @@ def _times(text: str) -> int:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of runs") from None
     if not 1 <= times <= 1000:
-        raise argparse.ArgumentTypeError("a calibration is 1 to 1000 runs")
+        raise argparse.ArgumentTypeError("a calibration has 1 to 1000 runs")
     return times
 
 
 def calibrate(arguments: argparse.Namespace, rig: Rig) -> int:
-    """Run the scenarios as often as asked, then print the limits and write them beside the runs.
+    """Run the scenarios the requested number of times, then print the limits and write them beside the runs.
 
     The exit status is 0 if something was measured, whatever the verdicts of the runs.
     """
@@ -65,7 +65,7 @@ def calibrate(arguments: argparse.Namespace, rig: Rig) -> int:
 
 
 def report(directories: Sequence[Path], name: str) -> int:
-    """Print the limits that the runs in ``directories`` give, and write them to a file beside the last of them."""
+    """Print the limits from the runs in ``directories``, and write them to a file beside the last of them."""
     from plugpull.checks.calibration import measure, suggest
     from plugpull.history.reader import read_history
     from plugpull.judge import judge_history
@@ -93,7 +93,7 @@ def report(directories: Sequence[Path], name: str) -> int:
 def _heading(name: str, runs: int, scenarios: int) -> list[str]:
     return [
         f"# Limits of the rig {name}, measured over {runs} run{'s' * (runs != 1)} ({scenarios} scenarios).",
-        "# Put each line into the [[disk]] of that name. A limit is the worst value and a margin.",
+        "# Put each line into the [[disk]] of that name. A limit is the worst value plus a margin.",
     ]
 
 
@@ -126,7 +126,7 @@ def _lines(limits: dict[str, tuple[Suggestion, ...]]) -> Iterable[str]:
 
 
 def _alone(words: Sequence[str]) -> list[str]:
-    """The command without what makes it a calibration."""
+    """The command without its calibration options."""
     kept: list[str] = []
     skip = False
     for word in words:

@@ -1,4 +1,4 @@
-"""``plugpull check`` and ``plugpull report``: a recorded run, judged again."""
+"""``plugpull check`` and ``plugpull report``: judge a recorded run again."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def add(commands: Commands) -> None:
         "check",
         help="judge a recorded run again, offline",
         description="Judge a recorded run again with the checks of this version, from its history alone: offline, on "
-        "any machine, also while the run is still going on. Writes nothing. A history in which lines are missing, "
-        "doubled, out of order or altered is UNKNOWN.",
+        "any machine, even while the run is going on. Writes nothing. A history with missing, doubled, misplaced or "
+        "altered lines is UNKNOWN.",
         epilog=EXIT_STATUS,
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run directory or a history.jsonl, such as runs/latest")
@@ -73,7 +73,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _print(run: Path, history: History, results: Results) -> None:
-    """The last line is the run's verdict. What comes from the history may hold anything: escapes, line ends."""
+    """Print the results; the last line is the run's verdict. Text from the history is cleaned: it may hold escapes."""
     for line in _lines(run, history, results):
         print(clean_line(line))
 

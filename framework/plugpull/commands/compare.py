@@ -1,4 +1,4 @@
-"""``plugpull compare``: recorded runs side by side."""
+"""``plugpull compare``: compares recorded runs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ exit status:
 
 
 def add(commands: Commands) -> None:
-    """Its parser."""
+    """Add the parser of ``compare``."""
     parser = add_command(
         commands,
         "compare",
-        help="what two recorded runs found, saw and took, side by side",
+        help="compare the findings, events and recovery times of recorded runs",
         description="Judge recorded runs of the same scenarios again and show how they differ: verdicts, findings that "
         "not all of them have, sequences of kernel events per disk, and recovery times with their ratio to the first "
-        "run's. Writes nothing unless it is told where.",
+        "run's. Writes files only with --out.",
         epilog=EPILOG,
     )
     parser.add_argument(
@@ -49,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from plugpull.errors import UsageError
 
     if len(arguments.run) < 2:
-        raise UsageError("one run has nothing to be compared with", mend="name two run directories, or more")
+        raise UsageError("a comparison needs at least two runs", mend="name two run directories, or more")
     comparison = compare(arguments.run)
     if arguments.json:
         sys.stdout.write(as_json(comparison).decode())

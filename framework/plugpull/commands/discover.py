@@ -1,4 +1,4 @@
-"""``plugpull rig discover``: a first draft of a machine's rig file."""
+"""``plugpull rig discover``: drafts the rig file of a machine."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ exit status:
 
 
 def add(actions: Commands) -> None:
-    """Its parser, among those of ``plugpull rig``."""
+    """Add the parser of ``rig discover``."""
     parser = add_command(
         actions,
         "discover",
         help="draft the rig file of a machine from what is plugged into it",
-        description="Look at a machine and draft its rig file: controllers, hubs, disks with their serial numbers and "
+        description="Inspect a machine and draft its rig file: controllers, hubs, disks with their serial numbers and "
         "places, and the switches that are likely to be used. Reads only. No disk in the draft is scratch until you "
-        "write it.",
+        "edit the file.",
         epilog=EPILOG,
     )
     parser.add_argument("--dut", metavar="HOST", help="a machine behind ssh (default: this one)")
@@ -45,8 +45,8 @@ def add(actions: Commands) -> None:
         default=[],
         help="with --dut: one more argument for ssh; repeatable",
     )
-    parser.add_argument("--sudo", action="store_true", help="with --dut: look with sudo")
-    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="write it there (default: print it)")
+    parser.add_argument("--sudo", action="store_true", help="with --dut: read with sudo")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="write the draft to FILE (default: print it)")
     parser.set_defaults(action=_discover)
 
 
@@ -98,6 +98,6 @@ def _remote(arguments: argparse.Namespace) -> str:
         names: Counter[str] = Counter()
         on_dut = find_all(host).found
         there = tables(on_dut, via="dut", seen=names)
-        # If the DUT is this machine, its switches are already listed.
+        # If the DUT is this machine, its switches are already in the list.
         here = tables(tuple(one for one in find_all(LocalHost()).found if one not in on_dut), seen=names)
         return draft("bench", keys, usb_tree(host), link.call("disks", ANSWER), [*there, *here])

@@ -1,4 +1,4 @@
-"""``plugpull rig check FILE``: every mistake in a rig file, or the rig as a tree. Touches no hardware."""
+"""``plugpull rig check FILE``: prints every mistake in a rig file, or the rig as a tree. Touches no hardware."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plugpull.rig.tree import render_tree, tree_text
 
 
 def rig_check(path: Path, console: Console) -> int:
-    """Print the rig's tree on ``console`` and return 0, or its mistakes on stderr, a line each, and return 2."""
+    """Print the rig's tree on ``console`` and return 0, or print its mistakes on stderr, one per line, and return 2."""
     try:
         rig = load_rig(path)
     except UsageError as error:
@@ -22,6 +22,6 @@ def rig_check(path: Path, console: Console) -> int:
         return EXIT_USAGE
     if console.is_terminal:
         console.print(render_tree(rig))
-    else:  # lines are never broken in a file or a pipe
+    else:  # lines are not wrapped in a file or a pipe
         console.out(tree_text(rig), end="", highlight=False)
     return EXIT_PASS

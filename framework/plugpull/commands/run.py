@@ -1,4 +1,4 @@
-"""``plugpull run``: scenarios on a rig, on one kernel or on several."""
+"""``plugpull run``: runs scenarios on a rig, with one kernel or several."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 RUN_EPILOG = f"""\
 examples:
-  plugpull run                                            the rows that the stock rig names
+  plugpull run                                            the rows that the stock rig file names
   plugpull run scenarios                                  every stock scenario (in a checkout)
   plugpull run -k "hub or writing"                        scenarios whose names match
   plugpull run --rig rigs/external-disk-study.toml        another bench
   plugpull run --kernel ~/linux                           the kernel built in that tree
   plugpull run --kernel 6.1.0-56-amd64 --module uas.ko    that kernel, with your build of a driver
-  plugpull run --kernel 6.1.0-56-amd64 --kernel ~/linux   on each of them, and how they differ
+  plugpull run --kernel 6.1.0-56-amd64 --kernel ~/linux   on both kernels, with a comparison
   plugpull run -k writing --seed 790603560                the choices of an earlier run; its report has the seed
   plugpull run scenarios --every-victim                   each disk and hub that could be chosen, one after the other
-  plugpull run scenarios --rotate today                   at night: the next disk each night
+  plugpull run scenarios --rotate today                   for nightly runs: the next disk each night
   plugpull run scenarios --calibrate 10                   limits for this rig's file, from ten healthy runs
 
-what --kernel takes:
+values of --kernel:
   6.1.0-56-amd64                      a version installed here, or in the distribution's packages
   linux-image-6.1.0-56-amd64          a kernel package of the distribution
   ~/linux-image-6.12.0_1_amd64.deb    package files, separated by commas, or a directory of them
@@ -47,14 +47,14 @@ Packages are unpacked into the cache and never installed.
 
 
 def add(commands: Commands) -> None:
-    """Its parser."""
+    """Add the parser of ``run``."""
     parser = add_command(
         commands,
         "run",
         help="run scenarios on a rig and judge them",
         description="Run scenarios on a rig, judge them and write a report. Without PATH and -k, the rows that the rig "
-        "file names are run, all scenarios if it names none. With several kernels, each of them gets a run of its own "
-        "with the same choices, and the runs are compared.",
+        "file names are run, or all scenarios if it names none. Each of several kernels gets its own run with the same "
+        "choices, and the runs are compared.",
         epilog=RUN_EPILOG,
     )
     add_options(parser)
@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be asked of a run."""
+    """Add the options of a run."""
     parser.add_argument(
         "path", nargs="*", metavar="PATH", help="scenario files, directories or node ids (default: the stock scenarios)"
     )
@@ -91,14 +91,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every-victim",
         action="store_true",
-        help="run each scenario that chooses a disk or a hub once with each of those it could choose, so that a fault "
-        "of one of them is not missed by chance",
+        help="run each scenario that chooses a disk or a hub once with each possible choice, so that a fault of one of "
+        "them is not missed by chance",
     )
     parser.add_argument(
         "--rotate",
         metavar="N|today",
         type=_night,
-        help="take victims in turn instead of drawing them; N is the number of the night, today counts the days: as "
+        help="take victims in turn instead of drawing them; N is the number of the night, today counts the days. As "
         "many nights as there are candidates cover them all",
     )
     parser.add_argument(
@@ -125,11 +125,11 @@ def _several(arguments: argparse.Namespace, rig: Rig) -> int:
         arguments.seed = random.SystemRandom().randrange(1 << 32)
     ended: list[Session] = []
     for kernel in arguments.kernel:
-        _tell(f"run {len(ended) + 1} of {len(arguments.kernel)}: kernel {kernel}")
+        _notify(f"run {len(ended) + 1} of {len(arguments.kernel)}: kernel {kernel}")
         one = session(arguments, rig, kernel, _alone(arguments.words, kernel, arguments.seed))
         ended.append(one)
         if one.interrupted or one.directory is None:
-            break  # ended by a signal, or it never began: it has said why
+            break  # ended by a signal, or never begun: the reason has been printed
     directories = [one.directory for one in ended if one.directory is not None]
     if len(directories) > 1:
         _compared(directories, Path(arguments.out) if arguments.out else directories[0].parent)
@@ -192,16 +192,16 @@ def check(arguments: argparse.Namespace) -> Rig:
 
 
 def check_kernels(arguments: argparse.Namespace, rig: Rig) -> None:
-    """Raises UsageError for an unusable kernel, and RigError when the cache is full."""
+    """Check the kernels of the command line. Raises UsageError if one is unusable, RigError when the cache is full."""
     if rig.dut.kind != "virtual":
         return
     from plugpull.cache import Cache
     from plugpull.virtual.kernel import find_kernel
 
     for kernel in arguments.kernel:
-        # What is unpacked here is in the cache when the run asks for it again.
-        find_kernel(kernel, Cache.default(tell=_tell), tell=_tell)
+        # The kernel is in the cache when the run needs it again.
+        find_kernel(kernel, Cache.default(notify=_notify), notify=_notify)
 
 
-def _tell(text: str) -> None:
+def _notify(text: str) -> None:
     print(f"plugpull: {clean(text)}", file=sys.stderr)

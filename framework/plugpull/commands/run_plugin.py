@@ -1,5 +1,5 @@
-"""What ``plugpull run`` adds to pytest: the first lines, which say what is going to run and for how long, and notes of
-how it ended."""
+"""The parts of ``plugpull run`` inside pytest: it announces what will run and for how long, and notes how the run
+ended."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from plugpull.report.text import title_of
 from plugpull.rig.model import Rig
 
 USUAL = 16.0
-"""Seconds that a scenario takes if no earlier run says otherwise: the mean of the stock ones on ``rigs/quick.toml``,
+"""Seconds that a scenario takes if no earlier run is known: the mean of the stock scenarios on ``rigs/quick.toml``,
 emulated on two cores (224 s and 239 s for 15 of them)."""
 NAMED = 6
-"""Scenarios that are named before the run; of more, the number is given."""
+"""The maximum number of scenarios named before the run."""
 
 
 class RunPlugin:
-    """A pytest plugin that announces what is going to run, and notes which scenarios were deselected and how the run
-    ended."""
+    """A pytest plugin that announces the run, and notes which scenarios were deselected and how the run ended."""
 
     def __init__(self, rig: Rig, out: Path) -> None:
         self._rig = rig
@@ -53,27 +52,31 @@ class RunPlugin:
             self.directory, self.interrupted = session.directory, session.interrupted
 
     def nothing_to_run(self, arguments: argparse.Namespace) -> UsageError:
-        """The error to raise when no scenario is left, with the names of those that there are."""
+        """The error to raise when no scenario is left, with the names of the available ones."""
         if not self._names:
             return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
-        mend = f"there are: {', '.join(dict.fromkeys(self._names))}"
+        mend = f"choose from: {', '.join(dict.fromkeys(self._names))}"
         if arguments.expression:
             return UsageError(f"no scenario matches -k {arguments.expression!r}", mend=mend)
         return UsageError(
-            f"no scenario stands for a row of the rig {self._rig.rig.name}: {', '.join(self._rig.rig.rows)}", mend=mend
+            f"no scenario is marked with a row of the rig {self._rig.rig.name}: {', '.join(self._rig.rig.rows)}",
+            mend=mend,
         )
 
 
 def root_of(paths: Sequence[str], stock: Path) -> Path:
-    """pytest's root directory, which names of tests begin from: the stock one, or this directory if all scenarios are
-    below it and outside of the stock. pytest leaves the file out of names of tests outside of its root directory."""
+    """The root directory for pytest, from which its test names begin.
+
+    It is the current directory if all scenarios are below it and outside of the stock directory, otherwise the stock
+    directory. pytest leaves the file out of the names of tests outside its root directory.
+    """
     here, places = Path.cwd(), [Path(path.split("::")[0]).resolve() for path in paths]
     own = places and all(place.is_relative_to(here) and not place.is_relative_to(stock) for place in places)
     return here if own else stock
 
 
 def announced(rig: Rig, ids: Sequence[str], earlier: Mapping[str, float]) -> Iterator[str]:
-    """What is going to happen, in a few lines."""
+    """A few lines that announce the run."""
     count = "1 scenario" if len(ids) == 1 else f"{len(ids)} scenarios"
     described = f" ({rig.rig.description})" if rig.rig.description else ""
     yield f"{count} on the rig {rig.rig.name}{described}, about {_rough(sum(earlier.get(i, USUAL) for i in ids))}"
@@ -81,13 +84,13 @@ def announced(rig: Rig, ids: Sequence[str], earlier: Mapping[str, float]) -> Ite
     if len(ids) > NAMED:
         yield f"  and {len(ids) - NAMED} more"
     if rig.dut.kind == "virtual":
-        yield "the bench is a QEMU guest with emulated disks; nothing of this machine is touched"
+        yield "the bench is a QEMU guest with emulated disks; no disk of this machine is touched"
     else:
         yield f"the DUT is {rig.dut.host or 'this machine'}; the rig's scratch disks will be overwritten"
 
 
 def earlier_times(out: Path) -> dict[str, float]:
-    """Seconds that each scenario took in the newest run in ``out``; empty if there is none that can be read."""
+    """Seconds that each scenario took in the newest readable run in ``out``; empty if there is none."""
     try:
         results = json.loads((out / "latest" / "results.json").read_bytes())
         return {str(scenario["id"]): float(scenario["seconds"]) for scenario in results["scenarios"]}

@@ -302,7 +302,7 @@ def tidy_up() -> None:
     from plugpull.cache import Cache
     from plugpull.run import restore_what_was_left_off
 
-    restore_what_was_left_off(Cache.default(tell=_say), _say)
+    restore_what_was_left_off(Cache.default(notify=_say), _say)
 
 
 @contextmanager
@@ -311,7 +311,7 @@ def journal_of(what: str) -> Iterator[Journal]:
     from plugpull.cache import Cache
     from plugpull.coordination.journal import Journal
 
-    journal = Journal(Cache.default(tell=_say).journals(), Path(what))
+    journal = Journal(Cache.default(notify=_say).journals(), Path(what))
     try:
         yield journal
     finally:

@@ -104,20 +104,18 @@ class KernelSource:
     """A source of kernel packages: the system's package lists, or own ones if those are missing or stale."""
 
     lists: Path
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     apt: Apt = field(default_factory=Apt)
 
     def resolve(self, names: Sequence[str]) -> tuple[KernelPackage, ...]:
         """The packages of the first of ``names`` that exists. Raises UsageError that lists similar packages."""
         if packages := self.apt.kernel(names):
             return packages
-        self.tell("the kernel is not in apt's package lists; updating them")
+        self.notify("the kernel is not in apt's package lists; updating them")
         if packages := self._refreshed().kernel(names):
             return packages
         near = self._own().names(r"^linux-image-\d[^-]*(-\d+)?-(amd64|generic)$")[-4:]
-        there = (
-            f"similar packages: {', '.join(near)}" if near else "apt has no kernels: check its sources and the network"
-        )
+        there = f"choose one of: {', '.join(near)}" if near else "check apt's sources and the network"
         raise UsageError(f"there is no package for the kernel {' or '.join(names)}", mend=there)
 
     def fetch(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
@@ -126,7 +124,7 @@ class KernelSource:
             with suppress(UsageError):
                 return apt.download(packages, folder)
         # Lists that are older than the archive name files that no longer exist.
-        self.tell("the download failed; updating apt's package lists")
+        self.notify("the download failed; updating apt's package lists")
         try:
             return self._refreshed().download(packages, folder)
         except UsageError as error:

@@ -56,7 +56,7 @@ def ready(checkout: str, root: str) -> Environment | None:
     return _hold(place)
 
 
-def make(checkout: str, root: str, step: Step, tell: Callable[[str], None]) -> Environment:
+def make(checkout: str, root: str, step: Step, notify: Callable[[str], None]) -> Environment:
     """Make the environment for ``checkout``, unless another process made it meanwhile. Raises SetupError."""
     make_writable(root, KIND)
     place = os.path.join(root, KIND, environment_key(checkout))
@@ -64,7 +64,7 @@ def make(checkout: str, root: str, step: Step, tell: Callable[[str], None]) -> E
         if (found := _hold(place)) is not None:
             return found
         fd = lock(
-            place + ".lock", on_wait=lambda: tell("waiting for another plugpull that is making the same environment")
+            place + ".lock", on_wait=lambda: notify("waiting for another plugpull that is making the same environment")
         )
         assert fd is not None
         try:

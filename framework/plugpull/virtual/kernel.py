@@ -52,25 +52,25 @@ def find_kernel(
     *,
     apt: Apt | None = None,
     root: Path = Path("/"),
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> KernelTree:
     """Find the kernel that ``spec`` names, or the distribution's default kernel if it is ``None``.
 
     ``_KINDS`` lists the forms of ``spec``; ``root`` is the root directory of installed kernels. Raises UsageError with
     the possible forms, and RigError when the cache is full.
     """
-    source = KernelSource(cache.root / "apt", tell, apt or Apt())
+    source = KernelSource(cache.root / "apt", notify, apt or Apt())
     if spec is None:
-        tree = _from_packages(DEFAULT_KERNELS, source, cache, tell)
+        tree = _from_packages(DEFAULT_KERNELS, source, cache, notify)
     elif "," in spec or "/" in spec or Path(spec).exists():
-        tree = _from_paths([Path(part).expanduser().absolute() for part in spec.split(",")], cache, tell)
+        tree = _from_paths([Path(part).expanduser().absolute() for part in spec.split(",")], cache, notify)
     elif (root / "lib/modules" / spec).is_dir() and _readable(root / f"boot/vmlinuz-{spec}"):
         tree = _tree(spec, root / f"boot/vmlinuz-{spec}", root / "lib/modules" / spec, "installed here")
     else:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+~_-]*", spec):
             raise UsageError(f"{spec!r} does not name a kernel", mend=_KINDS)
         names = [spec] if spec.startswith("linux-image-") else [f"linux-image-{spec}"]
-        tree = _from_packages(names, source, cache, tell)
+        tree = _from_packages(names, source, cache, notify)
     _check_usable(tree)
     return tree
 
@@ -93,13 +93,15 @@ def required_modules(tree: KernelTree, wanted: list[str], overrides: Mapping[str
 # --- packages ----------------------------------------------------------------------------------------------
 
 
-def _from_packages(names: Sequence[str], source: KernelSource, cache: Cache, tell: Callable[[str], None]) -> KernelTree:
+def _from_packages(
+    names: Sequence[str], source: KernelSource, cache: Cache, notify: Callable[[str], None]
+) -> KernelTree:
     packages = _resolved(names, source, cache)
     title = ", ".join(map(str, packages))
 
     def build(place: Path) -> None:
         with TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:
-            tell(f"downloading {title} (it is unpacked, not installed)")
+            notify(f"downloading {title} (it is unpacked, not installed)")
             _unpack(source.fetch(packages, Path(folder)), place, Path(folder) / "unpacked")
 
     place = cache.get("kernel", _key("pkg", title), build, description=title, needs=_PACKAGE_BYTES)
@@ -156,7 +158,7 @@ def _depmod(place: Path, version: str) -> None:
 # --- files and directories ---------------------------------------------------------------------------------
 
 
-def _from_paths(paths: Sequence[Path], cache: Cache, tell: Callable[[str], None]) -> KernelTree:
+def _from_paths(paths: Sequence[Path], cache: Cache, notify: Callable[[str], None]) -> KernelTree:
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path} does not exist", mend=_KINDS)
@@ -170,12 +172,12 @@ def _from_paths(paths: Sequence[Path], cache: Cache, tell: Callable[[str], None]
     if first.is_file():
         # A bzImage inside a build tree stands for that tree.
         if first.name == "bzImage" and (first.absolute().parents[3] / "include/config").is_dir():
-            return _from_build(first.absolute().parents[3], cache, tell)
+            return _from_build(first.absolute().parents[3], cache, notify)
         raise UsageError(f"{first} comes without modules", mend=f"write {first},MODULES-DIRECTORY; or {_KINDS}")
     if debs := sorted(first.glob("*.deb")):
         return _from_debs(debs, cache)
     if (first / "include/config").is_dir() or (first / "modules.order").is_file() or (first / "Kbuild").is_file():
-        return _from_build(first, cache, tell)
+        return _from_build(first, cache, notify)
     return _only_tree(first, str(first))
 
 
@@ -193,7 +195,7 @@ def _from_debs(debs: Sequence[Path], cache: Cache) -> KernelTree:
     return _only_tree(place, title)
 
 
-def _from_build(tree: Path, cache: Cache, tell: Callable[[str], None]) -> KernelTree:
+def _from_build(tree: Path, cache: Cache, notify: Callable[[str], None]) -> KernelTree:
     """The kernel of a build tree. Its modules are copied, so that a rebuild does not change a kernel during a run."""
     release = tree / "include/config/kernel.release"
     image = tree / "arch/x86/boot/bzImage"
@@ -208,7 +210,7 @@ def _from_build(tree: Path, cache: Cache, tell: Callable[[str], None]) -> Kernel
         digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
 
     def build(place: Path) -> None:
-        tell(f"copying {len(modules)} modules of {version} from {tree}")
+        notify(f"copying {len(modules)} modules of {version} from {tree}")
         target = place / "lib/modules" / version
         for name, path in modules.items():
             (target / "kernel" / name).parent.mkdir(parents=True, exist_ok=True)

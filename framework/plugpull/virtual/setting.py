@@ -30,13 +30,13 @@ def prepare(
     cache: Cache,
     journal: Journal,
     held: ExitStack,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Open:
     """Prepare what the bench of each scenario of this run needs. ``held`` keeps the snapshot in the cache until closed.
 
     Raises UsageError for an unusable kernel or module, RigError when the guest does not boot.
     """
-    tree = find_kernel(kernel, cache, tell=tell)
+    tree = find_kernel(kernel, cache, notify=notify)
     for path in modules:
         if not path.is_file():
             raise UsageError(
@@ -46,7 +46,7 @@ def prepare(
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
-    snapshot = held.enter_context(hold_snapshot(cache, shape, tree, tell, overrides=overrides, without=without))
+    snapshot = held.enter_context(hold_snapshot(cache, shape, tree, notify, overrides=overrides, without=without))
     named = tuple(f"{name} {_digest(path)} ({path})" for name, path in sorted(overrides.items()))
     setting = Setting(rig, shape, snapshot, named)
 
