@@ -331,7 +331,7 @@ def test_it_knows_when_it_last_heard_the_agent() -> None:
 
 def test_an_agent_that_says_nothing_is_given_up_at_the_deadline() -> None:
     with link_by_hand() as (link, _, told):
-        with pytest.raises(AgentGone, match=r"did not tell its time within 0\.05 s"):
+        with pytest.raises(AgentGone, match=r"did not answer with its time within 0\.05 s"):
             link.map_clock(0.05)
         assert not link.clock.mapped
         assert link.lost == "", "a slow answer is no broken stream"

@@ -123,7 +123,7 @@ def test_a_switch_that_acknowledged_before_it_was_told_accuses_nobody() -> None:
     early = ev.Edge
     bench.replace(early, lambda e: (e.state, e.phase) == ("off", "acknowledged"), at=CUT - 3.0)
     story = bench.story()
-    assert story.cut_records[0].off.doubt.endswith("acknowledged off before it was told")
+    assert story.cut_records[0].off.doubt.endswith("acknowledged off before the command")
     judgement = bench.judge(returned(VICTIM))
     assert judgement.findings == ()
     assert judgement.unknowns

@@ -1,4 +1,4 @@
-"""What every kind of DUT offers to the rest, whatever it is reached by."""
+"""What every kind of DUT offers, virtual or real."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from plugpull.switches.base import Switch
 
 @dataclass(frozen=True)
 class PostMortem:
-    """What is known of a DUT whose agent is gone. ``death`` is there if the DUT died; ``says`` is the rest of the
-    sentence "the agent fell silent" when it did not, or what was done about it; ``console`` are lines of its console
-    that belong into the history."""
+    """What is known of a DUT whose agent is gone.
+
+    ``death`` is set if the DUT died. ``says`` goes on after "the agent fell silent" if it did not die, or says what was
+    done to bring it back. ``console`` holds lines of its console that belong into the history.
+    """
 
     death: DutDied | None = None
     says: str = ""
@@ -36,26 +38,29 @@ class Bench(Protocol):
     def disk_table(self) -> DiskTable: ...
 
     def ready(self) -> DutReady:
-        """Who the DUT is and how it was reached."""
+        """What the DUT is and how it was reached."""
         ...
 
     def switch(self, name: str) -> Switch: ...
 
     def power_everything(self) -> None:
-        """Every declared disk gets its cable and its power. Returns before the kernel has found them."""
+        """Connect and power every declared disk. Returns before the kernel has found them."""
         ...
 
     def post_mortem(self, timeout: float) -> PostMortem:
-        """The agent is lost: is the DUT dead, and of what? ``timeout`` is what signs that come by themselves get."""
+        """Find out whether a DUT whose agent is gone has died, and of what.
+
+        ``timeout`` is how long to wait, in seconds, for signs that come by themselves."""
         ...
 
     def bring_back(self) -> PostMortem:
-        """The same question when the scenario is over and there is time to wait until the DUT can be reached again.
-        What can be done to bring it back is done."""
+        """Bring back a DUT whose agent is gone, if possible. Returns what became of it.
+
+        Called after the scenario, when there is time to wait until the DUT can be reached again."""
         ...
 
     def seen_from_outside(self) -> Iterable[SeenFromOutside]:
-        """What a look at the bystanders' media behind the DUT's back shows; nothing where that cannot be done."""
+        """The state of the bystanders' media, read without the DUT; empty where that is not possible."""
         ...
 
     def cpu_seconds(self) -> float | None:
@@ -63,5 +68,5 @@ class Bench(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave nothing behind. Safe to call twice."""
+        """Close everything that the bench opened. Safe to call twice."""
         ...

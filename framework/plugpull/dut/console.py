@@ -1,9 +1,8 @@
-"""A DUT's serial console: kept on disk, its last lines at hand, searched for the kernel's last words, and asked for
-signs of life when the agent is gone.
+"""A DUT's serial console: written to disk, searched for the kernel's last words, and asked for signs of life.
 
 A BREAK followed by a key is magic sysrq (Documentation/admin-guide/sysrq.rst), served in the interrupt: it is answered
-even when no process runs any more. A character that is echoed took a kernel worker to be scheduled (``n_tty``), so it
-tells a kernel that only answers interrupts from one that lives.
+even when no process runs any more. To echo a character, the kernel has to schedule a worker (``n_tty``): the echo
+distinguishes a kernel that still schedules from one that only answers interrupts.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ _LAST_WORDS = re.compile(r"Kernel panic - not syncing|Oops: |BUG: |general prote
 KEPT = 2000
 """Lines that are kept in memory; all are on disk."""
 LAST_WORDS = 400
-"""Lines that are kept from the first sign of death on, whatever is said after them."""
+"""Lines that are kept from the first sign of death on."""
 LONGEST = 1 << 14
-"""Characters of one line that are looked at."""
+"""Characters of one line that are kept."""
 LARGEST = 64 << 20
-"""Bytes of a console that are kept on disk. A kernel in a storm would fill any disk."""
+"""Bytes of a console that are kept on disk. A kernel that repeats an error without end would fill any disk."""
 TRIES = 3
 """Times that a sysrq is sent before its silence counts."""
 _ECHO = "~"
 _ERASE = b"\x15"
-"""Ctrl-U: the line typed so far is forgotten, should somebody's login prompt be there."""
+"""Ctrl-U: deletes the line typed so far, in case there is a login prompt."""
 
 
 class Wire(Protocol):
     """What a console is connected by."""
 
     def read(self) -> bytes:
-        """What has arrived; waits for it. Empty when there is nothing more to come."""
+        """Wait for data and return it. Empty at the end of the stream."""
         ...
 
     def write(self, data: bytes) -> None: ...
@@ -74,7 +73,7 @@ class DutConsole:
                     file.write(data[:room])
                     room -= len(data)
                     if room <= 0:
-                        file.write(b"\nplugpull: the console said more than is kept\n")
+                        file.write(b"\nplugpull: the console was longer than what is kept\n")
                 self._take(data)
                 if not data:
                     return
@@ -92,7 +91,7 @@ class DutConsole:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let go of the wire. Safe to call twice."""
+        """Close the wire. Safe to call twice."""
         self._wire.close()
         self._thread.join(5)
 
@@ -104,12 +103,12 @@ class DutConsole:
             return list(self._lines)
 
     def mark(self) -> int:
-        """For ``since``: here and now."""
+        """The present position, for ``since``."""
         with self._changed:
             return self._count
 
     def since(self, mark: int) -> list[str]:
-        """What was said after ``mark``, as far as it is kept, the unfinished line included."""
+        """The kept lines after ``mark``, and the unfinished line."""
         with self._changed:
             return self._since(mark)
 
@@ -122,23 +121,23 @@ class DutConsole:
             return bool(self._words)
 
     def wait_closed(self, timeout: float) -> bool:
-        """Until the DUT is gone and everything it said has been read."""
+        """Wait until the console ended and everything was read. Returns whether it did."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closed, timeout)
 
     def wait_dying(self, timeout: float) -> bool:
-        """Until there are last words, or no more words at all. True if there are."""
+        """Wait until there are last words, or the console ended. Returns whether there are any."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._words) or self._closed, timeout)
             return bool(self._words)
 
     def last_words(self) -> list[str]:
-        """From the first line of the death to the end; empty if the kernel did not die here."""
+        """The lines from the first sign of death on; empty if there is none."""
         with self._changed:
             return list(self._words)
 
     def pause(self, quiet: float, timeout: float) -> None:
-        """Until nothing has been said for ``quiet`` seconds."""
+        """Wait until nothing came for ``quiet`` seconds."""
         deadline = time.monotonic() + timeout
         with self._changed:
             while time.monotonic() < deadline:
@@ -151,9 +150,9 @@ class DutConsole:
     # --- signs of life ----------------------------------------------------------------------------------------------
 
     def sysrq(self, key: str, timeout: float) -> list[str] | None:
-        """Send BREAK and ``key``. What the kernel says to it, None when it says nothing in time.
+        """Send BREAK and ``key``. Returns the kernel's answer, None if there is none in time.
 
-        A kernel that is not allowed to do it says that, which is a sign of life as well.
+        A kernel that refuses the key says so, which is a sign of life too.
         """
         mark = self.mark()
         for _ in range(TRIES):
@@ -171,7 +170,7 @@ class DutConsole:
         return [line for line in self.since(mark) if line]
 
     def echoes(self, timeout: float) -> bool:
-        """Is a character echoed? Not by a kernel that answers interrupts and schedules nothing."""
+        """Whether a character is echoed. A kernel that answers interrupts and schedules nothing does not echo it."""
         mark = self.mark()
         try:
             self._wire.write(_ECHO.encode())

@@ -1,5 +1,4 @@
-"""Keeps listening to the DUT: writes its testimony into the history, maps its clock, and notices when it falls
-silent."""
+"""Listens to the agent during a scenario: records its events, maps its clock, and notices when it falls silent."""
 
 from __future__ import annotations
 
@@ -16,21 +15,24 @@ from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 
 MOST_EARLY = 100_000
-"""Messages that are kept until the scenario begins: a few hundred come from an honest agent."""
+"""Messages that are kept until the scenario begins. A correct agent sends a few hundred."""
 MAPPING_INTERVAL = 1.0
 """Seconds between two exchanges of clocks, which are also the heartbeat."""
 SILENCE = 10.0
 """Seconds without an answer after which the agent counts as lost. Generous: an emulated DUT may be starved by its
 host."""
 POST_MORTEM = 3.0
-"""Seconds given to signs of death that come by themselves: a process that ends, last words on a console."""
+"""Seconds to wait for signs of death that come by themselves: a process that ends, last words on a console."""
 EXAMINED = 120.0
-"""Seconds after which a post-mortem is over, however many questions it asks: see ``dut/post_mortem.py``."""
+"""Seconds after which a post-mortem (``dut/post_mortem.py``) is over at the latest."""
 
 
 class Listener:
-    """Between the agent and the history. ``lost`` says why the agent is gone, empty while it is there; ``reports`` is
-    the highest number of a report of the agent that was taken, ``left_out`` how many of them are not for the record."""
+    """Records what the agent sends.
+
+    ``lost`` says why the agent is gone; it is empty while the agent answers. ``reports`` is the highest number of a
+    report that was received, ``left_out`` how many of the reports are not recorded.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -44,7 +46,7 @@ class Listener:
         self._keeper: threading.Thread | None = None
         self._unreadable = 0
         self._died = False
-        self._mourning = False
+        self._losing = False
         self._examined = threading.Event()
         self._examined.set()
         self.lost = ""
@@ -52,7 +54,7 @@ class Listener:
         self.left_out = 0
 
     def hear(self, message: Message) -> None:
-        """Take one message of the agent. Runs in the link's thread."""
+        """Handle one message of the agent. Runs in the link's thread."""
         with self._lock:
             if self._bench is None:
                 if len(self._early) < MOST_EARLY:
@@ -63,7 +65,7 @@ class Listener:
         self._take(message, self._bench)
 
     def begin(self, bench: Bench) -> None:
-        """From here on messages become events; those that came before are taken first."""
+        """Record messages as events from here on, beginning with those that came before."""
         with self._lock:
             early, self._early = self._early, []
             self._bench = bench
@@ -76,7 +78,7 @@ class Listener:
         self._keeper.start()
 
     def end(self) -> None:
-        """Stop listening. A DUT whose agent was lost is asked once more what became of it."""
+        """Stop listening. If the agent was lost, bring the DUT back and record what became of it."""
         self._stop.set()
         if self._keeper is not None:
             self._keeper.join(SILENCE + 5)
@@ -92,7 +94,7 @@ class Listener:
             self._jobs[job] = ended
 
     def expect_stream(self, job: str, said: Callable[[Message], None]) -> None:
-        """Call ``said``, in the thread that listens, with each piece of this job's stream."""
+        """Call ``said`` with each piece of this job's stream, in the thread that listens."""
         with self._lock:
             self._streams[job] = said
 
@@ -110,7 +112,7 @@ class Listener:
                 if ended is not None:
                     ended(message)
             elif message.get("ev") == "link.lost":
-                self._mourn(str(message.get("why") or "no reason given"), bench)
+                self._agent_lost(str(message.get("why") or "no reason given"), bench)
             else:
                 event = translate(message, bench.disk_table)
                 if event is not None:
@@ -121,8 +123,8 @@ class Listener:
         except RigError:
             pass  # the recorder keeps its failure and raises it in the thread that waits on the history
         except Exception as error:
-            # Whatever it said, the thread that listens must not die of it.
-            self._fault(f"the agent said something that cannot be understood: {message!r:.200} ({error!r})")
+            # No message may end the thread that listens.
+            self._fault(f"a message of the agent cannot be understood: {message!r:.200} ({error!r})")
 
     def _keep(self, bench: Bench) -> None:
         while not self._stop.wait(MAPPING_INTERVAL):
@@ -130,7 +132,7 @@ class Listener:
                 self._map(bench)
             except AgentGone as loss:
                 if not self._stop.is_set() and not bench.link.lost:
-                    self._mourn(f"the agent fell silent: {loss.what}", bench)
+                    self._agent_lost(f"the agent fell silent: {loss.what}", bench)
                 return
             except RigError:
                 return
@@ -150,12 +152,12 @@ class Listener:
             self._unreadable += count
             self._fault(f"{count} lines from the agent could not be read")
 
-    def _mourn(self, why: str, bench: Bench) -> None:
-        """The agent is gone. Look whether the whole DUT is, then let everybody know who waits for it."""
+    def _agent_lost(self, why: str, bench: Bench) -> None:
+        """Find out whether the DUT died with its agent, then end all waiting for the agent."""
         with self._lock:
-            if self._mourning or self._stop.is_set():
+            if self._losing or self._stop.is_set():
                 return
-            self._mourning = True
+            self._losing = True
             self._examined.clear()
         try:
             self._examine(why, bench)

@@ -1,8 +1,10 @@
-"""What became of a DUT whose agent is gone: asked of its console, and told in a sentence.
+"""Finds out from the console what became of a DUT whose agent is gone.
 
-Panic and oops are on the console already. A kernel that answers sysrq and echoes a character lives, and only the agent
-is gone. One that answers sysrq and echoes nothing serves interrupts and runs nothing. One that answers nothing has its
-interrupts off, or is not there.
+A panic or an oops is on the console already. Otherwise the console is asked:
+
+- The kernel answers sysrq and echoes a character: it is alive, and only the agent is gone.
+- It answers sysrq and echoes nothing: it serves interrupts and runs no process.
+- It answers nothing: its interrupts are off, or the machine is.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ from plugpull.history.events import DutDied
 from plugpull.kernel.diagnosis.headline import panic_headline
 
 ANSWER = 15.0
-"""Seconds a sysrq gets to be answered. An emulated DUT may be starved by its host, and one in a storm has to say first
-what it has to say."""
+"""Seconds to wait for the answer to a sysrq. An emulated DUT may be starved by its host, and a kernel that logs a lot
+prints its earlier messages first."""
 ECHO = 10.0
-"""Seconds a character gets to be echoed."""
+"""Seconds to wait for the echo of a character."""
 LOCKUP = 25.0
-"""Seconds in which the kernel says itself that it is locked up: 2 * watchdog_thresh, and a period of its timer
+"""Seconds in which the kernel itself reports a lockup: 2 * watchdog_thresh, and a period of its timer
 (Documentation/admin-guide/lockup-watchdogs.rst)."""
 QUIET = 1.0
 """Seconds of silence after which a report of the kernel counts as complete."""
 FRAMES = 5
 HUNG = "the DUT hung"
-"""What the headline of a DUT begins with that does not come back by itself."""
+"""The beginning of the headline of a DUT that does not come back by itself."""
 EVIDENCE = 60
 LAST = 20
 """Lines of a console that are evidence if nothing better is."""
@@ -47,8 +49,9 @@ _AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
 
 
 def examine_console(console: DutConsole, at: float | None, *, proven: bool = True) -> PostMortem | None:
-    """What the console says of the DUT's fate; ``at`` is when it was last heard. None when nothing answers and the
-    cause is to be found elsewhere. ``proven``: is it known that this console can be asked at all?"""
+    """Find out from the console what became of the DUT. None if nothing answers: then look for the cause elsewhere.
+
+    ``at`` is when the DUT was last heard. ``proven``: whether this console has answered before."""
     if console.dying():
         console.pause(QUIET, ANSWER)
         return from_last_words(console.last_words())
@@ -64,7 +67,7 @@ def examine_console(console: DutConsole, at: float | None, *, proven: bool = Tru
     tasks = blocked_tasks(blocked)
     says = f"{_agent_end(console)}; the kernel is alive: it answers sysrq on its console"
     if tasks:
-        # The driver's own thread waits for the same disk; whose I/O it is comes after it, or before.
+        # The driver's own thread waits for the same disk as the process whose I/O it is, so several are named.
         says += f" ({len(tasks)} blocked: {'; '.join(tasks[:SHOWN])})"
     return PostMortem(says=says, console=tuple(blocked[:EVIDENCE]))
 
@@ -74,7 +77,7 @@ SHOWN = 3
 
 
 def from_last_words(words: list[str]) -> PostMortem:
-    """A kernel that said what it died of."""
+    """The post-mortem of a kernel that printed what it died of."""
     stamp = next((stamp for stamp in map(stamp_of, words) if stamp is not None), None)
     headline = panic_headline([text_of(word) for word in words])
     places: tuple[str, ...] = ()
@@ -85,27 +88,27 @@ def from_last_words(words: list[str]) -> PostMortem:
 
 
 def unresponsive(console: DutConsole, at: float | None, evidence: Iterable[str]) -> PostMortem:
-    """A kernel that answers nothing. ``evidence`` is what is known of its processors."""
-    told = tuple(evidence)
+    """The post-mortem of a kernel that answers nothing. ``evidence`` is what is known of its processors."""
+    known = tuple(evidence)
     said = _before_the_nmi(console, at)
     # A CPU that still took interrupts may have reported the other one; an NMI stops whichever takes it first.
-    places = tuple(dict.fromkeys((*on_cpus(said), *on_cpus(told))))
+    places = tuple(dict.fromkeys((*on_cpus(said), *on_cpus(known))))
     complaint = panic_headline([text_of(line) for line in said])
-    headline = f"{HUNG}: it answers neither its agent nor sysrq on its console{_deafness(places, told)}"
+    headline = f"{HUNG}: it answers neither its agent nor sysrq on its console{_interrupts_off(places, known)}"
     headline += f" ({complaint})" if complaint else ""
     last = tuple(console.lines()[-LAST:])
-    kept = tuple(dict.fromkeys((*places, *said[-EVIDENCE:], *told[:EVIDENCE], *(() if told else last))))
+    kept = tuple(dict.fromkeys((*places, *said[-EVIDENCE:], *known[:EVIDENCE], *(() if known else last))))
     return PostMortem(DutDied(at=at, headline=headline, evidence=kept), console=last)
 
 
 def restarted(console: DutConsole) -> str:
-    """The headline of a guest that reset itself. One that was asked to restart says so (kernel/reboot.c)."""
+    """The headline of a guest that reset itself. A kernel that was asked to restart logs that (kernel/reboot.c)."""
     said = [text_of(line) for line in console.lines() if _RESTARTS.match(text_of(line))]
     return f"the guest restarted: {said[-1]}" if said else "the guest reset itself without a word on its console"
 
 
 def _before_the_nmi(console: DutConsole, at: float | None) -> list[str]:
-    """What the kernel said since it was last heard, without what it said of the NMI that it was sent."""
+    """What the kernel logged since it was last heard, up to its answer to the NMI that it was sent."""
     said: list[str] = []
     for line in console.lines():
         if _NMI.search(line):
@@ -116,9 +119,9 @@ def _before_the_nmi(console: DutConsole, at: float | None) -> list[str]:
     return said
 
 
-def _deafness(places: Iterable[str], told: Iterable[str]) -> str:
-    """Which CPUs have their interrupts off, as far as that is known, and where they are."""
-    flags = {found.group(1): found.group(2) == "off" for line in told if (found := _FLAGS.match(line))}
+def _interrupts_off(places: Iterable[str], known: Iterable[str]) -> str:
+    """Which CPUs have their interrupts off, if known, and where they are."""
+    flags = {found.group(1): found.group(2) == "off" for line in known if (found := _FLAGS.match(line))}
     for place in places:
         if flags.get(place.split()[1], not flags):
             return f", interrupts off in {place.partition(' in ')[2]}"
@@ -153,7 +156,7 @@ def _agent_end(console: DutConsole) -> str:
 
 
 def blocked_tasks(lines: Iterable[str]) -> tuple[str, ...]:
-    """What sysrq-w says, a line a task: ``fio (pid 212) in D: blk_mq_get_tag < __submit_bio``."""
+    """The blocked tasks of sysrq-w, one line per task: ``fio (pid 212) in D: blk_mq_get_tag < __submit_bio``."""
     tasks: list[tuple[str, list[str]]] = []
     for line in map(text_of, lines):
         if found := _TASK.match(line):
@@ -165,8 +168,9 @@ def blocked_tasks(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def on_cpus(lines: Iterable[str]) -> tuple[str, ...]:
-    """What processors were found at, a line each: ``CPU 1 (kworker/1:2) in spin_for_ever [module]``. Idle ones are
-    left out. Of several places of one processor the task's is told, which comes after those of its interrupts."""
+    """Where the CPUs were, one line per CPU that was not idle: ``CPU 1 (kworker/1:2) in spin_for_ever [module]``.
+
+    Of several places of one CPU, the task's is taken; it comes after those of its interrupts."""
     who: tuple[str, str] | None = None
     found: dict[str, str] = {}
     done: set[str] = set()

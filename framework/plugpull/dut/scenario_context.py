@@ -1,4 +1,4 @@
-"""One scenario's working place: the rig, its bench, and the history everything is written into."""
+"""What the loads and faults of one scenario work with: the rig, its bench, and the history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Predicate = Callable[[ev.Event], bool]
 
 @dataclass
 class ScenarioContext:
-    """What loads and faults work with. Times are DUT seconds unless said otherwise."""
+    """The rig, the bench and the history of one scenario. Times are DUT seconds unless noted otherwise."""
 
     rig: Rig
     topology: Topology
@@ -35,7 +35,7 @@ class ScenarioContext:
     """Where random choices come from."""
     split: dict[str, float] = field(default_factory=dict)
     restore: Callable[[], None] = lambda: None
-    """Turns on whatever a cut of this scenario has turned off. Never raises; the breaker sets it."""
+    """Turns on every port that a cut of this scenario has turned off. Never raises. The breaker sets it."""
     promised: dict[str, Callable[[], bool]] = field(default_factory=dict)
     """For each disk that stamps are written to: whether something was made durable on it since that began."""
     _phase: tuple[str, float] = ("", 0.0)
@@ -73,12 +73,13 @@ class ScenarioContext:
         return found
 
     def pause(self, seconds: float) -> None:
-        """Let time pass, unless the DUT dies meanwhile."""
+        """Wait for ``seconds``. Raises AgentGone if the DUT dies meanwhile."""
         self.wait_for(lambda event: False, seconds)
 
     def leaving(self, error: BaseException | None) -> None:
-        """To be called first by whatever ends with an exception, before it stops a load or unmounts a volume, which
-        takes its time. If a signal ends the run, power is restored here."""
+        """Call this first when a step ends with ``error``, before a load is stopped or a filesystem is unmounted.
+
+        Those take their time. If a signal ends the run, power is restored here."""
         if isinstance(error, KeyboardInterrupt | SystemExit):
             with signals_held(then_raise=False):  # the exception is on its way already
                 self.restore()

@@ -29,8 +29,8 @@ EARLY = 1.0
 class Switching:
     """All ports of a cut point switched once, ``off`` or ``on``. Times are those of the slowest port, DUT seconds.
 
-    ``complete`` tells that the command to every port is on record, and not only that it acknowledged.
-    ``read_back`` is ``None`` when the switch was never asked, as with boards that cannot tell. ``skew`` is what lay
+    ``complete``: the command to every port is on record, and not only that it acknowledged.
+    ``read_back`` is ``None`` if the switch cannot be asked. ``skew`` is what lay
     between the first and the last acknowledged edge of all that was switched at once, ``None`` for a single port.
     """
 
@@ -51,13 +51,13 @@ class Switching:
         if not self.commanded:
             return f"it was never switched {self.state}"
         if self.commanded_at is None or not self.complete:
-            return f"{where} was told {self.state} at an unknown time"
+            return f"{where} was commanded {self.state} at an unknown time"
         if self.acknowledged_at is None:
             return f"{where} did not acknowledge {self.state}"
         if self.acknowledged_at < self.commanded_at - max(self.error, EARLY):
-            return f"{where} acknowledged {self.state} before it was told"
+            return f"{where} acknowledged {self.state} before the command"
         if self.read_back is False:
-            return f"{where} was told {self.state} but read back otherwise"
+            return f"{where} was commanded {self.state} but read back otherwise"
         return ""
 
 
@@ -105,7 +105,7 @@ class Cut:
 
     @property
     def restored_at(self) -> float | None:
-        """When the switch was told on again, if it acknowledged that."""
+        """When the switch was commanded on again, if it acknowledged that."""
         return self.on.commanded_at if self.on.acknowledged_at is not None else None
 
     def times(self, disk: str) -> DiskTimes:

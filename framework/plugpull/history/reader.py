@@ -1,4 +1,4 @@
-"""Reading a history back, whatever became of the run that wrote it."""
+"""Reads a history, also of a run that crashed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["History", "Rate", "Reading", "Silence", "Story", "read_history"]
 
 HISTORY_FILE = "history.jsonl"
 LONGEST_LINE = 16 << 20
-"""Bytes of a line that are read at most; a longer one counts as damaged. The longest that are written have 100 kB."""
+"""Bytes of a line that are read at most; a longer line counts as damaged. The recorder's longest have 100 kB."""
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
@@ -45,7 +45,7 @@ class History:
     """A whole run.
 
     ``lost_lines`` counts lines that are damaged, so that events are missing; ``skipped_lines`` those of a kind this
-    version does not know, which is harmless; ``torn`` tells that the last line was cut off by a crash. ``stray`` are
+    version does not know, which is harmless; ``torn``: the last line was cut off by a crash. ``stray`` are
     events that belong to no scenario. ``flaws`` are sentences on what is wrong with lines of no scenario: missing,
     doubled, out of order, altered, after the end. ``edited``: numbers and digests were not compared.
     """
@@ -74,7 +74,7 @@ class History:
 
 @dataclass
 class _Sorter:
-    """Deals lines out to stories."""
+    """Sorts lines into stories."""
 
     begun: RunBegun | None = None
     ended: RunEnded | None = None
@@ -156,14 +156,14 @@ class _Sorter:
         )
 
     def _disorder(self) -> Iterator[str]:
-        """What cannot be in a history that somebody wrote from beginning to end, numbered or not."""
+        """What cannot be in a history that was recorded from beginning to end, numbered or not."""
         if self.after_end:
             yield f"the history goes on after the end of the run: {self.after_end} more events"
         for name in dict.fromkeys(self.unbegun):
             yield f"the beginning of a scenario is missing: {name}"
 
     def _carry(self, event: Event) -> None:
-        """What a running DUT takes along into the next scenario; nothing, if it starts afresh."""
+        """Keep what still holds in the next scenario: nothing, if the DUT starts again before it."""
         if isinstance(event, DutReady):
             self.ready = event
             if event.how in {"restored", "booted"}:

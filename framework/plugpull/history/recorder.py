@@ -29,11 +29,11 @@ KEPT_IN_MEMORY = 200_000
 class Recorder:
     """Appends events to a history, from any thread.
 
-    Each event is one ``write`` on a descriptor opened with ``O_APPEND``, so whatever was recorded is in the file even
+    Each event is one ``write`` on a descriptor opened with ``O_APPEND``, so what was recorded is in the file even
     if the process is killed in the next instant; at worst the last line is torn.
 
-    A write that fails (disk full) raises ``RigError`` in the thread that recorded, and again in whoever waits on the
-    history or closes it, and is put on record itself as soon as writing works again.
+    A write that fails (disk full) raises ``RigError`` in the thread that recorded, and again in the thread that waits
+    on the history or closes it. It is recorded itself as soon as writing works again.
 
     Lines are numbered from 1. A seal follows the end of each scenario and of the run, and every ``SEAL_EVERY`` lines:
     see ``seals.py``.
@@ -165,7 +165,7 @@ class Recorder:
             raise RigError("an event was recorded after the history was closed", mend="end all threads before close()")
         try:
             if self._unwritten:
-                self._confess(self._fd)
+                self._record_loss(self._fd)
             return self._write(self._fd, body)
         except OSError as error:
             self._unwritten += 1
@@ -173,14 +173,14 @@ class Recorder:
             self._recorded.notify_all()
             raise self._failure from error
 
-    def _confess(self, fd: int) -> None:
+    def _record_loss(self, fd: int) -> None:
         """End the line that may be torn, and say that events are missing here."""
         fault = RigFault(summary=f"{self._unwritten} events could not be written to the history")
         self._write(fd, self._encoder.encode(fault), before=b"\n")
         self._unwritten = 0
 
     def _write(self, fd: int, body: bytes, *, before: bytes = b"") -> bytes:
-        """Write one line in one ``write`` and return it. The digest covers whatever is in the file, half lines too."""
+        """Write one line in one ``write`` and return it. The digest covers all bytes of the file, half lines too."""
         line = before + numbered(body, self._number + 1)
         written = os.write(fd, line)
         self._chain.add(line[:written])
@@ -190,7 +190,7 @@ class Recorder:
         return line
 
     def _seal(self) -> None:
-        """Seal the lines since the last seal, if there are any. A failure is kept for whoever waits or closes."""
+        """Seal the lines since the last seal, if there are any. A failure is raised when someone waits or closes."""
         if not self._chain.lines or self._unwritten:
             return
         digest = self._chain.digest
@@ -212,7 +212,7 @@ class Recorder:
                 else:
                     self._chain.add(raw)
         if not raw.endswith(b"\n"):
-            self._unwritten = 1  # the writer before was killed in the middle of a line
+            self._unwritten = 1  # an earlier writer was killed in the middle of a line
 
     def _call(self, callback: Callback, event: Event) -> None:
         try:

@@ -2,8 +2,8 @@
 
 Every line carries its number in the field ``n``. A ``seal`` line carries the SHA-256 of everything in the file since
 the seal before it, chained with that one's digest. Both belong to the file and not to what happened: they reach
-neither subscribers nor checks. The recorder writes them; the reader compares them, unless it is told that the history
-was edited on purpose. They guard against accidents and careless edits, not against somebody who forges a history.
+neither subscribers nor checks. The recorder writes them; the reader compares them, unless the history
+was edited on purpose. They guard against accidents and careless edits, not against a forged history.
 """
 
 from __future__ import annotations

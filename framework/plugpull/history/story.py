@@ -218,7 +218,7 @@ class Story:
     def evidence_until(self) -> float | None:
         """DUT time up to which the agent was heard without a break; ``None`` if it was never lost.
 
-        ``None`` does not mean that the evidence reaches for ever: it ends at ``heard_until``. Ask ``covers`` before
+        ``None`` does not mean that the evidence has no end: it ends at ``heard_until``. Ask ``covers`` before
         concluding anything from the absence of an event.
         """
         return self.silences[0].begin if self.silences else None

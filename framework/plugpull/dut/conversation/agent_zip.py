@@ -1,4 +1,4 @@
-"""The agent as one zip file that python3 can run, ready to be pushed to a DUT or put into a guest image."""
+"""The agent as one zip file that python3 can run, to be sent to a DUT or put into a guest image."""
 
 from __future__ import annotations
 

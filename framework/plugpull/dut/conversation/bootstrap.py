@@ -1,6 +1,6 @@
-"""How the agent gets onto a DUT that has nothing but python3: it is sent down the pipe it will then speak through.
+"""How the agent gets onto a DUT that has only python3: through the pipe that it then uses.
 
-A line of Python, given to the DUT's interpreter, reads the zip from standard input into anonymous memory
+A line of Python that the DUT's interpreter runs reads the zip from standard input into anonymous memory
 (memfd_create(2)) and runs it from there. Nothing is written to the DUT's disks, so nothing is left to clean up.
 """
 

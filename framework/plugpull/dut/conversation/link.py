@@ -1,7 +1,7 @@
-"""The controller's end of the conversation with an agent: requests with deadlines, and a stream of what happens.
+"""The controller's end of the link to an agent: requests with deadlines, and a stream of messages.
 
 execnet was considered in place of this protocol and does not serve: it bootstraps by sending its source and
-executing it over the stream, which would have to happen again after each snapshot is woken; it has no heartbeat
+executing it over the stream, which would have to happen again after each restored snapshot; it has no heartbeat
 and no resynchronisation, so an agent that falls silent looks like one that has nothing to say.
 """
 
@@ -21,11 +21,13 @@ from plugpull.errors import RigError
 
 Message = dict[str, Any]
 MOST_OF_A_LINE = 8 << 20
-"""Bytes. The longest an agent sends is a program's output: a megabyte, of which JSON writes a byte as six at most."""
+"""Bytes. The longest line of an agent is a program's output: a megabyte, and JSON needs six bytes for one at most."""
 
 
 class Lines:
-    """Cuts a stream into lines, keeping ``most`` bytes of one at most: who sends must not decide how much is kept."""
+    """Cuts a stream into lines, keeping ``most`` bytes of a line at most.
+
+    The sender must not decide how much memory is used."""
 
     def __init__(self, most: int = MOST_OF_A_LINE) -> None:
         self._most = most
@@ -70,11 +72,11 @@ class _Pending:
 
 
 class AgentLink:
-    """Speaks with one agent over a connected socket. ``tell`` gets every message that is not an answer."""
+    """Speaks with one agent over a connected socket. ``receive`` gets every message that is not an answer."""
 
-    def __init__(self, connection: socket.socket, tell: Callable[[Message], None]) -> None:
+    def __init__(self, connection: socket.socket, receive: Callable[[Message], None]) -> None:
         self._socket = connection
-        self._tell = tell
+        self._receive = receive
         self._pending: dict[int, _Pending] = {}
         self._lock = threading.Lock()
         self._sending = threading.Lock()
@@ -109,7 +111,7 @@ class AgentLink:
             number = self._number
             self._pending[number] = pending
         line = json.dumps({"id": number, "op": op, "args": arguments}).encode() + b"\n"
-        # A line that does not fit into the socket at once goes in pieces; nobody's may come in between.
+        # A line that does not fit into the socket at once goes in pieces; no other line may come in between.
         if self._sending.acquire(timeout=max(0.0, deadline - time.monotonic())):
             try:
                 self._send(line, deadline)
@@ -120,12 +122,12 @@ class AgentLink:
         return pending
 
     def _send(self, line: bytes, deadline: float) -> None:
-        """Send a line, or end the link: what comes after half a line could not be understood."""
+        """Send a line, or end the link: the agent could not read a line after half of another."""
         left = memoryview(line)
         while left:
             if not select.select([], [self._socket], [], max(0.0, deadline - time.monotonic()))[1]:
                 if len(left) < len(line):
-                    self._end("the agent does not take what it is sent")
+                    self._end("the agent does not read what it is sent")
                 return
             with suppress(BlockingIOError):
                 left = left[self._socket.send(left, socket.MSG_DONTWAIT) :]
@@ -150,7 +152,7 @@ class AgentLink:
         sent = time.monotonic()
         pending = self._ask("clock", {}, sent + timeout)
         if not pending.done.wait(timeout):
-            raise AgentGone(f"the agent did not tell its time within {timeout:g} s")
+            raise AgentGone(f"the agent did not answer with its time within {timeout:g} s")
         dut = float(self._result("clock", pending)["at"])
         exchange = Exchange(sent, pending.received, dut)
         self.clock.add(exchange)
@@ -183,8 +185,8 @@ class AgentLink:
             return
         if "id" not in message:
             try:
-                self._tell(message)
-            except Exception:  # whatever the DUT says: the thread that reads must go on
+                self._receive(message)
+            except Exception:  # no message may end the thread that reads
                 self.unreadable += 1
             return
         with self._lock:
@@ -202,10 +204,10 @@ class AgentLink:
         for pending in waiting:
             pending.done.set()
         if not already and not self._closing:
-            self._tell({"ev": "link.lost", "why": why})
+            self._receive({"ev": "link.lost", "why": why})
 
     def give_up(self, why: str) -> None:
-        """Wait for no answer any more: whoever does, and whoever asks from now on, is told ``why``."""
+        """End the waiting for answers: every request, also a later one, raises AgentGone with ``why``."""
         with self._lock:
             self.lost = why
             waiting = list(self._pending.values())

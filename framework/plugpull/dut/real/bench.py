@@ -1,4 +1,4 @@
-"""The bench of a real DUT: an agent connected for each scenario, and switches kept open for the length of a run."""
+"""The bench of a real DUT: a new agent for each scenario, and switches that stay open for the run."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from plugpull.switches.person import TerminalPerson
 
 Open = Callable[[Recorder, Path, Listener, str], "RealBench"]
 BACK_WITHIN = 120.0
-"""Seconds a DUT gets to be reached again after its connection broke, or its power was turned on: machines boot."""
+"""Seconds to wait for a DUT after its connection broke, or its power was turned on: it may have to boot."""
 PROOF = 5.0
-"""Seconds in which a console has to answer sysrq to count as one that does."""
+"""Seconds in which a console has to answer sysrq to count as one that can be asked."""
 FORGOTTEN = 30.0
-"""Seconds without a word from us after which an agent ends by itself. We map its clock every second."""
+"""Seconds without a request after which an agent ends by itself. The listener sends one every second."""
 
 
 class RealBench:
-    """A real DUT, ready: its agent answers, its switches are open. Made anew for each scenario."""
+    """A real DUT, ready: its agent answers, its switches are open. One is made for each scenario."""
 
     def __init__(self, setting: RealSetting, listener: Listener, artefacts: Path) -> None:
         self._setting = setting
@@ -71,14 +71,14 @@ class RealBench:
             raise
 
     def _listen(self, message: Message) -> None:
-        """Remember how far the kernel log was read: the next scenario goes on from there."""
+        """Note how far the kernel log was read: the next scenario continues there."""
         if message.get("ev") == "kmsg":
             boot, last = self._setting.logged
             self._setting.logged = (boot, max(last, int(message["seq"])))
         self._hear(message)
 
     def _catch_up(self) -> None:
-        """Put on record what the kernel said since the scenario before this one, on the same boot."""
+        """Record what the kernel logged since the scenario before this one, on the same boot."""
         if self._missed is None or self._missed < 0:
             return
         said = self.link.call("log.since", ANSWER, last=self._missed)
@@ -88,7 +88,7 @@ class RealBench:
             self._hear({"ev": "kmsg.earlier", **record})
 
     def _power_dut(self) -> None:
-        """Before it can be asked anything it has to run."""
+        """Turn the DUT on if its outlet is off."""
         outlet = self._setting.rig.dut.power
         if outlet is not None:
             switch, _, port = outlet.partition(".")
@@ -101,30 +101,33 @@ class RealBench:
         if wire is None:
             return None
         console = DutConsole(wire, path)
-        # Only one that is known to answer says something by not answering.
+        # That a console does not answer means something only if it has answered before.
         self._setting.answers = self._setting.answers or console.sysrq("h", PROOF) is not None
         return console
 
-    def _connect(self, tell: Callable[[Message], None]) -> tuple[AgentLink, Message]:
-        """A link to a new agent, and its hello. Raises RigError for a DUT that cannot be reached: at once, or, one that
-        was lost, when it has not come back in time."""
+    def _connect(self, receive: Callable[[Message], None]) -> tuple[AgentLink, Message]:
+        """A link to a new agent, and its answer to hello.
+
+        Raises RigError if the DUT cannot be reached. A DUT that was lost gets time to come back."""
         setting = self._setting
         deadline = time.monotonic() + (BACK_WITHIN if setting.patient else 0.0)
         while True:
             try:
-                link, said = connect(setting.reach, tell, self._held, setting.last)
+                link, said = connect(setting.reach, receive, self._held, setting.last)
                 setting.patient, setting.last = False, said
                 return link, said
             except RigError as error:
                 if not isinstance(error, Unreachable) or time.monotonic() > deadline:
-                    # Waited for once, and not before each scenario to come.
+                    # Wait once, and not again before each later scenario.
                     setting.patient = False
                     raise
-                time.sleep(0.5)  # somebody else's machine or network: nothing tells when it is back
+                time.sleep(0.5)  # another machine: there is no event to wait for
 
     def _meet(self, said: Message, listener: Listener) -> None:
-        """Look at the machine before anything is done to it. Raises UsageError for a rig that would cut what the DUT
-        runs from, RigError for a DUT on which we may not do what we have to."""
+        """Check the machine before anything is done to it.
+
+        Raises UsageError for a rig that would cut the disks of the DUT's own system, RigError if the agent is not root.
+        """
         setting = self._setting
         if said["uid"] != 0:
             who = "run plugpull as root" if setting.reach.kind == "local" else "log in as root"
@@ -157,13 +160,13 @@ class RealBench:
             return setting.kept(self._on_dut, name, lambda: DutHost(self.link))
 
     def _reconnect(self) -> None:
-        """Reach the DUT again, to restore what hangs off it. What it did meanwhile is lost all the same."""
+        """Connect to the DUT again, to restore the ports of its switches. What it did meanwhile is not recorded."""
         close_all(self._on_dut)
         self._held.close()
         self._setting.patient = True
         clock = self.link.clock
         self.link, said = self._connect(ignore)
-        # It may have booted since, and its time begun anew. The scenario's goes on.
+        # It may have booted since, with a clock that starts at zero. The scenario keeps the clock it began with.
         self.link.clock = clock
         self._judge_boot(said)
 
@@ -175,7 +178,7 @@ class RealBench:
             except RigError as error:
                 if isinstance(error, AgentGone):
                     raise
-                self._power(point)  # a switch that was unplugged and plugged in again has to be opened anew
+                self._power(point)  # a switch that was unplugged and plugged in again has to be opened again
 
     def _power(self, point: CutPoint) -> None:
         switch = self.switch(point.switch)
@@ -184,12 +187,12 @@ class RealBench:
         switch.set(point.port, True)
         if switch.read(point.port) is False:
             raise RigError(
-                f"{point.name}: switch {point.switch} was told to turn port {point.port} on, and reads it back off",
-                mend="is the switch powered, and its load within what it may carry?",
+                f"{point.name}: switch {point.switch} acknowledged that port {point.port} is on, and reads it back off",
+                mend="check that the switch has power, and that its load is within its rating",
             )
 
     def post_mortem(self, timeout: float) -> PostMortem:
-        """A broken connection is no death: only a DUT that has booted since has died, or one whose console says so."""
+        """A broken connection alone is not a death: a DUT died if it has another boot id, or if its console says so."""
         with ExitStack() as held:
             try:
                 _, said = connect(self._setting.reach, ignore, held, {}, timeout)
@@ -211,18 +214,17 @@ class RealBench:
             if not self.link.lost:
                 return PostMortem(self._died)
             # One that panicked or restarted may come back by itself; one that hangs does not.
-            told = self._cycle() if self._hung else ""
+            done = self._cycle() if self._hung else ""
             came = self._came_back()
-            if not came and not told:
-                told = self._cycle()
+            if not came and not done:
+                done = self._cycle()
                 came = self._came_back() if self._setting.rig.dut.power is not None else ""
-            if told and came:
-                told += f", and it {came}"
-            return PostMortem(self._died, told)
+            if done and came:
+                done += f", and it {came}"
+            return PostMortem(self._died, done)
 
     def _came_back(self) -> str:
-        """Try to reach the DUT again, for as long as a machine takes to boot: in what manner it came back, empty if it
-        did not."""
+        """Try to reach the DUT while a machine may boot. Returns how it came back, empty if it did not."""
         before = self._boot_id
         try:
             self._reconnect()
@@ -233,7 +235,7 @@ class RealBench:
         return "answered again"
 
     def _cycle(self) -> str:
-        """Power-cycle the DUT; what was done, as a sentence."""
+        """Power-cycle the DUT. Returns what was done, as a sentence."""
         outlet = self._setting.rig.dut.power
         if outlet is None:
             return self._no_outlet()
@@ -256,7 +258,7 @@ class RealBench:
         return self._died
 
     def cpu_seconds(self) -> None:
-        """A real DUT has its processors to itself."""
+        """None: a real DUT has its processors to itself."""
 
     def seen_from_outside(self) -> Iterable[ev.SeenFromOutside]:
         return ()

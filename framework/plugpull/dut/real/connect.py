@@ -15,26 +15,28 @@ def ignore(message: Message) -> None:
 
 
 def connect(
-    reach: Reach, tell: Callable[[Message], None], held: ExitStack, last: Message, within: float = CONNECT_WITHIN
+    reach: Reach, receive: Callable[[Message], None], held: ExitStack, last: Message, within: float = CONNECT_WITHIN
 ) -> tuple[AgentLink, Message]:
-    """A link to a new agent, and its hello; ``held`` closes it. ``last`` is the hello of an agent that it succeeds.
-    Raises RigError, Unreachable when it may help to try again."""
+    """A link to a new agent, and its answer to hello.
+
+    ``held`` closes the link. ``last`` is the answer of the agent before it, which is ended. Raises RigError, or
+    Unreachable if it may help to try again."""
     connection = Connection(reach, within)
     answer = min(ANSWER, 2 * within)
 
-    def hear(message: Message) -> None:
+    def explained(message: Message) -> None:
         if message.get("ev") == "link.lost":
             words = connection.words().splitlines()
             message = {**message, "why": f"{reach.name}: {message['why']}{f': {words[-1]}' if words else ''}"}
-        tell(message)
+        receive(message)
 
     opened = ExitStack()
     opened.callback(connection.close)
     try:
-        link = AgentLink(connection.socket, hear)
+        link = AgentLink(connection.socket, explained)
         opened.callback(link.close)
         link.map_clock(answer)
-        # What a login shell prints comes before an agent's first word, and is none of it.
+        # A login shell may print something before the agent starts. That is not a damaged message.
         link.unreadable = 0
         said: Message = link.call("hello", answer)
         if last and last["boot_id"] == said["boot_id"]:

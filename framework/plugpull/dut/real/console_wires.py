@@ -1,4 +1,4 @@
-"""What the console of a real DUT is connected by: a serial port, or a pipe into which somebody writes netconsole."""
+"""Connections to the console of a real DUT: a serial port, or a named pipe that netconsole is written to."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from plugpull.errors import RigError
 from plugpull.rig.model import Dut
 
 BREAK = 0.25
-"""Seconds; a UART takes anything longer than a character for one."""
+"""Seconds. A UART takes a signal longer than a character for a BREAK."""
 _LOOK = 0.2
-"""Seconds after which a reader looks whether it is still wanted."""
+"""Seconds after which a reader checks whether it was closed."""
 
 
 class SerialWire:
@@ -55,11 +55,11 @@ class SerialWire:
 
 
 class PipeWire:
-    """A named pipe: it can be read, and nothing can be asked through it."""
+    """A named pipe: it can be read, and not written to."""
 
     def __init__(self, path: str) -> None:
         self._closed = False
-        # For writing too (Linux, fifo(7)): it never ends, whoever stops writing.
+        # Opened for writing too (Linux, fifo(7)): so it does not end when a writer closes it.
         self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def read(self) -> bytes:
@@ -71,7 +71,7 @@ class PipeWire:
         return b""
 
     def write(self, data: bytes) -> None:
-        raise OSError("a pipe takes no keys")
+        raise OSError("keys cannot be sent through a pipe")
 
     def send_break(self) -> None:
         raise OSError("a pipe has no BREAK")
@@ -81,7 +81,7 @@ class PipeWire:
 
 
 def wire_of(dut: Dut) -> Wire | None:
-    """The way to the console that the rig file names, None if it names none. Raises RigError."""
+    """The connection to the console that the rig file names, None if it names none. Raises RigError."""
     if dut.console is None:
         return None
     try:

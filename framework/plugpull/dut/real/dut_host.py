@@ -73,7 +73,7 @@ class _Device(Closing):
         return self._host.ask(do, wait, handle=self._handle, **arguments)
 
     def close(self) -> None:
-        with suppress(AgentGone):  # what an agent had open is closed with it
+        with suppress(AgentGone):  # a device that an agent had open is closed with the agent
             self._ask("close")
 
 

@@ -1,4 +1,4 @@
-"""A switch whose ports that are off stand in the run's journal: the next start restores them after a SIGKILL."""
+"""A switch that records in the run's journal which of its ports are off, so that the next start restores them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from plugpull.switches.base import Acknowledged, Capabilities, Identity, Switch
 
 
 class Journaled:
-    """``note`` is told (port, on): off before the command, on once the switch acknowledged it.
+    """A switch that calls ``note`` with (port, on): off before the command, on after its acknowledgement.
 
-    ``broken`` is set by the first error: the device may have been unplugged, and what is plugged in again has to be
-    opened anew.
+    ``broken`` is set by the first error: the device may have been unplugged, and then it has to be opened again.
     """
 
     def __init__(self, switch: Switch, note: Callable[[str, bool], None]) -> None:
@@ -50,7 +49,7 @@ class Journaled:
             done = (self._switch.set(ports[0], on),) if len(ports) == 1 else self._switch.set_many(ports, on)
         if on:
             for port in ports:
-                # Power is on whatever the disk says; the next start only restores it once more.
+                # The power is on even if the journal cannot be written; then the next start restores it once more.
                 with suppress(RigError):
                     self._note(port, True)
                 self._noted_on.add(port)
@@ -62,7 +61,7 @@ class Journaled:
         if state is False and port in self._noted_on:
             self._noted_on.discard(port)
             with suppress(RigError):
-                self._note(port, False)  # it acknowledged, and did nothing
+                self._note(port, False)  # it acknowledged, and the port is still off
         return state
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Bringing a real DUT back that died: through the outlet that its power goes through, if it has one."""
+"""Power-cycles a real DUT through the outlet that feeds it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ class Outlet:
     open: Callable[[str], Switch]
 
     def cycle(self) -> None:
-        """Off, wait, on. Raises RigError when it does not turn on again, whatever else went wrong before that."""
+        """Turn the outlet off, wait, turn it on. Raises RigError if it does not turn on again."""
         switch_name, _, port = self.name.partition(".")
         switch = self.open(switch_name)
         try:
             switch.set(port, False)
-            time.sleep(OFF_FOR)  # what has to run down is on the other side of a power supply, and tells nothing
+            time.sleep(OFF_FOR)  # the capacitors of a power supply: there is no event to wait for
         finally:
             switch.set(port, True)
         if switch.read(port) is False:
-            raise RigError(f"{self.name} was told to turn on, and reads back off", mend="look at the switch")
+            raise RigError(
+                f"{self.name} acknowledged that it is on, and reads back off", mend="check the switch and its wiring"
+            )

@@ -1,5 +1,4 @@
-"""Getting to a real DUT: this machine itself, or one behind ssh. What comes out is the agent at the other end of a
-socket, and words for what went wrong on the way."""
+"""The way to a real DUT: this machine, or one behind ssh. Starts the agent there, and explains what went wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ BOOTING = CONNECT_WITHIN + 15.0
 MOST_WORDS = 4 << 20
 """Bytes that a DUT may write to ssh's standard error."""
 ENDING = 5.0
-"""Seconds the way to the DUT gets to close when the agent has been told to end."""
+"""Seconds to wait for the command to end after the agent was asked to."""
 
 
 class Reach(Protocol):
@@ -64,7 +63,7 @@ class Connection:
         self._reach = reach
         command = reach.command(within)
         self.socket, theirs = socket.socketpair()
-        # A file and not a pipe: nobody has to read it for the command to go on.
+        # A file and not a pipe: the command does not block if nothing reads it.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the connection)
         with theirs:
             pipe = theirs.fileno()
@@ -79,7 +78,7 @@ class Connection:
                     f"cannot run {command[0]}: {error.strerror}", mend="is it installed on this machine?"
                 ) from None
         if reach.kind == "ssh":
-            # Whatever the DUT writes there is kept in a file of this machine. ssh ends when it is full.
+            # The DUT's standard error goes to a file of this machine. The limit ends ssh when the file is full.
             with suppress(OSError):
                 resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (MOST_WORDS, MOST_WORDS))
         # Before anybody else may write: the agent's first request must not come in the middle of the agent.
@@ -149,7 +148,7 @@ _SSH_SAYS = (
     _Saying(
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for \S+ has changed",
         "its host key is not the one ssh knows",
-        "if the machine was set up anew: ssh-keygen -R {host}, then connect once by hand",
+        "if the machine was installed again: ssh-keygen -R {host}, then connect once by hand",
     ),
     _Saying(
         r"Host key verification failed|No \S+ host key is known",
@@ -205,11 +204,11 @@ class SshReach:
 
     def command(self, within: float = CONNECT_WITHIN) -> list[str]:
         options = {
-            "BatchMode": "yes",  # a question would be asked of nobody
+            "BatchMode": "yes",  # there is no terminal to answer a question
             "ConnectTimeout": str(max(1, round(within))),
             "ServerAliveInterval": str(ALIVE_EVERY),
             "ServerAliveCountMax": str(ALIVE_COUNT),
-            "ControlPath": "none",  # a shared connection would outlive us, or end with somebody else's
+            "ControlPath": "none",  # a shared connection may end with another process, or outlive this one
             "ClearAllForwardings": "yes",
             "ForwardX11": "no",
             "ForwardAgent": "no",
@@ -233,10 +232,10 @@ class SshReach:
                 return error(f"{self.name}: {saying.what}: {_last(words)}", mend=saying.mend.format(host=self.dut.host))
         if status is None:
             return Unreachable(
-                f"{self.name}: the agent does not answer: {_last(words) or 'no word of why'}",
+                f"{self.name}: the agent does not answer: {_last(words) or 'no reason given'}",
                 mend="is the machine very busy? What does its shell print when it starts?",
             )
-        return RigError(f"{self.name}: ended with status {status}: {_last(words) or 'no word of why'}")
+        return RigError(f"{self.name}: ended with status {status}: {_last(words) or 'no reason given'}")
 
 
 def _explain_python(reach: Reach, dut: Dut, status: int | None, words: str) -> RigError | None:

@@ -28,7 +28,7 @@ def refuse_system_disks(
     those that anything is mounted from, and where.
 
     Raises UsageError for a rig that could write to one of the first or take it away, or could take away one of the
-    others: what is mounted is somebody's, unless the rig file declares it as scratch.
+    others: a mounted disk is in use, unless the rig file declares it as scratch.
     """
     disks = list(disks)
     lived_on = [disk for disk in disks if disk["kname"] in system]

@@ -23,7 +23,7 @@ from plugpull.switches.kinds import open_switch
 
 @dataclass
 class RealSetting:
-    """What all scenarios of a run share: the way to the DUT, and the switches that are plugged into the controller."""
+    """What all scenarios of a run share: the way to the DUT, and the switches of the controller."""
 
     rig: Rig
     folder: Path
@@ -31,24 +31,24 @@ class RealSetting:
     reach: Reach
     person: Person
     last: Message = field(default_factory=dict)
-    """What the agent of the last connection said hello with."""
+    """The last agent's answer to hello."""
     logged: tuple[str, int] = ("", -1)
     """Boot id, and number of the last record of the kernel log that was read."""
     patient: bool = False
-    """Was the DUT lost, so that it may take its time to come back?"""
+    """Whether the DUT was lost, so that it gets time to come back."""
     cut: set[str] = field(default_factory=set)
     """Outlets that were turned off in this scenario."""
     sockets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Where each disk was plugged in when this run first saw it."""
     answers: bool = False
-    """Has the DUT's console been seen to answer sysrq in this run?"""
+    """Whether the DUT's console has answered sysrq in this run."""
     _switches: dict[str, Journaled] = field(default_factory=dict)
 
     def declared(self, name: str) -> model.Switch:
         return next(switch for switch in self.rig.switch if switch.name == name)
 
     def switch(self, name: str) -> Journaled:
-        """A switch of the controller's, opened once and kept; opened anew after it failed."""
+        """A switch of the controller. It is opened once, and again after it failed."""
         return self.kept(self._switches, name, LocalHost)
 
     def kept(self, switches: dict[str, Journaled], name: str, host: Callable[[], Host]) -> Journaled:

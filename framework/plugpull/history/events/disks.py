@@ -14,11 +14,12 @@ PropertiesMoment = Literal["attached", "end"]
 class DiskAttached(Event, frozen=True, kw_only=True, tag="disk.attached"):
     """The kernel announced a disk (block uevent ``add``).
 
-    ``disk`` is its name in the rig file, empty when it is none of the rig's. ``kname`` is today's kernel name and
-    ``diskseq`` tells two attachments with one name apart. ``place`` is where it hangs: the controller's PCI address,
-    the chain of USB ports and the LUN, such as ``0000:00:05.0/1.2:0``. ``sockets`` say the same with the kind of bus
-    (``0000:00:05.0/usb3-1.2:0``), by the port of its own bus and then by that of the controller's other bus which leads
-    to the same socket; empty where the kernel does not know, and in older records. ``speed`` is the link's in Mb/s.
+    ``disk`` is its name in the rig file, empty for a disk that is not of the rig. ``kname`` is today's kernel name and
+    ``diskseq`` distinguishes two attachments with one name. ``place`` is where it is plugged in: the controller's PCI
+    address, the chain of USB ports and the LUN, such as ``0000:00:05.0/1.2:0``. ``sockets`` say the same with the kind
+    of bus (``0000:00:05.0/usb3-1.2:0``), by the port of its own bus and then by that of the controller's other bus
+    which leads to the same socket; empty where the kernel does not know, and in older records. ``speed`` is the link's
+    in Mb/s.
     """
 
     disk: str

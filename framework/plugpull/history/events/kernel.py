@@ -57,8 +57,8 @@ class TaskBlocked(Event, frozen=True, kw_only=True, tag="task.blocked"):
     """A task has been in uninterruptible sleep (state D) for ``seconds`` and was not on a CPU in that time.
 
     ``since`` is when it was first seen so, DUT seconds. ``before``: it already was when the watch began. ``ended``: it
-    has run again, or is gone. A task is reported after 3 s and whenever the time has doubled. ``kernel`` tells kernel
-    threads, which go by ``name``, from processes, whose ``name`` is their command. ``stack`` is innermost first."""
+    has run again, or is gone. A task is reported after 3 s and whenever the time has doubled. ``kernel``: it is a
+    kernel thread of this ``name``, and not a process, whose ``name`` is its command. ``stack`` is innermost first."""
 
     pid: int
     name: str

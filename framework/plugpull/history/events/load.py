@@ -30,7 +30,7 @@ class LoadSettled(Event, frozen=True, kw_only=True, tag="load.settled"):
 
 
 class LoadEnded(Event, frozen=True, kw_only=True, tag="load.end"):
-    """fio ended. ``asked`` says whether we told it to, ``asked_at`` when (DUT seconds; ``None``: not recorded).
+    """fio ended. ``asked``: whether plugpull ended it, ``asked_at`` when (DUT seconds; ``None``: not recorded).
 
     ``errno`` is the first I/O error it met (0: none). ``stuck`` means that it could not be ended: its process was
     still there at the deadline. ``longest`` is the time that its slowest request took to complete, seconds (``None``:

@@ -53,7 +53,7 @@ class RunEnded(Event, frozen=True, kw_only=True, tag="run.end"):
 
 
 class ScenarioBegun(Event, frozen=True, kw_only=True, tag="scenario.begin"):
-    """``id`` is pytest's node id, ``story`` the scenario's own words, ``row`` the experiment it stands for."""
+    """``id`` is pytest's node id, ``story`` the scenario's docstring, ``row`` the experiment it stands for."""
 
     id: str
     wall: str
@@ -97,7 +97,7 @@ class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):
 
 
 class RigFault(Event, frozen=True, kw_only=True, tag="rig.fault"):
-    """The bench did not do what it was told, or evidence was lost: the verdict cannot be PASS.
+    """The bench did not do what it was commanded, or evidence was lost: the verdict cannot be PASS.
 
     ``subject`` is the disk that the bench failed, if it was only one: nothing is held against that disk."""
 
