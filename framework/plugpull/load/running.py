@@ -88,13 +88,6 @@ class RunningJobs(ABC):
         """
         return Moved(disk.name, parse_size(amount))
 
-    def job(self, disk: str) -> Job | None:
-        return self._jobs.get(disk)
-
-    def moved_since(self) -> int:
-        """Position in the history from which the load's own bytes count."""
-        return self._mark
-
     def __enter__(self) -> Self:
         try:
             self._begin()

@@ -222,23 +222,28 @@ def open_scratch(wanted: Disk) -> int:
             ) from None
         raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
     try:
-        opened = os.fstat(fd)
-        if not stat.S_ISBLK(opened.st_mode):
-            raise Refused("%s is no disk" % kname)
-        number = "%d:%d" % (os.major(opened.st_rdev), os.minor(opened.st_rdev))
-        node = resolved("%s/dev/block/%s" % (SYS, number))
-        found = describe(os.path.basename(node))
-        if found is None:
-            raise Refused("%s went away while it was being opened" % kname)
-        _compare(kname, found, wanted)
-        refuse_twins(found)
-        if size_of(fd) != found["size"]:
-            raise Refused("%s reports two sizes: %d and %d bytes" % (kname, size_of(fd), found["size"]))
-        _refuse_used(kname, fd, found["size"], node, number, wanted)
+        _prove(kname, fd, wanted)
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def _prove(kname: str, fd: int, wanted: Disk) -> None:
+    """Prove on an open descriptor that the disk is the wanted one, and that nobody else uses it. Raises Refused."""
+    opened = os.fstat(fd)
+    if not stat.S_ISBLK(opened.st_mode):
+        raise Refused("%s is no disk" % kname)
+    number = "%d:%d" % (os.major(opened.st_rdev), os.minor(opened.st_rdev))
+    node = resolved("%s/dev/block/%s" % (SYS, number))
+    found = describe(os.path.basename(node))
+    if found is None:
+        raise Refused("%s went away while it was being opened" % kname)
+    _compare(kname, found, wanted)
+    refuse_twins(found)
+    if size_of(fd) != found["size"]:
+        raise Refused("%s reports two sizes: %d and %d bytes" % (kname, size_of(fd), found["size"]))
+    _refuse_used(kname, fd, found["size"], node, number, wanted)
 
 
 def _compare(kname: str, found: Disk, wanted: Disk) -> None:

@@ -8,7 +8,7 @@ import itertools
 import time
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
@@ -142,12 +142,7 @@ class StampRunner:
                 device=device,
                 session=session,
                 extents=extents,
-                block=how.block,
-                depth=how.depth,
-                order=how.order,
-                flush_writes=how.flush_writes,
-                flush_ms=how.flush_ms,
-                fua=how.fua,
+                **asdict(how),
                 fill=bool(fill),
                 kname=job.kname,
                 bound=bound,
