@@ -21,6 +21,10 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+Better = Literal["up", "down", ""]
+"""The direction in which a measured value improves."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the parts of ``results.json``. All times are seconds, DUT CLOCK_MONOTONIC; all sizes bytes."""
 
@@ -189,7 +193,7 @@ class Measurement(Record, frozen=True, kw_only=True):
     high: float | None = None
     n: int = 1
     samples: tuple[float, ...] = ()
-    better: Literal["up", "down", ""] = ""
+    better: Better = ""
     parameters: dict[str, str | float] = {}
     check: str = ""
 

@@ -32,20 +32,20 @@ itself: a fio that is stuck, or killed, has no numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from plugpull.checks import limits
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
-from plugpull.checks.baseline import LEAST, Baseline, baseline
+from plugpull.checks.baseline import LEAST, SIGMAS, WINDOW, Baseline, baseline
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, miswired, seconds
 from plugpull.checks.slowness import PaceLimits, Slowness, rate_text
 from plugpull.checks.starved import LEAST_GRANTED, granted
 from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, span, watched
 from plugpull.checks.track import Stall, Track
-from plugpull.errors import Finding
 from plugpull.history.reader import Story
-from plugpull.results import Survivor
+from plugpull.results import Better, Measurement, Survivor
 
 MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""
@@ -55,6 +55,11 @@ TRICKLE = 0.05
 """Share of the baseline below which a disk stands still."""
 SLOWEST = 0.5
 """Share of its declared rate that a disk must reach before the first cut."""
+
+BASELINE, STALL, STALLS = "baseline rate", "longest stall", "all stalls"
+RECOVERY, FINAL_RATE = "recovered after", "final rate"
+"""Names of its measurements."""
+RATIO = "of the baseline"
 
 
 class KeptPace(Check, frozen=True, tag="kept_pace"):
@@ -69,24 +74,21 @@ class KeptPace(Check, frozen=True, tag="kept_pace"):
     all_stalls: float | None = None
 
     def judge(self, story: Story) -> Judgement:
-        verdicts = [_Verdict(story, disk, self._limits(story, disk)) for disk in self.disks]
+        said = Collector(self, self.disks)
+        verdicts = [_Verdict(story, disk, self._limits(story, disk), said) for disk in self.disks]
         for verdict in verdicts:
             verdict.reach()
-        findings = [finding for verdict in verdicts for finding in verdict.findings]
-        unknowns = [unknown for verdict in verdicts for unknown in verdict.unknowns]
         wiring = miswired(story)
-        if wiring and findings:
-            unknowns, findings = [wiring, *unknowns], []
+        if wiring and said.findings:
+            said.findings.clear()
+            said.unknowns.insert(0, wiring)
         if not self.disks:
-            unknowns.append("kept_pace was asked about no disk")
+            said.doubt("kept_pace was asked about no disk")
         survivors = tuple(verdict.survivor for verdict in verdicts)
         measured = [survivor for survivor in survivors if survivor.measured is not None]
         lowest = min(measured, key=lambda survivor: survivor.measured or 0.0, default=Survivor(disk=""))
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(unknowns),
-            worst=_worst(verdicts, passed=not findings and not unknowns),
-            subject=", ".join(self.disks),
+        return said.judgement(
+            _worst(verdicts, passed=said.clean),
             survivors=survivors,
             measured=lowest.measured,
             limit=lowest.limit,
@@ -131,23 +133,23 @@ class _Verdict:
     story: Story
     disk: str
     limits: PaceLimits
-    findings: list[Finding] = field(default_factory=list)
-    unknowns: list[str] = field(default_factory=list)
-    survivor: Survivor = field(init=False)
+    said: Collector
+    smallest: float | None = None
 
-    def __post_init__(self) -> None:
-        self.survivor = Survivor(disk=self.disk)
+    @property
+    def survivor(self) -> Survivor:
+        """Its entry in the results, made of what was measured."""
+        return survivor_of(self.disk, self.said.measurements, self.limits.min_ratio, self.smallest)
 
     def reach(self) -> None:
         """Judge, and put down what was found."""
         try:
             self._judge(watched(self.story, self.disk))
         except Unjudgeable as reason:
-            self.unknowns.append(str(reason))
+            self.said.doubt(str(reason))
 
     def _judge(self, seen: Watched) -> None:
-        self.findings.extend(seen.findings)
-        self.unknowns.extend(seen.unknowns)
+        self.said.take(*seen.findings, *seen.unknowns)
         cut = seen.line.at(seen.cut)
         base = baseline(seen.line, cut, seen.load.block)
         if base is None:
@@ -157,38 +159,51 @@ class _Verdict:
         slow = Slowness(self, seen, base, cut)
         slow.judge()
         self._declared(seen, base)
-        self.survivor = Survivor(
-            disk=self.disk,
-            baseline_bps=round(base.rate, 1),
-            stall_s=round(longest, 6),
-            stalls_s=round(total, 6),
-            recovery_s=None if slow.recovery is None else round(slow.recovery, 6),
-            final_ratio=None if slow.final is None else round(slow.final, 4),
-            measured=None if slow.final is None else round(slow.final, 4),
-            limit=self.limits.min_ratio,
-            unit="of the baseline",
-            smallest=round(slow.smallest, 4),
+        self.smallest = round(slow.smallest, 4)
+        error = SIGMAS * base.noise(base.windows * WINDOW) * base.rate
+        self._measure(BASELINE, base.rate, "B/s", "up", 1, error=error, n=base.windows)
+        self._measure(STALL, longest, "s", "down", 6)
+        self._measure(STALLS, total, "s", "down", 6)
+        if slow.recovery is not None:
+            self._measure(RECOVERY, slow.recovery, "s", "down", 6)
+        if slow.final is not None:
+            self._measure(FINAL_RATE, slow.final, RATIO, "up", 4)
+
+    def _measure(
+        self, name: str, value: float, unit: str, better: Better, digits: int, error: float | None = None, n: int = 1
+    ) -> None:
+        self.said.measure(
+            Measurement(
+                name=name,
+                subject=self.disk,
+                value=round(value, digits),
+                unit=unit,
+                low=None if error is None else round(value - error, digits),
+                high=None if error is None else round(value + error, digits),
+                n=n,
+                better=better,
+            )
         )
 
     def accuse(self, summary: str, at: float) -> None:
-        self.findings.append(Finding(check="kept_pace", subject=self.disk, summary=summary, at=at))
+        self.said.accuse(self.disk, summary, at)
 
     def _doubts(self, line: Track, base: Baseline) -> None:
         starved, judged = sum(length for length, _ in line.gaps), line.times[-1] - line.times[0]
         if starved > MOST_STARVED * judged:
             share = f"{seconds(starved)} of {seconds(judged)}"
-            self.unknowns.append(f"the sampler was starved for {share}, so the pace of {self.disk} is not known")
+            self.said.doubt(f"the sampler was starved for {share}, so the pace of {self.disk} is not known")
             return
         had = granted(self.story, line.times[0], line.times[-1])
         if had < LEAST_GRANTED:
             slow = f"the DUT's host gave it only {had:.0%} of its CPU time"
-            self.unknowns.append(f"{slow}, so the pace of {self.disk} is not known")
+            self.said.doubt(f"{slow}, so the pace of {self.disk} is not known")
         virtual = limits.bench_kind(self.story) == "virtual"
         most = max(self.limits.max_stall, MOST_HIDDEN) if virtual else self.limits.max_stall
         for length, moved in line.gaps:
             if length - moved / base.rate > most:
                 what = f"the sampler was starved for {seconds(length)}, which may hide a stall of {self.disk}"
-                self.unknowns.append(what)
+                self.said.doubt(what)
                 return
 
     def _stalls(self, seen: Watched, base: Baseline) -> tuple[float, float]:
@@ -224,9 +239,29 @@ class _Verdict:
         what = f"{what}, {base.rate / declared:.0%} of the {rate_text(declared)} that the rig file declares"
         busy = busy_cpu(self.story, seen.settled, seen.cut)
         if busy is not None and busy >= BUSY:
-            self.unknowns.append(f"{what}, but the DUT's CPUs were {busy:.0%} busy")
+            self.said.doubt(f"{what}, but the DUT's CPUs were {busy:.0%} busy")
         else:
             self.accuse(f"{what} (limit {SLOWEST:.0%})", seen.cut)
+
+
+def survivor_of(disk: str, measurements: Iterable[Measurement], limit: float, smallest: float | None) -> Survivor:
+    """The entry of a disk in ``survivors`` of ``results.json``. Without measurements only its name is known."""
+    found = {one.name: one.value for one in measurements if one.subject == disk}
+    if BASELINE not in found:
+        return Survivor(disk=disk)
+    final = found.get(FINAL_RATE)
+    return Survivor(
+        disk=disk,
+        baseline_bps=found[BASELINE],
+        stall_s=found[STALL],
+        stalls_s=found[STALLS],
+        recovery_s=found.get(RECOVERY),
+        final_ratio=final,
+        measured=final,
+        limit=limit,
+        unit=RATIO,
+        smallest=smallest,
+    )
 
 
 def _worst(verdicts: Sequence[_Verdict], *, passed: bool) -> str:

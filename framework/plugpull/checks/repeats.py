@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import comb
 from statistics import median
-from typing import Literal
 
-from plugpull.results import Measurement
+from plugpull.results import Better, Measurement
 
 CONFIDENCE = 0.95
 
@@ -18,7 +17,7 @@ def repeated(
     samples: Sequence[float],
     unit: str,
     *,
-    better: Literal["up", "down", ""] = "",
+    better: Better = "",
     parameters: Mapping[str, str | float] | None = None,
 ) -> Measurement:
     """The median of ``samples`` (at least one), with its confidence interval where they are enough to know it."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plugpull.checks.baseline import Baseline
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.starved import granted
 from plugpull.checks.survivor import BUSY, Watched, busy_cpu
@@ -41,7 +42,7 @@ class Verdict(Protocol):
     story: Story
     disk: str
     limits: PaceLimits
-    unknowns: list[str]
+    said: Collector
 
     def accuse(self, summary: str, at: float) -> None: ...
 
@@ -75,7 +76,7 @@ class Slowness:
             self._last_seconds(regained)
         if not bounds.given and self.smallest > LEAST_POWER:
             spread = f"the baseline of {self.verdict.disk} varies by {self.base.spread:.0%}"
-            self.verdict.unknowns.append(f"{spread}: a loss of less than {self.smallest:.0%} would not have been seen")
+            self.verdict.said.doubt(f"{spread}: a loss of less than {self.smallest:.0%} would not have been seen")
 
     def _wanted(self, length: float) -> float:
         """Share of the baseline that a mean over ``length`` seconds is certainly too low below. Chance gets no more
@@ -100,12 +101,12 @@ class Slowness:
         busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
         if busy is not None and busy >= BUSY:
             reason = f"but the DUT's CPUs were {busy:.0%} busy before the first cut already"
-            self.verdict.unknowns.append(f"{what}, {reason}")
+            self.verdict.said.doubt(f"{what}, {reason}")
         elif not self.base.stationary and self._kept_the_lowest():
             reason = (
                 f"but its baseline was not steady ({self.base.dropped} of its half seconds were slower than a third)"
             )
-            self.verdict.unknowns.append(f"{what}, {reason}")
+            self.verdict.said.doubt(f"{what}, {reason}")
         else:
             self.verdict.accuse(what, at)
 
@@ -114,7 +115,7 @@ class Slowness:
         busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
         if busy is None or busy < BUSY:
             chance = f"known to {margin:.0%} only"
-            self.verdict.unknowns.append(f"{self.verdict.disk} {what}, {chance}")
+            self.verdict.said.doubt(f"{self.verdict.disk} {what}, {chance}")
 
     def _kept_the_lowest(self) -> bool:
         line, ratio = self.seen.line, self.verdict.limits.min_ratio
@@ -142,7 +143,7 @@ class Slowness:
                 return regained
             else:
                 short = f"was watched for only {seconds(watched_for)} after an edge, too short to judge it"
-                self.verdict.unknowns.append(f"{self.verdict.disk} {short}")
+                self.verdict.said.doubt(f"{self.verdict.disk} {short}")
                 return None
         self.recovery = worst
         return regained

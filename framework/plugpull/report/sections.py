@@ -13,6 +13,7 @@ from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.culprit import Hint, hints
 from plugpull.kernel.diagnosis.error_story import story_of_history
 from plugpull.kernel.diagnosis.show import device_text
+from plugpull.report.measurements import MeasurementRow, rows_of
 from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed
@@ -113,6 +114,7 @@ class Section:
     traceback: str
     kernel_lines: int
     errors: ErrorPart | None
+    measurements: tuple[MeasurementRow, ...]
 
 
 def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> Section:
@@ -134,6 +136,7 @@ def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> S
         traceback="\n".join(e.traceback for e in own if isinstance(e, ScenarioError) and e.traceback),
         kernel_lines=sum(isinstance(event, KernelMessage) for event in own),
         errors=_errors(events) if scenario.findings else None,
+        measurements=rows_of(scenario.measurements),
     )
 
 

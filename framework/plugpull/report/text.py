@@ -88,7 +88,9 @@ def measure(value: float | None, unit: str) -> str:
     """What a check measured, in its unit (``CheckResult.unit``)."""
     if value is None or unit == "s":
         return duration(value)
-    return ratio(value) if unit == "of the baseline" else f"{value:g} {unit}"
+    if unit == "B/s":
+        return rate(value)
+    return ratio(value) if unit == "of the baseline" else f"{value:g} {unit}".rstrip()
 
 
 def title_of(scenario_id: str) -> str:
