@@ -2,15 +2,14 @@ import pytest
 
 from plugpull.checks import (
     data_intact,
-    kept_pace,
     kept_while_powered,
     kernel_clean,
-    no_errors,
     nothing_left,
     nothing_lost,
     nothing_stuck,
     removed,
     returned,
+    undisturbed,
 )
 from plugpull.integrity.patterns import (
     Stamped,
@@ -39,11 +38,7 @@ def test_power_fails_between_flushes(rig: ScenarioRig) -> None:
         data_intact(survivors),
         removed(victim),
         returned(victim),
-        kept_pace(survivors),
-        no_errors(survivors),
-        kernel_clean(),
-        nothing_left(),
-        nothing_stuck(),
+        *undisturbed(survivors),
     )
 
 
@@ -63,11 +58,7 @@ def test_a_cable_comes_loose_between_flushes(rig: ScenarioRig) -> None:
         data_intact(survivors),
         removed(victim),
         returned(victim),
-        kept_pace(survivors),
-        no_errors(survivors),
-        kernel_clean(),
-        nothing_left(),
-        nothing_stuck(),
+        *undisturbed(survivors),
     )
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from plugpull.checks import data_intact, kept_pace, kernel_clean, no_errors, nothing_left, nothing_stuck, removed
+from plugpull.checks import data_intact, removed, undisturbed
 from plugpull.load import sequential_write
 from plugpull.scenario import ScenarioRig
 
@@ -16,10 +16,6 @@ def test_survivors_keep_their_pace(rig: ScenarioRig) -> None:
             load.regain_pace(at_least=5)
     rig.judge(
         removed(victim),
-        kept_pace(survivors),
-        no_errors(survivors),
+        *undisturbed(survivors),
         data_intact(survivors),
-        kernel_clean(),
-        nothing_left(),
-        nothing_stuck(),
     )

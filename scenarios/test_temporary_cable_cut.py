@@ -2,13 +2,13 @@ import pytest
 
 from plugpull.checks import (
     data_intact,
-    kept_pace,
     kernel_clean,
     no_errors,
     nothing_left,
     nothing_stuck,
     removed,
     returned,
+    undisturbed,
 )
 from plugpull.faults import at_random
 from plugpull.load import idle, sequential_read, sequential_write
@@ -44,12 +44,8 @@ def test_while_reading(rig: ScenarioRig) -> None:
     rig.judge(
         removed(victim),
         returned(victim),
-        kept_pace(survivors),
-        no_errors(survivors),
+        *undisturbed(survivors),
         data_intact(rig.disks),
-        kernel_clean(),
-        nothing_left(),
-        nothing_stuck(),
     )
 
 
@@ -66,10 +62,6 @@ def test_while_writing(rig: ScenarioRig) -> None:
     rig.judge(
         removed(victim),
         returned(victim),
-        kept_pace(survivors),
-        no_errors(survivors),
+        *undisturbed(survivors),
         data_intact(rig.disks),
-        kernel_clean(),
-        nothing_left(),
-        nothing_stuck(),
     )

@@ -7,8 +7,8 @@ import pytest
 from stories import BACK, CUT, GONE, LAST, RESTORED, RIG, SURVIVORS, VICTIM, Bench, healthy
 from test_kernel_scope import bench, warn
 
-from plugpull.checks import Check, no_errors
-from plugpull.checks.undisturbed import undisturbed
+from plugpull.checks import Check, check_name, kept_pace, no_errors
+from plugpull.checks.undisturbed import Undisturbed, undisturbed
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judge import judge_story
@@ -459,3 +459,11 @@ def test_what_healthy_filesystems_warn_of(text: str) -> None:
     made = bench()
     made.add(warn(text, 13.0, 4))
     assert found(made) == []
+
+
+def test_for_survivors_it_is_what_nearly_every_scenario_asks_for() -> None:
+    names = [check_name(check) for check in undisturbed(["disk2", "disk3"])]
+    assert names == ["kept_pace", "no_errors", "kernel_clean", "nothing_left", "nothing_stuck"]
+    pace, errors = undisturbed("disk2")[:2]
+    assert (pace, errors) == (kept_pace("disk2"), no_errors("disk2"))
+    assert undisturbed() == Undisturbed()

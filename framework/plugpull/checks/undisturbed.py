@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import overload
 
-from plugpull.checks.base import Check, Judgement
+from plugpull.checks.base import Check, Disks, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.complaints import Complaint, explained_by_cuts, findings_about, load_error, unexplained
 from plugpull.checks.evidence import judged_span, miswired
+from plugpull.checks.kernel_clean import kernel_clean
 from plugpull.checks.log_properties import changes
 from plugpull.checks.neighbours import Neighbours
+from plugpull.checks.no_errors import no_errors
+from plugpull.checks.nothing_stuck import nothing_stuck
+from plugpull.checks.pace import kept_pace
+from plugpull.checks.residue import nothing_left
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
@@ -61,9 +67,25 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
         yield Claim(what=what, evidence=(Evidence.LOG, Evidence.UEVENTS), begin=begin, end=end)
 
 
-def undisturbed() -> Undisturbed:
-    """Nobody but the victims of cuts may be removed, reset or in error. It is judged for every scenario."""
-    return Undisturbed()
+@overload
+def undisturbed() -> Undisturbed: ...
+
+
+@overload
+def undisturbed(survivors: Disks) -> tuple[Check, ...]: ...
+
+
+def undisturbed(survivors: Disks | None = None) -> Undisturbed | tuple[Check, ...]:
+    """Nobody but the victims of cuts may be removed, reset or in error. It is judged for every scenario.
+
+    With ``survivors``, the disks under load outside the blast radius: the checks that nearly every scenario repeats.
+    They kept their pace and had no errors (``kept_pace``, ``no_errors``), the kernel is well and nothing is left over
+    or stuck (``kernel_clean``, ``nothing_left``, ``nothing_stuck``). Unpack them: ``rig.judge(removed(victim),
+    *undisturbed(survivors))``.
+    """
+    if survivors is None:
+        return Undisturbed()
+    return kept_pace(survivors), no_errors(survivors), kernel_clean(), nothing_left(), nothing_stuck()
 
 
 def before_teardown(story: Story) -> Story:
