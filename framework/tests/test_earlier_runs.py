@@ -87,3 +87,10 @@ def covers(new: Any, old: Any) -> bool:
     if isinstance(old, list):
         return isinstance(new, list) and len(new) == len(old) and all(map(covers, new, old))
     return bool(new == old)
+
+
+def test_the_bad_sectors_of_an_earlier_run_are_measured(tmp_path: Path) -> None:
+    (scenario,) = judge_history(history_of("half_old_block", tmp_path)).scenarios
+    was = read_results(unpacked("half_old_block.results.json", tmp_path)).scenarios[0].integrity.torn
+    (bad,) = [one for one in scenario.measurements if one.name == "bad sectors"]
+    assert (bad.check, bad.subject, bad.value, bad.unit) == ("nothing_lost", "large", float(was), "sectors")

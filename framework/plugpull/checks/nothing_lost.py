@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.belief import WriteCache
 from plugpull.checks.claims import Claim
+from plugpull.checks.collector import Collector
 from plugpull.checks.opinions import Judged, claims_of, counted, judge_rounds
 from plugpull.checks.power import Power
 from plugpull.checks.stamps import Round
@@ -16,7 +17,7 @@ from plugpull.integrity.oracle.rules import Opinion
 from plugpull.integrity.oracle.statistics import loss_bound
 from plugpull.integrity.oracle.wrong import Damage, Wrong
 from plugpull.kernel.diagnosis.story_log import log_of
-from plugpull.results import BadSectors, DiskIntegrity, Integrity
+from plugpull.results import BadSectors, DiskIntegrity, Integrity, Measurement
 
 SHOWN = 6
 """Wrong stretches given as evidence at most."""
@@ -34,23 +35,24 @@ class NothingLost(Check, frozen=True, tag="nothing_lost"):
 
     def judge(self, story: Story) -> Judgement:
         record = judge_rounds(story, self.disks)
-        unknowns = list(record.unknowns)
-        if not record.disks and not unknowns:
-            unknowns.append("nothing was stamped")
+        said = Collector(self, record.disks)
+        said.doubt(*record.unknowns)
+        if not record.disks and said.clean:
+            said.doubt("nothing was stamped")
         sheets = [_Sheet(disk) for disk in record.disks]
         for sheet in sheets:
             for one in record.rounds:
                 if one.round.disk == sheet.disk:
                     sheet.enter(story, one)
-        findings = tuple(finding for sheet in sheets for finding in sheet.findings)
+        for sheet in sheets:
+            said.take(*sheet.findings)
+            if sheet.total.checked:
+                said.measure(sheet.measurement())
         integrity = integrity_of(sheets)
-        return Judgement(
-            findings=findings,
-            unknowns=tuple(dict.fromkeys(unknowns)),
-            worst="" if findings or unknowns else _worst(sheets, integrity),
-            subject=", ".join(record.disks),
+        return said.judgement(
+            _worst(sheets, integrity) if said.clean else "",
             integrity=integrity,
-            measured=float(sum(sum(sheet.counts.values()) for sheet in sheets)),
+            measured=float(sum(sheet.bad for sheet in sheets)),
             limit=0.0,
             unit="sectors",
             smallest=1.0,
@@ -104,6 +106,22 @@ class _Sheet:
         worst = [wrong for wrong in (self.worst, opinion.worst) if wrong is not None]
         order = list(Damage)
         self.worst = min(worst, key=lambda wrong: (order.index(wrong.kind), -wrong.sectors), default=None)
+
+    @property
+    def bad(self) -> int:
+        """Sectors that hold what they may not hold."""
+        return sum(self.counts.values())
+
+    def measurement(self) -> Measurement:
+        return Measurement(
+            name="bad sectors",
+            subject=self.disk,
+            value=float(self.bad),
+            unit="sectors",
+            better="down",
+            n=len(self.rounds),
+            parameters={"sectors checked": float(self.total.checked)},
+        )
 
     def result(self) -> DiskIntegrity:
         total = self.total

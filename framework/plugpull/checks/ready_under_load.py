@@ -7,10 +7,11 @@ from statistics import median
 
 from plugpull.checks.base import Check, Judgement, Named, disk_names
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of, seconds
 from plugpull.checks.limits import ready_under_load as limit_of
+from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
-from plugpull.errors import Finding
 from plugpull.history.events import LoadBegun
 from plugpull.history.reader import Story
 
@@ -33,17 +34,22 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
     spare: float = LEAST_SPARE
 
     def judge(self, story: Story) -> Judgement:
+        said = Collector(self, self.disk)
         idle, busy, at = self._returns(story)
         needed = SAMPLES if self.factor is None else 1
         lacking = [name for name, times in (("idle", idle), ("under load", busy)) if not times]
         if lacking:
             missing = f"{self.disk} did not come back {' nor '.join(lacking)}: nothing to compare"
-            return Judgement(unknowns=(missing,), subject=self.disk)
+            said.doubt(missing)
+            return said.judgement()
         if min(len(idle), len(busy)) < needed:
             counts = f"{len(idle)} idle and {len(busy)} under load"
             missing = f"{self.disk} came back {counts}, and {needed} of each are needed to compare"
-            return Judgement(unknowns=(missing,), subject=self.disk)
-        return self._compare(story, idle, busy, at)
+            said.doubt(missing)
+            return said.judgement()
+        for load, times in (("none", idle), ("other disks", busy)):
+            said.measure(repeated("returned after", self.disk, times, "s", better="down", parameters={"load": load}))
+        return self._compare(story, idle, busy, at, said)
 
     def ratio(self, story: Story) -> float | None:
         """How many times as long as idle it took under load; ``None`` without three returns of each."""
@@ -75,7 +81,7 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
                 idle.append(took)
         return idle, [took for took, _ in busy], max(busy, default=(0.0, 0.0))[1]
 
-    def _compare(self, story: Story, idle: list[float], busy: list[float], at: float) -> Judgement:
+    def _compare(self, story: Story, idle: list[float], busy: list[float], at: float, said: Collector) -> Judgement:
         # A single return has no median: then the slowest one counts, as ever.
         typical = median if self.factor is None else max
         usual, loaded = typical(idle), typical(busy)
@@ -85,15 +91,12 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
         smallest = round(max(0.0, allowed - usual) + spread / 2, 6)
         times = f"{len(idle)} and {len(busy)} times, spread {seconds(spread)}"
         worst = f"ready after {seconds(loaded)} under load, {seconds(usual)} idle"
-        findings: tuple[Finding, ...] = ()
         if loaded > allowed:
             what = f"{self.disk} was {worst} (limit {allowed:.2f} s)"
-            findings = (Finding(check="ready_under_load", subject=self.disk, summary=what, at=at),)
+            said.accuse(self.disk, what, at)
         noticed = f"limit {allowed:.2f} s, would have noticed {seconds(smallest)} more; {times}"
-        return Judgement(
-            findings=findings,
-            worst=f"{worst} ({noticed})",
-            subject=self.disk,
+        return said.judgement(
+            f"{worst} ({noticed})",
             measured=round(loaded, 6),
             limit=round(allowed, 6),
             unit="s",
