@@ -41,6 +41,10 @@ class Span(NamedTuple):
 
 def gaps(story: Story) -> tuple[Span, ...]:
     """Every gap between two samples of ``story``, whatever its cause."""
+    return story.once(_gaps)
+
+
+def _gaps(story: Story) -> tuple[Span, ...]:
     times = sorted(story.sample_times)
     if len(times) < 3:
         return ()
@@ -51,6 +55,10 @@ def gaps(story: Story) -> tuple[Span, ...]:
 def starved(story: Story) -> tuple[Span, ...]:
     """The gaps in which nothing was heard from the DUT although its agent was not lost, and which were not its own
     doing: a kernel that stops all CPUs keeps its host busy."""
+    return story.once(_starved)
+
+
+def _starved(story: Story) -> tuple[Span, ...]:
     answers = sorted(event.at for event in story.of(ClockMapped) if event.at is not None)
 
     def silent(gap: Span) -> bool:
