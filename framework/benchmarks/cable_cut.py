@@ -1,10 +1,10 @@
-"""Where the time of a temporary cable cut goes, from the start of its guest to its verdict.
+"""The parts of the time of a temporary cable cut, from the start of its guest to its verdict.
 
-Runs scenarios/test_temporary_cable_cut.py::test_while_writing on rigs/quick.toml and splits each run by what its
-history says. Every part below but the last is a stretch of the DUT's clock between two events; none overlap.
+Runs scenarios/test_temporary_cable_cut.py::test_while_writing on rigs/quick.toml and splits each run by its
+history. Every part below but the last is a stretch of the DUT's clock between two events; none overlap.
 
-enumeration  phase ``plug`` begins (everything gets its power) to the last of the declared disks is attached. In it
-             are the few milliseconds a device in which QEMU is told what to plug
+enumeration  phase ``plug`` begins (everything gets its power) to the last of the declared disks is attached. It
+             includes the few milliseconds per device for the commands to QEMU
 load         phases ``load`` and ``settle``: fio's start on every disk and the seconds of steady load to compare with;
              and ``armed``: until the load has moved what the trigger asks for
 removal      the switch acknowledged "off" to the victims are off the kernel's list; nothing if they were before
@@ -13,11 +13,11 @@ return       the switch acknowledged "on" to the victims are attached again
 recovery     phase ``recover``: the survivors and the victim are watched
 stopping     fio was asked to end to the last fio has ended
 reading back phase ``verify``: fio reads what was written and compares
-ours         everything else: waking the guest, asking the agent what it runs on, the switches' commands and
+ours         everything else: restoring the guest, the first answer of the agent, the switches' commands and
              read-backs, the bookkeeping between the parts, healing, ending the guest, and judging
 
-The total is wall time from before the guest is woken until the verdict is there. Judging is what of it comes after
-the history's last event.
+The total is wall time from before the guest is restored until the verdict is there. Judging is its part after the
+history's last event.
 """
 
 from __future__ import annotations

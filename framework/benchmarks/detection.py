@@ -220,9 +220,9 @@ def verdict_on(case: Case, cut: str, result: ScenarioResult) -> tuple[bool, str]
     for disk in result.integrity.disks:
         for kind, sectors in disk.counts.items():
             counts[kind] = counts.get(kind, 0) + sectors
-    told = ", ".join(f"{sectors} {kind}" for kind, sectors in counts.items())
+    counted = ", ".join(f"{sectors} {kind}" for kind, sectors in counts.items())
     checks = ", ".join(dict.fromkeys(finding.check for finding in result.findings))
-    return True, f"**found** by {checks}{f': {told}' if told else ''}"
+    return True, f"**found** by {checks}{f': {counted}' if counted else ''}"
 
 
 def cells(only: str, folder: Path) -> Iterator[tuple[Case, str, str]]:
@@ -257,8 +257,8 @@ def table_of(made: list[Cell], earlier: str) -> str:
             row = {cell.cut: cell for cell in made if cell.case is case and cell.protocol == protocol}
             if row:
                 name = f"| {case.kind} | {protocol}"
-                told = (row[cut].text if row[cut].right else f"WRONG: {row[cut].text}" for cut in CUTS)
-                rows[name] = f"{name} | {' | '.join(told)} |"
+                texts = (row[cut].text if row[cut].right else f"WRONG: {row[cut].text}" for cut in CUTS)
+                rows[name] = f"{name} | {' | '.join(texts)} |"
     lines = [rows[name] for case in CASES for p in PROTOCOLS if (name := f"| {case.kind} | {p}") in rows]
     cells = len(lines) * len(CUTS)
     wrong = sum(line.count("WRONG") for line in lines)
@@ -271,12 +271,12 @@ def main() -> None:
         only=(str, "", "one kind of defect, or healthy"),
         write=(str, "", "anything: write the table into the documents"),
     )
-    told: list[str] = []
+    progress: list[str] = []
     with scratch() as folder:
         todo = list(cells(options.only, folder))
         made = []
         for case, cut, protocol in track(todo, "cells", console=console, transient=True):
-            cell = run_cell(case, cut, protocol, folder, told.append)
+            cell = run_cell(case, cut, protocol, folder, progress.append)
             made.append(cell)
             mark = "ok   " if cell.right else "WRONG"
             console.print(

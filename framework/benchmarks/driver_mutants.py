@@ -105,8 +105,8 @@ def main() -> int:
             right = named(mutant, findings)
             good = verdict is Verdict.PASS if arguments.unmodified else right is not None
             wrong += not good
-            told = right or (findings[0] if findings else None)
-            said = told.summary if told else results[0].sentence
+            finding = right or (findings[0] if findings else None)
+            said = finding.summary if finding else results[0].sentence
             shown.add_row(mutant.name, verdict.value, right.check if right else "-", said[:160])
             console.print(f"{mutant.name}: {verdict.value}{'' if good else ' (WRONG)'}: {said}", markup=False)
     console.print(shown)

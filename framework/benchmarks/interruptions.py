@@ -238,7 +238,7 @@ def wait_until(condition: Callable[[], bool], timeout: float, interval: float = 
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(interval)  # files and boards of another process: nothing tells when they change
+        time.sleep(interval)  # files and boards of another process: there is no event for their changes
     return True
 
 

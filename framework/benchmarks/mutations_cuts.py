@@ -50,7 +50,7 @@ def stays(tape: Tape, disk: str, moving: bool = True) -> Tape:
 
 
 def load_goes_on(tape: Tape, disk: str) -> Tape:
-    """The disk's load ends without an error when it is told to, as the others' do."""
+    """The disk's load ends without an error when it is asked to, as the others' do."""
     other = tape.first(of("load.end", disk=tape.survivor))
     fields = ("at", "asked", "asked_at", "exit_status", "message")
     return tape.map(

@@ -31,7 +31,7 @@ for _state in ("off", "on"):
     )
     _edge(
         f"{_state} read back otherwise",
-        "The switch says that it did not do what it was told.",
+        "The switch says that it did not obey the command.",
         _U,
         lambda tape, s=_state: tape.change(of("edge", state=s, phase="read-back"), agrees=False),
         (*TEMPORARY, *MANY),

@@ -65,7 +65,7 @@ _stall(
 )
 _stall("8 s at the return", "The survivor moved nothing for 8 s, of which 2 s are allowed.", "return", 8.0)
 _stall(
-    "6 s before the load was told to end", "The survivor moved nothing for 6 s, of which 2 s are allowed.", "end", 6.0
+    "6 s before the load was asked to end", "The survivor moved nothing for 6 s, of which 2 s are allowed.", "end", 6.0
 )
 _stall(
     "10 s between settled and cut",
@@ -161,7 +161,7 @@ _slow(
 )
 _slow(
     "ends at a third",
-    "The last 5 s before the load was told to end are at a third of its pace.",
+    "The last 5 s before the load was asked to end are at a third of its pace.",
     lambda at, cut, stop: 1.0 if at < stop - 5.0 else 0.33,
     LOADS,
 )
@@ -412,7 +412,7 @@ _ended(
 
 @edit("load end", FAIL, (*LOADED, "a_disk_dies_in_use", "a_hub_is_gone_for_a_while"), "victim")
 def victims_load_runs_on_without_an_error(tape: Tape) -> Tape:
-    """The disk was gone, and its user ran on without an error until it was told to end: nobody told it."""
+    """The disk was gone, and its user ran on without an error until it was asked to end: the loss was not reported."""
     other = tape.first(of("load.end", disk=tape.survivor))
     fields = {name: other[name] for name in ("at", "asked", "asked_at", "exit_status", "message")}
     return tape.map(of("load.end", disk=tape.victim), lambda e: {k: v for k, v in (e | fields).items() if k != "errno"})
@@ -498,7 +498,7 @@ add(
 
 @edit("load end", (FAIL, UNKNOWN), LOADS)
 def killed_nine_seconds_after_it_was_told_to_end(tape: Tape) -> Tape:
-    """fio did not end when it was told to and had to be killed 9 s later, its disk being there and healthy."""
+    """fio did not end when it was asked to and had to be killed 9 s later, its disk being there and healthy."""
     ended = tape.first(of("load.end", disk=tape.survivor))
     tape = tape.wait(ended["asked_at"] + 0.05, 9.0)
     return tape.change(of("load.end", disk=tape.survivor), exit_status=-9, message="killed")
@@ -506,7 +506,7 @@ def killed_nine_seconds_after_it_was_told_to_end(tape: Tape) -> Tape:
 
 @edit("load end", FAIL, LOADS, "survivor")
 def killed_with_requests_in_flight(tape: Tape) -> Tape:
-    """fio was told to end, its requests never completed in 9 s, and it had to be killed: the disk holds them."""
+    """fio was asked to end, its requests never completed in 9 s, and it had to be killed: the disk holds them."""
     ended = tape.first(of("load.end", disk=tape.survivor))
     tape = tape.wait(ended["asked_at"] + 0.05, 9.0)
     tape = tape.change(of("load.end", disk=tape.survivor), exit_status=-9, message="killed")

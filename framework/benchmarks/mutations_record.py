@@ -218,7 +218,7 @@ for _share in (0.25, 0.5, 0.75, 0.95):
 
 @edit("bench fault", UNKNOWN, (*LONG, "every_disk_is_found_at_its_place"))
 def bench_fault_alone(tape: Tape) -> Tape:
-    """The bench says that it did not do what it was told."""
+    """The bench says that it did not obey a command."""
     return tape.insert(
         {"type": "rig.fault", "at": tape.judged_at - 1.0, "summary": "the switch cables lost its USB connection"}
     )

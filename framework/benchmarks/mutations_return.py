@@ -226,7 +226,7 @@ def _after_return(tape: Tape, old: str, new: str) -> Tape:
 
 @edit("return", UNKNOWN, CUT)
 def back_before_power_was_restored(tape: Tape) -> Tape:
-    """It came back while its switch was off: the switch, or its wiring, did not do what it was told."""
+    """It came back while its switch was off: the switch, or its wiring, did not obey the command."""
     gone, on = tape.gone_at(tape.victim), tape.on_at
     back = tape.back_at(tape.victim)
     tape = tape.wait(tape.quiet_at, 5.0)

@@ -147,7 +147,7 @@ class Tape:
 
     @property
     def stop_at(self) -> float:
-        """When the first load was told to end."""
+        """When the first load was asked to end."""
         return min(float(event["asked_at"]) for event in self.all(of("load.end")) if event.get("asked_at"))
 
     def names(self, disk: str, nth: int = 0) -> Names:

@@ -40,7 +40,7 @@ add(
     "untrue",
     "the log is stamped by an unknown clock",
     UNKNOWN,
-    "Which message a cut explains is told by the time, and that is known to 30 s only.",
+    "The time decides which message a cut explains, and it is known to 30 s only.",
     lambda tape: tape.change(of("dut.ready"), log_clock_error=30.0),
     CUT,
 )
@@ -65,7 +65,7 @@ add(
 
 @edit("untrue", UNKNOWN, CUT)
 def clocks_compared_until_the_cut_only(tape: Tape) -> Tape:
-    """Ten seconds are judged in which nothing tells how the two clocks go together."""
+    """Ten seconds are judged in which nothing relates the two clocks."""
     tape = tape.wait(tape.judged_at - 0.2, 10.0)
     return tape.drop(both(of("clock"), between(tape.off_at, tape.judged_at + 99.0)))
 

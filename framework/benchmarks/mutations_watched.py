@@ -151,7 +151,7 @@ add("tasks", "hub worker blocked", FAIL, "A kernel thread sleeps in state D for 
 for _name, _fields in {
     "error handler blocked": {"name": "scsi_eh_2", "wchan": "blk_mq_freeze_queue_wait"},
     "process blocked": {"name": "fio", "kernel": False, "wchan": "io_schedule"},
-    "blocked and woken": {"ended": True},
+    "blocked and released": {"ended": True},
 }.items():
     add(
         "tasks",

@@ -1,9 +1,9 @@
 """No false alarm: healthy disks with volatile caches through many power cuts at random moments of a write load.
 
 Four disks, over usb-storage and UAS, with caches that empty themselves in different orders, lose their power together;
-everything is read back and judged after each cut, and the writing goes on over what is there. Whatever the oracle calls
-lost is a false alarm. Printed: cuts, false alarms, sectors that were legally lost, so that it is seen that the cuts did
-take caches with them, and the upper end of the 95 % interval of the probability of a false alarm.
+everything is read back and judged after each cut, and the writing goes on over the stored data. Any loss that the
+oracle reports is a false alarm. Printed: cuts, false alarms, legally lost sectors (which show that the cuts did take
+caches with them), and the upper end of the 95 % interval of the probability of a false alarm.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How long until the agent in a guest answers: woken from a snapshot, booted from cold, and with virtme-ng.
+"""The time until the agent in a guest answers: restored from a snapshot, booted from cold, and with virtme-ng.
 
-All three run the same kernel with as many CPUs and as much memory, one after the other in every round, so that
-whatever else the machine does falls on all of them alike.
+All three run the same kernel with equal CPUs and memory, one after the other in every round. So other load on the
+machine affects all of them equally.
 
-woken    from starting QEMU on the frozen guest until the agent has answered ``hello``. What every scenario waits for.
-booted   from starting QEMU on the kernel and the image until the agent has answered ``hello``. What it would wait for
-         without snapshots.
+restored from starting QEMU on the frozen guest until the agent has answered ``hello``. Every scenario waits for this.
+booted   from starting QEMU on the kernel and the image until the agent has answered ``hello``. Without snapshots,
+         every scenario would wait for this.
 vng      from starting ``vng --run KERNEL -- uname -r`` until the kernel's release has arrived on its standard output.
-         Its guest sees this machine's root file system and has no agent; what it has done by then is less.
+         Its guest sees this machine's root file system and has no agent, so it has done less by then.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def prepared(cache: Cache, folder: Path) -> Iterator[Guest]:
         yield Guest(shape, kernel, snapshot, initrd)
 
 
-def woken(guest: Guest, folder: Path) -> float:
-    """Seconds until a guest woken from its snapshot answers. The steps are those of ``VirtualBench``."""
+def restored(guest: Guest, folder: Path) -> float:
+    """Seconds until a guest restored from its snapshot answers. The steps are those of ``VirtualBench``."""
     begun = time.monotonic()
     machine = Machine(guest.shape, guest.snapshot.ram, ["-incoming", "defer"], folder / "qemu.log", share=False)
     try:
-        Console(machine.console, folder / "woken.log")
+        Console(machine.console, folder / "restored.log")
         machine.wake(guest.snapshot.state)
         link = AgentLink(machine.agent, lambda message: None)
         link.call("hello", 60)
@@ -149,7 +149,7 @@ def main() -> None:
     cache = Cache.default(notify=notify)
     with scratch() as folder, prepared(cache, folder) as guest:
         ways: dict[str, Callable[[], float]] = {
-            "woken from the snapshot": lambda: woken(guest, folder),
+            "restored from the snapshot": lambda: restored(guest, folder),
             "booted from cold": lambda: booted(guest, folder),
         }
         for way in ways.values():
@@ -163,7 +163,7 @@ def main() -> None:
                 seconds[name].append(start())
             notify(f"round {number + 1}: " + ", ".join(f"{name} {took[-1]:.2f} s" for name, took in seconds.items()))
         how = f"{guest.kernel.version}, {guest.shape.accel}, {guest.shape.cpus} CPUs, {guest.shape.memory >> 20} MiB"
-    ours = statistics.median(seconds["woken from the snapshot"])
+    ours = statistics.median(seconds["restored from the snapshot"])
     shown = table(f"Until the guest answers, {options.n} rounds ({how})", "way", "median s", "min", "max", "ratio")
     for name, took in seconds.items():
         shown.add_row(name, *spread(took), f"{statistics.median(took) / ours:.1f}")

@@ -1,11 +1,11 @@
-"""What the throughput sampler costs: fio's bytes per second with it on and off, and the CPU time it takes.
+"""The cost of the throughput sampler: fio's bytes per second with it on and off, and the CPU time it takes.
 
 One guest and one fio, started once, that writes as fast as its disk takes it. ``--disks rated`` are those of
 rigs/quick.toml, as the scenarios use them; ``--disks fast`` have no rate, so that fio takes all the CPU an emulated
 guest has and every instruction of anything else is lost to it: the worst case. The sampler is turned on and off inside
 that one job, in short windows, in pairs, in random order within each pair. The bytes are QEMU's own count of what the
-disk was asked to write (``query-blockstats``), so both kinds of window are measured from outside the guest and by the
-same ruler. The kernel log and the uevents are watched throughout: while nothing is logged their threads sleep in
+disk was asked to write (``query-blockstats``), so both kinds of window are measured from outside the guest in the
+same way. The kernel log and the uevents are watched throughout: while nothing is logged their threads sleep in
 poll(), and that costs nothing.
 
 Witnesses: bytes per second; and bytes per CPU second of the whole QEMU process (/proc/PID/task/*/schedstat), which is
@@ -156,7 +156,7 @@ def print_result(taken: Sequence[Pair], hz: float, disks: str) -> None:
     shown = table(
         f"Sampling at {hz:g} Hz, {disks} disks", "witness", "without", "with", "difference", "95 % interval", "pairs"
     )
-    told = []
+    intervals = []
     for name, values in (
         ("fio, MB/s", [(off.rate, on.rate) for off, on in taken]),
         ("fio, MB per CPU second", [(off.worth, on.worth) for off, on in taken]),
@@ -167,9 +167,9 @@ def print_result(taken: Sequence[Pair], hz: float, disks: str) -> None:
         shown.add_row(
             name, f"{base:.2f}", f"{fmean(on for _, on in values):.2f}", f"{found.mean:+.2%}", interval, str(len(taken))
         )
-        told.append((name, Interval(-found.mean * RATE / hz, found.half * RATE / hz)))
+        intervals.append((name, Interval(-found.mean * RATE / hz, found.half * RATE / hz)))
     console.print(shown)
-    for name, lost in told if disks == "fast" else told[:1]:
+    for name, lost in intervals if disks == "fast" else intervals[:1]:
         console.print(f"lost at {RATE:g} Hz, {name}: {decided(lost)}")
 
 

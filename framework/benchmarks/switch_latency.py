@@ -1,9 +1,9 @@
-"""How long an edge of a YKUSH takes: our open handle, read back, beside one process per operation.
+"""The time of an edge of a YKUSH: through an open handle with read-back, against one process per operation.
 
-Both switch the same gadget in the same guest, in turn: the driver's ``set`` (command, acknowledgement, state asked for
-and told), and pykush's own command line, ``python -m pykush.pykush -s SERIAL -d 1``, which is how labgrid and scripts
-do it and which reads nothing back. The time of a process is from its start to its end, Python's included. Besides, the
-command line of uhubctl on a hub of QEMU's, one process for each edge.
+Both switch the same gadget in the same guest, in turn: the driver's ``set`` (command, acknowledgement, and the state
+read back), and pykush's own command line, ``python -m pykush.pykush -s SERIAL -d 1``, which is how labgrid and scripts
+do it and which reads nothing back. The time of a process is from its start to its end, with Python's start. The third
+case is the command line of uhubctl on a hub of QEMU's, one process for each edge.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 from benchmarks.measure import ROOT, begin, console, table
 
-sys.path.insert(0, str(ROOT))  # the lab is no part of the package that is installed
+sys.path.insert(0, str(ROOT))  # the lab is not part of the installed package
 from fixtures.gadgets.plugged import plugged
 from fixtures.lab import Lab, desk, lab
 
 LIMIT = 20.0
-"""How many times quicker than a process an edge is to be."""
+"""The factor by which an edge must be quicker than a process."""
 EXTRAS = frozenset({"hid", "uhubctl", "ssh", "plugpull"})
-"""The image of the end-to-end tests, so that there is no other to boot."""
+"""The image of the end-to-end tests, so that no other one must be booted."""
 SERIAL = "YK12345"
 SCRIPT = """
 import json, re, subprocess, sys, time

@@ -63,7 +63,7 @@ class Tally:
 
 
 def kind_of(line: bytes) -> str:
-    """The kind of event, and what tells events of this kind apart that are claimed by different checks."""
+    """The kind of event, and what distinguishes events of this kind that different checks use."""
     data = json.loads(line)
     detail = {
         "edge": ("state", "phase"),

@@ -190,9 +190,9 @@ class _Insistence:
 
     def _insist(self) -> None:
         while number := os.read(self._reading, 1)[0]:
-            woken = time.monotonic()
+            signalled = time.monotonic()
             # It may have been handled just before this thread ran.
-            while not self._over.wait(INSIST) and self._signals.ran.get(number, math.inf) < woken - INSIST:
+            while not self._over.wait(INSIST) and self._signals.ran.get(number, math.inf) < signalled - INSIST:
                 signal.pthread_kill(self._main, number)
 
 
