@@ -6,8 +6,8 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X21")
 def test_many_cuts_leave_nothing_behind(rig: ScenarioRig) -> None:
-    """A disk that nobody uses is unplugged and plugged in sixteen times. Nothing of it stays behind on the machine, and
-    the kernel's memory does not grow with every cut."""
+    """An idle disk is unplugged and plugged in sixteen times. Nothing of it stays behind on the machine, and the
+    kernel's memory does not grow with every cut."""
     victim, _ = rig.choose_victim()
     for _ in range(16):
         with rig.cut(victim.cable):

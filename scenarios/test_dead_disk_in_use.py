@@ -7,8 +7,8 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X05")
 def test_a_disk_dies_in_use(rig: ScenarioRig) -> None:
-    """A disk loses its power for good while it is written. Who uses it gets an error and can be ended; the disk leaves
-    the kernel's list; nobody else notices."""
+    """A disk loses its power for good while it is written. Its users get an error and can be ended; the disk
+    leaves the kernel's list; the other disks are not affected."""
     victim, survivors = rig.choose_victim("power")
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()

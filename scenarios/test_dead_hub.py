@@ -7,7 +7,7 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X08")
 def test_a_hub_is_gone_for_a_while(rig: ScenarioRig) -> None:
-    """A hub loses its cable while everything is written: all that hangs off it goes, and all of it comes back."""
+    """A hub loses its cable while everything is written: all disks below it go, and all come back."""
     hub, victims, survivors = rig.choose_hub()
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()

@@ -6,5 +6,5 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X01")
 def test_every_disk_is_found_at_its_place(rig: ScenarioRig) -> None:
-    """The tree is plugged in all at once; every disk of it is found, at its place, and is soon ready."""
+    """The whole tree is plugged in at once; every disk is found at its place, and is soon ready."""
     rig.judge(discovered(rig.disks), kernel_clean())

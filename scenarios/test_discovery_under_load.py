@@ -7,8 +7,8 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X12")
 def test_a_disk_is_discovered_while_the_others_work(rig: ScenarioRig) -> None:
-    """A disk is plugged in three times while nobody works, and three times while the others are written: how much
-    longer does it take?"""
+    """A disk is plugged in three times while all disks are idle, and three times while the others are written. Under
+    load, it may take only a little longer."""
     victim, survivors = rig.choose_victim()
     for _ in range(3):
         with rig.cut(victim.cable):

@@ -9,7 +9,7 @@ and gives a SCSI command up after 15."""
 
 def test_nothing_comes_later(rig: ScenarioRig) -> None:
     """A cable comes loose while all disks are written, and is put back. Then the machine is watched for as long as the
-    kernel needs to notice a task that hangs, a CPU that is locked up or a command that is never answered."""
+    kernel needs to notice a hung task, a locked-up CPU or an unanswered command."""
     victim, survivors = rig.choose_victim()
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()

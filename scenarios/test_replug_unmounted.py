@@ -7,7 +7,7 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X02")
 def test_a_disk_and_then_the_tree_are_replugged(rig: ScenarioRig) -> None:
-    """Nobody uses the disks. One is unplugged and plugged in again, then the whole tree; all come back as they were."""
+    """All disks are idle. One is unplugged and plugged in again, then the whole tree; all come back with their data."""
     victim, _ = rig.choose_victim()
     with rig.load(rig.disks, idle):
         with rig.cut(victim.cable):

@@ -7,8 +7,8 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X13")
 def test_survivors_keep_their_pace(rig: ScenarioRig) -> None:
-    """A disk dies under load. The others may stall for a moment while the kernel sorts it out; then they run as fast as
-    before, or faster without the dead one."""
+    """A disk dies under load. The others may stall for a moment while the kernel handles it; then they run as fast as
+    before, or faster."""
     victim, survivors = rig.choose_victim()
     with rig.load(rig.disks, sequential_write) as load:
         load.settle(seconds=5)

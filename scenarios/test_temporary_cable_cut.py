@@ -17,7 +17,7 @@ from plugpull.scenario import ScenarioRig
 
 @pytest.mark.row("X06")
 def test_while_idle(rig: ScenarioRig) -> None:
-    """A cable comes loose while nobody uses the disks, and is put back."""
+    """A cable comes loose while the disks are idle, and is put back."""
     victim, survivors = rig.choose_victim()
     with rig.load(rig.disks, idle), rig.cut(victim.cable, when=at_random(0.1, 0.5)):
         rig.wait(seconds=1)
@@ -51,8 +51,8 @@ def test_while_reading(rig: ScenarioRig) -> None:
 
 @pytest.mark.row("X06")
 def test_while_writing(rig: ScenarioRig) -> None:
-    """A cable comes loose while all disks are written, and is put back. The others write on at their pace, and what
-    was written is there."""
+    """A cable comes loose while all disks are written, and is put back. The others write on at their pace, and all
+    written data is there."""
     victim, survivors = rig.choose_victim()
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()

@@ -1,15 +1,15 @@
-"""Deaths at random moments: does each fail its scenario with its headline, and is the next scenario run?
+"""Deaths of the kernel at random moments: each must fail its scenario with its headline, and the next one must run.
 
 A stock scenario of a stock virtual rig, a kind of death and a moment (uniform over the scenario's usual length) are
-drawn. The guest's kernel brings itself down at that moment (`tests/modules/plugpull_dies.c`), so that nothing on the
-controller has to be in time. Good is a verdict of FAIL, a finding that names this kind of death, and a next scenario
-that passes. A death that comes when the scenario's last look at the DUT is over proves nothing: it is counted as "after
-the end", and another is drawn.
+drawn. The guest's kernel crashes itself at that moment (`tests/modules/plugpull_dies.c`), so that the controller's
+timing does not matter. Good is a verdict of FAIL, a finding that names this kind of death, and a next scenario that
+passes. A death after the scenario's last check of the DUT proves nothing: it is counted as "after the end", and another
+is drawn.
 
     oops        a kernel thread follows a bad pointer
     interrupt   the same in an interrupt, at which the kernel panics
     bug, warn   BUG() and WARN_ON() in a kernel thread
-    lockup      all CPUs, or one of them (lockup1), run a kernel thread that never lets go
+    lockup      all CPUs, or one of them (lockup1), run a kernel thread that never yields
     deaf        the same with interrupts off (deaf, deaf1)
     stall       one CPU stays in an RCU read-side section, while the soft lockup watchdog is kept quiet
     block       a kernel thread waits in state D for good

@@ -1,7 +1,7 @@
 """A pytest plugin for ``deaths.py``: runs chosen scenarios in a guest that will die, and a healthy one after each.
 
 The plan is a file that PLUGPULL_DEATHS names. The kernel itself waits for the moment (``plugpull_dies.c``), so that
-nothing on the controller has to be in time, and no scenario is changed.
+the controller's timing does not matter, and no scenario is changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plugpull.scenario import ScenarioRig
 PLAN = "PLUGPULL_DEATHS"
 NOW = "/sys/module/plugpull_dies/parameters/now"
 ARMED = "deaths.py:"
-"""What the note begins with that is put on record when a death is armed."""
+"""The beginning of the note that is recorded when a death is armed."""
 HEALTHY = "test_every_disk_is_found_at_its_place"
 
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, object, object]:
-    """As early as the agent can be asked for it: the disks have still to be plugged in."""
+    """Arm the death as early as the agent can do it: before the disks are plugged in."""
     death = next((d for d in _plan() if dying(d["number"], d["scenario"]) == request.node.name), None)
     if fixturedef.argname != "rig" or death is None:
         return (yield)

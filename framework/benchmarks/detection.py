@@ -1,10 +1,9 @@
 """The detection matrix: every defect of the emulated disks, under every kind of cut, over usb-storage and UAS.
 
-Each cell is a scenario of its own on a bench of its own: stamped writes (or what the defect takes to show) on a disk
-that has the defect and on a healthy one, one cut or several, everything read back and judged. What must be caught has
-to be caught by the check that is there for it, with the damage named and placed; what is legal must not be called a
-loss; a healthy disk must pass. ``--write`` puts the table into framework/plugpull/integrity/DETECTION.md; with
-``--only`` its rows alone.
+Each cell is a scenario on its own bench: stamped writes (or another load that shows the defect) on a disk with the
+defect and on a healthy one, one or more cuts, everything read back and judged. The responsible check must find each
+defect, with the damage named and placed. Legal losses must not be reported, and a healthy disk must pass. ``--write``
+puts the table into framework/plugpull/integrity/DETECTION.md; with ``--only`` its rows alone.
 """
 
 from __future__ import annotations

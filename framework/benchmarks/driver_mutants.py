@@ -1,9 +1,9 @@
-"""Driver mutants: bugs put into the kernel's drivers, each run through a stock scenario. Is it found, and named?
+"""Driver mutants: bugs put into the kernel's drivers, each run through a stock scenario. Each must be found and named.
 
-Each module is rebuilt from the distribution's source of the guest's kernel (140 MB are fetched the first time) and
-takes the place of the kernel's own. A bug counts as found when the verdict is FAIL, and as named when a finding of a
-check that is there for it says what is wrong. ``--only`` runs some of them; ``--unmodified`` the modules as they are,
-which have to pass. Takes a minute or two for each.
+Each module is rebuilt from the distribution's source of the guest's kernel (a download of 140 MB the first time)
+and replaces the kernel's own. A bug counts as found when the verdict is FAIL, and as named when a finding of the
+responsible check describes it. ``--only`` runs some of them; ``--unmodified`` runs the unchanged modules, which must
+pass. Takes a minute or two for each.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What does a volatile cache cost? The firmware with one against nbdkit's file plugin, with QEMU's own client.
+"""The cost of a volatile cache: the firmware with a cache against nbdkit's file plugin, with QEMU's own client.
 
 Both serve a sparse file in the same directory; ``qemu-img bench`` sends them the same requests over a unix socket, in
 turn. The figure is the cached firmware's throughput in MB/s over the file plugin's, the median of all rounds. There is
-no limit: an emulated guest on this bench moves some 30 MB/s, and a firmware that does several times as much is out of
-its way. ``qemu-img`` is in the package qemu-utils, which nothing else needs.
+no limit: an emulated guest on this bench moves some 30 MB/s, and a firmware that is several times faster does not slow
+it. ``qemu-img`` is in the package qemu-utils, which nothing else needs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Is every port on within 5 s of an interruption at a random moment? After SIGKILL: by the next start?
+"""Every port must be on within 5 s of an interruption at a random moment, and after SIGKILL by the next start.
 
 Commands that turn ports off are interrupted: `plugpull switch cycle` and `switch qualify` on emulated serial boards and
 on `command` switches whose state is a file, and, with `--runs N`, `plugpull run` on the virtual bench. The state of the
-ports is watched from outside, at the board or the file; of a run, in the history that it writes.
+ports is watched from outside, at the board or the file; for a run, in its history.
 
 signals    SIGINT, SIGTERM, SIGHUP, SIGQUIT: the ports stay off for minutes unless the signal ends that.
 terminal   the command runs on a terminal of its own, which is closed.

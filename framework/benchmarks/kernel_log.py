@@ -1,8 +1,7 @@
-"""How fast kernel logs are read: lines a second on one core, beside ``grep -E`` looking for the fatal messages.
+"""The speed of reading kernel logs: lines per second on one core, beside ``grep -E`` for the fatal messages.
 
-Three logs: one that is mostly not ours (a line in a thousand is), a storm that is all ours, and lines made to be slow
-to look at: every word of the catalogue in each, and nothing that matches. Those in two sizes: the time per byte must
-not grow.
+Three logs: one with a relevant line in a thousand, a storm of only relevant lines, and lines made to be slow: each has
+every word of the catalogue, but none matches. The last one comes in two sizes: the time per byte must not grow.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def grep_seconds(path: Path) -> float:
 
 
 def main() -> None:
-    options = begin(__doc__, lines=(int, 1_000_000, "lines of the log that is mostly not ours"), n=(int, 3, "repeats"))
+    options = begin(__doc__, lines=(int, 1_000_000, "lines of the log with few relevant lines"), n=(int, 3, "repeats"))
     fatal = sum(entry.severity in (Severity.FATAL, Severity.WARNING) for entry in ENTRIES)
     shown = table(
         f"{len(ENTRIES)} entries, {fatal} of them fatal or warnings",

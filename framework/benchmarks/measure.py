@@ -1,4 +1,4 @@
-"""What the benchmarks share: statistics, the bench they run on, and how results are printed."""
+"""Shared parts of the benchmarks: statistics, the bench they run on, and the printing of results."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def table(title: str, *headings: str) -> Table:
 
 
 def against(value: float, limit: float, unit: str) -> str:
-    """A value beside its limit, as a ratio."""
+    """A value, its limit and their ratio."""
     verdict = "kept" if value <= limit else "MISSED"
     return f"{value:.3g} {unit} of {limit:g} {unit} allowed: ratio {value / limit:.2f}, {verdict}"
 

@@ -1,5 +1,5 @@
 """Mutations of the verdict: recorded healthy histories are edited so that they describe a faulty DUT, a faulty bench,
-missing evidence or something harmless, and judged. Which edits get another verdict than the one that is due?
+missing evidence or something harmless, and judged. Prints the edits that get a wrong verdict.
 
 Without arguments, the histories kept in ``framework/tests/data`` are edited. With runs, each of their scenarios that
 has the name of one of those is edited instead. ``--keep`` puts a run's scenarios there.

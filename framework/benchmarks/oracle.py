@@ -1,4 +1,4 @@
-"""How fast the oracle judges: a ledger of random 4 KiB writes with flushes, and the read-back of a disk that kept its
+"""The speed of the oracle: a ledger of random 4 KiB writes with flushes, and the read-back of a disk that kept its
 promises, both from their bytes to an opinion.
 
 The limit is the writer's own read-back, measured in the same run on a file on this machine (not in a guest): judging
@@ -19,7 +19,7 @@ from plugpull.integrity.writing.build import writer_binary
 
 
 def said(program: Path, file: Path, *arguments: str) -> tuple[bytes, float]:
-    """What the writer says, and how long it took, seconds."""
+    """The output of the writer, and the seconds that it took."""
     fd = os.open(file, os.O_RDWR)
     begun = time.monotonic()
     try:
@@ -49,7 +49,7 @@ def main() -> None:
         opinion = judge(decode_ledger([(0, ledger)]), decode_found([(0, back)]), ((0, sectors),), None)
         judging = time.monotonic() - begun
     if not opinion.intact:
-        raise SystemExit(f"the oracle found fault with a healthy disk: {opinion.counts} {opinion.problems}")
+        raise SystemExit(f"the oracle reported a healthy disk: {opinion.counts} {opinion.problems}")
     shown = table("Judging", "what", "seconds", "sectors/s", "MB/s")
     for what, seconds in (("read-back (this machine's own disk)", reading), ("judging", judging)):
         shown.add_row(what, f"{seconds:.2f}", f"{sectors / seconds:,.0f}", f"{sectors * 512 / seconds / 1e6:.0f}")

@@ -1,12 +1,12 @@
-"""Which lines of recorded runs can be missing without the verdict saying so?
+"""Finds lines of recorded runs that can be missing without an effect on the verdict.
 
 Each scenario of each run is judged alone, as a run of its own, and again
 
 - cut off after every line: none of these may be PASS;
 - with any one line removed, numbers and digests compared: none of these may be PASS;
-- with any one line removed, judged as edited (``plugpull check --edited``): PASS is right only if the line carried
-  nothing that was claimed. The table lists these by kind of event, with an example. ``NOTHING_CLAIMED`` says of which
-  kinds a single line carries nothing, and why.
+- with any one line removed, judged as edited (``plugpull check --edited``): PASS is right only if no claim rests
+  on the line. The table lists these by kind of event, with an example. ``NOTHING_CLAIMED`` lists the kinds of which a
+  single line supports no claim, and why.
 
 Only scenarios that pass as they are recorded are judged as edited. ``--every 20`` takes every twentieth line of a kind
 and scenario only, ``--kinds`` only some kinds, ``--unjudged`` leaves the third part out: judging a run without each of

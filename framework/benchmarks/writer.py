@@ -36,7 +36,7 @@ PATTERNS: tuple[tuple[str, int, int, ev.WriteOrder, float], ...] = (
     ("128 KiB, sequential", 256, 4, "sequential", 0.9),
     ("4 KiB, random", 8, 16, "random", 0.5),
 )
-"""Name, sectors, depth, order, and the least that is wanted of fio's rate."""
+"""Name, sectors, depth, order, and the least share of fio's rate."""
 SPAN = 32 << 20
 COMMON = [
     "--filename={file}",
@@ -48,7 +48,7 @@ COMMON = [
     "--verify_state_save=0",
 ]
 WARM = 0.5
-"""Seconds until a load is in its stride."""
+"""Seconds until a load is steady."""
 
 
 def shape(block: int, depth: int, order: str) -> list[str]:
