@@ -115,7 +115,7 @@ class Cache:
         try:
             if fd is None or not _touch(place):
                 raise RigError(
-                    f"the cache has no {kind} {key}", mend="run again: missing entries of the cache are made again"
+                    f"the cache has no {kind} {key}", hint="run again: missing entries of the cache are made again"
                 )
             yield place / CONTENT
         finally:
@@ -192,13 +192,13 @@ class Cache:
         try:
             trusted(str(self.root), str(place.parent), str(place))
         except SetupError as error:
-            raise UsageError(error.what, mend=error.mend) from None
+            raise UsageError(error.what, hint=error.hint) from None
 
     def _make_folder(self, folder: Path) -> None:
         try:
             make_writable(str(self.root), folder.name)
         except SetupError as error:
-            raise UsageError(error.what, mend=error.mend) from None
+            raise UsageError(error.what, hint=error.hint) from None
 
     def _build(self, place: Path, build: Build, what: str, needs: int) -> None:
         free = _free(place.parent)
@@ -228,7 +228,7 @@ class Cache:
         held = sum(entry.size for entry in self.entries())
         return RigError(
             f"{what}: {self.root}",
-            mend=f"free space there ('plugpull cache clear' frees up to {_mib(held)}), "
+            hint=f"free space there ('plugpull cache clear' frees up to {_mib(held)}), "
             "or set PLUGPULL_CACHE to a directory on a larger disk",
         )
 
@@ -278,7 +278,7 @@ def parse_age(text: str) -> float:
     """Seconds of an age such as ``90m``, ``12h``, ``14d`` or ``2w``. Raises UsageError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mhdw])", text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is not an age", mend="write it as 90m, 12h, 14d or 2w")
+        raise UsageError(f"{text!r} is not an age", hint="write it as 90m, 12h, 14d or 2w")
     return float(match[1]) * _UNITS[match[2]]
 
 

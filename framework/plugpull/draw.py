@@ -83,7 +83,7 @@ def tops_to_cut(topology: Topology) -> tuple[CutPoint, ...]:
             chosen.append(point)
             taken |= set(point.victims)
     if not chosen:
-        raise NotServed("no cable of this rig can be cut", mend="give a disk or a hub a cable in the rig file")
+        raise NotServed("no cable of this rig can be cut", hint="give a disk or a hub a cable in the rig file")
     return tuple(chosen)
 
 
@@ -118,4 +118,4 @@ def night(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"{text!r} is not a night", mend="--rotate takes a number, or the word today") from None
+        raise UsageError(f"{text!r} is not a night", hint="--rotate takes a number, or the word today") from None

@@ -21,20 +21,20 @@ EXIT_UNKNOWN = 3
 class PlugpullError(Exception):
     """Base of the errors that plugpull raises on purpose.
 
-    ``what`` is a sentence on what happened. ``mend`` is the next step for the user. ``where`` is a place such as
+    ``what`` is a sentence on what happened. ``hint`` is the next step for the user. ``where`` is a place such as
     ``rigs/quick.toml:12:9`` (empty when there is none).
     """
 
-    def __init__(self, what: str, *, mend: str = "", where: str = "") -> None:
+    def __init__(self, what: str, *, hint: str = "", where: str = "") -> None:
         super().__init__(what)
         self.what = what
-        self.mend = mend
+        self.hint = hint
         self.where = where
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        mend = f"\n  to mend it: {self.mend}" if self.mend else ""
-        return f"{place}{self.what}{mend}"
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{place}{self.what}{hint}"
 
 
 class UsageError(PlugpullError):

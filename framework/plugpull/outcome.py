@@ -49,7 +49,7 @@ def write_report(run: Path, history: History, results: Results) -> Path:
     except OSError as error:
         raise RigError(
             f"cannot write the report into {run}: {error.strerror or error}",
-            mend=f"free space there, then run: plugpull report {run}",
+            hint=f"free space there, then run: plugpull report {run}",
         ) from error
     return report
 

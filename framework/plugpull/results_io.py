@@ -36,7 +36,7 @@ def write_results(path: Path, results: Results) -> Path:
     except OSError as error:
         raise RigError(
             f"cannot write {file}: {error.strerror or error}",
-            mend="free space on that file system; `plugpull check` makes the results again from the history",
+            hint="free space on that file system; `plugpull check` makes the results again from the history",
         ) from error
     return file
 
@@ -48,19 +48,19 @@ def read_results(path: Path) -> Results:
         content = file.read_bytes()
     except OSError as error:
         raise UsageError(
-            f"cannot read {file}: {error.strerror or error}", mend="name a run directory, such as runs/latest"
+            f"cannot read {file}: {error.strerror or error}", hint="name a run directory, such as runs/latest"
         ) from error
     try:
         version = msgspec.json.decode(content).get("schema")
         if isinstance(version, int) and version > RESULTS_VERSION:
             raise UsageError(
                 f"{file} has schema version {version}, but this plugpull reads {RESULTS_VERSION}",
-                mend="upgrade plugpull",
+                hint="upgrade plugpull",
             )
         return msgspec.json.decode(content, type=Results)
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
         raise UsageError(
-            f"{file} is not a results file: {error}", mend="make it again from its history with `plugpull check`"
+            f"{file} is not a results file: {error}", hint="make it again from its history with `plugpull check`"
         ) from error
 
 

@@ -186,8 +186,8 @@ class OpenScenario:
             self._run.interrupted = summary
         with suppress(RigError):
             at = self.rig.context.now() if self.rig is not None else None
-            mend = getattr(error, "mend", "")
-            self._run.recorder.record(ev.ScenarioError(at=at, fault=fault, summary=summary, mend=mend, traceback=trace))
+            hint = getattr(error, "hint", "")
+            self._run.recorder.record(ev.ScenarioError(at=at, fault=fault, summary=summary, hint=hint, traceback=trace))
 
     @property
     def cut(self) -> bool:
@@ -312,7 +312,7 @@ def _prepare(
     if options.kernel is not None or options.modules:
         raise UsageError(
             f"--kernel and --module are for virtual rigs, but this rig's DUT is {rig.dut.kind}",
-            mend="leave them out, and boot the kernel to be tested on the DUT",
+            hint="leave them out, and boot the kernel to be tested on the DUT",
             where=str(options.rig),
         )
     from plugpull.dut.real.bench import prepare_real
@@ -333,7 +333,7 @@ def _make_directory(out: Path | None, rig: str) -> Path:
         except OSError as error:
             raise UsageError(
                 f"cannot make the run's directory {directory}: {error.strerror}",
-                mend="choose another directory with --out",
+                hint="choose another directory with --out",
             ) from None
     raise UsageError(f"{root} has a thousand runs of this second already")
 

@@ -103,7 +103,7 @@ class ScenarioRig:
         """
         names = hubs_to_choose(self.context.topology)
         if not names:
-            raise NotServed("this rig has no hub whose cable can be cut", mend="give a [[hub]] a cable in the rig file")
+            raise NotServed("this rig has no hub whose cable can be cut", hint="give a [[hub]] a cable in the rig file")
         hub = self._draw.choose([hub for hub in self.hubs if hub.name in names])
         return hub, tuple(disk for disk in self.disks if disk.name in hub.cable.victims), self.survivors_of(hub.cable)
 
@@ -162,7 +162,7 @@ class ScenarioRig:
         if disk.name not in self._filesystems:
             raise UsageError(
                 f"this scenario made no filesystem on {disk.name}",
-                mend="put it in the block of `with rig.filesystem(...)`",
+                hint="put it in the block of `with rig.filesystem(...)`",
             )
         return RunningLoad(self.context, (self._filesystems[disk.name],), pattern)
 
@@ -222,7 +222,7 @@ class ScenarioRig:
         self._kind = ready.kind
         if not ready.fio:
             raise RigError(
-                "fio is not installed on the DUT", mend="install the fio package on the DUT; nothing was cut"
+                "fio is not installed on the DUT", hint="install the fio package on the DUT; nothing was cut"
             )
         self._shorten_timers()
         context.bench.link.call("sample", interval=SAMPLE_INTERVAL)
@@ -234,7 +234,7 @@ class ScenarioRig:
             serials = ", ".join(f"{name} (serial {context.disk(name).serial})" for name in missing)
             raise RigError(
                 f"not found within {READY_WITHIN:g} s: {serials}",
-                mend="are they plugged in and powered, and are the serial numbers right?",
+                hint="are they plugged in and powered, and are the serial numbers right?",
             )
         self._record_state("begin")
         self._begun = self._record_census(self._count("begin"))
@@ -331,4 +331,4 @@ class ScenarioRig:
             self.context.phase("")
         except RigError as error:
             with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
-                self.context.recorder.record(ev.RigFault(summary=error.what, mend=error.mend))
+                self.context.recorder.record(ev.RigFault(summary=error.what, hint=error.hint))

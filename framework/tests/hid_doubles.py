@@ -25,7 +25,7 @@ SHORT = 0.1
 
 
 def gone() -> RigError:
-    return RigError("the HID device does not work any more", mend="was it unplugged? plug it in again")
+    return RigError("the HID device does not work any more", hint="was it unplugged? plug it in again")
 
 
 @dataclass
@@ -72,7 +72,7 @@ class RelayDevice(Closing):
         self._there()
         assert report_id == 0
         if self.board.lie is Lie.LATE or (report := self.board.report()) is None:
-            raise RigError("the HID device does not answer", mend="is it plugged in?")
+            raise RigError("the HID device does not answer", hint="is it plugged in?")
         return report[:count]
 
     def _there(self) -> None:
@@ -128,13 +128,13 @@ def opened(host: HidHost, driver: str, ports: int, timeout: float = PATIENCE, **
 
 @contextmanager
 def refused(match: str, within: float = PATIENCE) -> Iterator[None]:
-    """The block ends in a RigError that says which switch and how to mend it."""
+    """The block ends in a RigError that says which switch and how to fix it."""
     begun = time.monotonic()
     with pytest.raises(RigError, match=match) as caught:
         yield
     assert time.monotonic() - begun < within + PATIENCE
     assert caught.value.what.startswith("switch sw")
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def survives(parse: Callable[..., Any], *arguments: Any) -> Any:
@@ -142,6 +142,6 @@ def survives(parse: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return parse(*arguments)
     except RigError as error:
-        explained = error.what and error.mend
+        explained = error.what and error.hint
     assert explained
     return None

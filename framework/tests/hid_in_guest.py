@@ -90,7 +90,7 @@ def main() -> None:
         try:
             outcome["came"] = getattr(steps, name)(*arguments)
         except RigError as error:
-            outcome |= {"error": error.what, "mend": error.mend}
+            outcome |= {"error": error.what, "hint": error.hint}
         print(json.dumps({**outcome, "seconds": time.monotonic() - begun}), flush=True)
 
 

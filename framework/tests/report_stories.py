@@ -358,7 +358,7 @@ def run() -> Run:
                 ev.ScenarioBegun(id=UNKNOWN, wall="2031-03-02T01:15:00Z", seed=1, story="A whole hub goes."),
                 ev.CutArmed(cut=1, point="hub1.cable", mechanism="data+vbus", trigger="load settled", victims=DISKS),
                 ev.RigFault(
-                    summary="/dev/ttyUSB0 did not answer within 2 s", mend="plug the relay board in", subject="hubs"
+                    summary="/dev/ttyUSB0 did not answer within 2 s", hint="plug the relay board in", subject="hubs"
                 ),
             ],
         },

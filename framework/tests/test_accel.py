@@ -38,7 +38,7 @@ def test_without_kvm_tcg_is_used_and_the_reason_said(cache: Cache) -> None:
 def test_kvm_that_is_asked_for_and_not_there_is_a_usage_error(cache: Cache) -> None:
     with pytest.raises(UsageError, match="KVM was requested") as error:
         find_accel("kvm", NO_KERNEL, cache)
-    assert "tcg" in error.value.mend
+    assert "tcg" in error.value.hint
 
 
 @pytest.mark.skipif(not kvm_usable, reason="/dev/kvm cannot be opened here")
@@ -49,4 +49,4 @@ def test_a_kvm_that_boots_nothing_is_not_used_and_the_trial_is_remembered(cache:
     assert find_accel("auto", NO_KERNEL, cache) == accel
     with pytest.raises(PlugpullError, match="KVM was requested") as error:
         find_accel("kvm", NO_KERNEL, cache)
-    assert "tcg" in error.value.mend
+    assert "tcg" in error.value.hint

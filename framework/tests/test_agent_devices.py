@@ -86,7 +86,7 @@ def test_what_arrived_unasked_is_dropped(line: SerialLine) -> None:
 def test_a_port_is_ours_alone(host: DutHost, line: SerialLine, port: Port) -> None:
     with pytest.raises(RigError, match=r"on the DUT: another program has .* open") as caught:
         host.serial(port.path)
-    assert caught.value.mend
+    assert caught.value.hint
     with pytest.raises(RigError):  # and for the programs that the controller runs there
         LocalHost().serial(port.path)
 
@@ -98,7 +98,7 @@ def test_a_board_that_is_unplugged_is_told(host: DutHost) -> None:
     os.close(master)
     with pytest.raises(RigError, match="on the DUT: the device does not work any more") as caught:
         line.read(1, PATIENCE)
-    assert "plug it in again" in caught.value.mend
+    assert "plug it in again" in caught.value.hint
     line.close()
 
 
@@ -127,7 +127,7 @@ def test_programs_run_to_their_end(host: DutHost) -> None:
     assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
     with pytest.raises(RigError, match="cannot run no-such-program") as caught:
         host.run(["no-such-program"], PATIENCE)
-    assert "installed on the DUT" in caught.value.mend
+    assert "installed on the DUT" in caught.value.hint
 
 
 def test_a_program_that_does_not_end_is_killed_with_its_children(host: DutHost, tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_a_member_that_the_run_did_not_make_is_refused_by_name(
         assert digest(dut.medium("disk1")) == before
         dut.call("guard", disk=changed(identity, erase_members=True))
     assert str(identity["kname"]) in refusal.value.what
-    assert "erase_members = true" in refusal.value.mend
+    assert "erase_members = true" in refusal.value.hint
     dut.call("guard", disk=identity)
 
 
@@ -297,8 +297,8 @@ def test_a_disk_not_declared_scratch_has_no_identity_to_write_with(dut: Guest) -
     assert dut.bench.disk_table.attached("disk3") is not None
     with pytest.raises(UsageError, match="disk3 is not declared scratch") as error:
         dut.context.identity("disk3")
-    assert "scratch = true" in error.value.mend
-    assert "GUARD-3" in error.value.mend
+    assert "scratch = true" in error.value.hint
+    assert "GUARD-3" in error.value.hint
 
 
 LINES = 2000

@@ -193,7 +193,7 @@ def test_a_build_that_cannot_fit_is_refused_before_it_begins(tmp_path: Path) -> 
     with pytest.raises(RigError) as caught:
         Cache(tmp_path).get("image", "k1", write("x"), description="the guest image", needs=1 << 60)
     assert "the guest image needs about" in caught.value.what
-    assert "plugpull cache clear" in caught.value.mend
+    assert "plugpull cache clear" in caught.value.hint
 
 
 def test_a_disk_that_gets_full_is_the_rigs_trouble(tmp_path: Path) -> None:

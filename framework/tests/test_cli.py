@@ -125,18 +125,18 @@ def test_a_command_line_that_cannot_be_understood(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "nothere.py"], "plugpull: there is no scenario nothere.py\n  to mend it: the stock scenarios are in "),
+        (["run", "nothere.py"], "plugpull: there is no scenario nothere.py\n  hint: the stock scenarios are in "),
         (["run", "nothere.py::test_x"], "plugpull: there is no scenario nothere.py::test_x\n"),
         (["run", "--rig", "nothere.toml"], "plugpull: nothere.toml: there is no such rig file\n"),
-        (["run", "--module", "nothere.ko"], "plugpull: the module nothere.ko does not exist\n  to mend it: pass "),
-        (["run", "--kernel", "./nothere"], "/nothere does not exist\n  to mend it: pass --kernel a version "),
-        (["run", "--kernel", "6.1 or so"], "plugpull: '6.1 or so' does not name a kernel\n  to mend it: pass "),
+        (["run", "--module", "nothere.ko"], "plugpull: the module nothere.ko does not exist\n  hint: pass "),
+        (["run", "--kernel", "./nothere"], "/nothere does not exist\n  hint: pass --kernel a version "),
+        (["run", "--kernel", "6.1 or so"], "plugpull: '6.1 or so' does not name a kernel\n  hint: pass "),
         (["run", "--kernel", "."], " has no kernel: neither boot/vmlinuz-VERSION with lib/modules/VERSION nor a build"),
         (["check", "nothere"], "plugpull: cannot read the history nothere: No such file or directory\n"),
         (["check", "."], "plugpull: cannot read the history history.jsonl: No such file or directory\n"),
-        (["report", "nothere"], "plugpull: nothere is not a run directory\n  to mend it: name a run directory"),
+        (["report", "nothere"], "plugpull: nothere is not a run directory\n  hint: name a run directory"),
         (["report", "."], "history.jsonl: No such file or directory\n"),
-        (["cache", "clear", "--older-than", "old"], "plugpull: 'old' is not an age\n  to mend it: write it as 90m"),
+        (["cache", "clear", "--older-than", "old"], "plugpull: 'old' is not an age\n  hint: write it as 90m"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -155,7 +155,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_started(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-k", "nosuch"], "plugpull: no scenario matches -k 'nosuch'\n  to mend it: choose from: test_"),
+        (["-k", "nosuch"], "plugpull: no scenario matches -k 'nosuch'\n  hint: choose from: test_"),
         (["-k", "not an expression"], "Wrong expression passed to '-k'"),
         ([str(CHECKOUT / "scenarios/test_discovery.py::test_nosuch")], "not found: "),
     ],

@@ -160,13 +160,13 @@ def test_one_outlet_of_two_points_is_switched_once_and_recorded_for_both(tmp_pat
 def test_a_switch_that_fails_while_others_have_cut_is_named_and_all_is_healed(tmp_path: Path) -> None:
     with shelf(tmp_path) as (on_desk, cables, mains):
         breaker = Breaker(on_desk.context)
-        mains.broken["1"] = RigError("the relay board does not answer", mend="is it plugged in?")
+        mains.broken["1"] = RigError("the relay board does not answer", hint="is it plugged in?")
         with (
             pytest.raises(RigError, match=r"1 of 2 switches failed: mains: the relay board does not answer") as caught,
             Injection(on_desk.context, breaker, cut(*points(on_desk, "disk1.cable", "disk1.power"))),
         ):
             raise AssertionError("the body must not run")
-        assert caught.value.mend == "is it plugged in?"
+        assert caught.value.hint == "is it plugged in?"
         assert cables.ports == {"1": False}
         assert on_desk.recorded(ev.CutSwitched) == [], "there is no skew of what did not happen"
         mains.broken.clear()

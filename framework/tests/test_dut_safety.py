@@ -34,7 +34,7 @@ def test_a_disk_of_the_system_s_own_is_no_disk_of_the_rig(rig: Rig) -> None:
 def test_a_cut_that_would_take_the_system_away_is_refused(rig: Rig, place: str) -> None:
     with pytest.raises(UsageError, match=r"cutting hub1\.power would take sdx away") as caught:
         refuse_system_disks(rig, [found("sdx", place)], {"sdx"})
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_switch_that_would_cut_its_own_control_cable_is_refused(rig: Rig, mach
     assert usb_place_of(machine, place) == "0000:00:14.0/2.1:0"
     with pytest.raises(UsageError, match=r"would cut its own control path: .* below hub1\.power") as caught:
         refuse_own_control(rig, "relay", machine, place)
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("place", ["/dev/hidraw0", "/dev/ttyS0", "", "serial 01:02", "http://pdu/1", "9-9"])

@@ -47,7 +47,7 @@ def refused(dut: Dut, kind: type[RigError] = RigError) -> RigError:
     with pytest.raises(kind) as caught, dialled(dut):
         pass
     assert time.monotonic() - begun < CONNECT_WITHIN + PATIENCE
-    assert caught.value.mend, "it does not say how to mend it"
+    assert caught.value.hint, "it does not say how to fix it"
     return caught.value
 
 
@@ -115,7 +115,7 @@ def test_a_key_that_is_refused(server: Sshd) -> None:
     (server.folder / "authorized_keys").write_bytes(b"")
     error = refused(server.dut())
     assert "refused our key" in error.what
-    assert f"ssh-copy-id {HOST}" in error.mend
+    assert f"ssh-copy-id {HOST}" in error.hint
 
 
 def test_a_host_key_that_changed(server: Sshd) -> None:
@@ -123,14 +123,14 @@ def test_a_host_key_that_changed(server: Sshd) -> None:
     server.know("other")
     error = refused(server.dut())
     assert "host key is not the one ssh knows" in error.what
-    assert f"ssh-keygen -R {HOST}" in error.mend
+    assert f"ssh-keygen -R {HOST}" in error.hint
 
 
 def test_a_host_that_is_not_known(server: Sshd) -> None:
     server.know("")
     error = refused(server.dut())
     assert "does not know its host key" in error.what
-    assert "connect once by hand" in error.mend
+    assert "connect once by hand" in error.hint
 
 
 def test_nobody_listening(server: Sshd) -> None:
@@ -139,7 +139,7 @@ def test_nobody_listening(server: Sshd) -> None:
         server.configure(closed.getsockname()[1])
         error = refused(server.dut(), Unreachable)
     assert "nothing listens there" in error.what
-    assert "is sshd running" in error.mend
+    assert "is sshd running" in error.hint
 
 
 def test_somebody_listening_who_says_nothing(server: Sshd) -> None:
@@ -151,7 +151,7 @@ def test_somebody_listening_who_says_nothing(server: Sshd) -> None:
         with pytest.raises(Unreachable) as caught, ExitStack() as held:
             connect(reach_of(server.dut()), lambda message: None, held, {}, 1.0)
         assert time.monotonic() - begun < PATIENCE
-        assert caught.value.mend
+        assert caught.value.hint
 
 
 def test_a_name_nobody_knows(server: Sshd) -> None:
@@ -167,7 +167,7 @@ def test_options_that_ssh_does_not_take(server: Sshd) -> None:
 def test_no_python(server: Sshd) -> None:
     error = refused(server.dut(python="python3.99"))
     assert "there is no python3.99" in error.what
-    assert "install python3 on the DUT" in error.mend
+    assert "install python3 on the DUT" in error.hint
 
 
 def test_a_python_that_is_too_old(server: Sshd) -> None:
@@ -175,7 +175,7 @@ def test_a_python_that_is_too_old(server: Sshd) -> None:
     error = refused(server.dut(python=script(server.folder / "python36", f"exec python3 -c '{older}' \"$@\"")))
     assert "Python 3.6.9" in error.what
     assert "needs 3.9" in error.what
-    assert "python =" in error.mend
+    assert "python =" in error.hint
 
 
 def test_a_sudo_that_asks(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_sudo_that_asks(tmp_path: Path) -> None:
     with sshd(tmp_path, f"SetEnv PATH={tmp_path}/bin:/usr/bin:/bin") as server:
         error = refused(server.dut(sudo=True))
     assert "sudo wants a password" in error.what
-    assert "sudoers" in error.mend
+    assert "sudoers" in error.hint
 
 
 def test_ssh_is_not_installed(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ def test_no_root_there(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyP
     verdict, error = verdict_of(tmp_path, monkeypatch, "ssh", **ssh_keys(server, python=f'"{python}"'))
     assert verdict == "UNKNOWN"
     assert "only root may read the kernel log" in error.what
-    assert "log in as root, or write sudo = true" in error.mend
+    assert "log in as root, or write sudo = true" in error.hint
 
 
 def test_no_root_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_no_root_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     verdict, error = verdict_of(tmp_path, monkeypatch, "local", python=f'"{python}"')
     assert verdict == "UNKNOWN"
     assert "this machine: the agent runs as user" in error.what
-    assert "run plugpull as root" in error.mend
+    assert "run plugpull as root" in error.hint
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="the agent needs root")
@@ -263,7 +263,7 @@ def test_no_fio_there(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     verdict, error = verdict_of(tmp_path, monkeypatch, "ssh", **ssh_keys(server, python=f'"{poor}"'))
     assert verdict == "UNKNOWN"
     assert "fio is not installed on the DUT" in error.what
-    assert "install the fio package" in error.mend
+    assert "install the fio package" in error.hint
 
 
 # --- connections that break -------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def came(outcome: dict[str, Any]) -> Any:
 
 def assert_refused(outcome: dict[str, Any], says: str, within: float) -> None:
     assert says in outcome.get("error", ""), outcome
-    assert outcome["mend"]
+    assert outcome["hint"]
     assert outcome["seconds"] < within + SLACK, outcome
 
 
@@ -108,9 +108,9 @@ def test_a_ykush_that_is_unplugged_and_one_too_many() -> None:
             ["close"],
         )
         assert_refused(outcomes[1], "cannot be read", PATIENT)
-        assert 'ATTRS{idProduct}=="f2f7"' in outcomes[1]["mend"]
+        assert 'ATTRS{idProduct}=="f2f7"' in outcomes[1]["hint"]
         assert_refused(outcomes[2], "no YKUSH with the serial number YK99999", PATIENT)
-        assert "YK12345" in outcomes[2]["mend"]
+        assert "YK12345" in outcomes[2]["hint"]
         came(outcomes[3])
         assert "error" in outcomes[6], outcomes
         assert_refused(outcomes[9], "does not work any more", PATIENT)

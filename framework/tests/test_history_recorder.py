@@ -165,7 +165,7 @@ def test_a_full_disk_is_a_rig_error_for_the_writer_the_waiter_and_the_closer() -
     recorder = Recorder(Path("/dev/full"))
     with pytest.raises(RigError, match="No space left") as caught:
         recorder.record(note("one"))
-    assert caught.value.mend
+    assert caught.value.hint
     with pytest.raises(RigError, match="No space left"):
         recorder.wait_for(lambda event: True, 60)
     with pytest.raises(RigError, match="No space left"):

@@ -307,3 +307,10 @@ def test_a_history_is_for_its_owner_only(tmp_path: Path) -> None:
 def test_every_event_can_be_read_back() -> None:
     """A class that ``AnyEvent`` lacks would be written and never read."""
     assert set(ev.Event.__subclasses__()) == set(get_args(ev.AnyEvent))
+
+
+def test_a_hint_is_called_mend_on_disk() -> None:
+    """So that histories written before the field was renamed keep theirs."""
+    fault = msgspec.json.decode(b'{"type":"rig.fault","summary":"no answer","mend":"plug it in"}', type=ev.RigFault)
+    assert fault.hint == "plug it in"
+    assert b'"mend":"plug it in"' in msgspec.json.encode(fault)

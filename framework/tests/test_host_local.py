@@ -88,7 +88,7 @@ def test_a_line_whose_device_goes(port: Port, line: SerialLine) -> None:
     for action in (lambda: line.write(b"x"), lambda: line.read(1, PATIENCE), line.drop_input):
         with pytest.raises(RigError, match=f"{port.path} does not work any more") as caught:
             action()
-        assert "plug it in again" in caught.value.mend
+        assert "plug it in again" in caught.value.hint
     line.close()
 
 
@@ -130,7 +130,7 @@ def test_a_device_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_line_is_ours_alone(port: Port, line: SerialLine) -> None:
     with pytest.raises(RigError, match=f"cannot open {port.path}") as caught:
         HOST.serial(port.path)
-    assert caught.value.mend == f"another program has {port.path} open: end it"
+    assert caught.value.hint == f"another program has {port.path} open: end it"
     line.close()
     HOST.serial(port.path).close()
 
@@ -139,7 +139,7 @@ def test_a_line_is_ours_alone(port: Port, line: SerialLine) -> None:
 def test_what_is_no_serial_port(device: str) -> None:
     with pytest.raises(RigError, match=f"cannot open {device}") as caught:
         HOST.serial(device)
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_a_baud_rate_there_is_none_of(port: Port) -> None:
@@ -155,7 +155,7 @@ def test_ports_and_hid_devices_can_be_listed() -> None:
 def test_a_hid_device_that_is_not_there() -> None:
     with pytest.raises(RigError, match="cannot open the HID device S1") as caught:
         HOST.hid(HidInfo(1, 2, "S1", "/dev/hidraw-none"))
-    assert "udev rule" in caught.value.mend
+    assert "udev rule" in caught.value.hint
 
 
 # --- programs ---------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_a_program_has_no_input_and_any_output() -> None:
 def test_a_program_that_is_not_there() -> None:
     with pytest.raises(RigError, match="cannot run plugpull-none") as caught:
         HOST.run(["plugpull-none"], PATIENCE)
-    assert caught.value.mend == "is plugpull-none installed on this machine?"
+    assert caught.value.hint == "is plugpull-none installed on this machine?"
 
 
 def test_a_program_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
@@ -231,4 +231,4 @@ def test_nothing_but_sysfs_is_written(tmp_path: Path) -> None:
     assert file.read_text() == "kept"
     with pytest.raises(RigError, match="cannot write /sys/kernel/plugpull-none") as caught:
         HOST.write_text("/sys/kernel/plugpull-none", "1")
-    assert caught.value.mend
+    assert caught.value.hint

@@ -68,7 +68,7 @@ def hostile() -> Bench:
         ev.KernelMessage(at=13.1, text=f"Oops: {HOSTILE}", level=0),
         ev.Note(at=13.2, text=HOSTILE, subject=HOSTILE),
         ev.RigFault(at=13.3, summary=HOSTILE),
-        ev.ScenarioError(at=13.4, fault="rig", summary=f"ssh dut: {HOSTILE}", mend=HOSTILE, traceback=HOSTILE),
+        ev.ScenarioError(at=13.4, fault="rig", summary=f"ssh dut: {HOSTILE}", hint=HOSTILE, traceback=HOSTILE),
     )
     return bench
 
@@ -202,7 +202,7 @@ def test_the_mistakes_of_a_rig_file(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_an_error_with_the_words_of_a_dut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise RigError(f"ssh dut: ended with status 1: {HOSTILE}", mend=HOSTILE)
+        raise RigError(f"ssh dut: ended with status 1: {HOSTILE}", hint=HOSTILE)
 
     monkeypatch.setattr("plugpull.outcome.judge_run", fail)
     assert main(["check", "/nowhere"]) == 3

@@ -169,7 +169,7 @@ def test_the_default_kernel_of_ubuntu_is_put_together_from_two_packages(tmp_path
     # The image alone does not do, and the message says what does.
     with pytest.raises(UsageError, match="no modules found in") as caught:
         find_kernel(str(tmp_path / f"linux-image-{version}_6.8.0-31.31_all.deb"), cache)
-    assert "linux-modules-" in caught.value.mend
+    assert "linux-modules-" in caught.value.hint
     both = ",".join(str(tmp_path / f"linux-{part}-{version}_6.8.0-31.31_all.deb") for part in ("image", "modules"))
     assert find_kernel(both, cache).version == version
 
@@ -177,10 +177,10 @@ def test_the_default_kernel_of_ubuntu_is_put_together_from_two_packages(tmp_path
 def test_an_unknown_kernel_says_which_there_are(tmp_path: Path, cache: Cache) -> None:
     with pytest.raises(UsageError, match=r"linux-image-9\.9\.9") as caught:
         find_kernel("9.9.9", cache, apt=apt_for(tmp_path, debian(tmp_path)), root=tmp_path)
-    assert f"linux-image-{VERSION}" in caught.value.mend
+    assert f"linux-image-{VERSION}" in caught.value.hint
     with pytest.raises(UsageError, match="does not name a kernel") as caught:
         find_kernel("!", cache)
-    assert "build tree" in caught.value.mend
+    assert "build tree" in caught.value.hint
 
 
 def test_a_stale_package_list_is_fetched_afresh(tmp_path: Path, cache: Cache) -> None:
@@ -191,7 +191,7 @@ def test_a_stale_package_list_is_fetched_afresh(tmp_path: Path, cache: Cache) ->
     told: list[str] = []
     with pytest.raises(UsageError, match="cannot download") as caught:
         find_kernel(None, cache, apt=apt, notify=told.append)
-    assert "network" in caught.value.mend
+    assert "network" in caught.value.hint
     assert any("package lists" in text for text in told)
 
 
@@ -207,7 +207,7 @@ def test_an_installed_kernel_and_a_directory_are_used_where_they_are(tmp_path: P
     root = fill(tmp_path / "root")
     with pytest.raises(UsageError, match=r"no modules\.dep") as caught:
         find_kernel(str(root), cache)
-    assert caught.value.mend == f"run: depmod -b {root} {VERSION}"
+    assert caught.value.hint == f"run: depmod -b {root} {VERSION}"
     index(root)
     modules = root / "lib/modules" / VERSION
     for spec in (VERSION, str(root), f"{root}/boot/vmlinuz-{VERSION},{modules}"):
@@ -269,7 +269,7 @@ def test_a_build_tree_is_copied_so_that_a_rebuild_changes_nothing(tmp_path: Path
     (source / "drivers/usb/uas.ko").unlink()
     with pytest.raises(UsageError, match="1 modules are not built") as caught:
         find_kernel(str(source), cache)
-    assert "make modules" in caught.value.mend
+    assert "make modules" in caught.value.hint
     (source / "arch/x86/boot/bzImage").unlink()
     with pytest.raises(UsageError, match=r"not built: no .*bzImage"):
         find_kernel(str(source), cache)

@@ -124,7 +124,7 @@ def test_a_package_that_cannot_be_had_is_told_with_pips_words(small: Path) -> No
     status, _, err = finish(start(small, "log", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(small)))
     assert status == 2
     assert "No matching distribution found for no-such-thing==1.0" in err
-    assert "to mend it: see the full output in" in err
+    assert "hint: see the full output in" in err
     assert not list(environments(small)[0].glob("entry.json"))
 
 
@@ -226,7 +226,7 @@ sys.exit(launch.main("/nowhere", ["run"]))
     answer = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=False)
     assert answer.returncode == 2, answer.stderr
     assert "fio               loads the disks" in answer.stderr
-    command = next(line for line in answer.stderr.splitlines() if "to mend it: run: " in line)
+    command = next(line for line in answer.stderr.splitlines() if "hint: run: " in line)
     assert f"sudo apt-get update && sudo {' '.join(apt_command([]))} " in command
     assert " fio " in command
 

@@ -77,7 +77,7 @@ def test_a_real_rig_is_held_by_one_run_and_given_back(directory: Path) -> None:
         pass
     assert f"rig bench is in use by pid {os.getpid()} since 2" in str(caught.value)
     assert "(runs/mine)" in str(caught.value)
-    assert "to mend it: wait until that run ends" in str(caught.value)
+    assert "hint: wait until that run ends" in str(caught.value)
     with lease(real(), directory):
         pass
 

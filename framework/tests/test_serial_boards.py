@@ -110,7 +110,7 @@ def test_one_program_at_a_time(driver: str) -> None:
     with attached(driver, a_board(driver)) as (_, port):
         with pytest.raises(RigError, match="switch relays: cannot open") as caught:
             open_switch(declared(driver, 1, device=port.path), LocalHost(), Nobody())
-        assert caught.value.mend == f"another program has {port.path} open: end it"
+        assert caught.value.hint == f"another program has {port.path} open: end it"
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -121,7 +121,7 @@ def test_a_port_it_has_not(driver: str) -> None:
                 with pytest.raises(RigError, match="has no port") as caught:
                     action()
                 first, last = names(driver, 2)
-                assert caught.value.mend == f"its ports are {first} to {last}"
+                assert caught.value.hint == f"its ports are {first} to {last}"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_an_icse_that_another_program_started(memory: Path) -> None:
     board.feed(b"\x50\x51")
     with pytest.raises(RigError, match="did not answer the greeting") as caught, attached("icse", board, timeout=0.3):
         pass
-    assert "unplug it from USB and from any supply of its own" in caught.value.mend
+    assert "unplug it from USB and from any supply of its own" in caught.value.hint
 
 
 def test_an_icse_of_another_model() -> None:
@@ -260,7 +260,7 @@ def test_an_icse_whose_state_cannot_be_remembered_is_not_started(memory: Path) -
     with Port(board) as port:
         with pytest.raises(RigError, match="cannot write") as caught:
             open_switch(declared("icse", 4, device=port.path), on_usb(port.path), Nobody())
-        assert str(memory) in caught.value.mend
+        assert str(memory) in caught.value.hint
     assert not board.started
 
 
@@ -283,7 +283,7 @@ def test_found_by_its_serial_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "what", "mend"),
+    ("options", "what", "hint"),
     [
         ({"serial": "C"}, "no serial port with the serial number C on this machine", "/dev/x (the serial number A)"),
         ({"serial": "B"}, "/dev/y and /dev/z both have the serial number B", "by-path"),
@@ -293,12 +293,12 @@ def test_found_by_its_serial_number() -> None:
     ],
 )
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_the_wrong_board(driver: str, options: Mapping[str, Any], what: str, mend: str) -> None:
+def test_the_wrong_board(driver: str, options: Mapping[str, Any], what: str, hint: str) -> None:
     host = ToldHost(ports=(usb("/dev/x", "A"), usb("/dev/y", "B"), usb("/dev/z", "B")))
     with pytest.raises(RigError, match=r"^switch relays: ") as caught:
         open_switch(declared(driver, 2, **options), host, Nobody())
     assert what in caught.value.what
-    assert mend in caught.value.mend
+    assert hint in caught.value.hint
 
 
 def test_options_that_say_nothing() -> None:

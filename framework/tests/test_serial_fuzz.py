@@ -36,7 +36,7 @@ def survives(parse: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return parse(*arguments)
     except RigError as error:
-        explained = error.what and error.mend
+        explained = error.what and error.hint
     assert explained
     return None
 

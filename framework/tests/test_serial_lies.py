@@ -1,4 +1,4 @@
-"""Boards that lie: each lie is a RigError with how to mend it, within the deadline, or shows when the port is read."""
+"""Boards that lie: each lie is a RigError with how to fix it, within the deadline, or shows when the port is read."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def ports_of(name: str, board: Board) -> list[str]:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """The block ends in a RigError that says which switch, and how to mend it, before the deadline."""
+    """The block ends in a RigError that says which switch, and how to fix it, before the deadline."""
     begun = time.monotonic()
     with pytest.raises(RigError, match=r"^switch relays") as caught:
         yield
     assert time.monotonic() - begun < PATIENCE
     assert "/dev/pts/" in caught.value.what
-    assert len(caught.value.mend) > 20
+    assert len(caught.value.hint) > 20
 
 
 @contextmanager
@@ -239,7 +239,7 @@ def refused_open() -> Iterator[list[str]]:
     told: list[str] = []
     with pytest.raises(RigError) as caught:
         yield told
-    told += [caught.value.what, caught.value.mend]
+    told += [caught.value.what, caught.value.hint]
 
 
 @pytest.mark.parametrize("name", ANSWERING)

@@ -79,13 +79,13 @@ def opened(host: DutHost, timeout: float = PATIENT, **options: Any) -> Switch:
 
 @contextmanager
 def refused(says: str, within: float = PATIENT) -> Iterator[None]:
-    """The block ends in a RigError that says which switch and how to mend it, in time."""
+    """The block ends in a RigError that says which switch and how to fix it, in time."""
     begun = time.monotonic()
     with pytest.raises(RigError) as caught:
         yield
     assert says in caught.value.what
     assert caught.value.what.startswith("switch sw (serial ")
-    assert caught.value.mend
+    assert caught.value.hint
     assert time.monotonic() - begun < within + SLACK
 
 

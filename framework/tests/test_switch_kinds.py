@@ -91,7 +91,7 @@ def test_a_broken_package_is_named_and_harms_nobody_else(install: Install, entry
 def test_a_kind_there_is_none_of() -> None:
     with pytest.raises(UsageError, match="there is no switch driver 'ykusch'") as raised:
         kind_named("ykusch")
-    assert "ykush" in raised.value.mend
+    assert "ykush" in raised.value.hint
 
 
 def test_every_kind_and_each_of_its_keys_is_in_the_table() -> None:

@@ -203,7 +203,7 @@ def test_which_device_is_meant() -> None:
         pass
     with pytest.raises(RigError) as caught, opened(host, "ykush", 3, serial="YK3"):
         pass
-    assert "the serial number YK1 at 3-1:1.0, the serial number YK2 at 3-2:1.0" in caught.value.mend
+    assert "the serial number YK1 at 3-1:1.0, the serial number YK2 at 3-2:1.0" in caught.value.hint
     with refused("more than one YKUSH"), opened(host, "ykush", 3):
         pass
     with opened(host, "ykush", 3, model="ykush3", mechanism="data+vbus") as switch:
@@ -231,7 +231,7 @@ def test_permission_denied() -> None:
     says = "cannot open the YKUSH YK12345 at 3-1:1.0 on this machine"
     with pytest.raises(RigError, match=says) as caught, opened(host, "ykush", 3):
         pass
-    assert 'ATTRS{idVendor}=="04d8", ATTRS{idProduct}=="f2f7"' in caught.value.mend
+    assert 'ATTRS{idVendor}=="04d8", ATTRS{idProduct}=="f2f7"' in caught.value.hint
 
 
 def test_a_serial_number_that_may_not_be_read() -> None:

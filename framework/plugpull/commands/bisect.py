@@ -68,7 +68,7 @@ def _judged(arguments: argparse.Namespace) -> int:
 
     rig = run.check(arguments)
     if len(arguments.kernel) > 1:
-        raise UsageError("bisect-step takes exactly one kernel", mend="give --kernel once")
+        raise UsageError("bisect-step takes exactly one kernel", hint="give --kernel once")
     try:
         run.check_kernels(arguments, rig)
     except UsageError as error:

@@ -100,6 +100,6 @@ def _report(arguments: argparse.Namespace) -> int:
     from plugpull.outcome import write_outcome
 
     if not arguments.run.is_dir():
-        raise UsageError(f"{arguments.run} is not a run directory", mend="name a run directory, such as runs/latest")
+        raise UsageError(f"{arguments.run} is not a run directory", hint="name a run directory, such as runs/latest")
     print(write_outcome(arguments.run.resolve(), edited=arguments.edited)[1])
     return EXIT_PASS

@@ -49,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from plugpull.errors import UsageError
 
     if len(arguments.run) < 2:
-        raise UsageError("a comparison needs at least two runs", mend="name two run directories, or more")
+        raise UsageError("a comparison needs at least two runs", hint="name two run directories, or more")
     comparison = compare(arguments.run)
     if arguments.json:
         sys.stdout.write(as_json(comparison).decode())

@@ -52,7 +52,7 @@ def add(actions: Commands) -> None:
 
 def _discover(arguments: argparse.Namespace) -> int:
     if arguments.out is not None and arguments.out.exists():
-        raise UsageError(f"{arguments.out} exists already", mend="name another file, or remove this one")
+        raise UsageError(f"{arguments.out} exists already", hint="name another file, or remove this one")
     text = _remote(arguments) if arguments.dut else _local()
     if arguments.out is None:
         sys.stdout.write(text)

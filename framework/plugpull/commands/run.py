@@ -181,12 +181,12 @@ def check(arguments: argparse.Namespace) -> Rig:
     rig = load_rig(rig_file(arguments))
     for path in arguments.path:
         if not Path(path.split("::")[0]).exists():
-            raise UsageError(f"there is no scenario {path}", mend=f"the stock scenarios are in {scenarios_dir()}")
+            raise UsageError(f"there is no scenario {path}", hint=f"the stock scenarios are in {scenarios_dir()}")
     for module in arguments.module:
         if not Path(module).is_file():
             raise UsageError(
                 f"the module {module} does not exist",
-                mend="pass --module the .ko file of a driver that was built for the kernel under test",
+                hint="pass --module the .ko file of a driver that was built for the kernel under test",
             )
     return rig
 

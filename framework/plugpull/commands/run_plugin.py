@@ -55,12 +55,12 @@ class RunPlugin:
         """The error to raise when no scenario is left, with the names of the available ones."""
         if not self._names:
             return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
-        mend = f"choose from: {', '.join(dict.fromkeys(self._names))}"
+        hint = f"choose from: {', '.join(dict.fromkeys(self._names))}"
         if arguments.expression:
-            return UsageError(f"no scenario matches -k {arguments.expression!r}", mend=mend)
+            return UsageError(f"no scenario matches -k {arguments.expression!r}", hint=hint)
         return UsageError(
             f"no scenario is marked with a row of the rig {self._rig.rig.name}: {', '.join(self._rig.rig.rows)}",
-            mend=mend,
+            hint=hint,
         )
 
 

@@ -243,7 +243,7 @@ def _of_rig(arguments: argparse.Namespace) -> Iterator[Selection]:
     if rig.dut.kind == "virtual":
         raise UsageError(
             f"the switches of {arguments.rig} are QEMU's: they exist only during a run",
-            mend="use a rig file of a real bench",
+            hint="use a rig file of a real bench",
         )
     points = Topology(rig).cut_points()
     ports = []
@@ -256,7 +256,7 @@ def _of_rig(arguments: argparse.Namespace) -> Iterator[Selection]:
             ports.append(Port(text, switch, port))
         else:
             known = ", ".join([*points, *(f"{declared.name}.PORT" for declared in rig.switch)])
-            raise UsageError(f"rig {rig.rig.name} has no port or cut point {text!r}", mend=f"it has {known}")
+            raise UsageError(f"rig {rig.rig.name} has no port or cut point {text!r}", hint=f"it has {known}")
     with _held(rig, arguments.rig, arguments.do) as switches:
         yield Selection(switches, _by_switch(ports))
 
@@ -277,7 +277,7 @@ def _has_port(declared: Switch, port: str) -> None:
     if first is not None and not (port.isdecimal() and first <= int(port) < first + declared.ports):
         raise UsageError(
             f"switch {declared.name} has no port {port!r}",
-            mend=f"its ports are {first} to {first + declared.ports - 1}",
+            hint=f"its ports are {first} to {first + declared.ports - 1}",
         )
 
 

@@ -123,7 +123,7 @@ def _sync_directory(path: Path) -> None:
 def _cannot_write(path: Path, error: OSError) -> RigError:
     return RigError(
         f"cannot write the journal {path}: {error.strerror}; without it, a port would stay off if plugpull were killed",
-        mend="make room on that file system, or set PLUGPULL_CACHE to a directory on another one",
+        hint="make room on that file system, or set PLUGPULL_CACHE to a directory on another one",
     )
 
 

@@ -145,19 +145,19 @@ class Lease:
                 raise
             os.close(fd)
         raise RigError(
-            f"the lock file {file} was removed {_TRIES} times", mend=f"find the program that cleans {self._directory}"
+            f"the lock file {file} was removed {_TRIES} times", hint=f"find the program that cleans {self._directory}"
         )
 
     def _in_use(self, resource: str, fd: int) -> RigError:
         holder = _last_holder(fd)
         rig = self.rig.rig.name
         if holder is None:
-            return RigError(f"rig {rig} is in use by another process ({resource})", mend="wait until it ends")
+            return RigError(f"rig {rig} is in use by another process ({resource})", hint="wait until it ends")
         run = f" ({holder['run_dir']})" if holder.get("run_dir") else ""
         other = "" if holder.get("rig") == rig else f" as rig {holder.get('rig')}, which shares its {resource}"
         return RigError(
             f"rig {rig} is in use by pid {holder.get('pid')} since {holder.get('since')}{run}{other}",
-            mend=f"wait until that run ends, or end it with: kill {holder.get('pid')}",
+            hint=f"wait until that run ends, or end it with: kill {holder.get('pid')}",
         )
 
 
@@ -170,7 +170,7 @@ def _make_private(directory: Path) -> None:
     except OSError as error:
         raise RigError(
             f"the directory {directory} for lock files cannot be made: {error.strerror}",
-            mend=f"make it by hand: mkdir -m 700 {directory}",
+            hint=f"make it by hand: mkdir -m 700 {directory}",
         ) from None
     wrong = ""
     if not stat.S_ISDIR(found.st_mode):
@@ -182,7 +182,7 @@ def _make_private(directory: Path) -> None:
     if wrong:
         raise RigError(
             f"{directory}, where lock files are kept, {wrong}",
-            mend=f"inspect it and remove it; plugpull creates it again: ls -ld {directory}",
+            hint=f"inspect it and remove it; plugpull creates it again: ls -ld {directory}",
         )
 
 
@@ -190,7 +190,7 @@ def _open(file: Path) -> int:
     try:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise RigError(f"the lock file {file} cannot be opened: {error.strerror}", mend=f"remove {file}") from None
+        raise RigError(f"the lock file {file} cannot be opened: {error.strerror}", hint=f"remove {file}") from None
 
 
 def _try_lock(fd: int, exclusive: bool) -> bool:

@@ -99,13 +99,13 @@ class ScenarioContext:
         if not disk.scratch:
             raise UsageError(
                 f"{name} is not declared scratch, so nothing may be written to it",
-                mend=f"write scratch = true in its [[disk]] table of the rig file if it may be "
+                hint=f"write scratch = true in its [[disk]] table of the rig file if it may be "
                 f"erased (serial {disk.serial})",
             )
         attached = self.bench.disk_table.attached(name)
         if attached is None:
             raise RigError(
-                f"{name} is not attached", mend=f"is the disk with serial {disk.serial} plugged in and powered?"
+                f"{name} is not attached", hint=f"is the disk with serial {disk.serial} plugged in and powered?"
             )
         return {
             "kname": attached.kname,

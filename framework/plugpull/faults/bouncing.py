@@ -24,11 +24,11 @@ class Bounce(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="bounce")
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise UsageError("a bounce needs a point to cut", mend="name one, such as disk.cable")
+            raise UsageError("a bounce needs a point to cut", hint="name one, such as disk.cable")
         if len(self.gaps) % 2 == 0:
             raise UsageError(
                 f"a bounce ends closed, so {len(self.gaps)} gaps are one too many or too few",
-                mend="give an odd number of gaps: open, closed, open",
+                hint="give an odd number of gaps: open, closed, open",
             )
         for gap in self.gaps:
             After(gap)

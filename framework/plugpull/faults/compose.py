@@ -35,7 +35,7 @@ class CutFault(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="cut"):
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise UsageError("a cut needs a point to cut", mend="name one, such as disk.cable")
+            raise UsageError("a cut needs a point to cut", hint="name one, such as disk.cable")
 
     def inject(self, held: list[Opening]) -> Script:
         # Cuts that are armed with the same trigger and healed together are one group.
@@ -102,7 +102,7 @@ class Repeated(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="repeat
     def __post_init__(self) -> None:
         After(self.gap)
         if self.times < 1:
-            raise UsageError(f"a fault cannot be repeated {self.times} times", mend="give 1 or more")
+            raise UsageError(f"a fault cannot be repeated {self.times} times", hint="give 1 or more")
 
     def inject(self, held: list[Opening]) -> Script:
         for number in range(self.times):

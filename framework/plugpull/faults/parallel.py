@@ -67,5 +67,5 @@ def raise_all(failures: Mapping[str, Exception], of: int) -> None:
     if of == 1:
         raise next(iter(failures.values()))
     failed = "; ".join(f"{name}: {words_of(error)}" for name, error in failures.items())
-    mends = dict.fromkeys(error.mend for error in failures.values() if isinstance(error, PlugpullError) and error.mend)
-    raise RigError(f"{len(failures)} of {of} switches failed: {failed}", mend="; ".join(mends))
+    hints = dict.fromkeys(error.hint for error in failures.values() if isinstance(error, PlugpullError) and error.hint)
+    raise RigError(f"{len(failures)} of {of} switches failed: {failed}", hint="; ".join(hints))

@@ -106,7 +106,7 @@ class After(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="after")
 
     def __post_init__(self) -> None:
         if not 0 <= self.seconds < math.inf:
-            raise UsageError(f"a cut cannot be made after {self.seconds:g} s", mend="give 0 or more seconds")
+            raise UsageError(f"a cut cannot be made after {self.seconds:g} s", hint="give 0 or more seconds")
 
     def text(self) -> str:
         return f"after {self.seconds:g} s"
@@ -130,7 +130,7 @@ class AtRandom(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="at_r
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high < math.inf:
             raise UsageError(
-                f"no moment is within {self.low:g} to {self.high:g} s", mend="give the earlier limit first, 0 or more"
+                f"no moment is within {self.low:g} to {self.high:g} s", hint="give the earlier limit first, 0 or more"
             )
 
     def text(self) -> str:
@@ -160,7 +160,7 @@ class Promised(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="prom
         if self.disk not in context.promised:
             raise UsageError(
                 f"nothing can be promised on {self.disk}: no stamps are written to it",
-                mend=f"write to it with rig.stamp({self.disk}, ...) before the cut",
+                hint=f"write to it with rig.stamp({self.disk}, ...) before the cut",
             )
         return _Promise(context, self)
 

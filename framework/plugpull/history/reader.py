@@ -234,10 +234,10 @@ def read_history(path: Path, *, edited: bool = False) -> History:
     except OSError as error:
         raise UsageError(
             f"cannot read the history {file}: {error.strerror or error}",
-            mend="name a run directory, such as runs/latest, or its history.jsonl",
+            hint="name a run directory, such as runs/latest, or its history.jsonl",
         ) from error
     if not empty and not (history.begun or history.stories or history.stray or history.skipped_lines):
-        raise UsageError(f"{file} is not a history", mend="name a run directory, such as runs/latest")
+        raise UsageError(f"{file} is not a history", hint="name a run directory, such as runs/latest")
     return history
 
 

@@ -162,7 +162,7 @@ class Recorder:
     def _append(self, body: bytes) -> bytes:
         """Under the lock: write one line and return it, or keep the failure and raise it."""
         if self._fd is None:
-            raise RigError("an event was recorded after the history was closed", mend="end all threads before close()")
+            raise RigError("an event was recorded after the history was closed", hint="end all threads before close()")
         try:
             if self._unwritten:
                 self._record_loss(self._fd)
@@ -228,7 +228,7 @@ class Recorder:
 def _cannot(verb: str, path: Path, error: OSError) -> RigError:
     return RigError(
         f"cannot {verb} the history {path}: {error.strerror or error}",
-        mend="make room on that file system or choose another place with --out, then run again",
+        hint="make room on that file system or choose another place with --out, then run again",
     )
 
 

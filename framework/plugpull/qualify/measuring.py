@@ -72,7 +72,7 @@ class PortBench:
             if serials <= listed if there else not serials & listed:
                 raise RigError(
                     f"the DUT did not report when {', '.join(self.point.victims)} {'came' if there else 'went'}",
-                    mend="it may have been too busy; try again",
+                    hint="it may have been too busy; try again",
                 )
         return seen
 
@@ -85,7 +85,7 @@ def measure(bench: PortBench) -> MeasuredPort:
     if bench.see(serials, True, plan.back_within) is None:
         raise RigError(
             f"{', '.join(point.victims)} cannot be seen although {point.outlet} is on",
-            mend="is it plugged in there, is it powered, and are the serial numbers right?",
+            hint="is it plugged in there, is it powered, and are the serial numbers right?",
         )
     scope = _scope(bench, serials)
     cycles: list[PortCycle] = []
@@ -208,7 +208,7 @@ def _volts(plan: Plan) -> float | None:
     raise RigError(
         f"{plan.vbus_command!r} does not print volts (status {done.status}): "
         f"{(done.stdout or done.stderr).strip()[:80]!r}",
-        mend="let it print a number as its last word",
+        hint="let it print a number as its last word",
     )
 
 

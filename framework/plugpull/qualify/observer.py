@@ -77,7 +77,7 @@ def tops_of(rig: Rig, point: CutPoint, disks: Iterable[Mapping[str, Any]]) -> fr
                     f"{declared.name} (serial {declared.serial}) is plugged in at "
                     f"{str(found['place']).rpartition(':')[0]}, but the rig file says {device} is at "
                     f"{paths[way.controller]}/{ports}",
-                    mend="plug it in where the rig file says, or correct the rig file: see `plugpull rig discover`",
+                    hint="plug it in where the rig file says, or correct the rig file: see `plugpull rig discover`",
                 )
             tops.add(names[-1])
     return frozenset(tops)

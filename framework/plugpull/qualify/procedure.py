@@ -35,7 +35,7 @@ def qualify(
     if point.device == "dut" or "dut.power" in point.shares_with:
         raise UsageError("the DUT's own power cannot be qualified, because nothing could watch the DUT then")
     if not out.parent.is_dir():
-        raise UsageError(f"there is no directory {out.parent}", mend="name another file with --out")
+        raise UsageError(f"there is no directory {out.parent}", hint="name another file with --out")
     result = _measured(plan, point, person, report, journal)
     write_qualification(out, result)
     _report_result(result, report)

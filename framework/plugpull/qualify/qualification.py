@@ -77,4 +77,4 @@ def write_qualification(path: Path, qualification: Qualification) -> None:
     try:
         path.write_bytes(msgspec.json.format(msgspec.json.encode(qualification), indent=2) + b"\n")
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", mend="name another file with --out") from None
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name another file with --out") from None

@@ -173,7 +173,7 @@ def _stamps(event: ev.Event) -> Narrated:
 def _trouble(event: ev.Event) -> Narrated:
     match event:
         case ev.RigFault():
-            hint = f" (hint: {event.mend})" if event.mend else ""
+            hint = f" (hint: {event.hint})" if event.hint else ""
             return Tone.TROUBLE, f"rig: {event.subject + ': ' if event.subject else ''}{event.summary}{hint}"
         case ev.ScenarioError():
             return Tone.TROUBLE, f"scenario stopped ({event.fault}): {event.summary}"

@@ -45,7 +45,7 @@ def find_browser() -> str:
     if found is None:
         raise UsageError(
             f"none of {', '.join(BROWSERS)} is installed",
-            mend="apt-get install --no-install-recommends chromium",
+            hint="apt-get install --no-install-recommends chromium",
         )
     return found
 
@@ -72,7 +72,7 @@ def browse(url: str, *options: str, deadline: float = DEADLINE) -> tuple[str, st
             out, err = process.communicate(timeout=deadline)
         except subprocess.TimeoutExpired:
             raise RigError(
-                f"{browser} did not finish within {deadline:.0f} s", mend="try again on a quieter machine"
+                f"{browser} did not finish within {deadline:.0f} s", hint="try again on a quieter machine"
             ) from None
         finally:
             _end(process)
@@ -108,7 +108,7 @@ def page_of(place: Path) -> Path:
     """The report of a run directory, or the HTML file itself. Raises ``UsageError`` when there is neither."""
     page = place / "report.html" if place.is_dir() else place
     if not page.is_file():
-        raise UsageError(f"{page} does not exist", mend="give a run directory or an HTML file")
+        raise UsageError(f"{page} does not exist", hint="give a run directory or an HTML file")
     return page
 
 

@@ -23,7 +23,7 @@ class Part:
         if point is None:
             raise NotServed(
                 f"{self.name} has no {kind} that can be cut",
-                mend=f'give it a line {kind} = "SWITCH.PORT" in the rig file',
+                hint=f'give it a line {kind} = "SWITCH.PORT" in the rig file',
             )
         return point
 

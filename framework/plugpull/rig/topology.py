@@ -110,7 +110,7 @@ class Topology:
         points = self.cut_points()
         if name not in points:
             known = ", ".join(points) or "none"
-            raise UsageError(f'rig {self.rig.rig.name} has no cut point "{name}"', mend=f"it has {known}")
+            raise UsageError(f'rig {self.rig.rig.name} has no cut point "{name}"', hint=f"it has {known}")
         return points[name]
 
     @cached_property

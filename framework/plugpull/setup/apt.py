@@ -95,7 +95,7 @@ class Apt:
         except FileNotFoundError:
             raise UsageError(
                 f"{tool} is not installed, so plugpull cannot download a kernel for the guest",
-                mend="pass --kernel a build tree, a directory, or .deb files",
+                hint="pass --kernel a build tree, a directory, or .deb files",
             ) from None
 
 
@@ -116,7 +116,7 @@ class KernelSource:
             return packages
         near = self._own().names(r"^linux-image-\d[^-]*(-\d+)?-(amd64|generic)$")[-4:]
         there = f"choose one of: {', '.join(near)}" if near else "check apt's sources and the network"
-        raise UsageError(f"there is no package for the kernel {' or '.join(names)}", mend=there)
+        raise UsageError(f"there is no package for the kernel {' or '.join(names)}", hint=there)
 
     def fetch(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
         """The packages' files, downloaded into ``folder``. Raises UsageError."""
@@ -128,7 +128,7 @@ class KernelSource:
         try:
             return self._refreshed().download(packages, folder)
         except UsageError as error:
-            raise UsageError(error.what, mend="check the network and apt's sources") from None
+            raise UsageError(error.what, hint="check the network and apt's sources") from None
 
     def _own(self) -> Apt:
         return self.apt.with_own_lists(self.lists)

@@ -27,8 +27,8 @@ def main(checkout: str, argv: Sequence[str]) -> int:
         become(environment, argv)
     except SetupError as error:
         say(error.what)
-        if error.mend:
-            say(f"  to mend it: {error.mend}")
+        if error.hint:
+            say(f"  hint: {error.hint}")
         return EXIT_USAGE
     except KeyboardInterrupt:
         say("interrupted; the next start sets up what is still missing")

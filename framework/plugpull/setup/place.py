@@ -18,12 +18,12 @@ CONTENT = "content"
 
 
 class SetupError(Exception):
-    """Setting up cannot continue. ``mend`` is the next step for the user."""
+    """Setting up cannot continue. ``hint`` is the next step for the user."""
 
-    def __init__(self, what: str, mend: str = "") -> None:
+    def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
         self.what = what
-        self.mend = mend
+        self.hint = hint
 
 
 def cache_root(environ: Mapping[str, str]) -> str:

@@ -48,7 +48,7 @@ def run_tests(argv: list[str]) -> int:
     """
     root = checkout()
     if root is None:
-        raise UsageError("the framework's own tests are not part of the installed package", mend="run it in a checkout")
+        raise UsageError("the framework's own tests are not part of the installed package", hint="run it in a checkout")
     # A shell starts background processes with SIGINT ignored, and nohup does so with SIGHUP. Tests that send these
     # signals would inherit that. With a handler here, child processes start with the default action.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -192,7 +192,7 @@ class DeviceSwitch(PortByPort, Closing):
         except RigError as error:
             device = "" if self.identity.place in error.what else f" ({self.identity})"
             what = without_userinfo(f"switch {self.name}{device}: {error.what}")
-            raise RigError(what, mend=error.mend) from None
+            raise RigError(what, hint=error.hint) from None
 
     def _number(self, port: str) -> int:
         """The number of a port. Raises RigError if the switch does not have it."""
@@ -200,7 +200,7 @@ class DeviceSwitch(PortByPort, Closing):
         last = first + self._context.ports - 1
         number = int(port) if port.isascii() and port.isdigit() else -1
         if not first <= number <= last:
-            raise RigError(f"switch {self.name} has no port {port}", mend=f"its ports are {first} to {last}")
+            raise RigError(f"switch {self.name} has no port {port}", hint=f"its ports are {first} to {last}")
         return number
 
 
@@ -215,11 +215,11 @@ def require_ports(context: SwitchContext, count: int, device: str, noun: str = "
         has = f"1 {noun}" if count == 1 else f"{count} {noun}s"
         raise RigError(
             f"{device} has {has}, and the rig file says ports = {context.ports}",
-            mend=f"write ports = {count}" + ("" if count == 1 else " or less"),
+            hint=f"write ports = {count}" + ("" if count == 1 else " or less"),
         )
 
 
 def disobeyed(ports: Sequence[str], on: bool, hint: str, source: str = "reading it back") -> RigError:
     """The error for ports that report the opposite of what they were switched to."""
     wanted, found = ("on", "off") if on else ("off", "on")
-    return RigError(f"port {', '.join(ports)} was switched {wanted}, and {source} says it is {found}", mend=hint)
+    return RigError(f"port {', '.join(ports)} was switched {wanted}, and {source} says it is {found}", hint=hint)

@@ -62,7 +62,7 @@ class CommandSwitch(DeviceSwitch):
             # Without the command itself: it may contain a password, and this message goes into the history.
             raise RigError(
                 f"the command {key!r} for port {port} ended with status {done.status}: {error_line(done)}",
-                mend=f"run it by hand on {self._context.host.name}",
+                hint=f"run it by hand on {self._context.host.name}",
             )
         return done.stdout
 
@@ -81,7 +81,7 @@ def parse_state(said: str) -> bool:
     if last not in _WORDS:
         raise RigError(
             f"the command that reads a port back printed {said.strip()[:80]!r}, which is neither on nor off",
-            mend="have it print on or off as its last word",
+            hint="have it print on or off as its last word",
         )
     return _WORDS[last]
 

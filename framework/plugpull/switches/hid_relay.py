@@ -58,7 +58,7 @@ def parse_report(report: bytes) -> tuple[str, int]:
         said = report.hex(" ") or "nothing"
         raise RigError(
             f"it answered {said}, not the {REPORT} bytes with its serial number and the state of its relays",
-            mend=f"is it a dcttech relay board? {_REPLUG}",
+            hint=f"is it a dcttech relay board? {_REPLUG}",
         )
     text = serial.decode("ascii", "replace")
     return (text if text.isprintable() and text.isascii() else serial.hex()), report[7]
@@ -97,9 +97,9 @@ class HidRelay(HidSwitch):
         """A mask of the relays that are energised."""
         serial, mask = parse_report(self._device.get_feature(0, REPORT))
         if serial != self.identity.serial:
-            raise RigError(f"it says that its serial number is {serial}", mend=_REPLUG)
+            raise RigError(f"it says that its serial number is {serial}", hint=_REPLUG)
         if time.monotonic() > deadline:
-            raise RigError(f"it took longer to answer than {self._context.timeout:g} s (timeout = ...)", mend=_REPLUG)
+            raise RigError(f"it took longer to answer than {self._context.timeout:g} s (timeout = ...)", hint=_REPLUG)
         return mask
 
 
@@ -133,7 +133,7 @@ def _with_serials(host: Host, refused: list[RigError]) -> Iterator[HidInfo]:
                 device.close()
         except RigError as error:
             where = "" if info.path in error.what else f"the HID relay board at {info.path}: "
-            refused.append(RigError(f"{where}{error.what}", mend=error.mend))
+            refused.append(RigError(f"{where}{error.what}", hint=error.hint))
             continue
         yield replace(info, serial=serial)
 

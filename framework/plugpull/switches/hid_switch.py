@@ -44,7 +44,7 @@ class HidSwitch(DeviceSwitch):
     def _deadline(self) -> Iterator[float]:
         with super()._deadline() as deadline:
             if self._closed:
-                raise RigError("it is closed", mend="this is a defect of plugpull: please report it")
+                raise RigError("it is closed", hint="this is a defect of plugpull: please report it")
             yield deadline
 
     def _at_once(self, ports: Sequence[str]) -> bool:
@@ -57,30 +57,30 @@ def choose_device(found: Iterable[HidInfo], serial: str | None, what: str, machi
     """The device with this serial number, or, without one, the only device. Raises RigError."""
     devices = tuple(found)
     if not devices:
-        raise RigError(f"no {what} on {machine}", mend="is it plugged in? `lsusb` lists USB devices")
+        raise RigError(f"no {what} on {machine}", hint="is it plugged in? `lsusb` lists USB devices")
     matching = [info for info in devices if serial in (None, info.serial)]
     unread = [info for info in devices if not info.serial]
     if not matching and unread:
         raise RigError(
             f"no {what} with the serial number {serial} on {machine}, and that of the one at "
             f"{' and '.join(info.path for info in unread)} cannot be read",
-            mend=_permission(unread[0]),
+            hint=_permission(unread[0]),
         )
     if not matching:
         raise RigError(
             f"no {what} with the serial number {serial} on {machine}",
-            mend=f"is this the right serial number? found: {_listed(devices)}",
+            hint=f"is this the right serial number? found: {_listed(devices)}",
         )
     if len(matching) == 1:
         return matching[0]
     if serial is None:
         raise RigError(
             f"there is more than one {what} on {machine}: {_listed(matching)}",
-            mend='name the one to use: serial = "..."',
+            hint='name the one to use: serial = "..."',
         )
     raise RigError(
         f"{' and '.join(info.path for info in matching)} both have the serial number {serial}",
-        mend="plugpull cannot tell them apart: unplug one, or plug it into another machine",
+        hint="plugpull cannot tell them apart: unplug one, or plug it into another machine",
     )
 
 
@@ -106,7 +106,7 @@ def open_device(host: Host, info: HidInfo, what: str) -> HidDevice:
     except RigError as error:
         raise RigError(
             f"cannot open the {device_name(what, info)} on {host.name}: {error.what}",
-            mend=_permission(info),
+            hint=_permission(info),
         ) from error
 
 
@@ -120,7 +120,7 @@ def opening_device(host: Host, info: HidInfo, what: str, model: str) -> Iterator
     except BaseException as error:
         device.close()
         if isinstance(error, RigError):
-            raise RigError(f"{device_name(model, info)}: {error.what}", mend=error.mend) from error
+            raise RigError(f"{device_name(model, info)}: {error.what}", hint=error.hint) from error
         raise
 
 

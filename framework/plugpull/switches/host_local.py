@@ -44,9 +44,9 @@ class LocalHost:
             # Exclusive: two programs that share a relay board read each other's answers.
             port = serial.Serial(device, baud, timeout=0, write_timeout=WRITE, exclusive=True)
         except serial.SerialException as error:
-            raise RigError(f"cannot open {device}: {_reason(error)}", mend=_open_hint(device, error)) from None
+            raise RigError(f"cannot open {device}: {_reason(error)}", hint=_open_hint(device, error)) from None
         except (ValueError, termios.error) as error:
-            raise RigError(f"cannot open {device}: {error}", mend="is it a serial port?") from None
+            raise RigError(f"cannot open {device}: {error}", hint="is it a serial port?") from None
         return _Line(port, device)
 
     def serial_ports(self) -> tuple[SerialInfo, ...]:
@@ -74,7 +74,7 @@ class LocalHost:
         except OSError as error:
             raise RigError(
                 f"cannot open the HID device {info.serial or info.path}: {error}",
-                mend=f"may this user open {info.path}? `plugpull switch list` prints the udev rule for it",
+                hint=f"may this user open {info.path}? `plugpull switch list` prints the udev rule for it",
             ) from None
         return _Hid(device, info)
 
@@ -90,7 +90,7 @@ class LocalHost:
             )
         except OSError as error:
             raise RigError(
-                f"cannot run {argv[0]}: {error.strerror}", mend=f"is {argv[0]} installed on this machine?"
+                f"cannot run {argv[0]}: {error.strerror}", hint=f"is {argv[0]} installed on this machine?"
             ) from None
         try:
             out, err = _read_output(process, timeout)
@@ -120,7 +120,7 @@ class LocalHost:
         except OSError as error:
             raise RigError(
                 f"cannot write {path}: {error.strerror}",
-                mend="run plugpull as root, or write a udev rule that lets this user do it",
+                hint="run plugpull as root, or write a udev rule that lets this user do it",
             ) from None
 
     def glob(self, pattern: str) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ class _Line(Closing):
 
     def _gone(self, error: Exception) -> RigError:
         return RigError(
-            f"{self._device} does not work any more: {_reason(error)}", mend="was the board unplugged? plug it in again"
+            f"{self._device} does not work any more: {_reason(error)}", hint="was the board unplugged? plug it in again"
         )
 
 
@@ -267,7 +267,7 @@ class _Hid(Closing):
     def _gone(self, why: str) -> RigError:
         return RigError(
             f"the HID device {self._info.serial or self._info.path} does not work any more: {why}",
-            mend="was it unplugged? plug it in again",
+            hint="was it unplugged? plug it in again",
         )
 
 
@@ -275,7 +275,7 @@ def _hidapi() -> Any:
     try:
         import hid
     except ImportError as error:
-        raise RigError(f"hidapi is not installed: {error}", mend="pip install hidapi") from None
+        raise RigError(f"hidapi is not installed: {error}", hint="pip install hidapi") from None
     return hid
 
 

@@ -42,7 +42,7 @@ class Human(DeviceSwitch):
             try:
                 self.waited.append(self._context.person.do(request(self._context, label, on), self._options.patience))
             except RigError as error:
-                raise RigError(f"{label} was not switched: {error.what}", mend=error.mend) from error
+                raise RigError(f"{label} was not switched: {error.what}", hint=error.hint) from error
         return Acknowledged(port, commanded, time.monotonic())
 
 

@@ -63,7 +63,7 @@ def parse_model(answer: bytes) -> str:
     if len(answer) == 1 and answer[0] in MODELS:
         return MODELS[answer[0]]
     if not answer:
-        raise RigError("the ICSE board did not answer the greeting (50)", mend=_RESET)
+        raise RigError("the ICSE board did not answer the greeting (50)", hint=_RESET)
     raise bad_answer(answer, "AB, AD or AC", "the greeting (50)")
 
 
@@ -104,7 +104,7 @@ class BoardMemory:
             new.replace(self._file)
         except OSError as error:
             raise RigError(
-                f"cannot write {self._file}: {error.strerror}", mend=f"may this user write to {self._file.parent}?"
+                f"cannot write {self._file}: {error.strerror}", hint=f"may this user write to {self._file.parent}?"
             ) from None
 
 
@@ -130,7 +130,7 @@ class Icse(SerialBoard):
         self._started = self._memory.get() or self._start()
         model = self._started.model
         if options.model not in (None, model):
-            raise RigError(f"the board is an {model}, not an {options.model}", mend=f'write model = "{model}"')
+            raise RigError(f"the board is an {model}, not an {options.model}", hint=f'write model = "{model}"')
         require_ports(context, RELAYS[model], f"an {model}", "relay")
         self.identity = replace(self.identity, model=model)
         self.capabilities = replace(self.capabilities, simultaneous=True)

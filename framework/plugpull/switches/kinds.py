@@ -99,7 +99,7 @@ def kind_named(name: str) -> Kind:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"the switch driver {name!r} cannot be loaded: {error}") from None
     if found is None:
-        raise UsageError(f"there is no switch driver {name!r}", mend=f"use one of {', '.join(names())}")
+        raise UsageError(f"there is no switch driver {name!r}", hint=f"use one of {', '.join(names())}")
     if not isinstance(found, Kind):
         raise UsageError(f"the entry point of switch driver {name!r} is not a plugpull.switches.kinds.Kind")
     return found
@@ -145,4 +145,4 @@ def open_switch(declared: model.Switch, host: Host, person: Person, folder: Path
         return kind.open(context, options)
     except RigError as error:
         known = error.what.startswith(f"switch {declared.name}")
-        raise RigError(error.what if known else f"switch {declared.name}: {error.what}", mend=error.mend) from error
+        raise RigError(error.what if known else f"switch {declared.name}: {error.what}", hint=error.hint) from error

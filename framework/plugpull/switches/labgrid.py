@@ -66,7 +66,7 @@ class _DriverProcess:
             self._errors.close()
             raise RigError(
                 f"cannot run {options.python}: {error.strerror}",
-                mend='name the interpreter of the environment that has labgrid: python = "..."',
+                hint='name the interpreter of the environment that has labgrid: python = "..."',
             ) from None
         self._pending = b""
         try:
@@ -77,7 +77,7 @@ class _DriverProcess:
 
     def ask(self, do: str, timeout: float) -> bool | None:
         if self._process.poll() is not None:
-            raise RigError(f"labgrid ended: {self._last_error()}", mend="try it with labgrid-client")
+            raise RigError(f"labgrid ended: {self._last_error()}", hint="try it with labgrid-client")
         assert self._process.stdin is not None
         with suppress(OSError):  # _answer reports why it ended
             self._process.stdin.write(json.dumps({"do": do}).encode() + b"\n")
@@ -91,14 +91,14 @@ class _DriverProcess:
         while b"\n" not in self._pending:
             if not select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 self.close()  # a late answer would be taken for the answer to the next request
-                raise RigError(f"labgrid did not answer within {timeout:g} s", mend="try it with labgrid-client")
+                raise RigError(f"labgrid did not answer within {timeout:g} s", hint="try it with labgrid-client")
             more = os.read(self._process.stdout.fileno(), 65536)
             if not more:
-                raise RigError(f"labgrid ended: {self._last_error()}", mend="try it with labgrid-client")
+                raise RigError(f"labgrid ended: {self._last_error()}", hint="try it with labgrid-client")
             self._pending += more
             if len(self._pending) > MOST_ANSWER:
                 self.close()
-                raise RigError(f"labgrid answered more than {MOST_ANSWER} bytes", mend="try it with labgrid-client")
+                raise RigError(f"labgrid answered more than {MOST_ANSWER} bytes", hint="try it with labgrid-client")
         line, _, self._pending = self._pending.partition(b"\n")
         return parse_answer(line)
 
@@ -127,7 +127,7 @@ def parse_answer(line: bytes) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise RigError(f"labgrid's process printed {line[:80]!r}, which is not an answer")
     if answer.get("ok") is not True:
-        raise RigError(f"labgrid could not: {answer.get('why', 'no reason given')}", mend="try it with labgrid-client")
+        raise RigError(f"labgrid could not: {answer.get('why', 'no reason given')}", hint="try it with labgrid-client")
     return answer
 
 
@@ -140,7 +140,7 @@ class Labgrid(DeviceSwitch):
         )
         names = options.names or ("",) * context.ports
         if len(names) != context.ports:
-            raise RigError(f"{len(names)} names for {context.ports} ports", mend="give each port a name: names = [...]")
+            raise RigError(f"{len(names)} names for {context.ports} ports", hint="give each port a name: names = [...]")
         self._drivers: list[_DriverProcess] = []
         with self._deadline() as deadline:
             try:
@@ -177,7 +177,7 @@ class Labgrid(DeviceSwitch):
 def open_driver(context: SwitchContext, options: LabgridOptions) -> Labgrid:
     """The driver. Raises RigError if it is not to be run on the controller."""
     if context.host.name != "this machine":
-        raise RigError("labgrid's drivers run on the controller", mend='leave out via = "dut"')
+        raise RigError("labgrid's drivers run on the controller", hint='leave out via = "dut"')
     return Labgrid(context, options)
 
 

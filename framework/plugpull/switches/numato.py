@@ -83,7 +83,7 @@ class Numato(SerialBoard):
             bits = sum(1 << channel for channel, energised in states.items() if energised)
             command = f"relay writeall {bits:0{self._digits}x}"
         if said := self._ask(command, deadline):
-            raise RigError(f"the module answered {command!r} with {said!r}", mend="does it have that many relays?")
+            raise RigError(f"the module answered {command!r} with {said!r}", hint="does it have that many relays?")
 
     def _states(self, channels: Collection[int], deadline: float) -> Mapping[int, bool]:
         if len(channels) == 1:

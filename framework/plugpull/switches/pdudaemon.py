@@ -34,7 +34,7 @@ class Pdudaemon(DeviceSwitch):
         parts = urlsplit(options.server if "//" in options.server else f"//{options.server}")
         if parts.scheme not in ("", "http") or not parts.hostname:
             raise RigError(
-                f"{options.server!r} is not the address of a pdudaemon", mend=f'write server = "http://HOST:{PORT}"'
+                f"{options.server!r} is not the address of a pdudaemon", hint=f'write server = "http://HOST:{PORT}"'
             )
         self._address = (parts.hostname, parts.port or PORT)
         # Without the part before an @, which may be a password: the place is in every report.
@@ -54,7 +54,7 @@ class Pdudaemon(DeviceSwitch):
             if status != http.client.OK:
                 raise RigError(
                     f"pdudaemon answered {status} to {path}: {said[:200].strip() or 'nothing'}",
-                    mend=f"is {self._options.pdu} in its configuration, and does it have a port {port}? See its log",
+                    hint=f"is {self._options.pdu} in its configuration, and does it have a port {port}? See its log",
                 )
 
     def _get(self, path: str, timeout: float) -> tuple[int, str]:
@@ -66,11 +66,11 @@ class Pdudaemon(DeviceSwitch):
         except TimeoutError:
             raise RigError(
                 f"pdudaemon did not answer within {self._context.timeout:g} s; the strip may still obey",
-                mend="it tries for 20 s to reach a strip: write timeout = 30, or configure fewer retries",
+                hint="it tries for 20 s to reach a strip: write timeout = 30, or configure fewer retries",
             ) from None
         except (OSError, http.client.HTTPException) as error:
             raise RigError(
-                f"cannot reach pdudaemon: {error}", mend="is it running there, and is `server` right?"
+                f"cannot reach pdudaemon: {error}", hint="is it running there, and is `server` right?"
             ) from None
         finally:
             connection.close()
@@ -81,7 +81,7 @@ def open_strip(context: SwitchContext, options: PdudaemonOptions) -> Pdudaemon:
     if context.host.name != "this machine":
         raise RigError(
             "pdudaemon is reached over the network from the controller",
-            mend='leave out via = "dut" and give its address: server = "..."',
+            hint='leave out via = "dut" and give its address: server = "..."',
         )
     return Pdudaemon(context, options)
 

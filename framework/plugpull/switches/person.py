@@ -34,7 +34,7 @@ class TerminalPerson:
             terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
         except OSError:
             raise RigError(
-                f"there is nobody to ask: {text.strip()}", mend="run this on a terminal, or use another kind of switch"
+                f"there is nobody to ask: {text.strip()}", hint="run this on a terminal, or use another kind of switch"
             ) from None
         try:
             os.write(terminal, f"\n{text}".encode())

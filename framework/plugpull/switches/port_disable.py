@@ -53,7 +53,7 @@ class PortDisable(DeviceSwitch):
         if not self._host.glob(path):
             raise RigError(
                 f"{half} has no attribute `disable`",
-                mend="that needs kernel 6.0 or later; use the driver uhubctl instead",
+                hint="that needs kernel 6.0 or later; use the driver uhubctl instead",
             )
         return parse_disable(self._host.read_text(path))
 

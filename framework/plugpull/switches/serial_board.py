@@ -130,7 +130,7 @@ class SerialBoard(DeviceSwitch):
             if self._states(channels, deadline) != states:
                 raise RigError(
                     "the board's answers come late, and do not agree",
-                    mend="unplug the board for some seconds; if it happens again, use another cable, hub or board",
+                    hint="unplug the board for some seconds; if it happens again, use another cable, hub or board",
                 )
             self._doubtful = False
         return states
@@ -192,13 +192,13 @@ def bad_answer(answer: bytes, expected: str, question: str) -> RigError:
     if not answer:
         return RigError(
             f"the board did not answer {question}",
-            mend="is it powered, is this its port, and is the driver the right one for it? Unplug it for some seconds "
+            hint="is it powered, is this its port, and is the driver the right one for it? Unplug it for some seconds "
             "and plug it in again",
         )
     said = answer[:40].hex(" ") + (" ..." if len(answer) > 40 else "")
     return RigError(
         f"the board answered {question} with {said}, not with {expected}",
-        mend="is the driver the right one for this board, and does another program use its port? Unplug it for some "
+        hint="is the driver the right one for this board, and does another program use its port? Unplug it for some "
         "seconds and plug it in again",
     )
 
@@ -213,7 +213,7 @@ def opened_port(host: Host, options: BoardOptions) -> Iterator[tuple[SerialLine,
     except BaseException as error:
         line.close()
         if isinstance(error, RigError) and info.device not in error.what:
-            raise RigError(f"{info.device}: {error.what}", mend=error.mend) from error
+            raise RigError(f"{info.device}: {error.what}", hint=error.hint) from error
         raise
 
 
@@ -225,20 +225,20 @@ def port_of(host: Host, options: BoardOptions) -> SerialInfo:
         if options.serial is not None and info.serial != options.serial:
             raise RigError(
                 f"the board at {options.device} has {_serial(info)}, not the serial number {options.serial}",
-                mend=f"is this the right board? {_found(ports)}",
+                hint=f"is this the right board? {_found(ports)}",
             )
         return info
     matching = [info for info in ports if info.serial == options.serial]
     if not matching:
         raise RigError(
             f"no serial port with the serial number {options.serial} on {host.name}",
-            mend=f"is the board plugged in? {_found(ports)}",
+            hint=f"is the board plugged in? {_found(ports)}",
         )
     if len(matching) > 1:
         devices = " and ".join(info.device for info in matching)
         raise RigError(
             f"{devices} both have the serial number {options.serial}",
-            mend='name the board by its place instead: device = "/dev/serial/by-path/..."',
+            hint='name the board by its place instead: device = "/dev/serial/by-path/..."',
         )
     return matching[0]
 

@@ -65,12 +65,12 @@ class Sispmctl(DeviceSwitch):
             said = f" (sispmctl: {error_line(scan)})" if scan.status != 0 else ""
             raise RigError(
                 f"no strip with this serial number is attached to {where}; found: {others}{said}",
-                mend="is it plugged in, and may this user open it? This udev rule lets the group dialout: " + _RULE,
+                hint="is it plugged in, and may this user open it? This udev rule lets the group dialout: " + _RULE,
             )
         if len(found) > 1:
             raise RigError(
                 f"{len(found)} strips with this serial number are attached to {where}, and sispmctl takes the first",
-                mend="plugpull cannot tell them apart: unplug one, or plug it into another machine",
+                hint="plugpull cannot tell them apart: unplug one, or plug it into another machine",
             )
         require_ports(self._context, found[0].outlets, "a strip of this model")
 
@@ -93,7 +93,7 @@ class Sispmctl(DeviceSwitch):
         if done.status != 0:
             raise RigError(
                 f"sispmctl {' '.join(line)} ended with status {done.status}: {error_line(done)}",
-                mend="is the strip still plugged in? `sispmctl -s` lists those that are",
+                hint="is the strip still plugged in? `sispmctl -s` lists those that are",
             )
         return parse_state(done.stdout)
 
@@ -102,10 +102,10 @@ def _sispmctl(host: Host, arguments: Sequence[str], timeout: float) -> Completed
     try:
         return host.run(["sispmctl", *arguments], timeout)
     except RigError as error:
-        if error.mend:
+        if error.hint:
             raise
         # It asks five times, and waits five seconds for each answer.
-        raise RigError(error.what, mend="a strip does not answer: unplug its USB cable for some seconds") from error
+        raise RigError(error.what, hint="a strip does not answer: unplug its USB cable for some seconds") from error
 
 
 class Strip(NamedTuple):
@@ -131,7 +131,7 @@ def parse_state(text: str) -> bool:
     if words[-1:] not in (["0"], ["1"]):
         raise RigError(
             f"sispmctl printed {text.strip()[:60]!r} for the outlet, which is neither 0 nor 1",
-            mend="is this the sispmctl of sispmctl.sourceforge.net? plugpull is tested with version 3.1",
+            hint="is this the sispmctl of sispmctl.sourceforge.net? plugpull is tested with version 3.1",
         )
     return words[-1] == "1"
 

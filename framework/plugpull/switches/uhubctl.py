@@ -99,7 +99,7 @@ class Uhubctl(DeviceSwitch):
             how = "by a request to the hub" if options.raw else "by the kernel's port attribute (raw = false)"
             raise RigError(
                 f'a port that is switched {how} is cut by {mechanism}, and the rig file says "{context.mechanism}"',
-                mend=f'write mechanism = "{mechanism}"',
+                hint=f'write mechanism = "{mechanism}"',
             )
         super().__init__(
             context,
@@ -146,7 +146,7 @@ class Uhubctl(DeviceSwitch):
         hub = self._hub(half, timeout, action)
         if half.port not in hub.powered:
             raise RigError(
-                f"uhubctl printed nothing about {half}", mend="is the hub still plugged in? run `uhubctl` by hand"
+                f"uhubctl printed nothing about {half}", hint="is the hub still plugged in? run `uhubctl` by hand"
             )
         return hub.powered[half.port]
 
@@ -159,7 +159,7 @@ class Uhubctl(DeviceSwitch):
         if hub is None:
             raise RigError(
                 f"{' '.join(line)} ended with status {done.status}: {error_line(done)}",
-                mend="is the hub plugged in there, may this user open it (udev rule: `plugpull switch list`), and does "
+                hint="is the hub plugged in there, may this user open it (udev rule: `plugpull switch list`), and does "
                 "it claim to switch ports? Write force = true if you know that it can",
             )
         return hub

@@ -46,7 +46,7 @@ def halves_of(host: Host, location: str, port: int) -> tuple[HubPort, ...]:
     if not host.glob(asked.path):
         raise RigError(
             f"there is no {asked} on {host.name}",
-            mend="is the hub still plugged in there? `lsusb -t` lists all hubs, `plugpull switch list` the usable ones",
+            hint="is the hub still plugged in there? `lsusb -t` lists all hubs, `plugpull switch list` the usable ones",
         )
     peer = f"{asked.path}/peer"
     if not host.glob(peer):

@@ -63,23 +63,23 @@ class YkushOptions(Table):
 def parse_acknowledgement(answer: bytes, command: int) -> None:
     """Raises RigError if the answer does not say that this command was obeyed."""
     if len(answer) < 2 or answer[0] != 1:
-        raise RigError(f"it did not obey the command {command:02x}: it answered {_shown(answer)}", mend=_REPLUG)
+        raise RigError(f"it did not obey the command {command:02x}: it answered {_shown(answer)}", hint=_REPLUG)
     # ykushcmd does not look at this byte, so firmware that leaves it empty is accepted.
     if answer[1] not in (0, command):
         raise RigError(
             f"it answered the command {command:02x} with the answer to {answer[1]:02x}",
-            mend=f"does another program use it? {_REPLUG}",
+            hint=f"does another program use it? {_REPLUG}",
         )
 
 
 def parse_state(answer: bytes, port: int) -> bool:
     """Is this port up? Raises RigError for a refusal, and for the state of another port."""
     if len(answer) < 2 or answer[0] != 1:
-        raise RigError(f"it does not report the state of port {port}: it answered {_shown(answer)}", mend=_REPLUG)
+        raise RigError(f"it does not report the state of port {port}: it answered {_shown(answer)}", hint=_REPLUG)
     if answer[1] not in (port, 0x10 | port):
         raise RigError(
             f"it was asked for port {port} and answered for another one ({_shown(answer)})",
-            mend=f"does another program use it? {_REPLUG}",
+            hint=f"does another program use it? {_REPLUG}",
         )
     return answer[1] > 0x10
 
@@ -113,7 +113,7 @@ class _Handle:
         while self._device.read(REPORT, 0.0):
             self.owed = max(0, self.owed - 1)
             if time.monotonic() > self.deadline:
-                raise RigError("it does not stop sending reports without being asked", mend=_REPLUG)
+                raise RigError("it does not stop sending reports without being asked", hint=_REPLUG)
 
     def read(self, max_length: int, timeout_ms: int) -> list[int]:
         patience = seconds_left(self.deadline)
@@ -126,7 +126,7 @@ class _Handle:
         if len(self.answer) < self._least and not self.may_be_silent:
             said = f"only {len(self.answer)} bytes of an answer" if self.answer else "no answer"
             raise RigError(
-                f"it gave {said} to the command {self._asked:02x} within {time.monotonic() - begun:.1f} s", mend=_REPLUG
+                f"it gave {said} to the command {self._asked:02x} within {time.monotonic() - begun:.1f} s", hint=_REPLUG
             )
         return list(self.answer.ljust(20, b"\0")) if len(self.answer) >= self._least else []
 
@@ -145,7 +145,7 @@ def _pykush(handle: _Handle, product: int) -> Any:
     try:
         from pykush.pykush import YKUSH
     except ImportError as error:
-        raise RigError(f"yepkit-pykush is not installed: {error}", mend="pip install yepkit-pykush") from None
+        raise RigError(f"yepkit-pykush is not installed: {error}", hint="pip install yepkit-pykush") from None
     made = YKUSH.__new__(YKUSH)
     made._devhandle = handle
     made._firmware_major_version = made._firmware_minor_version = None
@@ -163,7 +163,7 @@ class Ykush(HidSwitch):
         if context.mechanism is not cuts:
             raise RigError(
                 f'a {model} interrupts {cuts}, and the rig file says mechanism = "{context.mechanism}"',
-                mend=f'write mechanism = "{cuts}"',
+                hint=f'write mechanism = "{cuts}"',
             )
         self._handle = _Handle(device, info)
         self._ykush = _pykush(self._handle, info.product)
@@ -184,7 +184,7 @@ class Ykush(HidSwitch):
         count = int(self._ykush.get_downstream_port_count())
         self._handle.may_be_silent = False
         if count != ports:
-            raise RigError(f"it says that it has {count} ports, but its model has {ports}", mend=_REPLUG)
+            raise RigError(f"it says that it has {count} ports, but its model has {ports}", hint=_REPLUG)
         return count, firmware
 
     def _command(self, port: str, on: bool) -> None:
@@ -230,7 +230,7 @@ class Ykush(HidSwitch):
             self._ykush.get_port_state(number)
             states.add(parse_state(self._handle.answer, number))
         if len(states) > 1:
-            raise RigError(f"its answers about port {number} come late, and do not agree", mend=_REPLUG)
+            raise RigError(f"its answers about port {number} come late, and do not agree", hint=_REPLUG)
         return states.pop()
 
 

@@ -51,7 +51,7 @@ class Filesystem:
     def identity(self) -> str:
         """Its UUID. Raises ``UsageError`` before it is made."""
         if not self._uuid:
-            raise UsageError(f"{self} is not made yet", mend="use it inside its with block")
+            raise UsageError(f"{self} is not made yet", hint="use it inside its with block")
         return self._uuid
 
     @property

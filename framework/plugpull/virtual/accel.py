@@ -43,11 +43,11 @@ def find_accel(wanted: str, kernel: Path, cache: Cache) -> Accel:
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         why = "/dev/kvm cannot be opened" if os.path.exists("/dev/kvm") else "/dev/kvm does not exist"
         if wanted == "kvm":
-            raise UsageError(f"KVM was requested, but {why}", mend="use --accel tcg or auto")
+            raise UsageError(f"KVM was requested, but {why}", hint="use --accel tcg or auto")
         return Accel("tcg", why)
     works, why = _remembered_trial(kernel, cache)
     if wanted == "kvm" and not works:
-        raise RigError(f"KVM was requested, but {why}", mend="use --accel tcg or auto")
+        raise RigError(f"KVM was requested, but {why}", hint="use --accel tcg or auto")
     return Accel("kvm" if works else "tcg", why)
 
 

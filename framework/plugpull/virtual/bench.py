@@ -167,10 +167,10 @@ class VirtualBench:
         self._recorder.record(ev.Note(at=at, text=text, subject=subject))
 
     def _fault(
-        self, summary: str, mend: str = "see qemu.log; was the machine out of memory?", subject: str = ""
+        self, summary: str, hint: str = "see qemu.log; was the machine out of memory?", subject: str = ""
     ) -> None:
         with suppress(RigError):  # the recorder keeps its failure and raises it where the run can handle it
-            self._recorder.record(ev.RigFault(summary=summary, mend=mend, subject=subject))
+            self._recorder.record(ev.RigFault(summary=summary, hint=hint, subject=subject))
 
     def firmware(self, disk: str) -> Firmware:
         """The firmware of a disk, for its counters and commands. Raises KeyError."""

@@ -106,7 +106,7 @@ class Defects:
     def _slows(self, defect: Defect) -> None:
         disk = next(d for d in self._targets.rig.disk if d.name == defect.disk)
         if disk.rate is None:
-            raise RigError(f"{disk.name} has no rate to slow down", mend="give it a rate in the rig file")
+            raise RigError(f"{disk.name} has no rate to slow down", hint="give it a rate in the rig file")
         self._targets.plugs.set_rate(disk.name, int(disk.rate * defect.factor))
 
     def _stalls(self, defect: Defect) -> None:
@@ -127,7 +127,7 @@ class Defects:
         others = [disk.name for disk in self._targets.rig.disk if disk.scratch and disk.name != defect.disk]
         if not others:
             raise RigError(
-                "there is no other scratch disk for data to go astray to", mend="declare another one in the rig file"
+                "there is no other scratch disk for data to go astray to", hint="declare another one in the rig file"
             )
         other = self._targets.firmware[others[0]]
         self._when_quiet(firmware, lambda: _copy(other, firmware, CROSSED * SECTOR))

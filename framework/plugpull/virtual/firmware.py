@@ -108,7 +108,7 @@ class Firmware:
                 words = self._log.read_text(errors="replace").strip()
                 raise RigError(
                     f"nbdkit for {self.name} did not start: {words or 'no answer in 30 s'}",
-                    mend="run ./plugpull run once; it installs what is missing, also nbdkit's Python plugin",
+                    hint="run ./plugpull run once; it installs what is missing, also nbdkit's Python plugin",
                 )
             time.sleep(0.002)  # it takes a few ms, and there is no descriptor to wait on
 
@@ -174,7 +174,7 @@ class Firmware:
         if self.model.plain:
             raise RigError(
                 f"the firmware of {self.name} is nbdkit's file plugin, which has no counters and takes no commands",
-                mend="give the disk a cache or a latency in the rig file",
+                hint="give the disk a cache or a latency in the rig file",
             )
 
     def _ask(self, *request: Any) -> None:

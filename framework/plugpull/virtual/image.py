@@ -144,7 +144,7 @@ def _need(program: str) -> str:
     if path is None:
         raise RigError(
             f"{program} is not installed, and the guest needs a copy of it",
-            mend="run ./plugpull run once; it installs what is missing",
+            hint="run ./plugpull run once; it installs what is missing",
         )
     return path
 

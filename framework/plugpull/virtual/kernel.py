@@ -68,7 +68,7 @@ def find_kernel(
         tree = _tree(spec, root / f"boot/vmlinuz-{spec}", root / "lib/modules" / spec, "installed here")
     else:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+~_-]*", spec):
-            raise UsageError(f"{spec!r} does not name a kernel", mend=_KINDS)
+            raise UsageError(f"{spec!r} does not name a kernel", hint=_KINDS)
         names = [spec] if spec.startswith("linux-image-") else [f"linux-image-{spec}"]
         tree = _from_packages(names, source, cache, notify)
     _check_usable(tree)
@@ -134,7 +134,7 @@ def _unpack(debs: Sequence[Path], place: Path, stage: Path) -> None:
         lacks = "modules" if modules is None else "kernel image"
         raise UsageError(
             f"no {lacks} found in {', '.join(deb.name for deb in debs)}",
-            mend="Ubuntu's kernels are two packages: give linux-image-... and linux-modules-..., separated by a comma",
+            hint="Ubuntu's kernels are two packages: give linux-image-... and linux-modules-..., separated by a comma",
         )
     shutil.move(str(stage / "boot"), str(place / "boot"))
     (place / "lib").mkdir()
@@ -161,19 +161,19 @@ def _depmod(place: Path, version: str) -> None:
 def _from_paths(paths: Sequence[Path], cache: Cache, notify: Callable[[str], None]) -> KernelTree:
     for path in paths:
         if not path.exists():
-            raise UsageError(f"{path} does not exist", mend=_KINDS)
+            raise UsageError(f"{path} does not exist", hint=_KINDS)
     if all(path.suffix == ".deb" for path in paths):
         return _from_debs(paths, cache)
     first = paths[0]
     if len(paths) == 2 and first.is_file() and paths[1].is_dir():
         return _tree(paths[1].name, first, paths[1], f"{first} with {paths[1]}")
     if len(paths) > 1:
-        raise UsageError(f"{', '.join(map(str, paths))}: not all of these are .deb files", mend=_KINDS)
+        raise UsageError(f"{', '.join(map(str, paths))}: not all of these are .deb files", hint=_KINDS)
     if first.is_file():
         # A bzImage inside a build tree stands for that tree.
         if first.name == "bzImage" and (first.absolute().parents[3] / "include/config").is_dir():
             return _from_build(first.absolute().parents[3], cache, notify)
-        raise UsageError(f"{first} comes without modules", mend=f"write {first},MODULES-DIRECTORY; or {_KINDS}")
+        raise UsageError(f"{first} comes without modules", hint=f"write {first},MODULES-DIRECTORY; or {_KINDS}")
     if debs := sorted(first.glob("*.deb")):
         return _from_debs(debs, cache)
     if (first / "include/config").is_dir() or (first / "modules.order").is_file() or (first / "Kbuild").is_file():
@@ -201,7 +201,7 @@ def _from_build(tree: Path, cache: Cache, notify: Callable[[str], None]) -> Kern
     image = tree / "arch/x86/boot/bzImage"
     for path, target in ((release, "make"), (image, "make bzImage")):
         if not path.is_file():
-            raise UsageError(f"the kernel tree {tree} is not built: no {path}", mend=f"run '{target}' there")
+            raise UsageError(f"the kernel tree {tree} is not built: no {path}", hint=f"run '{target}' there")
     version = release.read_text().strip()
     modules = _built_modules(tree)
     digest = sha256(image.read_bytes())
@@ -244,7 +244,7 @@ def _built_modules(tree: Path) -> dict[str, Path]:
     }
     if absent := [name for name, path in modules.items() if not path.is_file()]:
         raise UsageError(
-            f"{tree}: {len(absent)} modules are not built, for example {absent[0]}", mend="run 'make modules' there"
+            f"{tree}: {len(absent)} modules are not built, for example {absent[0]}", hint="run 'make modules' there"
         )
     return modules
 
@@ -259,11 +259,11 @@ def _only_tree(folder: Path, source: str) -> KernelTree:
                 found.setdefault(modules.name, (image, modules))
     if not found:
         raise UsageError(
-            f"{folder} has no kernel: neither boot/vmlinuz-VERSION with lib/modules/VERSION nor a build", mend=_KINDS
+            f"{folder} has no kernel: neither boot/vmlinuz-VERSION with lib/modules/VERSION nor a build", hint=_KINDS
         )
     if len(found) > 1:
         pairs = " or ".join(f"{image},{modules}" for image, modules in found.values())
-        raise UsageError(f"{folder} has {len(found)} kernels: {', '.join(found)}", mend=f"choose one: {pairs}")
+        raise UsageError(f"{folder} has {len(found)} kernels: {', '.join(found)}", hint=f"choose one: {pairs}")
     ((version, (image, modules)),) = found.items()
     return _tree(version, image, modules, source)
 
@@ -276,7 +276,7 @@ def _tree(version: str, image: Path, modules: Path, source: str) -> KernelTree:
     if release != version:
         raise UsageError(
             f"{image} is kernel {release}, but the modules in {modules} are for {version}",
-            mend="give the image and the modules of one build",
+            hint="give the image and the modules of one build",
         )
     return KernelTree(version, image, modules, source, _digest(image, modules))
 
@@ -287,9 +287,9 @@ def _image_release(image: Path) -> str:
         with image.open("rb") as file:
             head = file.read(0x10000)
     except OSError as error:
-        raise UsageError(f"{image} cannot be read: {error.strerror}", mend="check its permissions") from None
+        raise UsageError(f"{image} cannot be read: {error.strerror}", hint="check its permissions") from None
     if head[0x202:0x206] != b"HdrS":
-        raise UsageError(f"{image} is not an x86 kernel image (bzImage)", mend=_KINDS)
+        raise UsageError(f"{image} is not an x86 kernel image (bzImage)", hint=_KINDS)
     start = 0x200 + int.from_bytes(head[0x20E:0x210], "little")
     return head[start : head.index(b"\0", start)].split(b" ")[0].decode(errors="replace")
 
@@ -310,7 +310,7 @@ def _check_usable(tree: KernelTree) -> None:
         cloud = " (a 'cloud' kernel, built without USB)" if "cloud" in tree.version or "kvm" in tree.version else ""
         raise UsageError(
             f"the kernel {tree.version}{cloud} cannot run the virtual bench: it lacks {', '.join(missing)}",
-            mend="use the distribution's default kernel (leave --kernel out) or another one that has them",
+            hint="use the distribution's default kernel (leave --kernel out) or another one that has them",
         )
 
 

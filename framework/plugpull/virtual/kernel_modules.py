@@ -70,7 +70,7 @@ class ModuleIndex:
     def read(cls, folder: Path) -> ModuleIndex:
         """Raises UsageError when depmod has not indexed the directory."""
         if not (folder / "modules.dep").is_file():
-            raise UsageError(f"{folder} has no modules.dep", mend=f"run: depmod -b {folder.parents[2]} {folder.name}")
+            raise UsageError(f"{folder} has no modules.dep", hint=f"run: depmod -b {folder.parents[2]} {folder.name}")
         files: dict[str, Path] = {}
         needs: dict[str, tuple[str, ...]] = {}
         for line in _lines(folder / "modules.dep"):
@@ -159,7 +159,7 @@ def _check_override(index: ModuleIndex, name: str, path: Path) -> None:
     if built_for != index.folder.name or (own is not None and rest.split() != expected.split()[1:]):
         raise UsageError(
             f"{path} was built for the kernel '{magic}', but the guest runs '{expected}'",
-            mend=f"build it against the headers of {index.folder.name}, or choose its kernel with --kernel",
+            hint=f"build it against the headers of {index.folder.name}, or choose its kernel with --kernel",
         )
 
 
@@ -174,5 +174,5 @@ def kmod_tool(name: str) -> str:
     # Ordinary users of Debian have no sbin on their PATH.
     found = shutil.which(name, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     if found is None:
-        raise UsageError(f"{name} is not installed", mend="install the package kmod")
+        raise UsageError(f"{name} is not installed", hint="install the package kmod")
     return found

@@ -130,7 +130,7 @@ class Machine:
 
     def __init__(self, shape: Shape, ram: Path, extra: list[str], log: Path, *, share: bool) -> None:
         if shutil.which(QEMU) is None:
-            raise RigError(f"{QEMU} is not installed", mend="run ./plugpull run once; it installs what is missing")
+            raise RigError(f"{QEMU} is not installed", hint="run ./plugpull run once; it installs what is missing")
         self.shape = shape
         pairs = {name: socket.socketpair() for name in ("qmp", "console", "agent", *shape.channels)}
         line = arguments(shape, ram, share=share)
@@ -199,7 +199,7 @@ class Machine:
                 return
             if status == "failed":
                 raise RigError(
-                    "QEMU could not save or restore the guest's state", mend="run plugpull cache clear, then try again"
+                    "QEMU could not save or restore the guest's state", hint="run plugpull cache clear, then try again"
                 )
             # The state is a few MB: done in tens of milliseconds. QEMU's event for it would be lost if it came first.
             time.sleep(0.01)

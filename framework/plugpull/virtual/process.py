@@ -33,7 +33,7 @@ def start(argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> su
             )
         except FileNotFoundError:
             raise RigError(
-                f"{argv[0]} is not installed", mend="run ./plugpull run once; it installs what is missing"
+                f"{argv[0]} is not installed", hint="run ./plugpull run once; it installs what is missing"
             ) from None
 
 

@@ -58,7 +58,7 @@ class Qmp:
         except TimeoutError:
             future.cancel()
             raise RigError(
-                f"QEMU did not answer within {limit:g} s", mend="see console.log; the machine may be overloaded"
+                f"QEMU did not answer within {limit:g} s", hint="see console.log; the machine may be overloaded"
             ) from None
         except ExecuteError as error:
             raise RigError(f"QEMU refused the command: {error}") from None

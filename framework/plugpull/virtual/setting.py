@@ -41,7 +41,7 @@ def prepare(
         if not path.is_file():
             raise UsageError(
                 f"the module {path} does not exist",
-                mend="pass --module the .ko file of a driver that was built for the kernel under test",
+                hint="pass --module the .ko file of a driver that was built for the kernel under test",
             )
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)

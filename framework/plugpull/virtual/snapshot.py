@@ -148,5 +148,5 @@ def scratch_directory(parents: tuple[Path, ...], need: int) -> Path:
             return parent
     raise RigError(
         f"there is no room for the virtual disks: they need {need >> 20} MiB in one of {', '.join(map(str, parents))}",
-        mend="make room there, or set TMPDIR to a larger file system",
+        hint="make room there, or set TMPDIR to a larger file system",
     )

@@ -25,11 +25,11 @@ _HID_ID = re.compile(r"^HID_ID=[0-9A-F]+:([0-9A-F]+):([0-9A-F]+)$", re.MULTILINE
 
 
 class Failed(Exception):
-    """What was asked of a device could not be done. The message says why, for a person, and ``mend`` what to do."""
+    """What was asked of a device could not be done. The message says why, for a person, and ``hint`` what to do."""
 
-    def __init__(self, why: str, mend: str = "") -> None:
+    def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
-        self.mend = mend
+        self.hint = hint
 
 
 def _gone(error: Optional[OSError] = None) -> Failed:

@@ -23,11 +23,11 @@ Disk = Dict[str, Any]
 
 
 class Refused(Exception):
-    """The scratch guard said no. The message says why, for a person; ``mend`` how to go on."""
+    """The scratch guard said no. The message says why, for a person; ``hint`` how to go on."""
 
-    def __init__(self, why: str, mend: str = "") -> None:
+    def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
-        self.mend = mend
+        self.hint = hint
 
 
 def read_attribute(*parts: str) -> str:
@@ -275,7 +275,7 @@ def refuse_twins(found: Disk, root: str = SYS) -> None:
             raise Refused(
                 "%s (at %s) and %s (at %s) both have the serial number %s and %d bytes"
                 % (found["kname"], found["place"], other["kname"], other["place"], found["serial"], found["size"]),
-                mend="unplug the one that is not to be erased: nothing proves which is which",
+                hint="unplug the one that is not to be erased: nothing proves which is which",
             )
 
 
@@ -284,7 +284,7 @@ def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, wanted:
     partitions = partitions_of(node)
     loop = loop_over({number, *partitions})
     if loop:
-        raise Refused("%s is in use: %s lies on it" % (kname, loop), mend="losetup --detach /dev/%s" % loop)
+        raise Refused("%s is in use: %s lies on it" % (kname, loop), hint="losetup --detach /dev/%s" % loop)
     if wanted.get("erase_members"):
         return
     made: Collection[str] = wanted.get("made") or ()
@@ -295,7 +295,7 @@ def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, wanted:
     if member:
         raise Refused(
             "%s is %s that this run did not make" % (kname, member),
-            mend="if it may be erased: erase_members = true in its [[disk]] table, or `wipefs --all` on it by hand",
+            hint="if it may be erased: erase_members = true in its [[disk]] table, or `wipefs --all` on it by hand",
         )
 
 

@@ -123,9 +123,9 @@ class Service:
                 raise Refused("this agent knows no operation %r" % message.get("op"))
             answer = {"id": message.get("id"), "ok": True, "r": operation(**message.get("args", {}))}
         except Refused as refusal:
-            answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal), "mend": refusal.mend}
+            answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal), "hint": refusal.hint}
         except Failed as failure:
-            answer = {"id": message.get("id"), "ok": False, "why": str(failure), "mend": failure.mend}
+            answer = {"id": message.get("id"), "ok": False, "why": str(failure), "hint": failure.hint}
         except Exception as error:
             answer = {"id": message.get("id"), "ok": False, "why": "%s: %s" % (type(error).__name__, error)}
         self._tell(answer)

@@ -98,7 +98,7 @@ class AgentLink:
         if not pending.done.wait(max(0.0, deadline - time.monotonic())):
             raise AgentGone(
                 f"the agent did not answer {op!r} within {timeout:g} s",
-                mend="see console.log and kernel.log for what the DUT was doing",
+                hint="see console.log and kernel.log for what the DUT was doing",
             )
         return self._result(op, pending)
 
@@ -138,10 +138,10 @@ class AgentLink:
             raise AgentGone(self.lost or "the agent's stream ended")
         if answer.get("ok"):
             return answer.get("r")
-        why, mend = str(answer.get("why", "no reason given")), str(answer.get("mend", ""))
+        why, hint = str(answer.get("why", "no reason given")), str(answer.get("hint", ""))
         if answer.get("refused"):
-            raise GuardRefused(why, mend=mend)
-        raise RigError(f"the agent could not do {op!r}: {why}", mend=mend)
+            raise GuardRefused(why, hint=hint)
+        raise RigError(f"the agent could not do {op!r}: {why}", hint=hint)
 
     def post(self, op: str, /, **arguments: Any) -> None:
         """Ask without waiting for the answer: for the thread that would have to read it."""

@@ -134,7 +134,7 @@ class RealBench:
             raise RigError(
                 f"{setting.reach.name}: the agent runs as user {said['uid']}, and only root may read the kernel log "
                 "and open disks",
-                mend=f"{who}, or write sudo = true in [dut]",
+                hint=f"{who}, or write sudo = true in [dut]",
             )
         self.link.call("expect", ANSWER, every=FORGOTTEN)
         disks = self.link.call("disks", ANSWER)
@@ -188,7 +188,7 @@ class RealBench:
         if switch.read(point.port) is False:
             raise RigError(
                 f"{point.name}: switch {point.switch} acknowledged that port {point.port} is on, and reads it back off",
-                mend="check that the switch has power, and that its load is within its rating",
+                hint="check that the switch has power, and that its load is within its rating",
             )
 
     def post_mortem(self, timeout: float) -> PostMortem:

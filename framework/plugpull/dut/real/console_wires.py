@@ -31,7 +31,7 @@ class SerialWire:
             why = getattr(error, "strerror", None) or str(error)
             raise RigError(
                 f"the DUT's console {path} cannot be opened: {why}",
-                mend="is the adapter plugged in, and no terminal program open on it?",
+                hint="is the adapter plugged in, and no terminal program open on it?",
             ) from None
 
     def read(self) -> bytes:
@@ -91,7 +91,7 @@ def wire_of(dut: Dut) -> Wire | None:
     except OSError as error:
         raise RigError(
             f"the DUT's console {dut.console} cannot be opened: {error.strerror}",
-            mend="is the adapter plugged in? /dev/serial/by-id has names that stay the same",
+            hint="is the adapter plugged in? /dev/serial/by-id has names that stay the same",
         ) from None
     if kind != stat.S_IFCHR:
         raise RigError(f"the DUT's console {dut.console} is neither a serial port nor a named pipe")

@@ -29,7 +29,7 @@ class DutHost:
         except AgentGone:
             raise
         except RigError as error:
-            raise RigError(f"on {self.name}: {error.what.partition(': ')[2]}", mend=error.mend) from None
+            raise RigError(f"on {self.name}: {error.what.partition(': ')[2]}", hint=error.hint) from None
 
     def serial(self, device: str, baud: int = 9600) -> SerialLine:
         return _Line(self, self.ask("serial_open", device=device, baud=baud))

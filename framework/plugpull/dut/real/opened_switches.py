@@ -35,7 +35,7 @@ def connected_agent(rig: Rig, receive: Callable[[Message], None] = lambda messag
     if rig.dut.kind == "virtual":
         raise UsageError(
             f"the DUT of rig {rig.rig.name} is virtual: it exists only during a run",
-            mend="use a rig file of a real bench, or `plugpull run`",
+            hint="use a rig file of a real bench, or `plugpull run`",
         )
     with ExitStack() as held:
         link, _ = connect(reach_of(rig.dut), receive, held, {})

@@ -31,5 +31,5 @@ class Outlet:
             switch.set(port, True)
         if switch.read(port) is False:
             raise RigError(
-                f"{self.name} acknowledged that it is on, and reads back off", mend="check the switch and its wiring"
+                f"{self.name} acknowledged that it is on, and reads back off", hint="check the switch and its wiring"
             )

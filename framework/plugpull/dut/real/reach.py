@@ -75,7 +75,7 @@ class Connection:
                 self.socket.close()
                 self._errors.close()
                 raise RigError(
-                    f"cannot run {command[0]}: {error.strerror}", mend="is it installed on this machine?"
+                    f"cannot run {command[0]}: {error.strerror}", hint="is it installed on this machine?"
                 ) from None
         if reach.kind == "ssh":
             # The DUT's standard error goes to a file of this machine. The limit ends ssh when the file is full.
@@ -136,11 +136,11 @@ class LocalReach:
 
 @dataclass(frozen=True)
 class _Saying:
-    """What ssh says (a regular expression), what that means, how to mend it, and whether it may pass by itself."""
+    """What ssh says (a regular expression), what that means, how to fix it, and whether it may pass by itself."""
 
     words: str
     what: str
-    mend: str
+    hint: str
     passing: bool = False
 
 
@@ -229,11 +229,11 @@ class SshReach:
         for saying in _SSH_SAYS:
             if re.search(saying.words, words, re.MULTILINE):
                 error = Unreachable if saying.passing else RigError
-                return error(f"{self.name}: {saying.what}: {_last(words)}", mend=saying.mend.format(host=self.dut.host))
+                return error(f"{self.name}: {saying.what}: {_last(words)}", hint=saying.hint.format(host=self.dut.host))
         if status is None:
             return Unreachable(
                 f"{self.name}: the agent does not answer: {_last(words) or 'no reason given'}",
-                mend="is the machine very busy? What does its shell print when it starts?",
+                hint="is the machine very busy? What does its shell print when it starts?",
             )
         return RigError(f"{self.name}: ended with status {status}: {_last(words) or 'no reason given'}")
 
@@ -245,18 +245,18 @@ def _explain_python(reach: Reach, dut: Dut, status: int | None, words: str) -> R
         found = words.rpartition("python ")[2].split("\n")[0]
         return RigError(
             f"{reach.name}: {dut.python} is Python {found}, and the agent needs {oldest} or later",
-            mend='name another interpreter of the DUT: python = "/usr/local/bin/python3" in [dut]',
+            hint='name another interpreter of the DUT: python = "/usr/local/bin/python3" in [dut]',
         )
     if re.search(r"sudo: .*(?:password|terminal|not in the sudoers|not allowed)", words):
         return RigError(
             f"{reach.name}: sudo wants a password: {_last(words)}",
-            mend="allow it without one in the DUT's sudoers, or log in as root",
+            hint="allow it without one in the DUT's sudoers, or log in as root",
         )
     missing = re.search(r"(?:not found|No such file or directory|Unknown command)", words)
     if status == NO_PYTHON or (status is not None and missing and dut.python in words):
         return RigError(
             f"{reach.name}: there is no {dut.python}: {_last(words)}",
-            mend='install python3 on the DUT, or say where it is: python = "..." in [dut]',
+            hint='install python3 on the DUT, or say where it is: python = "..." in [dut]',
         )
     return None
 

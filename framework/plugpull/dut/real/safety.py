@@ -36,7 +36,7 @@ def refuse_system_disks(
         if any(found["serial"] == declared.serial for found in lived_on):
             raise UsageError(
                 f"{declared.name} (serial {declared.serial}) is a disk that the DUT's own system runs from",
-                mend="take it out of the rig file",
+                hint="take it out of the rig file",
             )
     scratch = {declared.serial for declared in rig.disk if declared.scratch}
     mounted = [disk for disk in disks if disk["kname"] in (used or {}) and disk["serial"] not in scratch]
@@ -46,14 +46,14 @@ def refuse_system_disks(
             if is_below(rig, topology, point, str(found["place"])):
                 raise UsageError(
                     f"cutting {point.name} would take {found['kname']} away, which the DUT's own system runs from",
-                    mend="plug the system's disk in elsewhere",
+                    hint="plug the system's disk in elsewhere",
                 )
         for found in mounted:
             if is_below(rig, topology, point, str(found["place"])):
                 kname = found["kname"]
                 raise UsageError(
                     f"cutting {point.name} would take {kname} away, which is mounted at {(used or {})[kname]}",
-                    mend=f"unmount it, plug it in elsewhere, or declare it with scratch = true "
+                    hint=f"unmount it, plug it in elsewhere, or declare it with scratch = true "
                     f"(serial {found['serial']}) if it may be erased",
                 )
 
@@ -70,7 +70,7 @@ def refuse_own_control(rig: Rig, switch: str, host: Host, place: str) -> None:
             raise UsageError(
                 f"switch {switch} would cut its own control path: it is plugged in at {control.rpartition(':')[0]}, "
                 f"below {point.name}",
-                mend="plug the control cable of the switch in elsewhere",
+                hint="plug the control cable of the switch in elsewhere",
             )
 
 

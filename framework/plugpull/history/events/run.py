@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from plugpull.history.events.base import Event
 
 ErrorFault = Literal["rig", "framework", "assertion", "interrupt"]
@@ -92,7 +94,7 @@ class ScenarioError(Event, frozen=True, kw_only=True, tag="scenario.error"):
 
     fault: ErrorFault
     summary: str
-    mend: str = ""
+    hint: str = msgspec.field(default="", name="mend")
     traceback: str = ""
 
 
@@ -102,7 +104,7 @@ class RigFault(Event, frozen=True, kw_only=True, tag="rig.fault"):
     ``subject`` is the disk that the bench failed, if it was only one: nothing is held against that disk."""
 
     summary: str
-    mend: str = ""
+    hint: str = msgspec.field(default="", name="mend")
     subject: str = ""
 
 

@@ -53,7 +53,7 @@ def _given(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise RigError(
-            f"cannot read the writer {file}, named by {GIVEN}: {error.strerror}", mend=f"correct or unset {GIVEN}"
+            f"cannot read the writer {file}, named by {GIVEN}: {error.strerror}", hint=f"correct or unset {GIVEN}"
         ) from None
 
 
@@ -64,7 +64,7 @@ def compiler_for(machine: str) -> tuple[str, ...]:
         if native is None:
             raise RigError(
                 "no C compiler is installed, and the writer must be compiled",
-                mend=f"run apt-get install gcc libc6-dev, or set {GIVEN} to a writer that was compiled elsewhere",
+                hint=f"run apt-get install gcc libc6-dev, or set {GIVEN} to a writer that was compiled elsewhere",
             )
         return (native,)
     cross = "arm-linux-gnueabihf-gcc" if machine.startswith("armv") else f"{machine}-linux-gnu-gcc"
@@ -72,7 +72,7 @@ def compiler_for(machine: str) -> tuple[str, ...]:
         name = "arm-linux-gnueabihf" if machine.startswith("armv") else f"{_DEBIAN.get(machine, machine)}-linux-gnu"
         raise RigError(
             f"the DUT is a {machine}, and no compiler for it is installed here to compile the writer",
-            mend=f"run apt-get install gcc-{name}",
+            hint=f"run apt-get install gcc-{name}",
         )
     return (cross,)
 
@@ -83,5 +83,5 @@ def _compile(command: list[str], place: Path) -> None:
         words = (done.stderr or done.stdout).strip().splitlines()
         raise RigError(
             f"the writer could not be compiled: {words[-1] if words else 'no reason given'}",
-            mend="check that the C library's static part is installed (libc6-dev)",
+            hint="check that the C library's static part is installed (libc6-dev)",
         )

@@ -187,7 +187,7 @@ class StampRunner:
         if target.in_file:
             raise UsageError(
                 f"{target} is a filesystem, and stamps are written to block devices",
-                mend="use rig.load, which writes to a file with fio",
+                hint="use rig.load, which writes to a file with fio",
             )
         digest = self._sent()
         claim = claim_of(self._context, target)
