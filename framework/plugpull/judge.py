@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from plugpull.checks.base import Check, Judgement, check_name, decode_check
 from plugpull.checks.evidence import seconds
 from plugpull.checks.kernel_clean import DIED, HUNG, KernelClean
-from plugpull.checks.reach import unreached
+from plugpull.checks.reach import clock_doubts, unreached
 from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import bystanders_of, trespasses
@@ -195,7 +195,7 @@ def _stopped(story: Story, sheet: _Sheet) -> None:
     """What the bench and the scenario itself said went wrong, and what is missing of the record."""
     faults = story.of(RigFault)
     sheet.unknowns[:0] = [fault.summary for fault in faults]
-    _void(sheet, faults, wiring_doubts(story))
+    _void(sheet, faults, (*wiring_doubts(story), *clock_doubts(story)))
     for error in story.of(ScenarioError):
         if error.fault == "assertion":
             evidence = tuple(error.traceback.splitlines()[-12:])
@@ -223,7 +223,7 @@ TIMED = frozenset({"kept_pace", "ready_under_load", "discovered", "latency"})
 
 def _void(sheet: _Sheet, faults: Iterable[RigFault], doubts: Sequence[str]) -> None:
     """What the bench did to a disk is not the disk's doing, what a failing bench held up is not the DUT's, and what
-    happened to a disk is nobody's where it is not known which disks were cut off (``doubts``)."""
+    happened to a disk is nobody's where it is not known which disks were cut off, or when (``doubts``)."""
     kept = []
     for finding in sheet.findings:
         fault = next((fault for fault in faults if _explains(fault, finding)), None)

@@ -133,6 +133,18 @@ def test_clocks_that_contradict_each_other() -> None:
     assert "were never compared" in unreached(Story(story.begun, without), [claim(Evidence.CLOCK)])[0]
 
 
+@pytest.mark.parametrize(("apart", "verdict"), [(0.0, Verdict.FAIL), (0.1, Verdict.FAIL), (2.0, Verdict.UNKNOWN)])
+def test_a_guest_whose_clock_runs_away_is_not_accused(apart: float, verdict: Verdict) -> None:
+    """The cut is on the controller's clock and the removal on the DUT's: nobody knows which came first."""
+    bench = healthy()
+    was = bench.story().attachments("disk2")[-1]
+    bench.add(ev.DiskDetached(at=17.0, disk="disk2", kname=was.kname, diskseq=was.diskseq))
+    bench.add(ev.ClockMapped(at=18.5, controller=618.5 + apart, error=0.002))
+    result = judge_story(bench.story())
+    assert result.verdict is verdict
+    assert any("disk2" in said for said in (result.findings and [result.findings[0].summary]) or result.unknowns)
+
+
 def test_a_clock_that_is_known_less_well_than_what_is_judged() -> None:
     story = healthy().story()
     blurred = tuple(

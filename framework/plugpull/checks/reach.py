@@ -23,6 +23,8 @@ SLACK = 1.0
 """Seconds by which samples may begin late or end early: some of them are under way when a scenario ends."""
 HOLE = 10.0
 """Median sampling intervals without a sample that make a hole, unless the DUT was starved."""
+LONG_APART = 0.5
+"""Seconds by which two clocks that contradict each other make it unknown whether something came before a cut."""
 DRIFT = 200e-6
 """Seconds per second that two clocks may drift apart (``dut/clock.py``)."""
 
@@ -106,13 +108,19 @@ def _clock(story: Story, claim: Claim) -> str:
     return ""
 
 
-def clocks_contradict(exchanges: Iterable[ClockMapped]) -> str:
-    """Why two exchanges cannot both be true, as a clause; empty if all of them can."""
+def clock_doubts(story: Story) -> tuple[str, ...]:
+    """Why it is not known what came before what on the two clocks; empty if they agree well enough to say so."""
+    said = clocks_contradict((one for one in story.of(ClockMapped) if one.at is not None), beyond=LONG_APART)
+    return (said,) if said else ()
+
+
+def clocks_contradict(exchanges: Iterable[ClockMapped], beyond: float = 0.001) -> str:
+    """Why two exchanges cannot both be true, as a clause; empty if all of them can. ``beyond`` is in seconds."""
     known = [(event.at or 0.0, event.controller, event.error) for event in exchanges]
     near = [*pairwise(known), *combinations(known[:: max(1, len(known) // 20)], 2)]
     for (at1, mine1, error1), (at2, mine2, error2) in near:
         apart = abs((at2 - at1) - (mine2 - mine1))
-        if apart > error1 + error2 + DRIFT * abs(mine2 - mine1) + 0.001:
+        if apart > error1 + error2 + DRIFT * abs(mine2 - mine1) + beyond:
             return f"the clocks of the DUT and the controller contradict each other by {apart:.2f} s at {at2:.2f} s"
     return ""
 

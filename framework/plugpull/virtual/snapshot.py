@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +20,14 @@ from plugpull.virtual.kernel import KernelTree, required_modules
 from plugpull.virtual.kernel_modules import read_module
 from plugpull.virtual.machine import COMMAND_LINE, MODULE_OPTIONS, Machine, Shape, qemu_version
 
-FORMAT = "4"
+FORMAT = "5"
 """Increased when snapshots of an older plugpull no longer fit."""
 BOOT_DEADLINE = 240.0
 """Seconds a guest gets to boot under emulation on a busy machine."""
+BOOTS = 4
+"""Boots until a guest has to have a clock that keeps time."""
+CLOCK_WRONG = 0.005
+"""Share of a second per second by which the clock of a guest may be wrong."""
 KEPT = 8
 """The maximum number of snapshots kept, a third of a GiB each: every rebuild of a driver adds one."""
 MODULES = (
@@ -94,6 +100,48 @@ def _await_channels(machine: Machine) -> None:
             link.close()
 
 
+def freeze_guest(
+    start: Callable[[], tuple[Machine, Console, AgentLink]], state: Path, progress: Callable[[str], None]
+) -> None:
+    """Save a guest that ``start`` booted, if its clock keeps time; boot another if not. Raises RigError after
+    ``BOOTS`` of them."""
+    for _ in range(BOOTS):
+        machine, _, link = start()
+        try:
+            # The second request touches every page that the agent needs after a restore.
+            link.call("hello", 60)
+            _await_channels(machine)
+            rate = clock_rate(link)
+            if abs(rate - 1.0) <= CLOCK_WRONG:
+                machine.freeze(state)
+                return
+        finally:
+            link.close()
+            machine.close()
+        progress(f"its clock runs at {rate:.0%} of the speed it should have; booting again")
+    raise RigError(
+        f"the clock of the guest ran at the wrong speed after each of {BOOTS} boots",
+        hint="run again when the machine has less to do: a kernel measures its processor's clock as it boots",
+    )
+
+
+def clock_rate(link: AgentLink, over: float = 1.0) -> float:
+    """How fast the guest's clock runs, 1 being right, measured over ``over`` seconds; as near to 1 as the round trips
+    of the two requests allow.
+
+    A kernel measures the frequency of the TSC with a timer as it boots (arch/x86/kernel/tsc.c, quick_pit_calibrate).
+    A host that stops the guest just then makes it wrong for good, and each restored guest inherits that.
+    """
+    one = link.map_clock()
+    # Nothing to wait for: time itself is measured.
+    time.sleep(over)
+    two = link.map_clock()
+    passed = two.middle - one.middle
+    wrong = (two.dut - one.dut) / passed - 1.0
+    unknown = (one.received - one.sent + two.received - two.sent) / 2 / passed
+    return 1.0 + math.copysign(max(0.0, abs(wrong) - unknown), wrong)
+
+
 def snapshot_key(
     shape: Shape, kernel: KernelTree, overrides: Iterable[Path], without: frozenset[str], additions: Additions = PLAIN
 ) -> str:
@@ -123,15 +171,12 @@ def hold_snapshot(
         progress(f"booting kernel {kernel.version} once ({shape.accel}); about 10 s")
         initrd = directory / "initrd"
         initrd.write_bytes(boot_image(modules, without, additions))
-        machine, _, link = boot(shape, kernel, initrd, directory)
-        try:
-            # The second request touches every page that the agent needs after a restore.
-            link.call("hello", 60)
-            _await_channels(machine)
-            machine.freeze(directory / "state")
-        finally:
-            link.close()
-            machine.close()
+
+        def again() -> tuple[Machine, Console, AgentLink]:
+            (directory / "ram").unlink(missing_ok=True)
+            return boot(shape, kernel, initrd, directory)
+
+        freeze_guest(again, directory / "state", progress)
         initrd.unlink()
 
     text = f"{kernel.version} {shape.accel} {shape.cpus} cpus {shape.memory >> 20} MiB"
