@@ -84,7 +84,7 @@ def refused(says: str, within: float = PATIENT) -> Iterator[None]:
     with pytest.raises(RigError) as caught:
         yield
     assert says in caught.value.what
-    assert caught.value.what.startswith("switch sw (serial ")
+    assert caught.value.what.startswith("switch sw (EnerGenie strip, serial ")
     assert caught.value.hint
     assert time.monotonic() - begun < within + SLACK
 

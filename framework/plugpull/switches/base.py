@@ -45,10 +45,12 @@ class Identity:
     place: str = ""
 
     def __str__(self) -> str:
-        """The device in messages: ``YKUSH YK12345 at 1-4:1.0``. Empty if its place is not known."""
+        """The device in messages: ``YKUSH YK12345 at 1-4:1.0``, or ``EnerGenie strip, serial 01:01``, which has no other
+        place. Empty if its place is not known."""
         serial = "" if self.serial in self.place else self.serial
         name = " ".join(filter(None, (self.model, serial)))
-        return f"{name} at {self.place}" if name and self.place else self.place
+        joint = ", " if self.place.startswith("serial ") else " at "
+        return f"{name}{joint}{self.place}" if name and self.place else self.place
 
 
 @dataclass(frozen=True)
