@@ -45,8 +45,8 @@ class Identity:
     place: str = ""
 
     def __str__(self) -> str:
-        """The device in messages: ``YKUSH YK12345 at 1-4:1.0``, or ``EnerGenie strip, serial 01:01``, which has no other
-        place. Empty if its place is not known."""
+        """The device in messages: ``YKUSH YK12345 at 1-4:1.0``, or ``EnerGenie strip, serial 01:01`` if it is known by
+        its serial number alone. Empty if its place is not known."""
         serial = "" if self.serial in self.place else self.serial
         name = " ".join(filter(None, (self.model, serial)))
         joint = ", " if self.place.startswith("serial ") else " at "
