@@ -30,7 +30,7 @@ STAMPS_BACK = 1.0
 """Seconds by which a kernel message may be stamped before the one it follows: CPUs' clocks differ by microseconds, and
 their offset to CLOCK_MONOTONIC is measured once."""
 STAMPED = 1.0
-"""Seconds within which the kernel log has to be stamped: what a cut explains is told by the time."""
+"""Seconds within which the kernel log has to be stamped: whether a cut explains a message is judged by its time."""
 
 
 def disorder(story: Story) -> Iterator[str]:

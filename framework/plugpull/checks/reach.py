@@ -26,7 +26,7 @@ HOLE = 10.0
 LONG_APART = 0.5
 """Seconds by which two clocks that contradict each other make it unknown whether something came before a cut."""
 DRIFT = 200e-6
-"""Seconds per second that two clocks may drift apart (``dut/clock.py``)."""
+"""Seconds per second that two clocks may drift apart (``dut/conversation/clock.py``)."""
 
 
 def unreached(story: Story, claims: Iterable[Claim]) -> tuple[str, ...]:

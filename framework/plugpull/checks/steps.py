@@ -47,16 +47,17 @@ def missing_switching(story: Story) -> Iterator[str]:
     readable = {port for (_, _, port), phases in steps.items() if "read-back" in phases}
     for (_, state, port), phases in steps.items():
         where = f"switch {port[0]} port {port[1]}"
-        for phase, said in (("commanded", "told"), ("acknowledged", "acknowledged")):
+        for phase, done in _DONE.items():
             if phase not in phases:
-                yield f"{where} was switched {state}, and that it {_DONE[said]} is not on record"
+                yield f"{where} was switched {state}, and that it {done} is not on record"
         if port in readable and "read-back" not in phases:
             yield f"{where} was switched {state}, and what it read back then is not on record"
     yield from _unswitched(story)
     yield from _unhealed(story)
 
 
-_DONE = {"told": "was commanded", "acknowledged": "acknowledged"}
+_DONE = {"commanded": "was commanded", "acknowledged": "acknowledged"}
+"""How the phases that every edge has are reported."""
 
 
 def _unswitched(story: Story) -> Iterator[str]:

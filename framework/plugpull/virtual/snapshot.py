@@ -130,7 +130,8 @@ def clock_rate(link: AgentLink, over: float = 1.0) -> float:
     of the two requests allow.
 
     A kernel measures the frequency of the TSC with a timer as it boots (arch/x86/kernel/tsc.c, quick_pit_calibrate).
-    A host that stops the guest just then makes it wrong for good, and each restored guest inherits that.
+    A host that stops the guest just then can make it wrong for good, and each restored guest inherits that. Seen on a
+    busy host: two runs of one snapshot whose clocks parted by 5 s; that the boot was the cause is an inference.
     """
     one = link.map_clock()
     # Nothing to wait for: time itself is measured.

@@ -43,7 +43,7 @@ def _from_pyudev() -> Iterator[Properties]:
     monitor.set_receive_buffer_size(8 << 20)
     monitor.start()
     while True:
-        # None is no end: it stands for what is no uevent of the kernel.
+        # None does not end the loop: it stands for a message that is not a uevent of the kernel.
         device = monitor.poll()
         if device is not None:
             yield dict(device.properties)

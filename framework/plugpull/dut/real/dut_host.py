@@ -23,7 +23,7 @@ class DutHost:
         self._link = link
 
     def ask(self, do: str, wait: float = 0.0, **arguments: Any) -> Any:
-        """One operation of ``agent/devices.py``, which may take ``wait`` seconds."""
+        """One operation of ``dut/agent/devices.py``, which may take ``wait`` seconds."""
         try:
             return self._link.call("device", wait + MARGIN, do=do, **arguments)
         except AgentGone:
