@@ -71,11 +71,12 @@ def swap() -> bytes:
 
 
 def bcache() -> bytes:
-    """include/uapi/linux/bcache.h, struct cache_sb, with its checksum (a CRC-64 of everything behind it)."""
+    """drivers/md/bcache/bcache_ondisk.h, struct cache_sb_disk, with its checksum (a CRC-64 of all that follows it)."""
     magic = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
     body = struct.pack("<QQ", 8, 0) + magic + UUID + UUID + b"label".ljust(32, b"\0")
-    body += struct.pack("<QQQQQ", 0, 0, 0, 0, 0).ljust(8 * 11, b"\0")[: 8 * 9]
-    body += struct.pack("<QHHHHHHIHH", SIZE // 1024, 1, 1024, 0, 1, 0, 0, 0, 0, 0)
+    flags_and_sequence, padding = bytes(2 * 8), bytes(8 * 8)
+    body += flags_and_sequence + padding
+    body += struct.pack("<QHHHHIHH", SIZE // (1024 * SECTOR), 1, 1024, 1, 0, 0, 1, 0)
     return struct.pack("<Q", crc64(body)) + body
 
 
@@ -96,11 +97,17 @@ def intel_raid() -> bytes:
 
 def zfs_label() -> bytes:
     """OpenZFS, struct vdev_label: pairs (an nvlist in XDR) at 16 KiB, and a ring of uberblocks at 128 KiB."""
-    name = b"version\0"
-    pair = struct.pack(">III", 36, 32, 7) + name + struct.pack(">IIQ", 8, 1, 5000)
-    pairs = b"\1\1\0\0" + struct.pack(">II", 0, 1) + pair + struct.pack(">II", 0, 0)
+    numbers = {"version": 5000, "state": 0, "txg": 4, "pool_guid": 0x1234, "guid": 0x5678}
+    listed = b"".join(_nvpair(name, value) for name, value in numbers.items())
+    pairs = b"\1\1\0\0" + struct.pack(">II", 0, 1) + listed + struct.pack(">II", 0, 0)
     uberblocks = b"".join(struct.pack("<5Q", 0x00BAB10C, 5000, txg, 1, 1).ljust(1024, b"\0") for txg in range(8))
     return (b"\0" * (16 << 10) + pairs).ljust(128 << 10, b"\0") + uberblocks
+
+
+def _nvpair(name: str, value: int) -> bytes:
+    """A number in OpenZFS's nvlist, as XDR: sizes encoded and in memory, the name, the type uint64 (8), one of it."""
+    content = name.encode().ljust(len(name) + -len(name) % 4, b"\0") + struct.pack(">IIQ", 8, 1, value)
+    return struct.pack(">III", 12 + len(content), 32 + len(content), len(name)) + content
 
 
 def btrfs(devices: int) -> bytes:
