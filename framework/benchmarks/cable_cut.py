@@ -34,7 +34,7 @@ from benchmarks.measure import QUICK_RIG, ROOT, against, begin, console, notify,
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
 from plugpull.history.story import Story
-from plugpull.results import Verdict
+from plugpull.judging.results import Verdict
 from plugpull.run import Options, Run, begin_run
 from plugpull.scenario import ScenarioRig
 

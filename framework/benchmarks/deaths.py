@@ -43,9 +43,9 @@ from benchmarks.deaths_plugin import ARMED, PLAN, dying, following  # noqa: E402
 from plugpull.history import events as ev  # noqa: E402
 from plugpull.history.reader import read_history  # noqa: E402
 from plugpull.history.story import Story  # noqa: E402
-from plugpull.outcome import HISTORY_FILE  # noqa: E402
-from plugpull.results import ScenarioResult, Verdict  # noqa: E402
-from plugpull.results_io import read_results  # noqa: E402
+from plugpull.judging.outcome import HISTORY_FILE  # noqa: E402
+from plugpull.judging.results import ScenarioResult, Verdict  # noqa: E402
+from plugpull.judging.results_io import read_results  # noqa: E402
 
 RIGS = ("quick", "volatile-caches")
 LONGEST = 600.0

@@ -20,7 +20,7 @@ from benchmarks.measure import ROOT, begin, console, scratch
 from plugpull.checks import Check, kept_pace, kernel_clean, no_errors, nothing_lost
 from plugpull.faults import at_random
 from plugpull.integrity.patterns import Stamped, Writing, flushed_writes
-from plugpull.results import ScenarioResult, Verdict
+from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.run import Options, begin_run
 from plugpull.scenario import ScenarioRig
 

@@ -25,8 +25,8 @@ from benchmarks.driver_mutants_list import PREAMBLE, STORAGE, Mutant
 from benchmarks.driver_mutants_others import MUTANTS as OTHERS
 from benchmarks.measure import ROOT, begin, console, scratch, table
 from plugpull.errors import Finding
-from plugpull.results import ScenarioResult, Verdict
-from plugpull.results_io import read_results
+from plugpull.judging.results import ScenarioResult, Verdict
+from plugpull.judging.results_io import read_results
 
 MUTANTS = (*FIRST, *OTHERS)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")

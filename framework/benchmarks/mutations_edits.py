@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.mutations_tape import Event, Tape, encode, of, read_tape, without_seals
 from plugpull.history.reader import read_history
-from plugpull.judge import judge_history
-from plugpull.results import Results, Verdict
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Results, Verdict
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 Due = Verdict | Iterable[Verdict]

@@ -10,7 +10,7 @@ from benchmarks.mutations_cuts import (
 )
 from benchmarks.mutations_edits import CUT, FAIL, PASS, UNKNOWN, add, edit
 from benchmarks.mutations_tape import Event, Tape, between, both, either, of
-from plugpull.results import Verdict
+from plugpull.judging.results import Verdict
 
 # --- the return -------------------------------------------------------------------------------------------------------
 

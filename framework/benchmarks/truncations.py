@@ -28,8 +28,8 @@ from pathlib import Path
 from plugpull.history.events import Seal
 from plugpull.history.reader import HISTORY_FILE, read_history
 from plugpull.history.seals import Chain, label_of, numbered
-from plugpull.judge import judge_history
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Verdict
 
 NOTHING_CLAIMED = {
     "sample": "counters are cumulative, so its neighbours say the same; a long hole is missed (reach.py)",

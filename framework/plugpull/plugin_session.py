@@ -11,13 +11,13 @@ from typing import Any, TextIO, cast
 import pytest
 from rich.console import Console
 
-from plugpull.coverage import sentences
 from plugpull.draw import night
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, NotServed, RigError, UsageError
+from plugpull.judging.coverage import sentences
+from plugpull.judging.results import Results, ScenarioResult, Verdict
 from plugpull.plain import clean, clean_line
 from plugpull.plugin_stash import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
 from plugpull.report.live import View, view_for
-from plugpull.results import Results, ScenarioResult, Verdict
 from plugpull.run import OpenScenario, Options, Run, begin_run
 from plugpull.scenario import ScenarioRig
 

@@ -28,10 +28,10 @@ from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 from plugpull.history.recorder import Recorder
 from plugpull.interrupts import signals_held, signals_raise
-from plugpull.judge import judge_story
-from plugpull.outcome import HISTORY_FILE, write_outcome
-from plugpull.plan import skip_reason
-from plugpull.results import Results, ScenarioResult
+from plugpull.judging.judge import judge_story
+from plugpull.judging.outcome import HISTORY_FILE, write_outcome
+from plugpull.judging.plan import skip_reason
+from plugpull.judging.results import Results, ScenarioResult
 from plugpull.rig.credentials import recorded
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from plugpull.results import Results, ScenarioResult
-from plugpull.results_io import read_results
+from plugpull.judging.results import Results, ScenarioResult
+from plugpull.judging.results_io import read_results
 
 RIG = """
 [rig]

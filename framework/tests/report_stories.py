@@ -17,7 +17,7 @@ from plugpull.errors import Finding
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.cuts import DiskTimes
-from plugpull.results import (
+from plugpull.judging.results import (
     RESULTS_VERSION,
     CheckResult,
     CutResult,

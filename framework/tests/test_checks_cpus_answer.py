@@ -9,8 +9,8 @@ from stories import healthy
 from plugpull.checks.cpus_answer import CpusAnswer
 from plugpull.dut.agent.grace import grace_period, synchronize
 from plugpull.history import events as ev
-from plugpull.judge import judge_story
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 
 def test_a_kernel_whose_cpus_schedule_answers() -> None:

@@ -24,7 +24,7 @@ from plugpull.checks import (
 )
 from plugpull.checks.base import disk_names
 from plugpull.history import events as ev
-from plugpull.judge import judge_story
+from plugpull.judging.judge import judge_story
 
 
 def passes(bench: Bench, check: Check) -> bool:

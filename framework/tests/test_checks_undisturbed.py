@@ -11,8 +11,8 @@ from plugpull.checks import Check, check_name, kept_pace, no_errors
 from plugpull.checks.undisturbed import Undisturbed, undisturbed
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
-from plugpull.judge import judge_story
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 HUB, CONTROLLER = "/devices/pci0000:00/0000:00:05.0/usb1/1-1", "/devices/pci0000:00/0000:00:05.0"
 TREE = {

@@ -10,8 +10,8 @@ from plugpull.checks import Check, nothing_blocked, nothing_spins, same_properti
 from plugpull.checks.kernel_state import taint_names
 from plugpull.history import events as ev
 from plugpull.history.story import Story
-from plugpull.judge import judge_story
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 RECORDS = ("facility", "properties", "state", "tasks", "timers")
 VALUES = {

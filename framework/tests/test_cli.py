@@ -17,7 +17,7 @@ from stories import BACK, Bench, encode, healthy, run_of
 from plugpull.checks import kernel_clean
 from plugpull.cli import main, parser
 from plugpull.history import events as ev
-from plugpull.results_io import SCHEMA_FILE
+from plugpull.judging.results_io import SCHEMA_FILE
 
 CHECKOUT = Path(__file__).parents[2]
 SWITCH = tuple(f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify"))

@@ -15,8 +15,8 @@ from plugpull.checks.starved import gaps, ran, starved
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.reader import Story
-from plugpull.judge import judge_story
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 
 def claim(*evidence: Evidence, begin: float = SETTLED, end: float = RESTORED, **other: object) -> Claim:

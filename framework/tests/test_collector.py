@@ -8,7 +8,7 @@ from plugpull.checks import Removed, removed
 from plugpull.checks.collector import Collector
 from plugpull.checks.repeats import median_interval, repeated
 from plugpull.errors import Finding
-from plugpull.results import Measurement
+from plugpull.judging.results import Measurement
 
 
 def test_the_name_of_the_check_is_written_once() -> None:

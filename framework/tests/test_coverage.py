@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from stories import CUT, DISKS, Bench, encode, healthy, run_of
 
-from plugpull.coverage import coverage_of, sentences
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
-from plugpull.judge import judge_history
+from plugpull.judging.coverage import coverage_of, sentences
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Coverage
 from plugpull.report.html import render_html
-from plugpull.results import Coverage
 
 RIG: dict[str, Any] = {
     "rig": {"name": "made-up"},

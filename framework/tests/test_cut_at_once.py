@@ -24,10 +24,10 @@ from plugpull.faults.parallel import at_once
 from plugpull.faults.triggers import Now
 from plugpull.history import events as ev
 from plugpull.history.reader import History
-from plugpull.judge import judge_history
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import cut_results
 from plugpull.report.html import events_of, render_html
 from plugpull.report.narrate import narrate
-from plugpull.results import cut_results
 from plugpull.rig.model import Mechanism
 from plugpull.rig.topology import CutPoint
 from plugpull.switches.base import Acknowledged

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from plugpull.errors import EXIT_PASS
-from plugpull.results import Verdict
-from plugpull.results_io import read_results
+from plugpull.judging.results import Verdict
+from plugpull.judging.results_io import read_results
 
 pytestmark = pytest.mark.bench
 RIG = Path(__file__).parents[2] / "rigs/quick.toml"

@@ -16,8 +16,8 @@ from plugpull.dut import listener, post_mortem
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.history import events as ev
+from plugpull.judging.results import ScenarioResult
 from plugpull.load import sequential_write
-from plugpull.results import ScenarioResult
 from plugpull.run import Options, Run, begin_run
 from plugpull.scenario import ScenarioRig
 from plugpull.virtual.bench import VirtualBench

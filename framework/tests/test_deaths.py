@@ -12,9 +12,9 @@ from stories import Bench, encode, healthy, run_of
 from benchmarks.deaths import KINDS, Death, Outcome, draw, judge, outcome
 from benchmarks.deaths_plugin import ARMED, dying, following
 from plugpull.history import events as ev
-from plugpull.judge import judge_story
-from plugpull.outcome import HISTORY_FILE, write_outcome
-from plugpull.results import ScenarioResult, Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.outcome import HISTORY_FILE, write_outcome
+from plugpull.judging.results import ScenarioResult, Verdict
 
 DEATH = Death(3, "quick", "test_x[fua]", "oops", "astray", 2500, 0)
 OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000050"

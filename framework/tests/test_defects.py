@@ -9,8 +9,8 @@ import pytest
 from defects_bench import Ended, run_small
 
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
-from plugpull.outcome import judge_run
-from plugpull.results import Verdict
+from plugpull.judging.outcome import judge_run
+from plugpull.judging.results import Verdict
 from plugpull.virtual.defects import FLIPPED_AT
 
 pytestmark = pytest.mark.bench

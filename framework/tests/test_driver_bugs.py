@@ -9,7 +9,7 @@ import pytest
 from defects_bench import RIG, Ended, run_small
 
 from plugpull.errors import EXIT_FAIL, EXIT_PASS
-from plugpull.results import Verdict
+from plugpull.judging.results import Verdict
 
 pytestmark = pytest.mark.bench
 

@@ -14,7 +14,7 @@ from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
-from plugpull.results import ScenarioResult
+from plugpull.judging.results import ScenarioResult
 from plugpull.rig.part import Part
 from plugpull.run import Options, Run, begin_run
 from plugpull.scenario import ScenarioRig

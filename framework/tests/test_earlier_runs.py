@@ -11,12 +11,12 @@ import pytest
 
 import plugpull.checks  # noqa: F401  the histories ask for its checks by name
 from plugpull.history.reader import History, read_history
-from plugpull.judge import judge_history
-from plugpull.plan import judged_stories
+from plugpull.judging.judge import judge_history
+from plugpull.judging.plan import judged_stories
+from plugpull.judging.results import Results
+from plugpull.judging.results_io import encode_results, read_results
 from plugpull.report.html import events_of, render_html
 from plugpull.report.junit import render_junit
-from plugpull.results import Results
-from plugpull.results_io import encode_results, read_results
 
 FOLDER = Path(__file__).parent / "data" / "earlier"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_bytes())

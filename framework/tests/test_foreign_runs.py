@@ -12,7 +12,7 @@ from plugpull.archive.compare import compare
 from plugpull.archive.compare_show import write
 from plugpull.cli import main
 from plugpull.files import directory_inside, read_inside, write_whole
-from plugpull.outcome import write_outcome
+from plugpull.judging.outcome import write_outcome
 
 WRITTEN = ("results.json", "junit.xml", "report.html", "kernel.log", "console.log")
 KEY = b"-----BEGIN OPENSSH PRIVATE KEY-----\n"

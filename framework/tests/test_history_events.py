@@ -14,7 +14,7 @@ from plugpull.history import events as ev
 from plugpull.history.events.base import Event
 from plugpull.history.open_values import CLOSED, KINDS
 from plugpull.history.reader import read_history
-from plugpull.judge import judge_history
+from plugpull.judging.judge import judge_history
 
 BLANKS: dict[str, dict[str, Any]] = {
     "phase": {"name": "plug"},

@@ -13,8 +13,8 @@ from plugpull.errors import EXIT_UNKNOWN, EXIT_USAGE, UsageError
 from plugpull.history import events as ev
 from plugpull.history import reader
 from plugpull.history.reader import read_history
-from plugpull.judge import judge_history
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Verdict
 
 WHOLE = encode(run_of(healthy().scenario()))
 

@@ -14,8 +14,8 @@ from plugpull.errors import UsageError
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.reader import Story, read_history
-from plugpull.judge import judge_history
-from plugpull.results import Verdict, cut_results
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Verdict, cut_results
 
 
 def written(directory: Path, content: bytes) -> Path:

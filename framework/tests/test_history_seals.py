@@ -18,8 +18,8 @@ from plugpull.history import events as ev
 from plugpull.history.reader import History, read_history
 from plugpull.history.recorder import Recorder
 from plugpull.history.seals import SEAL_EVERY
-from plugpull.judge import judge_history
-from plugpull.results import Results, Verdict
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Results, Verdict
 
 Lines = list[bytes]
 

@@ -17,7 +17,7 @@ from plugpull.cli import main
 from plugpull.commands.rig_check import rig_check
 from plugpull.errors import RigError
 from plugpull.history import events as ev
-from plugpull.outcome import write_outcome
+from plugpull.judging.outcome import write_outcome
 from plugpull.plain import clean, clean_json, clean_line, kernel_escaped
 from plugpull.report.live import LiveView, PlainView
 from plugpull.rig.load import load_rig
@@ -125,7 +125,7 @@ def test_every_file_of_a_report(run: Path) -> None:
 
 
 def test_what_pytest_says_of_a_run(run: Path) -> None:
-    from plugpull.outcome import judge_run
+    from plugpull.judging.outcome import judge_run
     from plugpull.plugin_session import _text
 
     _, results = judge_run(run, edited=True)
@@ -204,7 +204,7 @@ def test_an_error_with_the_words_of_a_dut(monkeypatch: pytest.MonkeyPatch, capsy
     def fail(*_: object, **__: object) -> None:
         raise RigError(f"ssh dut: ended with status 1: {HOSTILE}", hint=HOSTILE)
 
-    monkeypatch.setattr("plugpull.outcome.judge_run", fail)
+    monkeypatch.setattr("plugpull.judging.outcome.judge_run", fail)
     assert main(["check", "/nowhere"]) == 3
     said = capsys.readouterr()
     assert "ended with status 1" in said.err

@@ -17,12 +17,12 @@ PACKAGE = Path(plugpull.__file__).parent
 Graph = Mapping[str, set[str]]
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("plugpull", "errors", "files", "locate", "output", "plain", "streams", "dut.agent", "integrity.oracle"),
+    ("plugpull", "errors", "files", "judging", "locate", "output", "plain", "streams", "dut.agent", "integrity.oracle"),
     ("interrupts", "history", "plugin_stash", "rig", "setup", "kernel", "kernel.catalogue"),
-    ("cache", "coordination", "draw", "results", "kernel.diagnosis", "dut.conversation"),
-    ("checks", "coverage", "plan", "report", "results_io", "switches"),
-    ("discover", "dut", "judge"),
-    ("dut.real", "faults", "outcome", "targets", "virtual"),
+    ("cache", "coordination", "draw", "judging.results", "kernel.diagnosis", "dut.conversation"),
+    ("checks", "judging.coverage", "judging.plan", "judging.results_io", "report", "switches"),
+    ("discover", "dut", "judging.judge"),
+    ("dut.real", "faults", "judging.outcome", "targets", "virtual"),
     ("load",),
     ("archive", "integrity", "qualify"),
     ("scenario",),
@@ -151,9 +151,9 @@ def test_a_circle_of_includes_is_seen(tmp_path: Path) -> None:
 
 
 def test_an_import_of_a_higher_room_is_seen() -> None:
-    assert upward({"plugpull.history.cuts": {"plugpull.results", "plugpull.errors", "plugpull.history.events"}}) == [
-        "plugpull.history.cuts imports plugpull.results"
-    ]
+    assert upward(
+        {"plugpull.history.cuts": {"plugpull.judging.results", "plugpull.errors", "plugpull.history.events"}}
+    ) == ["plugpull.history.cuts imports plugpull.judging.results"]
     assert upward(
         {"plugpull.checks.base": {"plugpull.dut.listener"}, "plugpull.dut.real.bench": {"plugpull.dut.bench"}}
     ) == ["plugpull.checks.base imports plugpull.dut.listener"]

@@ -18,9 +18,9 @@ from plugpull.cache import Cache
 from plugpull.coordination.journal import sweep
 from plugpull.errors import EXIT_UNKNOWN
 from plugpull.history.reader import History, read_history
-from plugpull.judge import judge_history
-from plugpull.results import Verdict
-from plugpull.results_io import read_results
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Verdict
+from plugpull.judging.results_io import read_results
 
 pytestmark = pytest.mark.bench
 

@@ -12,9 +12,9 @@ from stories import BACK, encode, healthy, run_of
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
-from plugpull.judge import judge_history
-from plugpull.results import Results
-from plugpull.results_io import SCHEMA_FILE, read_results, schema_text, write_results
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Results
+from plugpull.judging.results_io import SCHEMA_FILE, read_results, schema_text, write_results
 
 
 def made(directory: Path) -> Results:
@@ -26,7 +26,7 @@ def made(directory: Path) -> Results:
 
 
 def test_the_schema_in_the_package_is_up_to_date() -> None:
-    assert SCHEMA_FILE.read_text() == schema_text(), "run python -m plugpull.results_io"
+    assert SCHEMA_FILE.read_text() == schema_text(), "run python -m plugpull.judging.results_io"
 
 
 def test_the_schema_is_one_and_describes_what_is_written(tmp_path: Path) -> None:

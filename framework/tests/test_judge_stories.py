@@ -14,8 +14,8 @@ from stories import BACK, CUT, RATE, SURVIVORS, VICTIM, encode, healthy, run_of
 from plugpull.checks import Check, Judgement, kept_pace, kernel_clean, nothing_stuck, removed
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
-from plugpull.judge import judge_history, judge_story
-from plugpull.results import Results, Verdict
+from plugpull.judging.judge import judge_history, judge_story
+from plugpull.judging.results import Results, Verdict
 
 
 class Crashing(Check, frozen=True, tag="crashing"):

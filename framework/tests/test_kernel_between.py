@@ -18,8 +18,8 @@ from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.translation import translate
 from plugpull.history import events as ev
 from plugpull.history.story import Story
-from plugpull.judge import judge_story
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000010"
 DISK = "I/O error, dev sdb, sector 8 op 0x1:(WRITE) flags 0x0 phys_seg 1"

@@ -8,8 +8,8 @@ from stories import BACK, CUT, GONE, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks import kernel_clean, no_errors, removed
 from plugpull.history import events as ev
-from plugpull.judge import judge_story
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 
 def said(text: str, at: float = 13.5, level: int = 4, facility: int = 0) -> Bench:

@@ -16,8 +16,8 @@ from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.translation import translate
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
-from plugpull.judge import judge_story
-from plugpull.results import Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 BEFORE = 40
 """Reports that the agent had made before it was asked."""

@@ -15,8 +15,8 @@ from plugpull.checks.baseline import baseline
 from plugpull.checks.track import track
 from plugpull.history import events as ev
 from plugpull.history.story import Story
-from plugpull.judge import judge_story
-from plugpull.results import ScenarioResult, Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import ScenarioResult, Verdict
 
 OLD = kept_pace(SURVIVORS, max_stall=2.0, min_ratio=0.7, recover_within=5.0)
 """What histories ask that were recorded before limits had defaults."""

@@ -13,10 +13,10 @@ from stories import BACK, encode, healthy, run_of
 from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
-from plugpull.judge import judge_history
+from plugpull.judging.judge import judge_history
+from plugpull.judging.results import Results, Skipped, Verdict
 from plugpull.locate import rigs_dir
 from plugpull.report.junit import render_junit
-from plugpull.results import Results, Skipped, Verdict
 from plugpull.run import _file_name
 
 

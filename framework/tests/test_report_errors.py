@@ -8,7 +8,7 @@ from stories import SURVIVORS, Bench, encode, healthy, run_of
 
 from plugpull.checks import no_errors
 from plugpull.history import events as ev
-from plugpull.outcome import write_outcome
+from plugpull.judging.outcome import write_outcome
 
 CHECKS = (no_errors(SURVIVORS),)
 

@@ -12,8 +12,8 @@ import report_stories as made
 from plugpull.errors import Finding
 from plugpull.history import events as ev
 from plugpull.history.story import Story
+from plugpull.judging.results import CheckResult, Verdict
 from plugpull.report.html import events_of, render_html
-from plugpull.results import CheckResult, Verdict
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 HOSTILE = (

@@ -7,9 +7,9 @@ import report_stories as made
 from test_report_html import Page
 
 from plugpull.integrity.oracle.stamp import Stamp
+from plugpull.judging.results import BadSectors, DiskIntegrity, Integrity
 from plugpull.report.hexdump import SHOWN, ascii_of, rows
 from plugpull.report.html import render_html
-from plugpull.results import BadSectors, DiskIntegrity, Integrity
 
 PROMISED = Stamp(run=7, device=9, sector=4096, number=(1 << 32) + 812, index=0, count=8)
 OLDER = Stamp(run=7, device=9, sector=4096, number=(1 << 32) + 40, index=0, count=8)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugpull.errors import Finding
+from plugpull.judging.results import CheckResult, Verdict
 from plugpull.report.junit import render_junit
-from plugpull.results import CheckResult, Verdict
 
 
 def properties(element: ET.Element) -> dict[str, str]:

@@ -10,8 +10,8 @@ import report_stories as made
 from rich.console import Console
 
 from plugpull.history import events as ev
+from plugpull.judging.results import Verdict
 from plugpull.report.live import LiveView, PlainView, View, view_for
-from plugpull.results import Verdict
 
 
 def screen(width: int = 140) -> Console:

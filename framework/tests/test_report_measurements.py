@@ -12,12 +12,12 @@ from plugpull.checks import Check, encode_check, kept_pace, removed, returned
 from plugpull.checks.collector import Collector
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
-from plugpull.judge import judge_story
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import DutInfo, Measurement, Results, ScenarioResult, Survivor
+from plugpull.judging.results_io import read_results, write_results
 from plugpull.report.html import render_html
 from plugpull.report.measurements import rows_of
 from plugpull.report.text import NONE
-from plugpull.results import DutInfo, Measurement, Results, ScenarioResult, Survivor
-from plugpull.results_io import read_results, write_results
 
 STUDY = Measurement(
     name="sequential write",

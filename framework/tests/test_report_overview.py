@@ -10,10 +10,10 @@ import report_stories as made
 from test_report_html import Page
 
 from plugpull.history import events as ev
+from plugpull.judging.results import ScenarioResult
 from plugpull.report.html import render_html
 from plugpull.report.overview import Placed, overview, place
 from plugpull.report.timeline import timeline_of
-from plugpull.results import ScenarioResult
 
 BEGUN = datetime.fromisoformat("2031-03-02T01:14:09+00:00")
 LENGTH = made.END - made.START

@@ -12,8 +12,8 @@ from plugpull.checks import kernel_clean, removed, returned
 from plugpull.checks.base import check_name, encode_check
 from plugpull.checks.standing import STANDING, standing_checks
 from plugpull.history import events as ev
-from plugpull.judge import judge_story
-from plugpull.results import ScenarioResult, Verdict
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import ScenarioResult, Verdict
 
 OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000010"
 STOP = ev.ScenarioError(at=18.0, fault="rig", summary="the agent did not answer 'fio'")

@@ -13,7 +13,7 @@ from plugpull.checks import kernel_clean
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
-from plugpull.results import ScenarioResult
+from plugpull.judging.results import ScenarioResult
 from plugpull.run import Options, Run, begin_run
 from plugpull.scenario import ScenarioRig
 

@@ -11,7 +11,7 @@ import pytest
 from defects_bench import run_small
 
 from plugpull.errors import EXIT_FAIL
-from plugpull.results import Verdict
+from plugpull.judging.results import Verdict
 
 pytestmark = pytest.mark.bench
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.truncations import kind_of, passes_unjudged, sealed, verdict
 from plugpull.history.seals import label_of
-from plugpull.results import Verdict
+from plugpull.judging.results import Verdict
 
 RECORDED = Path(__file__).parent / "data/while_idle.jsonl.xz"
 """A cable cut on the virtual bench: as it was recorded, by a version that did not number its lines."""

@@ -12,11 +12,11 @@ from plugpull.errors import Finding
 from plugpull.history.cuts import DiskTimes
 from plugpull.history.reader import History
 from plugpull.history.story import Story
+from plugpull.judging.outcome import judge_run
+from plugpull.judging.plan import judged_stories
+from plugpull.judging.results import CutResult, Record, Results, ScenarioResult
 from plugpull.kernel.diagnosis.error_story import story_of_history
 from plugpull.kernel.diagnosis.scope import Level
-from plugpull.outcome import judge_run
-from plugpull.plan import judged_stories
-from plugpull.results import CutResult, Record, Results, ScenarioResult
 
 COMPARE_VERSION = 1
 

@@ -9,7 +9,7 @@ import msgspec
 
 from plugpull.checks.claims import Claim
 from plugpull.errors import Finding
-from plugpull.results import Integrity, Measurement, Survivor
+from plugpull.judging.results import Integrity, Measurement, Survivor
 
 if TYPE_CHECKING:
     from plugpull.history.reader import Story

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from plugpull.checks.base import Check, Judgement, check_name
 from plugpull.errors import Finding
-from plugpull.results import Integrity, Measurement, Survivor
+from plugpull.judging.results import Integrity, Measurement, Survivor
 
 
 class Collector:

@@ -24,7 +24,7 @@ from plugpull.history.events import (
     Verified,
 )
 from plugpull.history.reader import Story
-from plugpull.results import Integrity
+from plugpull.judging.results import Integrity
 
 SECTOR = 512
 EARLY = 0.5

@@ -13,7 +13,7 @@ from plugpull.checks.limits import discovered as limit_of
 from plugpull.checks.starved import awake, excused
 from plugpull.history.events import DiskAttached, DutReady, Phase
 from plugpull.history.reader import Story
-from plugpull.results import Measurement
+from plugpull.judging.results import Measurement
 
 
 class Discovered(Check, frozen=True, tag="discovered"):

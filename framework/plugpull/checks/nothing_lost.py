@@ -16,8 +16,8 @@ from plugpull.history.reader import Story
 from plugpull.integrity.oracle.rules import Opinion
 from plugpull.integrity.oracle.statistics import loss_bound
 from plugpull.integrity.oracle.wrong import Damage, Wrong
+from plugpull.judging.results import BadSectors, DiskIntegrity, Integrity, Measurement
 from plugpull.kernel.diagnosis.story_log import log_of
-from plugpull.results import BadSectors, DiskIntegrity, Integrity, Measurement
 
 SHOWN = 6
 """Wrong stretches given as evidence at most."""

@@ -45,7 +45,7 @@ from plugpull.checks.starved import LEAST_GRANTED, granted
 from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, span, watched
 from plugpull.checks.track import Stall, Track
 from plugpull.history.reader import Story
-from plugpull.results import Better, Measurement, Survivor
+from plugpull.judging.results import Better, Measurement, Survivor
 
 MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import comb
 from statistics import median
 
-from plugpull.results import Better, Measurement
+from plugpull.judging.results import Better, Measurement
 
 CONFIDENCE = 0.95
 

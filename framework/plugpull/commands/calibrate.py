@@ -68,7 +68,7 @@ def report(directories: Sequence[Path], name: str) -> int:
     """Print the limits from the runs in ``directories``, and write them to a file beside the last of them."""
     from plugpull.checks.calibration import measure, suggest
     from plugpull.history.reader import read_history
-    from plugpull.judge import judge_history
+    from plugpull.judging.judge import judge_history
 
     histories = [read_history(directory) for directory in directories]
     stories = [story for history in histories for story in history.stories]

@@ -15,7 +15,7 @@ from plugpull.plain import clean_line
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
     from plugpull.history.reader import History
-    from plugpull.results import Results
+    from plugpull.judging.results import Results
 
 EDITED = "the history was judged as edited: line numbers and digests were not compared"
 
@@ -61,8 +61,8 @@ def _add_edited(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from plugpull.outcome import judge_run
-    from plugpull.results_io import encode_results
+    from plugpull.judging.outcome import judge_run
+    from plugpull.judging.results_io import encode_results
 
     history, results = judge_run(arguments.run, edited=arguments.edited)
     if arguments.json:
@@ -79,7 +79,7 @@ def _print(run: Path, history: History, results: Results) -> None:
 
 
 def _lines(run: Path, history: History, results: Results) -> Iterator[str]:
-    from plugpull.coverage import sentences
+    from plugpull.judging.coverage import sentences
 
     for scenario in results.scenarios:
         yield f"{scenario.verdict.value:8}{scenario.id}"
@@ -97,7 +97,7 @@ def _lines(run: Path, history: History, results: Results) -> Iterator[str]:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from plugpull.outcome import write_outcome
+    from plugpull.judging.outcome import write_outcome
 
     if not arguments.run.is_dir():
         raise UsageError(f"{arguments.run} is not a run directory", hint="name a run directory, such as runs/latest")

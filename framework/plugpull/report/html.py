@@ -19,12 +19,12 @@ from markupsafe import Markup
 
 from plugpull.history.events import Event, RunBegun
 from plugpull.history.reader import Story
+from plugpull.judging.results import Results, ScenarioResult, Verdict
 from plugpull.plain import clean
 from plugpull.report import hexdump, text
 from plugpull.report.overview import Overview, overview, place
 from plugpull.report.rerun import run_again, scenario_again
 from plugpull.report.sections import EARLIER_SHAPES, Section, section, worst_case
-from plugpull.results import Results, ScenarioResult, Verdict
 
 
 def render_html(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from plugpull.errors import Finding
+from plugpull.judging.results import Results, ScenarioResult, Skipped, Verdict
 from plugpull.plain import clean
 from plugpull.report.text import cuts_executed, stamp
-from plugpull.results import Results, ScenarioResult, Skipped, Verdict
 
 
 def render_junit(results: Results) -> str:

@@ -19,10 +19,10 @@ from rich.text import Text
 
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters, rates_between
+from plugpull.judging.results import Verdict
 from plugpull.plain import clean
 from plugpull.report.narrate import Line, Tone, clock, kernel_line, narrate, rate_or_blank
 from plugpull.report.text import natural, one_line, title_of
-from plugpull.results import Verdict
 
 CELL = 0.5
 """Seconds per character of a sparkline."""

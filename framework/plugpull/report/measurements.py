@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from plugpull.judging.results import Measurement
 from plugpull.report.text import NONE, measure
-from plugpull.results import Measurement
 
 SHOWN = 6
 """Repeats that are shown at most; ``results.json`` has all."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from plugpull.history.events import ClockMapped, Event, ScenarioBegun, ScenarioEnded
+from plugpull.judging.results import ScenarioResult, Survivor
 from plugpull.report import text
 from plugpull.report.curves import curve
 from plugpull.report.svg import ceiling
 from plugpull.report.timeline import DiskTimeline, Timeline, split, thin
-from plugpull.results import ScenarioResult, Survivor
 
 LEFT, RIGHT = 120, 988
 HEAD = 22

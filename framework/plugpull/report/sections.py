@@ -10,6 +10,7 @@ from typing import Any
 from plugpull.history.cuts import DiskTimes
 from plugpull.history.events import Event, KernelMessage, ScenarioBegun, ScenarioError
 from plugpull.history.story import Story
+from plugpull.judging.results import CheckResult, CutResult, ScenarioResult, Verdict
 from plugpull.kernel.diagnosis.culprit import Hint, hints
 from plugpull.kernel.diagnosis.error_story import story_of_history
 from plugpull.kernel.diagnosis.show import device_text
@@ -18,7 +19,6 @@ from plugpull.report.narrate import Line, narrate
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed
 from plugpull.report.timeline import Column, Timeline, around, split, thin, timeline_of
-from plugpull.results import CheckResult, CutResult, ScenarioResult, Verdict
 
 KERNEL_LINES = 60
 STEP_LINES = 120

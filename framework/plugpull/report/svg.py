@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from plugpull.judging.results import Survivor
 from plugpull.report import text
 from plugpull.report.curves import curve
 from plugpull.report.timeline import Column, CutInterval, DiskTimeline, Timeline, thin
-from plugpull.results import Survivor
 
 WIDTH = 1000
 LEFT = 150

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from plugpull.judging.results import CutResult
 from plugpull.plain import clean
-from plugpull.results import CutResult
 
 CIRCUMSTANCES = (
     "after and as at before between by during for from if in on once or then through to under until when while with "

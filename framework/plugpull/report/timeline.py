@@ -22,8 +22,8 @@ from plugpull.history.events import (
     Sampled,
     ScenarioBegun,
 )
+from plugpull.judging.results import CutResult, ScenarioResult
 from plugpull.report.text import natural
-from plugpull.results import CutResult, ScenarioResult
 
 Column = list[float | None]
 """One value per sample, bytes per second; ``None`` where there is none to give (absent, or just attached)."""

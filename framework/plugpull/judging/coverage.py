@@ -16,7 +16,7 @@ from plugpull.errors import UsageError
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskAttached, LedgerBegun, LedgerEnded
 from plugpull.history.reader import History, Story
-from plugpull.results import Coverage, CoveredCell
+from plugpull.judging.results import Coverage, CoveredCell
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import CutPoint, Topology
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plugpull.history.events import AgentLost, CutArmed, Judged, RigFault, ScenarioError, ScenarioSkipped
 from plugpull.history.reader import History, Story
-from plugpull.results import Results, Skipped
+from plugpull.judging.results import Results, Skipped
 
 NAMED = 5
 """The maximum number of scenarios named in one sentence."""

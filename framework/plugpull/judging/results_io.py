@@ -1,7 +1,7 @@
 """Reads and writes ``results.json``, and generates its JSON Schema.
 
 The schema in ``plugpull/schema/results.schema.json`` is generated from the structs. Run ``python -m
-plugpull.results_io`` after a change of them.
+plugpull.judging.results_io`` after a change of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 
 from plugpull.errors import RigError, UsageError
 from plugpull.files import write_whole
+from plugpull.judging.results import RESULTS_VERSION, Results
 from plugpull.plain import clean_json
-from plugpull.results import RESULTS_VERSION, Results
 
 RESULTS_FILE = "results.json"
-SCHEMA_FILE = Path(__file__).parent / "schema" / "results.schema.json"
+SCHEMA_FILE = Path(__file__).parents[1] / "schema" / "results.schema.json"
 
 
 def encode_results(results: Results) -> bytes:

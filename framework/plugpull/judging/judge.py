@@ -21,16 +21,14 @@ from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import bystanders_of, trespasses
 from plugpull.checks.wiring import wiring_doubts
-from plugpull.coverage import coverage_of
 from plugpull.errors import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.integrity.oracle.statistics import loss_bound
-from plugpull.kernel.catalogue.classify import classify
-from plugpull.kernel.catalogue.entry import Severity
-from plugpull.plan import plan_unknowns, skip_reason, skipped_outside
-from plugpull.results import (
+from plugpull.judging.coverage import coverage_of
+from plugpull.judging.plan import plan_unknowns, skip_reason, skipped_outside
+from plugpull.judging.results import (
     RESULTS_VERSION,
     CheckResult,
     DutInfo,
@@ -43,6 +41,8 @@ from plugpull.results import (
     Verdict,
     cut_results,
 )
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.entry import Severity
 
 _BRACKETS = re.compile(r" \([^()]*\)")
 

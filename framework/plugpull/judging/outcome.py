@@ -11,13 +11,13 @@ from plugpull.errors import RigError
 from plugpull.files import directory_inside, read_inside, write_whole
 from plugpull.history.events import KernelMessage
 from plugpull.history.reader import History, read_history
-from plugpull.judge import judge_history
+from plugpull.judging.judge import judge_history
+from plugpull.judging.plan import judged_stories
+from plugpull.judging.results import Results
+from plugpull.judging.results_io import write_results
 from plugpull.plain import clean, clean_line, kernel_escaped
-from plugpull.plan import judged_stories
 from plugpull.report.html import events_of, render_html
 from plugpull.report.junit import render_junit
-from plugpull.results import Results
-from plugpull.results_io import write_results
 
 HISTORY_FILE = "history.jsonl"
 REPORT_FILE = "report.html"
