@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugpull.dut.conversation.clock import DRIFT, ClockNotMapped, DutClock, Exchange
+from plugpull.dut.conversation.clock import ClockNotMapped, DutClock, Exchange
+from plugpull.history.events.dut import CLOCK_DRIFT
 
 ROUNDING = 1e-6
 """Seconds: what floating point loses on numbers of this size."""
@@ -30,7 +31,7 @@ class TrueClock:
         return Exchange(sent, sent + there + back, self.at(sent + there))
 
 
-clocks = st.builds(TrueClock, st.floats(-1e5, 1e5), st.floats(-DRIFT, DRIFT))
+clocks = st.builds(TrueClock, st.floats(-1e5, 1e5), st.floats(-CLOCK_DRIFT, CLOCK_DRIFT))
 trips = st.lists(st.tuples(seconds, st.floats(0, 30), st.floats(0, 30)), min_size=1, max_size=100)
 
 
@@ -72,7 +73,7 @@ def test_old_exchanges_are_forgotten() -> None:
     for number in range(5):
         mapped.add(Exchange(number, number + 0.001, number))
     # What is left is the 4th and 5th: the first is too far from 0 by what may have drifted since.
-    assert mapped.at(0.0)[1] == pytest.approx(0.0005 + DRIFT * (3.0005 + 0.0005))
+    assert mapped.at(0.0)[1] == pytest.approx(0.0005 + CLOCK_DRIFT * (3.0005 + 0.0005))
 
 
 def test_before_the_first_exchange_there_is_no_mapping() -> None:

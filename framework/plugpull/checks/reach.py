@@ -15,6 +15,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.log_record import log_doubts
 from plugpull.checks.starved import awake
 from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun
+from plugpull.history.events.dut import CLOCK_DRIFT
 from plugpull.history.reader import Story
 
 LONGEST_HOLE = 2.0
@@ -25,8 +26,6 @@ HOLE = 10.0
 """Median sampling intervals without a sample that make a hole, unless the DUT was starved."""
 LONG_APART = 0.5
 """Seconds by which two clocks that contradict each other make it unknown whether something came before a cut."""
-DRIFT = 200e-6
-"""Seconds per second that two clocks may drift apart (``dut/conversation/clock.py``)."""
 
 
 def unreached(story: Story, claims: Iterable[Claim]) -> tuple[str, ...]:
@@ -120,7 +119,7 @@ def clocks_contradict(exchanges: Iterable[ClockMapped], beyond: float = 0.001) -
     near = [*pairwise(known), *combinations(known[:: max(1, len(known) // 20)], 2)]
     for (at1, mine1, error1), (at2, mine2, error2) in near:
         apart = abs((at2 - at1) - (mine2 - mine1))
-        if apart > error1 + error2 + DRIFT * abs(mine2 - mine1) + beyond:
+        if apart > error1 + error2 + CLOCK_DRIFT * abs(mine2 - mine1) + beyond:
             return f"the clocks of the DUT and the controller contradict each other by {apart:.2f} s at {at2:.2f} s"
     return ""
 

@@ -11,9 +11,7 @@ import time
 from dataclasses import dataclass
 
 from plugpull.errors import RigError
-
-DRIFT = 200e-6
-"""Seconds per second that two clocks may drift apart between exchanges: twice what a cheap crystal does."""
+from plugpull.history.events.dut import CLOCK_DRIFT
 
 
 class ClockNotMapped(RigError):
@@ -35,7 +33,7 @@ class Exchange:
     def error_at(self, moment: float) -> float:
         half = (self.received - self.sent) / 2
         # The answer may be as much as half the round trip away from the middle, and drifts over that too.
-        return half + DRIFT * (abs(moment - self.middle) + half)
+        return half + CLOCK_DRIFT * (abs(moment - self.middle) + half)
 
 
 class DutClock:

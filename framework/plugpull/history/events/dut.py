@@ -62,6 +62,11 @@ class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
     """How many numbered reports the agent had made by then; ``None``: not recorded."""
 
 
+CLOCK_DRIFT = 200e-6
+"""Seconds per second that the controller's and the DUT's clock may drift apart between two exchanges: twice what a
+cheap crystal does. The mapping and its judgement both allow for it."""
+
+
 class ClockMapped(Event, frozen=True, kw_only=True, tag="clock"):
     """One exchange with the agent.
 
