@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_agent import agent, alive, wait_dead
+from agents import agent, alive, wait_dead
 
 from fixtures.boards import Board, Port
 from plugpull.dut.agent import devices

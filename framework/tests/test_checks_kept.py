@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from ledgers import Book, stamped
+from sessions_on_record import on_record, session
 from stories import SURVIVORS, VICTIM, Bench, healthy
-from test_checks_nothing_lost import on_record, session
 
 from plugpull.checks import decode_check, encode_check, kept_while_powered, nothing_lost
 from plugpull.history import events as ev

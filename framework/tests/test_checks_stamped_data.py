@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from ledgers import RUN, Book, stamped, zeros
+from sessions_on_record import on_record
 from stories import CUT, DISKS, SURVIVORS, VICTIM, Bench, healthy
-from test_checks_nothing_lost import on_record
 
 from plugpull.checks import data_intact, kept_while_powered, nothing_lost
 from plugpull.checks.data_sound import DataSound

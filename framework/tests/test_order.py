@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 from ledgers import stamped
+from sessions_on_record import on_record, session
 from stories import BACK, CUT, RESTORED, RIG, SETTLED, STOPPED, SURVIVORS, VICTIM, Bench, healthy
-from test_checks_nothing_lost import on_record, session
-from test_checks_watched import properties, watched
 from test_plan import judged, named
+from watched import properties, watched
 
 from plugpull.checks import no_errors, nothing_lost, returned
 from plugpull.checks.claims import Claim, Evidence

@@ -1,0 +1,63 @@
+"""The check ``state_kept``: the kernel is at the end what it was at the beginning."""
+
+from __future__ import annotations
+
+import pytest
+from stories import Bench
+from watched import real, watched
+
+from plugpull.checks import state_kept
+from plugpull.checks.kernel_state import taint_names
+from plugpull.history import events as ev
+
+
+def ended_with(**changes: object) -> Bench:
+    bench = watched()
+    bench.replace(ev.DutState, lambda state: state.moment == "end", **changes)
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"taint": 1 << 9}, "the kernel was tainted during the scenario: W, the kernel warned"),
+        ({"boot_id": "two"}, "the DUT restarted during the scenario"),
+        ({"kernel": "6.13.0"}, "the DUT runs kernel 6.13.0 at the end, and ran 6.12.1 at the beginning"),
+        ({"modules": {"usb_storage": 3, "uas": 0}}, "module usb_storage is held 2 times more than at the beginning"),
+        (
+            {"memory": {"SUnreclaim": 51 << 20, "KernelStack": 1 << 20}},
+            "the kernel holds 40 MiB more than at the beginning (limit 32 MiB)",
+        ),
+    ],
+)
+def test_a_kernel_that_is_not_what_it_was(changes: dict[str, object], said: str) -> None:
+    (finding,) = ended_with(**changes).judge(state_kept()).findings
+    assert finding.summary == said
+
+
+def test_on_a_real_dut_others_may_load_modules_and_take_memory() -> None:
+    bench = ended_with(
+        taint=(1 << 12) + (1 << 13), modules={"usb_storage": 3}, memory={"SUnreclaim": 500 << 20, "KernelStack": 0}
+    )
+    real(bench)
+    assert bench.judge(state_kept()).findings == ()
+
+
+def test_an_old_taint_is_not_a_new_one() -> None:
+    bench = watched()
+    bench.replace(ev.DutState, taint=(1 << 9) + 1)
+    assert bench.judge(state_kept()).findings == ()
+
+
+def test_a_missing_state_is_unknown() -> None:
+    bench = watched()
+    bench.drop(ev.DutState, lambda state: state.moment == "begin")
+    assert bench.judge(state_kept()).unknowns == ("the state of the kernel at the end is not on record",)
+
+
+def test_taint_is_spelled_out() -> None:
+    assert taint_names((1 << 7) | (1 << 14) | (1 << 40)) == (
+        "D, the kernel died (oops or BUG)",
+        "L, a soft lockup",
+        "bit 40",
+    )

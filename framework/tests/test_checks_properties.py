@@ -1,0 +1,113 @@
+"""The check ``same_properties``: how disks are driven after a cut, and their names."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from stories import BACK, CUT, DISKS, GONE, SURVIVORS, VICTIM, Bench, healthy
+from watched import change, properties, watched
+
+from plugpull.checks import same_properties
+from plugpull.history import events as ev
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("driver", "usb-storage", "is driven by usb-storage instead of uas"),
+        ("queue_depth", "1", "takes 1 commands at once instead of 28"),
+        ("write_cache", "write through", "has its write cache as write through instead of write back"),
+        ("ro", "1", "is read-only instead of writable"),
+        ("size", "0", "has 0 bytes instead of 67108864 bytes"),
+        ("logical_block_size", "4096", "has logical blocks of 4096 instead of 512 bytes"),
+        ("rx_lanes", "1", "receives on 1 lanes instead of 2"),
+    ],
+)
+def test_a_disk_that_is_driven_otherwise_after_its_return(name: str, value: str, said: str) -> None:
+    bench = watched()
+    change(bench, "attached", (VICTIM,), {name: value}, CUT)
+    change(bench, "end", (VICTIM,), {name: value})
+    (finding,) = bench.judge(same_properties()).findings
+    assert finding.subject == VICTIM
+    assert finding.summary == f"{VICTIM} {said} after its return"
+
+
+@pytest.mark.parametrize("disk", SURVIVORS)
+@pytest.mark.parametrize(
+    ("name", "value"), [("size", "0"), ("ro", "1"), ("write_cache", "write through"), ("state", "offline")]
+)
+def test_a_survivor_that_is_another_at_the_end(disk: str, name: str, value: str) -> None:
+    bench = watched()
+    change(bench, "end", (disk,), {name: value})
+    (finding,) = bench.judge(same_properties()).findings
+    assert finding.subject == disk
+    assert finding.summary.endswith("at the end, though it never went")
+
+
+@pytest.mark.parametrize(("gone", "until", "found"), [(19.1, 19.04, 0), (19.1, 19.3, 0), (22.0, 19.04, 1)])
+def test_a_disk_that_is_taken_apart_while_its_properties_are_read(gone: float, until: float, found: int) -> None:
+    """The kernel sets the size of a disk that leaves to 0 before it announces that the disk is gone."""
+    bench = watched()
+    bench.add(ev.DiskDetached(at=18.0, disk=VICTIM, kname="sdb", diskseq=_last(bench).diskseq))
+    bench.attach(VICTIM, 19.0)
+    read = properties(_last(bench), 19.02, "attached", size="0")
+    bench.add(msgspec.structs.replace(read, until=until))
+    bench.add(ev.DiskDetached(at=gone, disk=VICTIM, kname=read.kname, diskseq=read.diskseq))
+    findings = [one for one in bench.judge(same_properties()).findings if "0 bytes" in one.summary]
+    assert len(findings) == found
+
+
+def _last(bench: Bench) -> ev.DiskAttached:
+    return [event for event in bench.events if isinstance(event, ev.DiskAttached) and event.disk == VICTIM][-1]
+
+
+def test_more_commands_at_once_and_another_depth_at_the_end_accuse_nobody() -> None:
+    bench = watched()
+    change(bench, "attached", (VICTIM,), {"queue_depth": "30"}, CUT)
+    change(bench, "end", DISKS, {"queue_depth": "7"})
+    assert bench.judge(same_properties()).findings == ()
+
+
+def test_missing_properties_are_unknown() -> None:
+    bench = watched()
+    bench.drop(ev.DiskProperties, lambda event: event.at < GONE or event.moment == "end")
+    assert bench.judge(same_properties()).unknowns == (f"how {VICTIM} was driven at {BACK:.2f} s is not on record",)
+    bench = watched()
+    bench.drop(ev.DiskProperties, lambda event: event.moment != "end" or event.disk != "disk2")
+    assert bench.judge(same_properties()).unknowns == ("how disk2 was driven at the end is not on record",)
+
+
+def test_a_disk_that_is_healed_on_the_way_out_comes_back_after_the_last_look() -> None:
+    bench = watched()
+    bench.attach("disk1", 25.65)
+    assert bench.judge(same_properties()).unknowns == ()
+
+
+def returned_as(kname: str) -> Bench:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, kname=kname)
+    return bench
+
+
+def test_another_name_though_nothing_held_the_old_one() -> None:
+    (finding,) = returned_as("sde").judge(same_properties()).findings
+    assert finding.summary == f"{VICTIM} came back as sde though nothing held sdb any more"
+
+
+def test_another_name_because_a_load_held_the_old_one() -> None:
+    bench = returned_as("sde")
+    bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, at=BACK - 0.2)
+    assert bench.judge(same_properties()).findings == ()
+    bench = returned_as("sde")
+    bench.add(ev.Acted(at=12.0, action="mount", disk=VICTIM, ok=True, seconds=0.1))
+    assert bench.judge(same_properties()).findings == ()
+
+
+def test_another_name_because_another_disk_got_the_old_one() -> None:
+    bench = returned_as("sde")
+    bench.attach("stranger", BACK + 0.5, kname="sdb", serial="X")
+    assert bench.judge(same_properties()).findings == ()
+
+
+def test_a_free_earlier_name_is_what_the_kernel_gives() -> None:
+    assert returned_as("sda").judge(same_properties()).findings == ()

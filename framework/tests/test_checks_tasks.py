@@ -1,0 +1,136 @@
+"""The checks ``nothing_blocked`` and ``nothing_spins``: blocked tasks, busy kernel threads, storms of interrupts."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from stories import Bench, healthy
+from watched import STACK, blocked, real, watched
+
+from plugpull.checks import nothing_blocked, nothing_spins
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+
+# --- blocked tasks ----------------------------------------------------------------------------------------------------
+
+
+def test_a_blocked_worker_is_named_with_its_stack() -> None:
+    bench = watched()
+    bench.add(blocked(4.0), blocked(8.0))
+    (finding,) = bench.judge(nothing_blocked()).findings
+    where = "usb_stor_disconnect [usb_storage]"
+    assert finding.summary == (
+        f"kernel thread kworker/1:2+usb_hub_wq (41) is blocked for 8.00 s in {where} (limit 8 s)"
+    )
+    assert finding.at == 15.1
+    assert STACK[2] in finding.evidence
+
+
+def test_a_process_that_ran_again_was_blocked_all_the_same() -> None:
+    bench = watched()
+    bench.add(blocked(8.0), blocked(9.0, ended=True, stack=(), kernel=False, name="umount /mnt"))
+    (finding,) = bench.judge(nothing_blocked()).findings
+    assert "process umount /mnt (41) was blocked for 9.00 s in usb_stor_disconnect" in finding.summary
+
+
+def test_a_short_wait_and_an_old_one_accuse_nobody() -> None:
+    bench = watched()
+    bench.add(blocked(4.0), blocked(7.9, pid=42), blocked(10.0, pid=43, before=True))
+    judgement = bench.judge(nothing_blocked())
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert "longest 7.90 s" in judgement.worst
+
+
+def test_time_in_which_the_whole_dut_was_starved_accuses_nobody() -> None:
+    bench = watched(healthy(until=30.0))
+    bench.starved = ((16.0, 24.0),)
+    bench.add(blocked(9.0))
+    judgement = bench.judge(nothing_blocked())
+    assert judgement.findings == ()
+    assert "did not run for 9.00 s, but nor did the whole DUT" in judgement.unknowns[0]
+
+
+def test_a_busy_host_excuses_no_blocked_task() -> None:
+    """Seen with eight guests on two CPUs: a thread blocked for good, in a guest that was starved now and then."""
+    bench = watched(healthy(until=30.0))
+    bench.starved = ((16.0, 16.9), (18.0, 18.9), (21.0, 21.9))
+    bench.add(blocked(8.19))
+    assert len(bench.judge(nothing_blocked()).findings) == 1
+
+
+def test_on_a_real_dut_io_may_take_as_long_as_its_timeouts() -> None:
+    waits = ("[<0>] io_schedule+0x46/0x70", "[<0>] blk_mq_get_tag+0x11e/0x2b0")
+    bench = watched()
+    bench.add(blocked(16.0, at=24.0, since=8.0, stack=waits, kernel=False, name="fio"))
+    assert bench.judge(nothing_blocked()).findings
+    real(bench)
+    assert not bench.judge(nothing_blocked()).findings
+    bench.add(blocked(9.0))
+    assert bench.judge(nothing_blocked()).findings
+
+
+def test_tasks_that_were_not_looked_at_are_unknown() -> None:
+    bench = watched()
+    bench.drop(ev.Activity, lambda event: event.at < 15.0)
+    for check in (nothing_blocked(), nothing_spins()):
+        assert "were not looked at from 14.00 s" in bench.judge(check).unknowns[0]
+
+
+# --- what spins -------------------------------------------------------------------------------------------------------
+
+
+def busy(bench: Bench, begin: float, end: float, **activity: object) -> None:
+    bench.replace(ev.Activity, lambda event: begin < event.at <= end, **activity)
+
+
+def test_a_worker_that_spins_is_named() -> None:
+    bench = watched()
+    busy(bench, 14.0, 20.0, threads={"kworker/0:1+events (9)": 0.97})
+    (finding,) = bench.judge(nothing_spins()).findings
+    assert finding.summary == ("kernel thread kworker/0:1+events (9) takes 97% of a CPU for 6.00 s (limit 80% for 5 s)")
+    assert finding.at == 14.0
+
+
+def test_a_worker_that_is_renamed_while_it_spins_is_one() -> None:
+    bench = watched()
+    busy(bench, 14.0, 16.0, threads={"kworker/0:1-events (9)": 0.97})
+    busy(bench, 16.0, 20.0, threads={"kworker/0:1+usb_hub_wq (9)": 0.97})
+    (finding,) = bench.judge(nothing_spins()).findings
+    assert "usb_hub_wq" in finding.summary
+
+
+def test_a_storm_of_interrupts_is_found() -> None:
+    bench = watched()
+    busy(bench, 14.0, 22.0, hard=0.5, soft=0.45, interrupts=90000)
+    bench.replace(ev.DutState, lambda state: state.moment == "end", interrupts={"28 xhci_hcd": 720100})
+    (finding,) = bench.judge(nothing_spins()).findings
+    assert "interrupts take 95% of a CPU for 8.00 s" in finding.summary
+    assert "720000 x interrupt 28 xhci_hcd" in finding.evidence
+
+
+@pytest.mark.parametrize(("end", "share"), [(18.0, 0.97), (24.0, 0.7)])
+def test_a_burst_and_a_load_are_no_storm(end: float, share: float) -> None:
+    bench = watched()
+    busy(bench, 14.0, end, threads={"usb-storage (84)": share})
+    assert bench.judge(nothing_spins()).findings == ()
+
+
+def test_a_thread_that_moves_data_may_be_busy_as_long_as_data_moves() -> None:
+    bench = watched()
+    busy(bench, 14.0, 24.0, threads={"usb-storage (84)": 0.9})
+    story = bench.story()
+    assert nothing_spins().judge(story).findings  # the samples of this story count no requests
+    counted = [
+        msgspec.structs.replace(event, disks={kname: row._replace(reads=number) for kname, row in event.disks.items()})
+        if isinstance(event, ev.Sampled)
+        else event
+        for number, event in enumerate(story.events)
+    ]
+    assert nothing_spins().judge(Story(story.begun, tuple(counted), rig=story.rig)).findings == ()
+
+
+def test_other_work_of_a_real_dut_is_not_the_benchs() -> None:
+    bench = watched()
+    busy(bench, 12.0, 24.0, threads={"md127_resync (9)": 0.97})
+    real(bench)
+    assert bench.judge(nothing_spins()).findings == ()
