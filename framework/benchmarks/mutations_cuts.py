@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.mutations_edits import CUT, FAIL, LOADED, PASS, UNKNOWN, edit
-from benchmarks.mutations_tape import Event, Tape, between, both, either, of
+from benchmarks.mutations_events import Event, between, both, either, of
+from benchmarks.mutations_tape import Tape
 
 TEMPORARY = (*CUT, "a_cable_comes_loose_between_flushes")
 FOREVER = ("a_cable_is_gone_for_good", "a_disk_dies_in_use")

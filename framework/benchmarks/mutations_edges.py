@@ -11,7 +11,8 @@ from benchmarks.mutations_cuts import (
     stays,
 )
 from benchmarks.mutations_edits import CUT, FAIL, PASS, UNKNOWN, Apply, Due, add, edit
-from benchmarks.mutations_tape import Tape, between, both, of
+from benchmarks.mutations_events import between, both, of
+from benchmarks.mutations_tape import Tape
 
 # --- edges ------------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.mutations_tape import Event, Tape, encode, of, read_tape, without_seals
+from benchmarks.mutations_events import Event, of
+from benchmarks.mutations_tape import Tape, encode, read_tape, without_seals
 from plugpull.history.reader import read_history
 from plugpull.judging.judge import judge_history
 from plugpull.judging.results import Results, Verdict

@@ -7,7 +7,8 @@ from benchmarks.mutations_cuts import (
     HUB,
 )
 from benchmarks.mutations_edits import FAIL, PASS, add, edit
-from benchmarks.mutations_tape import Event, Tape, both, of
+from benchmarks.mutations_events import Event, both, of
+from benchmarks.mutations_tape import Tape
 
 # --- somebody else goes -----------------------------------------------------------------------------------------------
 

@@ -7,25 +7,36 @@ from collections.abc import Iterable
 
 from benchmarks import (
     mutations_cuts,
+    mutations_dut,
     mutations_kernel,
+    mutations_kernel_when,
+    mutations_left,
+    mutations_load_end,
     mutations_others,
     mutations_pace,
     mutations_record,
     mutations_return,
+    mutations_samples,
     mutations_state,
 )
 from benchmarks.mutations_edits import CATALOGUE, FAIL, PASS, UNKNOWN, Apply, Edit, add
+from benchmarks.mutations_events import of
 from benchmarks.mutations_others import with_bystander
-from benchmarks.mutations_tape import Tape, of
+from benchmarks.mutations_tape import Tape
 
 BASES = ("while_writing",)
 MADE_OF = (
     mutations_cuts,
+    mutations_dut,
     mutations_kernel,
+    mutations_kernel_when,
+    mutations_left,
+    mutations_load_end,
     mutations_others,
     mutations_pace,
     mutations_record,
     mutations_return,
+    mutations_samples,
     mutations_state,
 )
 """The modules that register the edits combined here."""

@@ -9,7 +9,8 @@ from benchmarks.mutations_cuts import (
     about,
 )
 from benchmarks.mutations_edits import CUT, FAIL, PASS, UNKNOWN, add, edit
-from benchmarks.mutations_tape import Event, Tape, between, both, either, of
+from benchmarks.mutations_events import Event, between, both, either, of
+from benchmarks.mutations_tape import Tape
 from plugpull.judging.results import Verdict
 
 # --- the return -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 
 from benchmarks.mutations_edits import FAIL, PASS, UNKNOWN, add, edit
-from benchmarks.mutations_tape import Event, Tape, both, either, of, time_of
+from benchmarks.mutations_events import Event, both, either, of, time_of
+from benchmarks.mutations_tape import Tape
 
 ALL = ("while_writing", "while_idle", "a_cable_is_gone_for_good", "many_cuts_leave_nothing_behind")
 STAMPED = ("a_cable_comes_loose_between_flushes",)

@@ -8,326 +8,21 @@ from __future__ import annotations
 
 import json
 import lzma
-from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-Event = dict[str, Any]
-Which = Callable[[Event], bool]
+from benchmarks.mutations_events import Event, Names, between, both, of
+from benchmarks.mutations_time import COUNTERS, DelayedEvents
 
-COUNTERS = (1, 2, 3, 4, 7)
-"""Places of the cumulative counters in a sample's row: bytes and requests read and written, milliseconds busy."""
 INFLIGHT = {"read": 5, "write": 6}
 SEALS = ("seal",)
 """Events that only say that the lines before them are as they were written."""
 
 
-def of(kind: str, **fields: Any) -> Which:
-    """The events of a type whose fields have these values. A missing field counts as ``None``."""
-    return lambda event: event["type"] == kind and all(event.get(name) == value for name, value in fields.items())
-
-
-def either(*which: Which) -> Which:
-    return lambda event: any(one(event) for one in which)
-
-
-def time_of(event: Event) -> float | None:
-    at = event.get("at")
-    return at if isinstance(at, int | float) else None
-
-
-def between(begin: float, end: float) -> Which:
-    """The events with a time in [begin, end)."""
-    return lambda event: (at := time_of(event)) is not None and begin <= at < end
-
-
-def both(*which: Which) -> Which:
-    return lambda event: all(one(event) for one in which)
-
-
 @dataclass(frozen=True)
-class Names:
-    """What the kernel called one attachment of a disk."""
-
-    kname: str
-    diskseq: int
-    usb: str
-    """``2-2``, the port's path."""
-    address: str
-    """``1:0:0:0``, the SCSI address."""
-    devpath: str
-    """The USB device's path below ``/sys``."""
-
-
-@dataclass(frozen=True)
-class Tape:
-    """The events of a whole run, from ``run.begin`` to ``run.end``."""
-
-    events: tuple[Event, ...]
-
-    # --- what is on it ------------------------------------------------------------------------------------------------
-
-    def all(self, which: Which) -> list[Event]:
-        return [event for event in self.events if which(event)]
-
-    def first(self, which: Which) -> Event:
-        return next(event for event in self.events if which(event))
-
-    def last(self, which: Which) -> Event:
-        return next(event for event in reversed(self.events) if which(event))
-
-    @property
-    def rig(self) -> dict[str, Any]:
-        rig: dict[str, Any] = self.first(of("run.begin"))["rig"]
-        return rig
-
-    @property
-    def disks(self) -> tuple[str, ...]:
-        return tuple(disk["name"] for disk in self.rig["disk"])
-
-    @property
-    def victims(self) -> tuple[str, ...]:
-        """All disks that any cut takes away."""
-        return tuple(dict.fromkeys(disk for cut in self.all(of("cut.armed")) for disk in cut["victims"]))
-
-    @property
-    def victim(self) -> str:
-        return self.victims[0]
-
-    @property
-    def survivors(self) -> tuple[str, ...]:
-        return tuple(disk for disk in self.disks if disk not in self.victims)
-
-    @property
-    def survivor(self) -> str:
-        return self.survivors[0]
-
-    def edge(self, state: str, phase: str = "commanded", cut: int = 1) -> Event:
-        return self.first(of("edge", state=state, phase=phase, cut=cut))
-
-    @property
-    def off_at(self) -> float:
-        return float(self.edge("off")["at"])
-
-    @property
-    def on_at(self) -> float:
-        return float(self.edge("on")["at"])
-
-    def attached(self, disk: str, nth: int = 0) -> Event:
-        return self.all(of("disk.attached", disk=disk))[nth]
-
-    def detached(self, disk: str, nth: int = 0) -> Event:
-        return self.all(of("disk.detached", disk=disk))[nth]
-
-    def gone_at(self, disk: str) -> float:
-        return float(self.detached(disk)["at"])
-
-    @property
-    def quiet_at(self) -> float:
-        """Just after the first cut was made: its victims gone, its switch read back."""
-        done = either(of("disk.detached"), of("edge", state="off", cut=1))
-        return max(float(e["at"]) for e in self.all(done) if self.off_at <= e["at"] < self.off_at + 1.0) + 0.02
-
-    def back_at(self, disk: str) -> float:
-        return float(self.attached(disk, 1)["at"])
-
-    @property
-    def settled_at(self) -> float:
-        return float(self.first(of("load.settled"))["at"])
-
-    @property
-    def judged_at(self) -> float:
-        """When the scenario asked for its judgement; where it did not, when it was over."""
-        asked = self.all(of("judge")) or self.all(either(of("residue"), of("scenario.end")))
-        return float(asked[-1]["at"])
-
-    @property
-    def stop_at(self) -> float:
-        """When the first load was asked to end."""
-        return min(float(event["asked_at"]) for event in self.all(of("load.end")) if event.get("asked_at"))
-
-    def names(self, disk: str, nth: int = 0) -> Names:
-        event = self.attached(disk, nth)
-        parts = event["sysfs"].split("/")
-        usb = [part for part in parts if "-" in part and ":" not in part and part[0].isdigit()][-1]
-        address = next(part for part in parts if part.count(":") == 3)
-        return Names(event["kname"], event["diskseq"], usb, address, "/".join(parts[2 : parts.index(usb) + 1]))
-
-    def declared(self, disk: str) -> dict[str, Any]:
-        return next(one for one in self.rig["disk"] if one["name"] == disk)
-
-    # --- general edits ------------------------------------------------------------------------------------------------
-
-    def drop(self, which: Which) -> Tape:
-        return Tape(tuple(event for event in self.events if not which(event)))._numbered(self)
-
-    def lose(self, which: Which) -> Tape:
-        """Like ``drop``, with gaps where kernel messages were."""
-        return Tape(tuple(event for event in self.events if not which(event)))
-
-    def change(self, which: Which, **fields: Any) -> Tape:
-        return self.map(which, lambda event: event | fields)
-
-    def map(self, which: Which, edit: Callable[[Event], Event]) -> Tape:
-        return Tape(tuple(edit(dict(event)) if which(event) else event for event in self.events))
-
-    def double(self, which: Which) -> Tape:
-        events: list[Event] = []
-        for event in self.events:
-            events += [event, dict(event)] if which(event) else [event]
-        return Tape(tuple(events))
-
-    def insert(self, *events: Event) -> Tape:
-        """Each behind the last event that is not later, inside the first scenario."""
-        tape = list(self.events)
-        for event in events:
-            begin = next(i for i, one in enumerate(tape) if one["type"] == "scenario.begin") + 1
-            end = next((i for i, one in enumerate(tape) if one["type"] == "scenario.end"), len(tape))
-            at = float(event["at"])
-            place = next((i for i in range(begin, end) if (time_of(tape[i]) or -1.0) > at), end)
-            tape.insert(place, event)
-        return Tape(tuple(tape))._numbered(self)
-
-    def append(self, *events: Event, before: str = "run.end") -> Tape:
-        """Between two scenarios, or behind the last: before the last event of a type."""
-        place = max(i for i, event in enumerate(self.events) if event["type"] == before)
-        return Tape((*self.events[:place], *events, *self.events[place:]))
-
-    def retime(self, which: Which, by: float) -> Tape:
-        """Moves events in time and to their new place."""
-        moved = [event | {"at": event["at"] + by} for event in self.events if which(event)]
-        return Tape(tuple(event for event in self.events if not which(event))).insert(*moved)._numbered(self)
-
-    def end_at(self, at: float) -> Tape:
-        """Nothing the agent sent is on record after ``at``; what the controller did is."""
-        sent = ("sample", "kernel", "uevent", "disk.attached", "disk.detached", "clock")
-        return self.drop(lambda event: event["type"] in sent and (time_of(event) or 0.0) > at)
-
-    def _numbered(self, before: Tape) -> Tape:
-        """Kernel messages numbered without a gap, if they were before."""
-        seqs = [event["seq"] for event in before.events if event["type"] == "kernel" and "seq" in event]
-        whole = all(two - one in (1, 0) or two < one for one, two in pairwise(seqs))
-        if not seqs or not whole:
-            return self
-        events, last, restart = [], None, None
-        for event in self.events:
-            if event["type"] == "scenario.begin":
-                last, restart = None, None
-            if event["type"] == "kernel" and "seq" in event:
-                restart = event["seq"] if restart is None else restart
-                last = restart if last is None else last + 1
-                event = event | {"seq": last}
-            events.append(event)
-        return Tape(tuple(events))
-
-    # --- the kernel log -----------------------------------------------------------------------------------------------
-
-    def say(self, at: float, *texts: str, level: int = 6, **fields: Any) -> Tape:
-        """The kernel prints these lines, a tenth of a millisecond apart."""
-        lines = [
-            {"type": "kernel", "at": round(at + i / 1e4, 6), "text": text, "level": level, "seq": 0} | fields
-            for i, text in enumerate(texts)
-        ]
-        return self.insert(*lines)
-
-    def hush(self, text: str, begin: float = float("-inf"), end: float = float("inf")) -> Tape:
-        """The kernel did not print the lines with ``text`` in them."""
-        return self.drop(
-            lambda event: event["type"] == "kernel" and text in event["text"] and begin <= event["at"] < end
-        )
-
-    # --- time ---------------------------------------------------------------------------------------------------------
-
-    def wait(self, since: float, seconds: float, keep: Which = lambda event: False, *, running: bool = True) -> Tape:
-        """What comes after ``since`` comes ``seconds`` later, apart from what is to be kept. Loads go on at their pace
-        meanwhile, and are sampled; unless the DUT is not ``running``, starved by its host: then nothing happens."""
-        events, filled = [], False
-        fill = self._fill(since, seconds) if running else []
-        gained = self._gained_in(since, seconds) if running else _Gained({}, [0.0, 0.0], 0.0)
-        for event in self.events:
-            at = time_of(event)
-            if event["type"] in ("scenario.begin", "run.begin") or at is None or at <= since or keep(event):
-                events.append(event)
-                continue
-            if not filled:
-                events += fill
-                filled = True
-            events.append(_later(event, since, seconds, gained))
-        return Tape(tuple(events))
-
-    def _gained(self, since: float, seconds: float) -> dict[tuple[str, int], list[float]]:
-        """How much each attachment's counters grow in ``seconds`` at the pace they have at ``since``."""
-        rows: dict[tuple[str, int], list[tuple[float, list[int]]]] = {}
-        for sample in self.all(of("sample")):
-            for kname, row in sample["disks"].items():
-                rows.setdefault((kname, row[0]), []).append((sample["at"], row))
-        gained = {}
-        for key, series in rows.items():
-            before = [one for one in series if one[0] <= since]
-            after = [one for one in series if one[0] > since]
-            if not before or not after:
-                gained[key] = [0.0] * 8
-                continue
-            begin = next((one for one in before if one[0] >= since - 1.5), before[-1])
-            end = before[-1] if before[-1] is not begin else after[0]
-            span = max(end[0] - begin[0], 1e-9)
-            gained[key] = [(two - one) * seconds / span for one, two in zip(begin[1], end[1], strict=True)]
-        return gained
-
-    def _live(self, at: float) -> set[tuple[str, int]]:
-        """The attachments that are on the kernel's list at ``at``."""
-        came = {(e["kname"], e["diskseq"]) for e in self.all(of("disk.attached")) if e["at"] <= at}
-        return came - {(e["kname"], e["diskseq"]) for e in self.all(of("disk.detached")) if e["at"] <= at}
-
-    def _fill(self, since: float, seconds: float) -> list[Event]:
-        """What the agent would have sent meanwhile: samples, and answers about the clock."""
-        samples = self.all(of("sample"))
-        before = [event for event in samples if event["at"] <= since]
-        if not before:
-            return []
-        last = before[-1]
-        after = next((event for event in samples if event["at"] > since), last)
-        live, rates = self._live(since), self._gained(since, 1.0)
-        rows = {k: row for k, row in (after["disks"] | last["disks"]).items() if (k, row[0]) in live}
-        step = median(two - one for one, two in pairwise(event["at"] for event in samples))
-        seconds_of_cpu = self._jiffies(since)
-        made: list[Event] = []
-        clocks = [event for event in self.all(of("clock")) if event["at"] <= since]
-        for i in range(1, int(seconds / step)):
-            passed = i * step
-            at = round(since + passed, 6)
-            row = {kname: _grown(old, rates.get((kname, old[0]), [0.0] * 8), passed) for kname, old in rows.items()}
-            whole = i % max(1, round(1.0 / step)) == 0
-            cpu = [int(start + rate * passed) for start, rate in seconds_of_cpu] if whole else [0, 0]
-            made.append({"type": "sample", "at": at, "disks": row, "cpu": cpu})
-            if clocks and whole:
-                made.append(clocks[-1] | _clock_later(clocks, passed + since - clocks[-1]["at"]))
-        return made
-
-    def _gained_in(self, since: float, seconds: float) -> _Gained:
-        clocks = [event for event in self.all(of("clock")) if event["at"] <= since]
-        ran = 0.0
-        if clocks and clocks[-1].get("ran") is not None:
-            ran = _clock_later(clocks, seconds).get("ran", clocks[-1]["ran"]) - clocks[-1]["ran"]
-        return _Gained(self._gained(since, seconds), [rate * seconds for _, rate in self._jiffies(since)], ran)
-
-    def _jiffies(self, since: float) -> list[tuple[float, float]]:
-        """(at ``since``, per second) of the busy and of all jiffies of the DUT."""
-        known = [(event["at"], event["cpu"]) for event in self.all(of("sample")) if any(event.get("cpu", (0, 0)))]
-        if len(known) < 2:
-            return [(0.0, 0.0), (0.0, 0.0)]
-        place = min(max(1, bisect_right([at for at, _ in known], since)), len(known) - 1)
-        (at1, cpu1), (at2, cpu2) = known[place - 1], known[place]
-        rates = [(two - one) / (at2 - at1) for one, two in zip(cpu1, cpu2, strict=True)]
-        return [(one + rate * (since - at1), rate) for one, rate in zip(cpu1, rates, strict=True)]
-
-    def removed_late(self, seconds: float) -> Tape:
-        """The first victim's removal, and all that comes after it, comes later; the switch answers as it did."""
-        return self.wait(self.gone_at(self.victim) - 0.002, seconds, keep=of("edge", state="off", cut=1))
+class Tape(DelayedEvents):
+    """The events of a whole run, and the edits of samples and disks."""
 
     # --- samples ------------------------------------------------------------------------------------------------------
 
@@ -455,10 +150,6 @@ class Tape:
 
         return self.map(both(of("sample"), between(begin, float("inf"))), edit)
 
-    def returned_late(self, seconds: float) -> Tape:
-        """What comes after the first cut was restored comes later; the switch answers as it did."""
-        return self.wait(self.on_at + 0.05, seconds, keep=of("edge", state="on", cut=1))
-
     def renamed(self, disk: str, nth: int, kname: str) -> Tape:
         """One attachment has another kernel name, wherever it is on record."""
         was = self.attached(disk, nth)
@@ -489,49 +180,6 @@ def _going(was: Event, names: Names, at: float) -> list[Event]:
         {"type": "disk.detached", "at": at} | gone,
         {"type": "uevent", "at": at + 0.01, "action": "remove", "subsystem": "usb", "devtype": "usb_device"} | path,
     ]
-
-
-def _grown(row: list[int], rates: list[float], seconds: float) -> list[int]:
-    return [int(value + rates[i] * seconds) if i in COUNTERS else value for i, value in enumerate(row)]
-
-
-def _clock_later(clocks: list[Event], seconds: float) -> Event:
-    """The fields of an exchange of clocks ``seconds`` after the last of these."""
-    one, last = clocks[max(0, len(clocks) - 2)], clocks[-1]
-    later = {"at": round(last["at"] + seconds, 6), "controller": round(last["controller"] + seconds, 6)}
-    if last.get("ran") is not None and last["at"] > one["at"]:
-        later["ran"] = last["ran"] + seconds * (last["ran"] - one["ran"]) / (last["at"] - one["at"])
-    return later
-
-
-@dataclass(frozen=True)
-class _Gained:
-    """What grew in time that was put in: counters per attachment, jiffies, and CPU seconds of the host."""
-
-    counters: dict[tuple[str, int], list[float]]
-    jiffies: list[float]
-    ran: float
-
-
-def _later(event: Event, since: float, seconds: float, gained: _Gained) -> Event:
-    event = dict(event)
-    for field in ("at", "asked_at", "sent", "last_heard", "controller"):
-        value = event.get(field)
-        if isinstance(value, int | float) and (field == "controller" or value > since):
-            event[field] = round(value + seconds, 6)
-    if event["type"] == "sample":
-        rows = {}
-        for kname, row in event["disks"].items():
-            grown = gained.counters.get((kname, row[0]), [0.0] * 8)
-            rows[kname] = [int(value + grown[place]) if place in COUNTERS else value for place, value in enumerate(row)]
-        event["disks"] = rows
-        if any(event.get("cpu", (0, 0))):
-            event["cpu"] = [int(value + more) for value, more in zip(event["cpu"], gained.jiffies, strict=True)]
-    elif event["type"] == "clock" and event.get("ran") is not None:
-        event["ran"] = event["ran"] + gained.ran
-    elif event["type"] == "scenario.end":
-        event["seconds"] = event["seconds"] + seconds
-    return event
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -566,7 +214,3 @@ def without_seals(tape: Tape) -> Tape:
         {k: v for k, v in event.items() if k not in numbering} for event in tape.events if event["type"] not in SEALS
     ]
     return replace(tape, events=tuple(kept))
-
-
-def nearest(values: list[float], at: float) -> int:
-    return max(0, bisect_right(values, at) - 1)

@@ -7,7 +7,8 @@ import struct
 from typing import Any
 
 from benchmarks.mutations_edits import FAIL, PASS, UNKNOWN, add, edit
-from benchmarks.mutations_tape import Event, Tape, between, both, of
+from benchmarks.mutations_events import Event, between, both, of
+from benchmarks.mutations_tape import Tape
 
 WRITING = ("while_writing", "watched_while_writing")
 CUT = ("while_writing", "while_idle", "watched_while_writing")

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from benchmarks.mutations_edits import FAIL, PASS, UNKNOWN, add, edit
-from benchmarks.mutations_tape import Event, Tape, between, both, of
+from benchmarks.mutations_events import Event, between, both, of
+from benchmarks.mutations_tape import Tape
 
 WATCHED = ("watched_while_writing",)
 MANY = ("watched_many_cuts",)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.interruptions import CHEAP, MEANS, Outcome, Trial, interrupt, off_in, possible, trials
+from benchmarks.interruptions import interrupt, off_in, possible, trials
+from benchmarks.interruptions_bench import CHEAP, MEANS, Outcome, Trial
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 

@@ -29,7 +29,8 @@ from benchmarks.mutations_edits import (
     outcome,
     outcomes,
 )
-from benchmarks.mutations_tape import Tape, between, encode, of, read_tape
+from benchmarks.mutations_events import between, of
+from benchmarks.mutations_tape import Tape, encode, read_tape
 
 KNOWN = frozenset((DATA / "mutations_known.txt").read_text().splitlines())
 """Mutations that are misjudged. One that is judged right has to be taken off the list."""
