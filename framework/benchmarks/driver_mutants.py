@@ -24,7 +24,7 @@ from benchmarks.driver_mutants_list import MUTANTS as FIRST
 from benchmarks.driver_mutants_list import PREAMBLE, STORAGE, Mutant
 from benchmarks.driver_mutants_others import MUTANTS as OTHERS
 from benchmarks.measure import ROOT, begin, console, scratch, table
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.measure import begin, console, table
-from plugpull.errors import EXIT_PASS, EXIT_USAGE
+from plugpull.exit_status import EXIT_PASS, EXIT_USAGE
 from plugpull.virtual.firmware import Firmware, Model
 from plugpull.virtual.firmware_drive import Traits
 

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plugpull.errors import RigError, UsageError
-from plugpull.setup.place import CONTENT, ENTRY, SetupError, cache_root, lock, make_writable, trusted
+from plugpull.setup.place import CONTENT, ENTRY, cache_root, lock, make_writable, trusted
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+~-]*")
 _HALF_MADE = ".building-"
@@ -189,16 +189,10 @@ class Cache:
 
     def _trust(self, place: Path) -> None:
         """Raises UsageError when somebody else may have made the entry."""
-        try:
-            trusted(str(self.root), str(place.parent), str(place))
-        except SetupError as error:
-            raise UsageError(error.what, hint=error.hint) from None
+        trusted(str(self.root), str(place.parent), str(place))
 
     def _make_folder(self, folder: Path) -> None:
-        try:
-            make_writable(str(self.root), folder.name)
-        except SetupError as error:
-            raise UsageError(error.what, hint=error.hint) from None
+        make_writable(str(self.root), folder.name)
 
     def _build(self, place: Path, build: Build, what: str, needs: int) -> None:
         free = _free(place.parent)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from plugpull import __version__
 from plugpull.commands import bisect, check, compare, discover, log, run, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, PlugpullError, UsageError
+from plugpull.errors import PlugpullError, UsageError
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.output import steady_output
 from plugpull.plain import clean
 
@@ -109,7 +110,7 @@ def _add_test(commands: Commands) -> None:
 def _test(arguments: argparse.Namespace) -> int:
     from plugpull.setup.selftest import run_tests
 
-    return run_tests(arguments.rest)
+    return EXIT_PASS if run_tests(arguments.rest) else EXIT_FAIL
 
 
 def parser() -> argparse.ArgumentParser:

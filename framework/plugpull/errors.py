@@ -1,21 +1,15 @@
-"""The errors of plugpull, by whose fault they are.
+"""The exceptions of plugpull, by whose fault they are.
 
 ``UsageError`` is the user's fault: a rig file, an option, a path. Nothing was touched; exit status 2.
 ``RigError`` is the bench's fault: a switch, a cable, the controller, the agent. The verdict is UNKNOWN; exit status 3.
-``Finding`` is the DUT's fault: the kernel, an enclosure or a disk did something wrong; exit status 1. It is data and
-not an exception, because a run goes on after it and collects the next one.
+``DutError`` is the DUT's fault: the kernel, an enclosure or a disk did something wrong, and the scenario cannot go on.
+It becomes a finding (``finding.py``); exit status 1.
 
-Each says what happened and how to fix it.
+Each says what happened and how to fix it. Every exception class of the package is one of these. This module needs only
+the standard library, because the launcher uses it before the Python environment exists.
 """
 
 from __future__ import annotations
-
-import msgspec
-
-EXIT_PASS = 0
-EXIT_FAIL = 1
-EXIT_USAGE = 2
-EXIT_UNKNOWN = 3
 
 
 class PlugpullError(Exception):
@@ -49,14 +43,5 @@ class RigError(PlugpullError):
     """The bench did not obey a command, or evidence was lost. The verdict is UNKNOWN, never PASS or FAIL."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A fault of the DUT, an enclosure or a disk.
-
-    ``at`` is seconds on the DUT's CLOCK_MONOTONIC; ``evidence`` are lines with which a reader can verify the claim.
-    """
-
-    check: str
-    subject: str
-    summary: str
-    at: float | None = None
-    evidence: tuple[str, ...] = ()
+class DutError(PlugpullError):
+    """The DUT, an enclosure or a disk did something wrong, and the scenario cannot go on. The verdict is FAIL."""

@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from plugpull.draw import night
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, NotServed, RigError, UsageError
+from plugpull.errors import NotServed, RigError, UsageError
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.judging.coverage import sentences
 from plugpull.judging.results import Results, ScenarioResult, Verdict
 from plugpull.plain import clean, clean_line

@@ -23,7 +23,7 @@ from plugpull.draw import Draw
 from plugpull.dut.bench import Bench
 from plugpull.dut.listener import Listener
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.errors import RigError, UsageError
+from plugpull.errors import DutError, RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 from plugpull.history.recorder import Recorder
@@ -177,7 +177,7 @@ class OpenScenario:
             fault = "rig"
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             fault = "interrupt"
-        elif isinstance(error, AssertionError):
+        elif isinstance(error, AssertionError | DutError):
             fault = "assertion"
         summary = getattr(error, "what", None) or f"{type(error).__name__}: {error}"
         trace = "" if fault in ("rig", "interrupt") else "".join(traceback.format_exception(error))[-8000:]

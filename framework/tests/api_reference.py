@@ -116,7 +116,10 @@ def chapters() -> tuple[Chapter, ...]:
         Chapter(
             "Errors",
             "What a scenario, a driver or a command raises, by whose fault it is.",
-            tuple(Entry("plugpull.errors", n) for n in ("UsageError", "NotServed", "RigError", "Finding")),
+            (
+                *(Entry("plugpull.errors", n) for n in ("UsageError", "NotServed", "RigError", "DutError")),
+                Entry("plugpull.finding", "Finding"),
+            ),
         ),
     )
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.cuts import DiskTimes

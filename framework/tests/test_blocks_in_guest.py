@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from defects_bench import run_small
 
-from plugpull.errors import EXIT_FAIL
+from plugpull.exit_status import EXIT_FAIL
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
 

@@ -15,7 +15,7 @@ from plugpull.checks import discovered, ended_with_error, unmountable
 from plugpull.checks.calibration import Suggestion, measure, suggest
 from plugpull.cli import parser
 from plugpull.commands.calibrate import _alone, report
-from plugpull.errors import EXIT_PASS, EXIT_UNKNOWN
+from plugpull.exit_status import EXIT_PASS, EXIT_UNKNOWN
 from plugpull.history import events as ev
 from plugpull.rig.load import parse_rig
 

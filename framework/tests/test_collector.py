@@ -7,7 +7,7 @@ import pytest
 from plugpull.checks import Removed, removed
 from plugpull.checks.collector import Collector
 from plugpull.checks.repeats import median_interval, repeated
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.judging.results import Measurement
 
 

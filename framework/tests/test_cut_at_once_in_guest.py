@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plugpull.errors import EXIT_PASS
+from plugpull.exit_status import EXIT_PASS
 from plugpull.judging.results import Verdict
 from plugpull.judging.results_io import read_results
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from defects_bench import Ended, run_small
 
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.judging.outcome import judge_run
 from plugpull.judging.results import Verdict
 from plugpull.virtual.defects import FLIPPED_AT

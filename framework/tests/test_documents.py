@@ -20,9 +20,9 @@ import plugpull.faults
 import plugpull.load
 from plugpull.checks import Check
 from plugpull.cli import main, parser
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
+from plugpull.commands.screenshot import main as screenshot
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.load import Pattern
-from plugpull.report.screenshot import main as screenshot
 from plugpull.rig.model import Rig
 from plugpull.setup.packages import PACKAGES
 from plugpull.virtual.kernel import NEEDED
@@ -94,7 +94,8 @@ def test_every_command_parses(words: list[str]) -> None:
 def test_every_line_of_a_console_block_is_a_command_that_is_known() -> None:
     lines = console_lines(README)
     assert len(COMMANDS) >= 20
-    assert [line for line in lines if not re.match(r"\./plugpull |python -m plugpull\.report\.screenshot ", line)] == []
+    known = re.compile(r"\./plugpull |python -m plugpull\.commands\.screenshot ")
+    assert [line for line in lines if not known.match(line)] == []
 
 
 def test_the_picture_is_made_by_a_command_that_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

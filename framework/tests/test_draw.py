@@ -13,7 +13,8 @@ from dry_runs import dry_run
 
 from plugpull.commands.session import _dated
 from plugpull.draw import Draw, candidates_of, night
-from plugpull.errors import EXIT_USAGE, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_USAGE
 from plugpull.history import events as ev
 from plugpull.rig.load import load_rig
 

@@ -8,7 +8,7 @@ import driver_build
 import pytest
 from defects_bench import RIG, Ended, run_small
 
-from plugpull.errors import EXIT_FAIL, EXIT_PASS
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS
 from plugpull.judging.results import Verdict
 
 pytestmark = pytest.mark.bench

@@ -9,7 +9,8 @@ import pytest
 from stories import encode, healthy, run_of
 
 from plugpull.cli import main
-from plugpull.errors import EXIT_UNKNOWN, EXIT_USAGE, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.history import events as ev
 from plugpull.history import reader
 from plugpull.history.reader import read_history

@@ -13,7 +13,7 @@ import pytest
 from stories import BACK, RIG, healthy
 
 from plugpull.cli import main
-from plugpull.errors import EXIT_PASS, EXIT_UNKNOWN
+from plugpull.exit_status import EXIT_PASS, EXIT_UNKNOWN
 from plugpull.history import events as ev
 from plugpull.history.reader import History, read_history
 from plugpull.history.recorder import Recorder

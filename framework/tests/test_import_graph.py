@@ -17,7 +17,10 @@ PACKAGE = Path(plugpull.__file__).parent
 Graph = Mapping[str, set[str]]
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("plugpull", "errors", "files", "judging", "locate", "output", "plain", "streams", "dut.agent", "integrity.oracle"),
+    (
+        *("plugpull", "errors", "files", "finding", "judging", "locate", "output", "plain", "streams"),
+        *("dut.agent", "integrity.oracle"),
+    ),
     ("interrupts", "history", "plugin_stash", "rig", "setup", "kernel", "kernel.catalogue"),
     ("cache", "coordination", "draw", "judging.results", "kernel.diagnosis", "dut.conversation"),
     ("checks", "judging.coverage", "judging.plan", "judging.results_io", "report", "switches"),
@@ -26,10 +29,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("load",),
     ("archive", "integrity", "qualify"),
     ("scenario",),
-    ("run",),
+    ("exit_status", "run"),
     ("plugin_session",),
     ("plugin",),
-    ("commands",),
+    ("commands", "setup.launch"),
     ("cli",),
     ("__main__",),
 )

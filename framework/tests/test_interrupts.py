@@ -16,7 +16,7 @@ from defects_bench import RIG
 
 from plugpull.cache import Cache
 from plugpull.coordination.journal import sweep
-from plugpull.errors import EXIT_UNKNOWN
+from plugpull.exit_status import EXIT_UNKNOWN
 from plugpull.history.reader import History, read_history
 from plugpull.judging.judge import judge_history
 from plugpull.judging.results import Verdict

@@ -47,7 +47,8 @@ def checkout_in(folder: Path) -> Path:
     """A checkout with nothing in it but the launcher and what it needs."""
     top = folder / "checkout"
     shutil.copytree(TOP / "framework/plugpull/setup", top / "framework/plugpull/setup")
-    shutil.copy(TOP / "framework/plugpull/__init__.py", top / "framework/plugpull")
+    for module in ("__init__.py", "errors.py", "exit_status.py"):
+        shutil.copy(TOP / "framework/plugpull" / module, top / "framework/plugpull")
     shutil.copy(TOP / "plugpull", top)
     (top / "backend.py").write_text(BACKEND)
     (top / "pyproject.toml").write_text(PYPROJECT)

@@ -10,7 +10,7 @@ import pytest
 from dry_runs import dry_run
 from stories import BACK, encode, healthy, run_of
 
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
 from plugpull.judging.judge import judge_history
@@ -211,6 +211,19 @@ def test_a_failure_by_pytest_is_one_like_an_assertion(tmp_path: Path) -> None:
     ran = dry_run(tmp_path, {"test_s.py": HEADER + body})
     assert ran.status == EXIT_FAIL, ran.output
     assert ran.results["scenarios"][0]["findings"][0]["summary"].endswith("not as it should be")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "found"),
+    [("DutError", EXIT_FAIL, ["disk1 failed"]), ("RigError", EXIT_UNKNOWN, []), ("UsageError", EXIT_UNKNOWN, [])],
+)
+def test_an_error_of_the_dut_is_a_finding_and_one_of_the_bench_is_not(
+    tmp_path: Path, error: str, status: int, found: list[str]
+) -> None:
+    body = f"from plugpull import errors\ndef test_it(rig):\n    rig.play()\n    raise errors.{error}('disk1 failed')\n"
+    ran = dry_run(tmp_path, {"test_s.py": HEADER + body})
+    assert ran.status == status, ran.output
+    assert [one["summary"] for one in ran.results["scenarios"][0]["findings"]] == found
 
 
 def test_another_test_that_fails_is_not_covered_by_a_pass(tmp_path: Path) -> None:

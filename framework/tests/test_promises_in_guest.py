@@ -12,8 +12,8 @@ import pytest
 from guests import Guest, guest
 
 from plugpull.checks import Judgement, nothing_lost
-from plugpull.errors import Finding
 from plugpull.faults import at_random
+from plugpull.finding import Finding
 from plugpull.history.reader import read_history
 from plugpull.integrity.patterns import Stamped, Writing
 from plugpull.scenario import ScenarioRig

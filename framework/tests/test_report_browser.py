@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import report_stories as made
 
+from plugpull.commands.screenshot import main
 from plugpull.errors import UsageError
 from plugpull.report.html import render_html
-from plugpull.report.screenshot import browse, find_browser, main, page_of
+from plugpull.report.screenshot import browse, find_browser, page_of
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 import report_stories as made
 
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.judging.results import CheckResult, Verdict

@@ -8,7 +8,7 @@ import report_stories as made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.judging.results import CheckResult, Verdict
 from plugpull.report.junit import render_junit
 

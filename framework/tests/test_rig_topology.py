@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from plugpull.commands.rig_check import rig_check
-from plugpull.errors import EXIT_PASS, EXIT_USAGE, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_PASS, EXIT_USAGE
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Disk, Hub, Mechanism, Rig
 from plugpull.rig.topology import DevicePath, Topology

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from defects_bench import run_small
 
-from plugpull.errors import EXIT_FAIL
+from plugpull.exit_status import EXIT_FAIL
 from plugpull.judging.results import Verdict
 
 pytestmark = pytest.mark.bench

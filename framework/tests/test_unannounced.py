@@ -11,7 +11,7 @@ from stories import BACK, CUT, GONE, RATE, RIG, VICTIM, Bench, healthy
 from plugpull.checks import kept_pace, removed, returned, same_properties
 from plugpull.checks.as_declared import as_declared
 from plugpull.checks.starved import Span, awake, starved
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history import events as ev
 
 PORT = "/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.1"

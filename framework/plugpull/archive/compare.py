@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.cuts import DiskTimes
 from plugpull.history.reader import History
 from plugpull.history.story import Story

@@ -9,7 +9,7 @@ from typing import Any
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.properties import UNBOUND
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import DiskAttached, DiskProperties
 from plugpull.history.reader import Story
 

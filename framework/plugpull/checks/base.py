@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from plugpull.checks.claims import Claim
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.judging.results import Integrity, Measurement, Survivor
 
 if TYPE_CHECKING:

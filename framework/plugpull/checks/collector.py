@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plugpull.checks.base import Check, Judgement, check_name
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.judging.results import Integrity, Measurement, Survivor
 
 

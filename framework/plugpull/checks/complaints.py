@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plugpull.checks.evidence import swapped
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.uncatalogued import harmless

@@ -12,7 +12,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim
 from plugpull.checks.nothing_lost import loss
 from plugpull.checks.opinions import Record, claims_of, gone_for_good, judge_rounds
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import (
     LedgerBegun,
     LedgerEnded,

@@ -11,7 +11,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.complaints import explained_by_cuts
 from plugpull.checks.evidence import judged_span
 from plugpull.checks.kernel_reports import by_the_host, finding_of
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
 from plugpull.history.reader import Story
 from plugpull.kernel.catalogue.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from plugpull.checks.starved import HZ, Span, ran, starved
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import DutReady
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.report_groups import ONE_GROUP, ReportGroup

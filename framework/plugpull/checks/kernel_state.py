@@ -5,7 +5,7 @@ from __future__ import annotations
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import AgentLost, DutDied, DutState, Residue
 from plugpull.history.story import Story
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.device_names import Names
 from plugpull.kernel.diagnosis.expected import Expected

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from plugpull.checks.complaints import SHOWN
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import DutReady, Uevent
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.expected import Expected, hub_chain, usual

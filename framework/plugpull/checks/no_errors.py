@@ -9,7 +9,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.complaints import by_disk, explained_by_cuts, findings_about, load_error, unexplained
 from plugpull.checks.evidence import judged_span
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import LoadBegun
 from plugpull.history.reader import Story
 

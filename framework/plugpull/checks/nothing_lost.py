@@ -11,7 +11,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.opinions import Judged, claims_of, counted, judge_rounds
 from plugpull.checks.power import Power
 from plugpull.checks.stamps import Round
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.reader import Story
 from plugpull.integrity.oracle.rules import Opinion
 from plugpull.integrity.oracle.statistics import loss_bound

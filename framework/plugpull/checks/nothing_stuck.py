@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plugpull.checks.base import Check, Judgement
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import LoadBegun, LoadEnded, ProcessStuck, Residue
 from plugpull.history.reader import Story
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from plugpull.checks.evidence import here_by, limit, mates_of, seconds
 from plugpull.checks.limits import EACH_MORE, bench_kind
 from plugpull.checks.starved import awake
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, Uevent
 from plugpull.history.story import Story

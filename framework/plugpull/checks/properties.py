@@ -9,7 +9,7 @@ from itertools import pairwise
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import (
     Acted,

@@ -28,7 +28,7 @@ from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.attachments import same_identity
 from plugpull.history.cuts import Cut
 from plugpull.history.events import (

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from plugpull.checks.base import Judgement
 from plugpull.checks.kernel_state import tainted_between
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import AgentLost, DutDied, DutReady
 from plugpull.history.reader import Story
 

@@ -11,7 +11,7 @@ from plugpull.checks.evidence import seconds
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
 from plugpull.checks.watched import recorded, tasks_not_watched
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import Activity, DutState, Sampled
 from plugpull.history.story import Story
 

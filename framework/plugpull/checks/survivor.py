@@ -9,7 +9,8 @@ from typing import Any
 
 from plugpull.checks.starved import GAP, awake, granted, starved
 from plugpull.checks.track import Track, interpolate, track
-from plugpull.errors import Finding
+from plugpull.errors import RigError
+from plugpull.finding import Finding
 from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded, LoadSettled, Phase
 from plugpull.history.reader import Reading, Story
 
@@ -22,7 +23,7 @@ BUSY = 0.9
 """Share of the DUT's CPU time above which a load is bound by the CPUs, not by its disk."""
 
 
-class Unjudgeable(Exception):
+class Unjudgeable(RigError):
     """The evidence for one survivor is missing; the message is the sentence that says so."""
 
 

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 
 from plugpull.checks.evidence import off_the_samples
 from plugpull.checks.log_record import gone_in_silence, numbers_whole
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story

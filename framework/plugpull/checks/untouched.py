@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.events import CutArmed, LedgerBegun, LoadBegun, LoadEnded, SeenFromOutside
 from plugpull.history.reader import Story
 

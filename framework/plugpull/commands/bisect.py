@@ -8,7 +8,8 @@ import traceback
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, PlugpullError, UsageError
+from plugpull.errors import PlugpullError, UsageError
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS
 from plugpull.plain import clean
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull.commands.session import Session, session
-from plugpull.errors import EXIT_PASS, EXIT_UNKNOWN
+from plugpull.exit_status import EXIT_PASS, EXIT_UNKNOWN
 from plugpull.plain import clean
 
 if TYPE_CHECKING:

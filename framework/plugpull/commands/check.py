@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import EXIT_STATUS, add_command
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.plain import clean_line
 
 if TYPE_CHECKING:

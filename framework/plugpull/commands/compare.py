@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
-from plugpull.errors import EXIT_FAIL, EXIT_PASS
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
-from plugpull.errors import EXIT_PASS, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_PASS
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands

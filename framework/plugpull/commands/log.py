@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
-from plugpull.errors import EXIT_PASS, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_PASS
 from plugpull.plain import clean_line
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from plugpull.errors import EXIT_PASS, EXIT_USAGE, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_PASS, EXIT_USAGE
 from plugpull.plain import clean
 from plugpull.rig.load import load_rig
 from plugpull.rig.tree import render_tree, tree_text

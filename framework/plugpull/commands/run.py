@@ -13,7 +13,8 @@ from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.commands.calibrate import add_option as add_calibration
 from plugpull.commands.calibrate import calibrate
 from plugpull.commands.session import Session, rig_file, session
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.plain import clean
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plugpull.errors import EXIT_USAGE
+from plugpull.exit_status import EXIT_USAGE
 
 if TYPE_CHECKING:
     from plugpull.rig.model import Rig

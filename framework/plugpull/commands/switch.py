@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from plugpull.commands import switch_ports
 from plugpull.commands.base import add_command
 from plugpull.commands.switch_ports import seconds
-from plugpull.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, UsageError
+from plugpull.errors import UsageError
+from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.plain import clean, clean_line
 
 if TYPE_CHECKING:

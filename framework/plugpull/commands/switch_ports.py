@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from plugpull.commands.base import add_command
-from plugpull.errors import EXIT_PASS, PlugpullError, RigError, UsageError
+from plugpull.errors import PlugpullError, RigError, UsageError
+from plugpull.exit_status import EXIT_PASS
 from plugpull.plain import clean
 
 if TYPE_CHECKING:

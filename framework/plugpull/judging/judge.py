@@ -21,7 +21,7 @@ from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import bystanders_of, trespasses
 from plugpull.checks.wiring import wiring_doubts
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.history.cuts import Cut, DiskTimes
 from plugpull.history.story import Story
 

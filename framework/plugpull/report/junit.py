@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from plugpull.errors import Finding
+from plugpull.finding import Finding
 from plugpull.judging.results import Results, ScenarioResult, Skipped, Verdict
 from plugpull.plain import clean
 from plugpull.report.text import cuts_executed, stamp

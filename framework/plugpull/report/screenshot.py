@@ -1,4 +1,4 @@
-"""A picture of a report, taken by a headless Chromium: ``python -m plugpull.report.screenshot RUN_OR_HTML OUT.png``.
+"""A picture of a report, taken by a headless Chromium. The command is in ``commands/screenshot.py``.
 
 The page is rendered twice: once to learn how tall it is, once for the picture. The browser runs in a process group
 of its own that is ended whatever happens, with a profile that is thrown away, and may reach no host.
@@ -6,19 +6,16 @@ of its own that is ended whatever happens, with a profile that is thrown away, a
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from plugpull.errors import EXIT_UNKNOWN, EXIT_USAGE, RigError, UsageError
+from plugpull.errors import RigError, UsageError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -110,27 +107,3 @@ def page_of(place: Path) -> Path:
     if not page.is_file():
         raise UsageError(f"{page} does not exist", hint="give a run directory or an HTML file")
     return page
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m plugpull.report.screenshot", description=__doc__)
-    parser.add_argument("run_or_html", type=Path)
-    parser.add_argument("out", type=Path, help="PNG file to write")
-    parser.add_argument("--width", type=int, default=1200, help="of the window, pixels (default %(default)s)")
-    parser.add_argument("--dark", action="store_true", help="as in dark mode")
-    parser.add_argument("--fragment", default="", help="'all' unfolds everything, 'zoom' shows the zoomable charts")
-    options = parser.parse_args(argv)
-    try:
-        page = page_of(options.run_or_html)
-        screenshot(page, options.out, width=options.width, dark=options.dark, fragment=options.fragment)
-    except UsageError as error:
-        print(error, file=sys.stderr)
-        return EXIT_USAGE
-    except RigError as error:
-        print(error, file=sys.stderr)
-        return EXIT_UNKNOWN
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -42,7 +42,7 @@ def environment_key(checkout: str) -> str:
                 digest.update(b"\0" + file.read())
         except OSError as error:
             raise SetupError(
-                f"cannot read {error.filename}: {error.strerror}", "check that the checkout is complete"
+                f"cannot read {error.filename}: {error.strerror}", hint="check that the checkout is complete"
             ) from None
     return digest.hexdigest()[:16]
 
@@ -159,7 +159,7 @@ def _run(command: list[str], log: str, fd: int) -> None:
             command, stdout=out, stderr=subprocess.STDOUT, check=False, env=_clean(os.environ), pass_fds=[fd]
         ).returncode
     if status:
-        raise SetupError(f"{shlex.join(command)} failed:\n{tail(log, start)}", f"see the full output in {log}")
+        raise SetupError(f"{shlex.join(command)} failed:\n{tail(log, start)}", hint=f"see the full output in {log}")
 
 
 def _clean(environ: Mapping[str, str]) -> dict[str, str]:

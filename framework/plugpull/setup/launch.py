@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
+from plugpull.exit_status import EXIT_USAGE
 from plugpull.setup import packages
 from plugpull.setup.environment import Environment, make, ready
 from plugpull.setup.place import SetupError, cache_root, lock, make_writable
 
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
@@ -58,7 +58,7 @@ def set_up_packages(wanted: Sequence[packages.Package], root: str) -> None:
             say(f"continuing without {package.name}, which {package.why}")
         still = [p.name for p in wanted if p in packages.missing([p.group]) and not p.optional]
         if still:
-            raise SetupError(f"installed, but still not found: {', '.join(still)}", "check PATH")
+            raise SetupError(f"installed, but still not found: {', '.join(still)}", hint="check PATH")
     finally:
         os.close(fd)
 

@@ -88,7 +88,7 @@ def venv_package(executable: str) -> Package | None:
     name = f"python3.{sys.version_info.minor}-venv"
     if not os.path.realpath(executable).startswith("/usr/bin/"):
         raise SetupError(
-            f"{executable} cannot make environments: it has no ensurepip", f"install {name} or another Python"
+            f"{executable} cannot make environments: it has no ensurepip", hint=f"install {name} or another Python"
         )
     return Package(name, (), "makes plugpull's Python environment", "base")
 
@@ -129,7 +129,7 @@ def install(packages: Sequence[Package], log: str, step: Step) -> list[Package]:
             return list(packages)
         raise SetupError(
             "this system has no apt-get; install these packages by hand: " + ", ".join(p.name for p in needed),
-            "the names are Debian's; looked for: " + ", ".join(thing for p in needed for thing in p.gives),
+            hint="the names are Debian's; looked for: " + ", ".join(thing for p in needed for thing in p.gives),
         )
     try:
         quiet = [*_as_root([p.name for p in packages]), "env", "DEBIAN_FRONTEND=noninteractive"]
@@ -179,7 +179,7 @@ def _as_root(names: Sequence[str]) -> list[str]:
             return ["sudo"]
     raise SetupError(
         "installing packages needs root, and sudo does not work without a password here",
-        f"run: sudo apt-get update && sudo {shlex.join(apt_command(names))}",
+        hint=f"run: sudo apt-get update && sudo {shlex.join(apt_command(names))}",
     )
 
 
@@ -190,7 +190,7 @@ def _logged(command: Sequence[str], log: str, *, check: bool = True) -> None:
         start = out.tell()
         status = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
     if check and status:
-        raise SetupError(f"apt-get failed:\n{tail(log, start)}", f"see the full output in {log}")
+        raise SetupError(f"apt-get failed:\n{tail(log, start)}", hint=f"see the full output in {log}")
 
 
 def tail(log: str, start: int = 0, lines: int = 12) -> str:

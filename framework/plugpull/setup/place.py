@@ -13,17 +13,14 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from plugpull.errors import UsageError
+
 ENTRY = "entry.json"
 CONTENT = "content"
 
 
-class SetupError(Exception):
-    """Setting up cannot continue. ``hint`` is the next step for the user."""
-
-    def __init__(self, what: str, hint: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.hint = hint
+class SetupError(UsageError):
+    """Setting up cannot continue."""
 
 
 def cache_root(environ: Mapping[str, str]) -> str:
@@ -56,7 +53,7 @@ def make_writable(root: str, kind: str = "") -> None:
     except OSError as error:
         raise SetupError(
             f"the cache directory {root} cannot be written: {error.strerror}",
-            "set PLUGPULL_CACHE to a directory on a local disk that you can write, with 2 GB free",
+            hint="set PLUGPULL_CACHE to a directory on a local disk that you can write, with 2 GB free",
         ) from None
     trusted(*directories)
 
@@ -82,13 +79,13 @@ def trusted(root: str, *within: str) -> None:
             raise SetupError(
                 f"the cache directory {directory} belongs to uid {found.st_uid}, but this process has uid {me} and "
                 "would run code from it",
-                "set PLUGPULL_CACHE to a directory of your own; with sudo, use: sudo -H",
+                hint="set PLUGPULL_CACHE to a directory of your own; with sudo, use: sudo -H",
             )
         if found.st_mode & 0o022 and not private:
             raise SetupError(
                 f"others may write to the cache directory {directory} (mode {stat.S_IMODE(found.st_mode):03o}), and "
                 "plugpull would run code from it",
-                f"if only you have used it: chmod 700 {root}; otherwise set PLUGPULL_CACHE to another directory",
+                hint=f"if only you have used it: chmod 700 {root}; otherwise set PLUGPULL_CACHE to another directory",
             )
         # Below a directory that nobody else can enter, any mode is safe.
         private = private or not found.st_mode & 0o077

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from plugpull.checks.base import Named
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.errors import RigError
+from plugpull.errors import DutError, RigError
 from plugpull.faults.triggers import AtRandom, Promised, Trigger
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.stamp import SECTOR
@@ -27,12 +27,8 @@ BASELINE_SECONDS = 5.0
 FILLED_WITHIN = 300.0
 
 
-class DiskFailed(AssertionError):
+class DiskFailed(DutError):
     """A disk failed although it was not cut: a finding against the disk."""
-
-    @property
-    def what(self) -> str:
-        return str(self)
 
 
 def fill_block(block: int) -> int:
