@@ -172,6 +172,12 @@ def test_a_return_that_is_probed_for_much_longer_is_not() -> None:
     )
 
 
+def test_time_that_the_host_took_at_first_does_not_shorten_what_a_return_is_compared_with() -> None:
+    bench = probed(0.38, 1.8)
+    bench.starved = ((10.03, 10.39),)
+    assert bench.judge(returned(VICTIM)).findings == ()
+
+
 def test_real_disks_are_probed_at_their_own_pace() -> None:
     bench = probed(0.3, 2.9)
     on_a(bench, "ssh")

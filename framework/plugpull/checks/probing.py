@@ -26,18 +26,22 @@ def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Finding | None:
     first = next((one for one in story.all_attachments if one.disk == now.disk), None)
     if bench_kind(story) != "virtual" or first is None or first is now or first.driver != now.driver:
         return None
-    before, after = _probed_in(story, first), _probed_in(story, now)
+    span_then, span_now = _probing(story, first), _probing(story, now)
+    if span_then is None or span_now is None:
+        return None
+    # What the host took away counts in the disk's favour: all of the first span, and only what is left of this one.
+    before, after = span_then[1] - span_then[0], awake(story, *span_now)
     within = MORE + EACH_MORE * (len(mates_of(story, cut)) - 1)
-    if before is None or after is None or after - before <= within:
+    if after - before <= within:
         return None
     what = f"{now.disk} came back and took {seconds(after)} from its USB device to its disk"
     more = f", {seconds(after - before)} longer than at first {limit(within)}"
     return Finding(check="returned", subject=now.disk, summary=what + more, at=now.at)
 
 
-def _probed_in(story: Story, attached: DiskAttached) -> float | None:
-    """Seconds that count from the uevent of the USB device to the disk's; ``None`` if there is none on record. One from
-    before the disk last left is an earlier device's."""
+def _probing(story: Story, attached: DiskAttached) -> tuple[float, float] | None:
+    """DUT times of the USB device's uevent and of the disk's; ``None`` if there is none on record. One from before the
+    disk last left is an earlier device's."""
     name, here = place_of(attached.sysfs).usb, here_by(story, attached)
     gone = (one.at for one in story.of(DiskDetached) if one.disk == attached.disk and one.at is not None)
     left = max((at for at in gone if at < here), default=float("-inf"))
@@ -49,4 +53,4 @@ def _probed_in(story: Story, attached: DiskAttached) -> float | None:
         and event.at is not None
         and left < event.at <= here
     ]
-    return awake(story, max(added), here) if added else None
+    return (max(added), here) if added else None
