@@ -8,7 +8,7 @@ import msgspec
 
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.finder import entry_of
-from plugpull.kernel.catalogue.prefix import split_prefix
+from plugpull.kernel.catalogue.prefix import second_message, split_prefix
 
 
 class KernelEvent(msgspec.Struct, frozen=True):
@@ -55,6 +55,8 @@ def classify(text: str) -> KernelEvent | None:
 def classify_message(body: str, text: str) -> KernelEvent | None:
     """The meaning of a message without its prefix. ``text`` is the whole line."""
     entry = entry_of(body)
+    if entry is None and (second := second_message(text)):
+        entry, body = entry_of(second), second
     return KernelEvent(entry.kind, entry.severity, subject_of(body), text) if entry is not None else None
 
 

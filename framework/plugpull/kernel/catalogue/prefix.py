@@ -1,52 +1,131 @@
-"""Splits a line into prefix and message, for every format in which kernel logs are kept."""
+"""Splits a line into prefix and message, for every format in which kernel logs are kept and pasted.
+
+A prefix is what dmesg, syslog, the journal, a console, a mail program or a web page puts before the message. A line of
+another process keeps its name: only the kernel's own lines are split behind the tag ``kernel:``.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
+_DATE = r"\d{4}-\d\d-\d\d"
 _KERNEL = r"(?:kernel|vmunix|kern)(?:\[\d+\])?: ?"
+_STAMP = r"\[ *\d+\.\d+(?:@\d+)?\]"
+LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
+"""The kernel's levels by number (include/linux/kern_levels.h), as dmesg -x and syslog spell them."""
+_LEVEL = rf"(?:{'|'.join(LEVELS)}|error|warning)"
 
 _PARTS = (
     r"\*\* \d+ printk messages dropped \*\* ",  # glued to the message that follows it
     r"<\d{1,3}>",  # the level, in /proc/kmsg and on the wire (syslog(2))
-    r"\[ *\+?\d+(?:\.\d+)?s?\] ?",  # dmesg, dmesg -d; CONFIG_PRINTK_TIME
+    r"\d{1,3},\d+,\d+,[-c+][^;]{0,40};",  # /dev/kmsg (Documentation/ABI/testing/dev-kmsg)
+    r"\[ *\+?\d+(?:[.,]\d+)?(?:@\d+)?s?\] ?|\d{1,7}\.\d{3,9}\] ",  # dmesg, dmesg -d; pasted without the first bracket
     r"\[ *[TC]\d+\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
-    rf"\[{_DAY} {_MONTH} +\d+ {_CLOCK} \d{{4}}\] ?",  # dmesg -T
-    rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)? (?:\S+ )?(?:{_KERNEL})?",  # rsyslog, journalctl -o short-iso
-    rf"(?:{_DAY} )?{_MONTH} +\d+ (?:\d{{4}} )?{_CLOCK} (?:\S+ )?{_KERNEL}",  # syslog, journalctl
-    rf"{_CLOCK} (?:\S+ )?{_KERNEL}|\d+\.\d+ (?:\S+ )?{_KERNEL}",  # without a date; journalctl -o short-monotonic
+    r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]:]{1,20}: *\d+\] ?|c\d +\d+ (?=\S)",  # vendors of phones
+    rf"\[[^\[\]]{{0,30}}(?<!\d){_CLOCK}[^\[\]]{{0,20}}\]:? ?",  # dmesg -T in any language; loggers of consoles
+    r"\[[^\W\d_]{3,5}\d{1,2} \d\d:\d\d\] ",  # dmesg --reltime
+    rf"(?:[a-z]\w+|local\d) *:{_LEVEL} *: ?|(?:\S+: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
+    rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
+    # syslog, journalctl, logread, in any language: a clock, then words without a colon up to the kernel's tag
+    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: [\w.+-]+){{0,5}} {_KERNEL}",
+    rf"\d+\.\d+ (?:\S+ )?{_KERNEL}",  # journalctl -o short-unix
+    rf"[\w.-]+ {_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
     r"[\w.-]+ login: (?=\[)",  # a serial console's prompt, with the cursor still behind it
-    r"(?:kernel|klogd): ",
-    r"> ?",  # quoted in a mail
+    r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
+    r"> ?|`+|\| (?=\[)",  # quoted in a mail; Markdown
 )
 _PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
 _USUAL = re.compile(
-    r"\[ *\d+\.\d+\] (?=[A-Za-z])"
-    rf"(?!(?:kernel|klogd): |[\w.-]+ login: |{_MONTH}\b|{_DAY}\b)"
+    rf"\[ *\d+\.\d+\] (?=[A-Za-z])(?!(?:[\w.-]+ )?{_KERNEL}|klogd: |[\w.-]+ login: |c\d +\d|[A-Z]\[\d|[a-z]\w+ +:"
+    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)"
 )
 """A time stamp followed by the message, which is the form of nearly every line. No other prefix follows it."""
-_TIME = re.compile(r"\[ *(\d+\.\d+)\]")
+_HALF = re.compile(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
+"""A time stamp behind text that another program wrote on the console without ending its line."""
+_SECOND = re.compile(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
+_PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[\"'#]")
+_TIME = re.compile(r"\[ *(\d+\.\d+)(?:@\d+)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
+_RECORD = re.compile(r"\d{1,3},\d+,(\d+),")
+_LEVEL_OF = re.compile(rf"<(\d{{1,3}})>|(?:^|\s)(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
+_ESCAPE = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+_MESSAGE = re.compile(r"(?:^|[{,\s])\"MESSAGE\"\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
+_FIELD = re.compile(r"\"(PRIORITY|__MONOTONIC_TIMESTAMP|_TRANSPORT|SYSLOG_IDENTIFIER)\"\s*:\s*\"([^\"]*)\"")
+_VERBOSE = re.compile(r"^\s*MESSAGE=")
 _MOST_PARTS = 8
+_FARTHEST = 200
+"""Characters in which the time stamp of a half line is looked for."""
 
 
 def split_prefix(line: str) -> tuple[str, str]:
-    """(prefix, message) of a line."""
+    """(prefix, message) of a line. Colours are removed. The prefix of a JSON line is made of its fields."""
     usual = _USUAL.match(line)
-    if usual is not None:
+    if usual is not None and "\x1b" not in line:
         return line[: usual.end()], line[usual.end() :]
-    at = 0
+    if "\x1b" in line:
+        line = _ESCAPE.sub("", line)
+    if "MESSAGE" in line and (found := _journal(line)):
+        return found
+    at = _end_of_prefix(line, 0)
+    if at == 0 and (half := _HALF.search(line, 0, _FARTHEST)) and not _PROCESS.search(line, 0, half.start()):
+        at = _end_of_prefix(line, half.start())
+    return line[:at], line[at:]
+
+
+def second_message(line: str) -> str:
+    """The message behind another one in a line, because a console lost the end of a line or the kernel printed it
+    later; empty if there is none."""
+    head, body = split_prefix(line)
+    found = _SECOND.search(body, 1) if head.strip() else None
+    if found is None or _PROCESS.search(body, 0, found.start()):
+        return ""
+    return split_prefix(body[found.start() :])[1].strip()
+
+
+def _end_of_prefix(line: str, at: int) -> int:
     for _ in range(_MOST_PARTS):
         found = _PREFIX.match(line, at)
         if found is None or found.end() == at:
             break
         at = found.end()
-    return line[:at], line[at:]
+    return at
+
+
+def _journal(line: str) -> tuple[str, str] | None:
+    """The kernel's message in a line of ``journalctl -o json`` or ``-o verbose``."""
+    if verbose := _VERBOSE.match(line):
+        return line[: verbose.end()], line[verbose.end() :]
+    message = _MESSAGE.search(line)
+    fields = dict(_FIELD.findall(line))
+    origin = fields.get("_TRANSPORT", fields.get("SYSLOG_IDENTIFIER", "kernel"))
+    if message is None or origin != "kernel":
+        return None
+    try:
+        body = str(json.loads(message.group(1)))
+    except ValueError:
+        return None
+    level, micros = fields.get("PRIORITY", ""), fields.get("__MONOTONIC_TIMESTAMP", "")
+    stamp = f"[{int(micros) / 1e6:12.6f}] " if micros.isdecimal() else ""
+    return (f"<{level}>" if level.isdecimal() else "") + stamp, body
 
 
 def time_of(prefix: str) -> float | None:
     """Seconds since boot; ``None`` if the prefix has no time stamp."""
     found = _TIME.search(prefix)
-    return float(found.group(1)) if found else None
+    if found:
+        return float(found.group(1) or found.group(2))
+    record = _RECORD.match(prefix)
+    return int(record.group(1)) / 1e6 if record else None
+
+
+def level_of(prefix: str) -> int | None:
+    """The kernel's level of a line, 0 is the worst; ``None`` if the prefix does not say it."""
+    found = _LEVEL_OF.search(prefix)
+    if found is None:
+        return None
+    number = found.group(1) or found.group(2)
+    if number:
+        return int(number) & 7
+    return LEVELS.index({"error": "err", "warning": "warn"}.get(found.group(3), found.group(3)))

@@ -10,7 +10,7 @@ import msgspec
 from plugpull.kernel.catalogue.classify import KernelEvent, subject_of
 from plugpull.kernel.catalogue.finder import ENTRIES_OF, first_of, words_in
 from plugpull.kernel.catalogue.line import LogLine
-from plugpull.kernel.catalogue.prefix import split_prefix, time_of
+from plugpull.kernel.catalogue.prefix import second_message, split_prefix, time_of
 from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
 
 BLOCK = 1 << 20
@@ -74,6 +74,8 @@ class _Reader:
             text = line.decode("utf-8", "replace").rstrip("\r")
             body = split_prefix(text)[1].strip()
             entry = first_of(body, found)
+            if entry is None and (second := second_message(text)):
+                entry, body = first_of(second, found), second
             if entry is None:
                 continue
             event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)

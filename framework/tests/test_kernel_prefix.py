@@ -1,0 +1,150 @@
+"""Every decoration that programs, people and web pages put before a kernel message, and the lines that only look so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.prefix import level_of, second_message, split_prefix, time_of
+
+MESSAGE = "sd 2:0:0:0: [sdb] tag#1 FAILED Result: hostbyte=DID_OK"
+
+PREFIXES = {
+    "none": "",
+    "dmesg": "[   12.345678] ",
+    "dmesg, pasted without its first bracket": "  12.345678] ",
+    "dmesg -d": "[  +0.000123] ",
+    "dmesg -d, comma": "[ +18,993611] ",
+    "dmesg --reltime": "[Nov12 13:45] ",
+    "dmesg -x": "kern  :err   : [   12.345678] ",
+    "dmesg -x -T": "kern  :warn  : [Mon Nov 12 13:45:01 2024] ",
+    "dmesg -x -t": "kern  :err   : ",
+    "dmesg --time-format=iso": "2024-11-12T13:45:01,123456+01:00 ",
+    "dmesg -x --time-format=iso": "kern  :info  : 2024-11-12T13:45:01,123456+01:00 ",
+    "dmesg -T": "[Mon Nov 12 13:45:01 2024] ",
+    "dmesg -T, German": "[Mo Nov 12 13:45:01 2024] ",
+    "dmesg -T, French": "[mar. nov. 12 13:45:01 2024] ",
+    "dmesg -T, Spanish": "[lun. 12 nov. 2024 13:45:01] ",
+    "dmesg -T, Russian": "[Пн ноя 12 13:45:01 2024] ",
+    "dmesg -T, Japanese": "[月 11月 12 13:45:01 2024] ",
+    "level": "<3>",
+    "level and time": "<3>[   12.345678] ",
+    "/dev/kmsg": "3,1234,12345678,-;",
+    "CONFIG_PRINTK_CALLER": "[   12.345678][  T123] ",
+    "CONFIG_PRINTK_CALLER, CPU": "[   12.345678][    C0] ",
+    "MediaTek": "[   12.345678] (1)[123:kworker/u8:0]",
+    "MediaTek, level": "<3>[   12.345678]-(0)[1:swapper/0]",
+    "Samsung": "[   12.345678]I[0: swapper/0:    1] ",
+    "Qualcomm": "[   12.345678] c0 123 ",
+    "Amlogic": "[   12.345678@0] ",
+    "syslog": "Nov  2 13:45:01 host kernel: [   12.345678] ",
+    "syslog without time stamps": "Nov 12 13:45:01 host kernel: ",
+    "syslog, German": "Okt 12 13:45:01 host kernel: ",
+    "syslog, French": "déc. 12 13:45:01 host kernel: ",
+    "syslog, Hungarian": "júl 06 13:45:01 host kernel: ",
+    "syslog, Norwegian": "jan. 29 13:45:01 host kernel: ",
+    "syslog, Japanese": "11月 12 13:45:01 host kernel: ",
+    "BusyBox syslogd": "Nov 12 13:45:01 host user.err kernel: [   12.345678] ",
+    "OpenWrt logread": "Mon Nov 12 13:45:01 2024 kern.err kernel: [   12.345678] ",
+    "rsyslog": "2024-11-12T13:45:01.123456+01:00 host kernel: [   12.345678] ",
+    "journalctl": "Nov 12 13:45:01 host kernel: ",
+    "journalctl -o short-precise": "Nov 12 13:45:01.123456 host kernel: ",
+    "journalctl -o short-iso": "2024-11-12T13:45:01+0100 host kernel: ",
+    "journalctl -o short-full": "Mon 2024-11-12 13:45:01 CET host kernel: ",
+    "journalctl -o short-monotonic": "[   12.345678] host kernel: ",
+    "journalctl -o short-unix": "1472135.642000 host kernel: ",
+    "journalctl -o verbose": "    MESSAGE=",
+    "talosctl dmesg": "192.168.2.36: kern:    info: [2022-10-19T13:45:04.127208127Z]: ",
+    "a console's logger": "[2024-11-12 13:45:01.123] [   12.345678] ",
+    "a console's logger, UTC": "2024-11-12T13:45:01.123456Z [   12.345678] ",
+    "a line of another program without an end": "Starting udev... [   12.345678] ",
+    "a shell's prompt": "root@board:~# [   12.345678] ",
+    "a login prompt": "board login: [   12.345678] ",
+    "another guest's console": "[guest0/uart0] [   12.345678] ",
+    "wall": " kernel:[   12.345678] ",
+    "wall without a time stamp": " kernel:",
+    "mail": "> ",
+    "mail, twice quoted": "> > [   12.345678] ",
+    "Markdown": "`[   12.345678] ",
+    "a Markdown fence": "```[   12.345678] ",
+    "a list": "- [   12.345678] ",
+    "colours": "\x1b[32m[   12.345678] \x1b[0m\x1b[33m",
+}
+
+
+@pytest.mark.parametrize("prefix", PREFIXES.values(), ids=PREFIXES)
+def test_a_prefix_is_split_off(prefix: str) -> None:
+    for ending in ("", "\r"):
+        head, body = split_prefix(prefix + MESSAGE + ending)
+        assert body.strip() == MESSAGE
+        assert time_of(head) == (12.345678 if "12.345678" in prefix or "12345678" in prefix else None)
+    event = classify(prefix + MESSAGE)
+    assert event is not None
+    assert (event.kind, event.subject) == ("scsi.error", "sdb")
+
+
+def test_colours_inside_a_message_are_removed() -> None:
+    line = "\x1b[32m[   12.345678] \x1b[0m\x1b[33musb 2-1: \x1b[0mreset SuperSpeed USB device number 2 using xhci_hcd"
+    event = classify(line)
+    assert event is not None
+    assert (event.kind, event.subject) == ("usb.reset", "2-1")
+
+
+@pytest.mark.parametrize("transport", ["_TRANSPORT", "SYSLOG_IDENTIFIER"])
+def test_the_journal_as_json(transport: str) -> None:
+    record = {"PRIORITY": "3", transport: "kernel", "__MONOTONIC_TIMESTAMP": "12345678", "MESSAGE": MESSAGE}
+    head, body = split_prefix(json.dumps(record))
+    assert (body, time_of(head), level_of(head)) == (MESSAGE, 12.345678, 3)
+    assert split_prefix(f'\t"MESSAGE" : "{MESSAGE}",')[1] == MESSAGE
+    other = json.dumps(record | {transport: "myapp"})
+    assert split_prefix(other)[1] == other
+
+
+@pytest.mark.parametrize(
+    ("prefix", "level"),
+    [
+        ("<3>", 3),
+        ("<12>[    1.000000] ", 4),
+        ("kern  :err   : [    1.000000] ", 3),
+        ("kern  :warn  : ", 4),
+        ("kern  :emerg : ", 0),
+        ("Mon Nov 12 13:45:01 2024 kern.err kernel: ", 3),
+        ("Nov 12 13:45:01 host user.info kernel: ", 6),
+        ("4,1234,12345678,-;", 4),
+        ("192.168.2.36: kern:    info: [2022-10-19T13:45:04.127208127Z]: ", 6),
+        ("[    1.000000] ", None),
+        ("Nov 12 13:45:01 host kernel: ", None),
+    ],
+)
+def test_the_level_in_a_prefix(prefix: str, level: int | None) -> None:
+    assert level_of(split_prefix(prefix + MESSAGE)[0]) == level
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Nov 12 13:45:01 host fsck[123]: FAT-fs (sdb1): error, corrupted directory",
+        "2024-11-12T13:45:01+0100 host test[99]: Kernel panic - not syncing: only text",
+        "Nov 12 13:45:01 host python3[9]: [   12.345678] FAT-fs (sdb1): error, corrupted directory",
+        "Nov 12 13:45:01 host app: kernel: FAT-fs (sdb1): error, corrupted directory",
+        '    print("[   12.345678] FAT-fs (sdb1): error, corrupted directory")',
+    ],
+)
+def test_a_message_that_another_process_logs_is_not_the_kernels(line: str) -> None:
+    assert classify(line) is None
+
+
+def test_two_messages_in_one_line() -> None:
+    """Consoles lose ends of lines, and a driver may print the end of its line later."""
+    glued = "[   12.000000] pgd = c0004000[   12.100000] usb 1-1: USB disconnect, device number 2"
+    event = classify(glued)
+    assert event is not None
+    assert (event.kind, event.subject) == ("usb.disconnect", "1-1")
+    spinning = "[   65.621967] sd 1:0:0:0: [sda] Spinning up disk...<6>usb 1-1: USB disconnect, device number 2"
+    assert second_message(spinning) == "usb 1-1: USB disconnect, device number 2"
+    first = classify("[   12.000000] usb 2-2: USB disconnect, device number 9[   12.1] usb 1-1: USB disconnect")
+    assert first is not None
+    assert first.subject == "2-2"
+    assert second_message("[    1.000000] usb 1-1: USB disconnect, device number 2") == ""
