@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plugpull.history import events as ev
+from plugpull.report.fault_text import fault_text, is_shown
 from plugpull.report.text import duration, one_line, rate, size, skew, stamp, under_test
 
 READY = {"restored": "was restored from its snapshot", "booted": "booted"}
@@ -80,6 +81,8 @@ def _scenario(event: ev.Event) -> Narrated:
 
 def _cut(event: ev.Event) -> Narrated:
     match event:
+        case ev.FaultInjected() if is_shown(event):
+            return Tone.CUT, f"fault {event.number}: {fault_text(event.fault)}"
         case ev.CutArmed():
             lasting = ", for good" if event.permanent else ""
             victims = ", ".join(event.victims) or "no disk"

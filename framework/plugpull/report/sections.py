@@ -290,6 +290,7 @@ def _chart_data(timeline: Timeline) -> dict[str, Any]:
         "cuts": [
             [round(s.begin - timeline.start, 3), round(s.end - timeline.start, 3), s.number] for s in timeline.cuts
         ],
+        "faults": [round(one.at - timeline.start, 3) for one in timeline.faults],
         "kernel": [
             [round((m.at or timeline.start) - timeline.start, 3), min(m.level, 7)]
             for m in timeline.kernel

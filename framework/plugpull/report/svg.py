@@ -65,6 +65,12 @@ class DrawnTick:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DrawnFault:
+    x: float
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Drawing:
     width: int
     height: float
@@ -77,6 +83,7 @@ class Drawing:
     kernel_y: float
     disks: tuple[DrawnDisk, ...]
     cuts: tuple[DrawnCut, ...]
+    faults: tuple[DrawnFault, ...]
     ticks: tuple[DrawnTick, ...]
     kernel_count: int
     phases: tuple[tuple[float, str], ...]
@@ -118,6 +125,7 @@ def draw(timeline: Timeline, survivors: Mapping[str, Survivor]) -> Drawing:
         kernel_y=kernel_y + 11,
         disks=tuple(disks),
         cuts=cuts,
+        faults=_faults(timeline, axis),
         ticks=_ticks(timeline, axis),
         kernel_count=len(timeline.kernel),
         phases=phases,
@@ -203,6 +211,13 @@ def _cuts(cuts: Sequence[CutInterval], axis: Axis, start: float) -> tuple[tuple[
         )
     used = 1 + max((int(cut.label_y) for cut in drawn), default=-1)
     return tuple(drawn), used
+
+
+def _faults(timeline: Timeline, axis: Axis) -> tuple[DrawnFault, ...]:
+    return tuple(
+        DrawnFault(x=axis(one.at), title=f"fault {one.number}, {one.at - timeline.start:.3f} s: {one.text}")
+        for one in timeline.faults
+    )
 
 
 def _free_row(ends: Sequence[float], x: float) -> int | None:

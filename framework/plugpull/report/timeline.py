@@ -16,6 +16,7 @@ from plugpull.history.events import (
     DiskDetached,
     DutReady,
     Event,
+    FaultInjected,
     KernelMessage,
     LoadBegun,
     Phase,
@@ -23,7 +24,8 @@ from plugpull.history.events import (
     ScenarioBegun,
 )
 from plugpull.judging.results import CutResult, ScenarioResult
-from plugpull.report.text import natural
+from plugpull.report.fault_text import fault_text, is_shown
+from plugpull.report.text import natural, one_line
 
 Column = list[float | None]
 """One value per sample, bytes per second; ``None`` where there is none to give (absent, or just attached)."""
@@ -60,6 +62,15 @@ class CutInterval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FaultMark:
+    """The moment at which a fault that is not a plain cut begins. The cuts that it is made of are ``CutInterval``s."""
+
+    number: int
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Timeline:
     """Everything drawn for one scenario. ``grid`` are the sampling times that the disks' columns belong to."""
 
@@ -70,10 +81,11 @@ class Timeline:
     cuts: tuple[CutInterval, ...]
     kernel: tuple[KernelMessage, ...]
     phases: tuple[tuple[float, str], ...]
+    faults: tuple[FaultMark, ...] = ()
 
     @property
     def empty(self) -> bool:
-        return not self.grid and not self.cuts
+        return not self.grid and not self.cuts and not self.faults
 
 
 def timeline_of(events: Sequence[Event], result: ScenarioResult) -> Timeline:
@@ -97,6 +109,7 @@ def timeline_of(events: Sequence[Event], result: ScenarioResult) -> Timeline:
         cuts=tuple(replace(cut, end=end) if cut.open_ended else cut for cut in cuts),
         kernel=tuple(message for at, _, message in messages if begin <= at <= end),
         phases=tuple((e.at, e.name) for e in drawn if isinstance(e, Phase) and e.at is not None and e.at >= begin),
+        faults=_faults(drawn, begin),
     )
 
 
@@ -155,6 +168,15 @@ def _cut_intervals(cuts: Sequence[CutResult], begin: float) -> list[CutInterval]
                 )
             )
     return drawn
+
+
+def _faults(events: Iterable[Event], begin: float) -> tuple[FaultMark, ...]:
+    shown = (e for e in events if isinstance(e, FaultInjected) and is_shown(e))
+    return tuple(
+        FaultMark(number=e.number, at=e.at, text=one_line(fault_text(e.fault), 300))
+        for e in shown
+        if e.at is not None and e.at >= begin
+    )
 
 
 def _disks(

@@ -53,6 +53,14 @@
         ctx.fillRect(from, box.top, 1, box.height);
         ctx.fillRect(to - 1, box.top, 1, box.height);
       });
+      (data.faults || []).forEach(function (at) {
+        ctx.strokeStyle = colour("--cut");
+        ctx.setLineDash([2, 3]);
+        ctx.beginPath();
+        ctx.moveTo(u.valToPos(at, "x", true), box.top);
+        ctx.lineTo(u.valToPos(at, "x", true), box.top + box.height);
+        ctx.stroke();
+      });
       disk.absent.forEach(function (gap) {
         const from = u.valToPos(gap[0], "x", true), to = u.valToPos(gap[1], "x", true);
         ctx.fillStyle = colour("--absent");
