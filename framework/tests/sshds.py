@@ -84,7 +84,10 @@ class Sshd:
             "PrintMotd no",
         ]
         for name, key in (("sshd-session", "SshdSessionPath"), ("sshd-auth", "SshdAuthPath")):
-            lines += [f"{key} {path}" for path in self.programs.values() if path.name == name]
+            parts = [path for path in self.programs.values() if path.name == name]
+            lines += [f"{key} {path}" for path in parts]
+            if parts and name == "sshd-session":  # since 9.8 a client that breaks off is turned away for a while
+                lines.append("PerSourcePenalties no")
         (self.folder / "sshd_config").write_text("\n".join([*lines, *self.extra]) + "\n")
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # as the service of the distribution does before it starts it
