@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from plugpull import checks
 from plugpull.checks import Removed, removed
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.collector import Collector
 from plugpull.checks.repeats import median_interval, repeated
 from plugpull.finding import Finding
@@ -22,6 +27,22 @@ def test_the_name_of_the_check_is_written_once() -> None:
     assert judgement.subject == "disk1, disk2"
     assert [one.check for one in judgement.measurements] == ["removed"]
     assert Collector(Removed).check == "removed"
+
+
+def test_accusations_become_findings_of_the_check_and_findings_of_others_stay() -> None:
+    said = Collector(Removed)
+    other = Finding(check="returned", subject="disk1", summary="disk1 came back as disk2", at=5.0)
+    said.take(other, Accusation(subject="disk1", summary="disk1 stayed", at=3.0), Accusation(subject="", summary="odd"))
+    said.sort()
+    assert [(one.check, one.at) for one in said.findings] == [("removed", 3.0), ("returned", 5.0), ("removed", None)]
+
+
+@pytest.mark.parametrize("name", ["Finding", "Judgement"])
+def test_only_the_collector_makes_findings_and_judgements(name: str) -> None:
+    folder = Path(checks.__file__).parent
+    making = re.compile(rf"\b{name}\(")
+    made = {path.name for path in folder.glob("*.py") if making.search(path.read_text(encoding="utf-8"))}
+    assert made - {"accusation.py", "base.py", "collector.py"} == set()
 
 
 def test_doubts_are_said_once_and_empty_ones_not_at_all() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.properties import UNBOUND
-from plugpull.finding import Finding
 from plugpull.history.events import DiskAttached, DiskProperties
 from plugpull.history.reader import Story
 
@@ -27,8 +28,9 @@ class AsDeclared(Check, frozen=True, tag="as_declared"):
     """
 
     def judge(self, story: Story) -> Judgement:
-        findings = [*_sizes(story), *_twice(story), *_driven(story), *_timeouts(story)]
-        return Judgement(findings=tuple(findings))
+        said = Collector(self)
+        said.take(*_sizes(story), *_twice(story), *_driven(story), *_timeouts(story))
+        return said.judgement()
 
 
 def as_declared() -> AsDeclared:
@@ -36,16 +38,16 @@ def as_declared() -> AsDeclared:
     return AsDeclared()
 
 
-def _sizes(story: Story) -> Iterator[Finding]:
+def _sizes(story: Story) -> Iterator[Accusation]:
     for disk in story.rig.get("disk", ()):
         name, size = str(disk.get("name")), disk.get("size")
         first = next(iter(story.attachments(name)), None)
         if first is not None and isinstance(size, int) and size > 0 and first.size != size:
             what = f"{name} was announced with {first.size} bytes, and the rig file says {size}"
-            yield _finding(name, what, first)
+            yield _accusation(name, what, first)
 
 
-def _driven(story: Story) -> Iterator[Finding]:
+def _driven(story: Story) -> Iterator[Accusation]:
     """What the kernel made of an emulated disk's answers. A disk with a defect may answer something else."""
     if bench_kind(story) != "virtual":
         return
@@ -60,10 +62,10 @@ def _driven(story: Story) -> Iterator[Finding]:
             if got != due and not (what == "driver" and got == UNBOUND):
                 summary = f"the kernel takes {name} for {_worded(what, got)}, and it is {_worded(what, due)}"
                 evidence = (f"{seen.at or 0:.2f} s: {seen.kname} {what} {got}",)
-                yield Finding(check="as_declared", subject=name, summary=summary, at=seen.at, evidence=evidence)
+                yield Accusation(subject=name, summary=summary, at=seen.at, evidence=evidence)
 
 
-def _timeouts(story: Story) -> Iterator[Finding]:
+def _timeouts(story: Story) -> Iterator[Accusation]:
     """Commands that the kernel would never give up: without a timeout, or with a very long one. On a real DUT that is
     its owner's business."""
     seen = (event for event in story.of(DiskProperties) if event.moment == "attached")
@@ -71,7 +73,7 @@ def _timeouts(story: Story) -> Iterator[Finding]:
         timeout = event.values.get("timeout", "")
         if timeout.isdecimal() and not 0 < int(timeout) <= LONGEST_TIMEOUT:
             what = f"the kernel gives a command of {event.disk} {timeout} s (1 to {LONGEST_TIMEOUT} s wanted)"
-            yield Finding(check="as_declared", subject=event.disk, summary=what, at=event.at)
+            yield Accusation(subject=event.disk, summary=what, at=event.at)
 
 
 def _due(disk: dict[str, Any]) -> dict[str, str]:
@@ -90,16 +92,16 @@ def _worded(what: str, value: str) -> str:
     return f"a disk of {value}"
 
 
-def _twice(story: Story) -> Iterator[Finding]:
+def _twice(story: Story) -> Iterator[Accusation]:
     names = dict.fromkeys(one.disk for one in story.all_attachments if one.disk)
     for name in names:
         for one, two in combinations(story.attachments(name), 2):
             gone = story.detached_at(one)
             both = gone is None or gone > (two.at or 0.0) + TOGETHER
             if both and one.kname != two.kname:
-                yield _finding(name, f"{name} is there twice, as {one.kname} and {two.kname}", two)
+                yield _accusation(name, f"{name} is there twice, as {one.kname} and {two.kname}", two)
 
 
-def _finding(disk: str, summary: str, found: DiskAttached) -> Finding:
+def _accusation(disk: str, summary: str, found: DiskAttached) -> Accusation:
     evidence = f"{found.kname}: serial {found.serial}, {found.size} bytes, at {found.place}"
-    return Finding(check="as_declared", subject=disk, summary=summary, at=found.at, evidence=(evidence,))
+    return Accusation(subject=disk, summary=summary, at=found.at, evidence=(evidence,))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
 from plugpull.checks.watched import recorded, tasks_not_watched
-from plugpull.finding import Finding
 from plugpull.history.events import TaskBlocked
 from plugpull.history.story import Story
 
@@ -45,38 +46,29 @@ class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
             if not event.before and (known is None or event.seconds >= known.seconds):
                 stack = event.stack or (known.stack if known else ())
                 longest[event.pid, event.since] = _with_stack(event, stack)
-        findings, unknowns, worst = [], [], 0.0
+        said, worst = Collector(self, "DUT"), 0.0
         for event in longest.values():
             allowed = self._allowed(story, event)
             ran = awake(story, event.since, event.at or event.since)
             worst = max(worst, event.seconds)
             if event.seconds >= allowed and ran >= AWAKE * allowed:
-                findings.append(self._finding(event, allowed))
+                said.take(self._accusation(event, allowed))
             elif event.seconds >= allowed:
-                unknowns.append(f"{_who(event)} did not run for {seconds(event.seconds)}, but nor did the whole DUT")
-        hole = tasks_not_watched(story)
-        if hole:
-            unknowns.append(hole)
-        known_at_all = recorded(story, "tasks") and not findings and not unknowns
-        told = f"longest {seconds(worst)} {limit(self.limit)}" if worst else f"limit {self.limit:g} s"
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(unknowns),
-            worst=f"no task blocked ({told})" if known_at_all else "",
-            subject="DUT",
-        )
+                said.doubt(f"{_who(event)} did not run for {seconds(event.seconds)}, but nor did the whole DUT")
+        said.doubt(tasks_not_watched(story))
+        times = f"longest {seconds(worst)} {limit(self.limit)}" if worst else f"limit {self.limit:g} s"
+        return said.judgement(f"no task blocked ({times})" if recorded(story, "tasks") and said.clean else "")
 
     def _allowed(self, story: Story, event: TaskBlocked) -> float:
         """Seconds that this task may be blocked."""
         waits = any(_IO.search(frame) for frame in (*event.stack, event.wchan))
         return WAITS_FOR_IO if waits and bench_kind(story) not in ("virtual", "") else self.limit
 
-    def _finding(self, event: TaskBlocked, allowed: float) -> Finding:
+    def _accusation(self, event: TaskBlocked, allowed: float) -> Accusation:
         where = _where(event)
         verb = "was" if event.ended else "is"
         what = f"{_who(event)} {verb} blocked for {seconds(event.seconds)}{f' in {where}' if where else ''}"
-        return Finding(
-            check="nothing_blocked",
+        return Accusation(
             subject=event.name,
             summary=f"{what} {limit(allowed)}",
             at=event.since,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.order import disorder
 from plugpull.history.events import DiskAttached, DiskDetached, Sampled
 from plugpull.history.reader import Story
@@ -32,8 +33,10 @@ class Coherent(Check, frozen=True, tag="coherent"):
     """Each attachment begins once and ends once, and the samples list a disk exactly while it is attached."""
 
     def judge(self, story: Story) -> Judgement:
-        unknowns = [*_pairs(story), *_samples(story), *_counters(story), *disorder(story)]
-        return Judgement(unknowns=tuple(f"the record contradicts itself: {what}" for what in dict.fromkeys(unknowns)))
+        said = Collector(self)
+        for what in (*_pairs(story), *_samples(story), *_counters(story), *disorder(story)):
+            said.doubt(f"the record contradicts itself: {what}")
+        return said.judgement()
 
     def claims(self, story: Story) -> Iterable[Claim]:
         """Nothing that a scenario says of its cuts holds if the agent was lost or the clocks contradict each other."""

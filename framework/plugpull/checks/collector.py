@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement, check_name
 from plugpull.finding import Finding
 from plugpull.judging.results import Integrity, Measurement, Survivor
@@ -33,23 +34,25 @@ class Collector:
 
     def accuse(self, subject: str, summary: str, at: float | None = None, evidence: Iterable[str] = ()) -> None:
         """Add a finding of this check against ``subject``."""
-        self.findings.append(self.finding(subject, summary, at, evidence))
-
-    def finding(self, subject: str, summary: str, at: float | None = None, evidence: Iterable[str] = ()) -> Finding:
-        """A finding of this check, not yet added."""
-        return Finding(check=self.check, subject=subject, summary=summary, at=at, evidence=tuple(evidence))
+        self.take(Accusation(subject=subject, summary=summary, at=at, evidence=tuple(evidence)))
 
     def doubt(self, *sentences: str) -> None:
         """Add sentences that say which evidence is missing. An empty one is left out."""
         self.unknowns.extend(sentence for sentence in sentences if sentence)
 
-    def take(self, *said: Finding | str) -> None:
-        """Add findings and doubts that were made elsewhere."""
+    def take(self, *said: Accusation | Finding | str) -> None:
+        """Add accusations as findings of this check, findings of other checks unchanged, and sentences as doubts."""
         for one in said:
-            if isinstance(one, Finding):
+            if isinstance(one, Accusation):
+                self.findings.append(one.by(self.check))
+            elif isinstance(one, Finding):
                 self.findings.append(one)
             else:
                 self.doubt(one)
+
+    def sort(self) -> None:
+        """Put the findings in the order of their times; those without a time come last."""
+        self.findings.sort(key=lambda finding: float("inf") if finding.at is None else finding.at)
 
     def measure(self, measurement: Measurement) -> None:
         """Put a measurement on record, under the name of this check."""

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import swapped
-from plugpull.finding import Finding
 from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.uncatalogued import harmless
@@ -91,24 +91,23 @@ def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
     return found
 
 
-def findings_about(check: str, subject: str, complaints: list[Complaint]) -> list[Finding]:
-    """One finding for what is known to be an error, one for what is in no catalogue."""
+def accusations_of(subject: str, complaints: list[Complaint]) -> list[Accusation]:
+    """One accusation for what is known to be an error, one for what is in no catalogue."""
     found = []
     for known in (True, False):
         lines = [one for one in complaints if one.known is known]
         if lines:
-            found.append(_finding(check, subject, lines))
+            found.append(_accusation(subject, lines))
     return found
 
 
-def _finding(check: str, subject: str, lines: list[Complaint]) -> Finding:
+def _accusation(subject: str, lines: list[Complaint]) -> Accusation:
     first = lines[0]
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     what = "reported an error on" if first.known else "logged an uncatalogued warning about"
     level, name = first.about.level, first.about.name
     where = "" if level is Level.DISK or name == subject else f" ({level} {name})"
-    return Finding(
-        check=check,
+    return Accusation(
         subject=subject,
         summary=f"the kernel {what} {subject}{where}: {first.message.text}{more}",
         at=first.message.at,
@@ -116,8 +115,8 @@ def _finding(check: str, subject: str, lines: list[Complaint]) -> Finding:
     )
 
 
-def load_error(check: str, load: LoadBegun, ended: LoadEnded) -> Finding:
-    """The finding that a load met an I/O error."""
+def load_error(load: LoadBegun, ended: LoadEnded) -> Accusation:
+    """The accusation that a load met an I/O error."""
     said = ended.message or f"errno {ended.errno}"
     what = f"the load on {load.disk} met an I/O error: {said}"
-    return Finding(check=check, subject=load.disk, summary=what, at=ended.at)
+    return Accusation(subject=load.disk, summary=what, at=ended.at)

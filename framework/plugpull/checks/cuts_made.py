@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.steps import missing_switching
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history.cuts import Cut
@@ -22,14 +23,11 @@ class CutsMade(Check, frozen=True, tag="cuts_made"):
     """
 
     def judge(self, story: Story) -> Judgement:
-        unknowns = [why for cut in story.cut_records for why in _doubts(cut)]
-        unknowns += _doubled(story)
-        unknowns += missing_switching(story)
-        unknowns += _apart(story)
-        unknowns += wiring_doubts(story)
-        cuts = story.cut_records
-        worst = f"{len(cuts)} of {len(cuts)} cuts made" if cuts and not unknowns else ""
-        return Judgement(unknowns=tuple(dict.fromkeys(unknowns)), worst=worst)
+        said, cuts = Collector(self), story.cut_records
+        for cut in cuts:
+            said.doubt(*_doubts(cut))
+        said.doubt(*_doubled(story), *missing_switching(story), *_apart(story), *wiring_doubts(story))
+        return said.judgement(f"{len(cuts)} of {len(cuts)} cuts made" if cuts and said.clean else "")
 
 
 def cuts_made() -> CutsMade:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim
+from plugpull.checks.collector import Collector
 from plugpull.checks.nothing_lost import loss
 from plugpull.checks.opinions import Record, claims_of, gone_for_good, judge_rounds
-from plugpull.finding import Finding
 from plugpull.history.events import (
     LedgerBegun,
     LedgerEnded,
@@ -45,23 +46,21 @@ class DataIntact(Check, frozen=True, tag="data_intact"):
     def judge(self, story: Story) -> Judgement:
         record = _stamped(story, self.disks)
         disks = _written(story, record) if self.disks is None else self.disks
+        said = Collector(self, disks)
         compared = [_compare(story, record, disk) for disk in disks]
-        findings = tuple(finding for one in compared for finding in one.findings)
-        unknowns = [sentence for one in compared for sentence in one.unknowns]
-        unknowns += record.missing if record is not None else ()
+        for one in compared:
+            said.take(*one.accusations, *one.unknowns)
+        said.doubt(*(record.missing if record is not None else ()))
         if not disks:
-            unknowns.append("nothing was written and nothing was read back")
+            said.doubt("nothing was written and nothing was read back")
         counts: Counter[str] = Counter()
         for one in compared:
             counts.update(one.counts)
         unpromised = [one.disk for one in compared if one.unpromised]
         besides = f"; nothing had been promised of {', '.join(unpromised)}, which lost its power" if unpromised else ""
         intact = f"data intact ({counts['sectors_checked']} sectors{besides})"
-        return Judgement(
-            findings=findings,
-            unknowns=tuple(dict.fromkeys(unknowns)),
-            worst="" if findings or unknowns else intact,
-            subject=", ".join(disks),
+        return said.judgement(
+            intact if said.clean else "",
             integrity=msgspec.convert(dict(counts), Integrity),
             measured=float(sum(bad for name, bad in counts.items() if name != "sectors_checked")),
             limit=0.0,
@@ -80,7 +79,7 @@ class _Compared:
     ``smallest``: sectors of the smallest damage that would have been noticed."""
 
     disk: str
-    findings: list[Finding] = field(default_factory=list)
+    accusations: list[Accusation] = field(default_factory=list)
     unknowns: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     unpromised: bool = False
@@ -111,7 +110,7 @@ def _compare(story: Story, record: Record | None, disk: str) -> _Compared:
         for kind, sectors in one.opinion.counts.items():
             made.counts[_kind(kind)] += sectors
         if one.opinion.wrong:
-            made.findings.append(loss(story, one, one.opinion, "data_intact", "has wrong sectors"))
+            made.accusations.append(loss(story, one, one.opinion, "has wrong sectors"))
     if not rounds and (early := _too_early(story, disk)):
         made.unknowns.append(early)
     seen = made.counts["sectors_checked"] or made.unpromised
@@ -120,9 +119,9 @@ def _compare(story: Story, record: Record | None, disk: str) -> _Compared:
     return made
 
 
-def bad_reads(story: Story, disk: str) -> list[Finding]:
+def bad_reads(story: Story, disk: str) -> list[Accusation]:
     """What fio found wrong on a disk."""
-    return [_finding(event) for event in story.of(Verified) if event.disk == disk and event.bad]
+    return [_accusation(event) for event in story.of(Verified) if event.disk == disk and event.bad]
 
 
 def _too_early(story: Story, disk: str) -> str:
@@ -141,7 +140,7 @@ def _by_fio(made: _Compared, event: Verified) -> None:
     if event.error:
         made.unknowns.append(f"{event.disk} could not be read back: {event.error}")
     if event.bad:
-        made.findings.append(_finding(event))
+        made.accusations.append(_accusation(event))
     for _, length, what in event.bad:
         made.counts[_kind(what)] += -(-length // SECTOR)
 
@@ -159,11 +158,10 @@ def _written(story: Story, record: Record | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*verified, *(disk for disk in (*loaded, *stamped) if disk not in lost)]))
 
 
-def _finding(event: Verified) -> Finding:
+def _accusation(event: Verified) -> Accusation:
     sectors = sum(-(-length // SECTOR) for _, length, _ in event.bad)
     offset, _, what = min(event.bad)
-    return Finding(
-        check="data_intact",
+    return Accusation(
         subject=event.disk,
         summary=f"{sectors} bad sectors on {event.disk}, the first at offset {offset}: {what}",
         at=event.at,

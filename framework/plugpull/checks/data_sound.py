@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plugpull.checks.base import Check, Judgement
-from plugpull.checks.data_intact import bad_reads
+from plugpull.checks.base import Check, Judgement, check_name
+from plugpull.checks.collector import Collector
+from plugpull.checks.data_intact import DataIntact, bad_reads
 from plugpull.checks.nothing_lost import NothingLost
 from plugpull.checks.opinions import gone_for_good
 from plugpull.history.events import Judged, LedgerBegun, Verified
@@ -19,14 +20,14 @@ class DataSound(Check, frozen=True, tag="data_sound"):
     def judge(self, story: Story) -> Judgement:
         compared = dict.fromkeys(event.disk for event in story.of(Verified))
         stamped = dict.fromkeys(event.disk for event in story.of(LedgerBegun))
-        findings = [
-            finding for disk in _others(story, compared, ("data_intact",)) for finding in bad_reads(story, disk)
-        ]
+        said, intact = Collector(self), check_name(DataIntact)
+        for disk in _others(story, compared, (intact,)):
+            said.take(*(bad.by(intact) for bad in bad_reads(story, disk)))
         gone = gone_for_good(story)
-        others = [d for d in _others(story, stamped, ("data_intact", "nothing_lost")) if d not in gone]
+        others = [d for d in _others(story, stamped, (intact, check_name(NothingLost))) if d not in gone]
         if others:
-            findings += NothingLost(tuple(others)).judge(story).findings
-        return Judgement(findings=tuple(findings))
+            said.take(*NothingLost(tuple(others)).judge(story).findings)
+        return said.judgement()
 
 
 def _others(story: Story, disks: Iterable[str], checks: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
 from plugpull.checks.limits import ended_with_error as limit_of
 from plugpull.checks.starved import awake, excused
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.reader import Story
 
@@ -29,7 +29,7 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
         for disk in self.disks:
             cuts = cuts_of(story, disk)
             verdict = self._one(story, cuts[0], disk) if cuts else f"{disk} was never cut"
-            if isinstance(verdict, Finding | str):
+            if isinstance(verdict, Accusation | str):
                 said.take(verdict)
             else:
                 took.append((verdict, limit_of(story, disk, self.within)))
@@ -50,7 +50,7 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
                 evidence, within = (Evidence.LOAD, Evidence.CLOCK), limit_of(story, disk, self.within)
                 yield Claim(what=what, evidence=evidence, begin=begin, end=ended.at, disk=disk, limit=within)
 
-    def _one(self, story: Story, cut: Cut, disk: str) -> Finding | str | float:
+    def _one(self, story: Story, cut: Cut, disk: str) -> Accusation | str | float:
         """The seconds it took, or what is wrong, or what is missing."""
         begin = cut.off.commanded_at
         doubt = not_executed(cut)
@@ -65,21 +65,21 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
         if ended is None or ended.at is None:
             return f"how the load on {disk} ended was not recorded"
         if ended.stuck:
-            return self._finding(disk, f"the load on {disk} could not be ended", ended.at)
+            return self._accusation(disk, f"the load on {disk} could not be ended", ended.at)
         failed = ended.errno or (not ended.asked and ended.exit_status)
         if not failed:
             how = "went on until it was asked to stop" if ended.asked else "ended without an error"
-            return self._finding(disk, f"the load on {disk} {how} though the disk was gone", ended.at)
+            return self._accusation(disk, f"the load on {disk} {how} though the disk was gone", ended.at)
         took, within = max(0.0, ended.at - begin), limit_of(story, disk, self.within)
         what = f"the load on {disk} ended with an error only after {seconds(took)} {limit(within)}"
         if awake(story, begin, ended.at) > within + cut.error:
-            return self._finding(disk, what, ended.at)
+            return self._accusation(disk, what, ended.at)
         if took > within + cut.error and not excused(story, begin, ended.at, within):
             return f"{what}, but the DUT was starved meanwhile"
         return took
 
-    def _finding(self, disk: str, summary: str, at: float | None) -> Finding:
-        return Collector(self).finding(disk, summary, at)
+    def _accusation(self, disk: str, summary: str, at: float | None) -> Accusation:
+        return Accusation(subject=disk, summary=summary, at=at)
 
 
 def ended_with_error(disks: Disks, within: float | None = None) -> EndedWithError:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim
+from plugpull.checks.collector import Collector
 from plugpull.checks.nothing_lost import loss
 from plugpull.checks.opinions import claims_of, judge_rounds
 from plugpull.checks.power import Power
@@ -31,17 +32,12 @@ class KeptWhilePowered(Check, frozen=True, tag="kept_while_powered"):
     def judge(self, story: Story) -> Judgement:
         record = judge_rounds(story, self.disks)
         powered = [one for one in record.rounds if one.power is Power.KEPT]
-        findings = [
-            loss(story, one, Opinion(wrong=list(one.owed)), "kept_while_powered", LACKS) for one in powered if one.owed
-        ]
-        unknowns = record.unknowns
         disks = tuple(dict.fromkeys(one.round.disk for one in powered))
-        said = f"completed writes kept on {len(disks)} disks with power" if disks else ""
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=unknowns,
-            worst="" if findings or unknowns else said,
-            subject=", ".join(disks),
+        said = Collector(self, disks)
+        said.take(*(loss(story, one, Opinion(wrong=list(one.owed)), LACKS) for one in powered if one.owed))
+        said.doubt(*record.unknowns)
+        return said.judgement(
+            f"completed writes kept on {len(disks)} disks with power" if disks and said.clean else "",
             measured=float(sum(wrong.sectors for one in powered for wrong in one.owed)),
             limit=0.0,
             unit="sectors",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from plugpull.checks.base import Check, Judgement
-from plugpull.checks.kernel_reports import finding_of
+from plugpull.checks.collector import Collector
+from plugpull.checks.kernel_reports import accusation_of
 from plugpull.history.events import EarlierMessage, KernelMessage
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.report_groups import report_groups
@@ -19,19 +20,18 @@ class KernelBetween(Check, frozen=True, tag="kernel_between"):
     disks said there belongs to the cuts of the earlier scenario, and is not judged."""
 
     def judge(self, story: Story) -> Judgement:
-        said = [
+        said = Collector(self)
+        messages = [
             KernelMessage(at=event.at, text=event.text, level=event.level, seq=event.seq)
             for event in story.of(EarlierMessage)
             if event.facility == KERNEL
         ]
-        if not said:
-            return Judgement()
-        groups = report_groups(Story(story.begun, tuple(said), rig=story.rig))
-        findings = tuple(
-            replace(finding, check="kernel_between", summary=f"before this scenario began: {finding.summary}")
-            for finding in map(finding_of, groups)
-        )
-        return Judgement(findings=findings, worst="" if findings else "kernel log clean since the last scenario")
+        if not messages:
+            return said.judgement()
+        for group in report_groups(Story(story.begun, tuple(messages), rig=story.rig)):
+            report = accusation_of(group)
+            said.take(replace(report, summary=f"before this scenario began: {report.summary}"))
+        return said.judgement("kernel log clean since the last scenario" if said.clean else "")
 
 
 def kernel_between() -> KernelBetween:

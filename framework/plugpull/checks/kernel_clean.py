@@ -6,12 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.collector import Collector
 from plugpull.checks.complaints import explained_by_cuts
 from plugpull.checks.evidence import judged_span
-from plugpull.checks.kernel_reports import by_the_host, finding_of
-from plugpull.finding import Finding
+from plugpull.checks.kernel_reports import accusation_of, by_the_host
 from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
 from plugpull.history.reader import Story
 from plugpull.kernel.catalogue.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
@@ -35,29 +36,11 @@ class KernelClean(Check, frozen=True, tag="kernel_clean"):
     the DUT lived. What processes wrote to /dev/kmsg is not the kernel's."""
 
     def judge(self, story: Story) -> Judgement:
-        died = story.of(DutDied)
-        findings = list(death(story))
-        unknowns: list[str] = []
-        groups = report_groups(story)
-        for group in groups:
-            if died and group.is_of(died[0]):
-                continue
-            finding = finding_of(group)
-            excuse = by_the_host(story, group.at, finding.summary, group.event.kind)
-            if excuse:
-                unknowns.append(excuse)
-            else:
-                findings.append(finding)
-        for found in _confessions(story, groups):
-            if isinstance(found, Finding):
-                findings.append(found)
-            else:
-                unknowns.append(found)
-        findings.sort(key=lambda finding: float("inf") if finding.at is None else finding.at)
-        unknowns += _missing(story)
-        worst = "" if findings or unknowns else "kernel log clean"
-        unknowns = list(dict.fromkeys(unknowns))
-        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst, subject="kernel")
+        said, groups = Collector(self, "kernel"), report_groups(story)
+        said.take(*_death(story), *_reports(story, groups), *_confessions(story, groups))
+        said.sort()
+        said.doubt(*_missing(story))
+        return said.judgement("kernel log clean" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
         begin, end = judged_span(story)
@@ -69,18 +52,20 @@ def kernel_clean() -> KernelClean:
     return KernelClean()
 
 
-def death(story: Story) -> tuple[Finding, ...]:
-    """The finding that the DUT died, if it did: that is wrong whatever a scenario asked for."""
-    return tuple(
-        Finding(
-            check="kernel_clean",
-            subject="kernel",
-            summary=_of_death(died.headline),
-            at=died.at,
-            evidence=died.evidence,
-        )
-        for died in story.of(DutDied)[:1]
-    )
+def _death(story: Story) -> Iterator[Accusation]:
+    """That the DUT died, if it did: that is wrong whatever a scenario asked for."""
+    for died in story.of(DutDied)[:1]:
+        yield Accusation(subject="kernel", summary=_of_death(died.headline), at=died.at, evidence=died.evidence)
+
+
+def _reports(story: Story, groups: Iterable[ReportGroup]) -> Iterator[Accusation | str]:
+    """The kernel's reports of something broken. One that the DUT's host explains is a doubt."""
+    died = story.of(DutDied)
+    for group in groups:
+        if died and group.is_of(died[0]):
+            continue
+        report = accusation_of(group)
+        yield by_the_host(story, group.at, report.summary, group.event.kind) or report
 
 
 def _of_death(headline: str) -> str:
@@ -91,7 +76,7 @@ def _of_death(headline: str) -> str:
 # --- single lines ----------------------------------------------------------------------------------------------------
 
 
-def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Finding | str]:
+def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusation | str]:
     """What single lines say against the kernel or the machine: a finding, or the sentence of a doubt. Lines that differ
     in their numbers alone are one."""
     expected, scope = explained_by_cuts(story)
@@ -111,7 +96,7 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Findin
             kinds.setdefault(alike, []).append(line)
         elif said:
             doubts.setdefault(alike, said)
-    yield from (_finding(lines) for lines in kinds.values())
+    yield from (_accusation(lines) for lines in kinds.values())
     yield from doubts.values()
 
 
@@ -151,12 +136,11 @@ def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual:
     return f"the kernel logged an error that is in no catalogue: {body}"
 
 
-def _finding(lines: list[RecordedLine]) -> Finding:
+def _accusation(lines: list[RecordedLine]) -> Accusation:
     first = lines[0]
     more = f" (and {len(lines) - 1} more like it)" if len(lines) > 1 else ""
     words = "" if first.event is not None else "the kernel logged something critical that is in no catalogue: "
-    return Finding(
-        check="kernel_clean",
+    return Accusation(
         subject="kernel",
         summary=f"{words}{first.body}{more}",
         at=first.at,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.starved import HZ, Span, ran, starved
-from plugpull.finding import Finding
 from plugpull.history.events import DutReady
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.report_groups import ONE_GROUP, ReportGroup
@@ -24,13 +24,13 @@ _SECONDS = re.compile(r"stuck for (\d+)s|for more than (\d+) seconds")
 _WAITS = frozenset({"fatal.lockup", "fatal.hung-task", "cpu.hog"})
 
 
-def finding_of(group: ReportGroup) -> Finding:
-    """The finding of a report group: its headline, and as evidence what matters of it."""
+def accusation_of(group: ReportGroup) -> Accusation:
+    """The accusation of a report group: its headline, and as evidence what matters of it."""
     frames = group.reports[0].frames if group.reports else ()
     # Registers and module lists fill a screen; what matters comes first.
     shown = [line for report in group.reports for line in report.lines] or [line.text for line in group.lines]
     evidence = (*shown[:SHOWN], *((f"in {' < '.join(frames)}",) if frames else ()))
-    return Finding(check="kernel_clean", subject="kernel", summary=group.headline, at=group.at, evidence=evidence)
+    return Accusation(subject="kernel", summary=group.headline, at=group.at, evidence=evidence)
 
 
 # --- a DUT that its host did not run ---------------------------------------------------------------------------------

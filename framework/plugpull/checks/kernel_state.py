@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
-from plugpull.finding import Finding
 from plugpull.history.events import AgentLost, DutDied, DutState, Residue
 from plugpull.history.story import Story
 
@@ -49,29 +50,28 @@ class StateKept(Check, frozen=True, tag="state_kept"):
         states = {state.moment: state for state in story.of(DutState)}
         begin, end = states.get("begin"), states.get("end")
         if begin is None or end is None:
-            return Judgement(unknowns=self._missing(story, begin, end))
-        findings = [*_boot(begin, end), *_taint(story, begin, end)]
+            return self._missing(story, begin, end)
+        said = Collector(self, "kernel")
+        said.take(*_boot(begin, end), *_taint(story, begin, end))
         if bench_kind(story) == "virtual":  # nobody else uses the drivers and the memory of an emulated DUT
-            findings += [*_held(begin, end), *self._memory(begin, end)]
-        worst = "" if findings else "the kernel as before"
-        return Judgement(findings=tuple(findings), worst=worst, subject="kernel")
+            said.take(*_held(begin, end), *self._memory(begin, end))
+        return said.judgement("the kernel as before" if said.clean else "")
 
-    def _missing(self, story: Story, begin: DutState | None, end: DutState | None) -> tuple[str, ...]:
+    def _missing(self, story: Story, begin: DutState | None, end: DutState | None) -> Judgement:
         """That the DUT fell silent, or that the scenario stopped before it began, is said elsewhere."""
-        due = recorded(story, "state") and story.of(Residue) and not story.of(AgentLost) and not story.of(DutDied)
-        if not due:
-            return ()
-        moment = "beginning" if begin is None else "end"
-        return (f"the state of the kernel at the {moment} is not on record",)
+        said = Collector(self)
+        if recorded(story, "state") and story.of(Residue) and not story.of(AgentLost) and not story.of(DutDied):
+            said.doubt(f"the state of the kernel at the {'beginning' if begin is None else 'end'} is not on record")
+        return said.judgement()
 
-    def _memory(self, begin: DutState, end: DutState) -> list[Finding]:
+    def _memory(self, begin: DutState, end: DutState) -> list[Accusation]:
         grown = {name: size - begin.memory.get(name, 0) for name, size in end.memory.items() if name in begin.memory}
         total = sum(grown.values())
         if total <= self.grown:
             return []
         most = sorted(grown, key=lambda name: -grown[name])
         what = f"the kernel holds {total >> 20} MiB more than at the beginning (limit {self.grown >> 20} MiB)"
-        return [_finding("memory", what, end, tuple(f"{name}: {grown[name]:+d} bytes" for name in most))]
+        return [_accusation("memory", what, end, tuple(f"{name}: {grown[name]:+d} bytes" for name in most))]
 
 
 def state_kept(grown: int = GROWN) -> StateKept:
@@ -84,32 +84,32 @@ def taint_names(bits: int) -> tuple[str, ...]:
     return tuple(TAINT.get(bit, f"bit {bit}") for bit in range(bits.bit_length()) if bits >> bit & 1)
 
 
-def _finding(subject: str, what: str, end: DutState, evidence: tuple[str, ...] = ()) -> Finding:
-    return Finding(check="state_kept", subject=subject, summary=what, at=end.at, evidence=evidence)
+def _accusation(subject: str, what: str, end: DutState, evidence: tuple[str, ...] = ()) -> Accusation:
+    return Accusation(subject=subject, summary=what, at=end.at, evidence=evidence)
 
 
-def _boot(begin: DutState, end: DutState) -> list[Finding]:
+def _boot(begin: DutState, end: DutState) -> list[Accusation]:
     findings = []
     if begin.boot_id and end.boot_id and begin.boot_id != end.boot_id:
         evidence = (f"boot id {begin.boot_id} at the beginning", f"boot id {end.boot_id} at the end")
-        findings.append(_finding("kernel", "the DUT restarted during the scenario", end, evidence))
+        findings.append(_accusation("kernel", "the DUT restarted during the scenario", end, evidence))
     if begin.kernel and end.kernel and begin.kernel != end.kernel:
         what = f"the DUT runs kernel {end.kernel} at the end, and ran {begin.kernel} at the beginning"
-        findings.append(_finding("kernel", what, end))
+        findings.append(_accusation("kernel", what, end))
     return findings
 
 
-def _taint(story: Story, begin: DutState, end: DutState, when: str = "during the scenario") -> list[Finding]:
+def _taint(story: Story, begin: DutState, end: DutState, when: str = "during the scenario") -> list[Accusation]:
     new = end.taint & ~begin.taint
     if bench_kind(story) not in ("virtual", ""):
         new &= ~sum(1 << bit for bit in BY_LOADING)
     if not new or begin.boot_id != end.boot_id:
         return []
     what = f"the kernel was tainted {when}: {'; '.join(taint_names(new))}"
-    return [_finding("kernel", what, end, (f"tainted {begin.taint} before, {end.taint} after",))]
+    return [_accusation("kernel", what, end, (f"tainted {begin.taint} before, {end.taint} after",))]
 
 
-def tainted_between(earlier: Story | None, story: Story) -> tuple[Finding, ...]:
+def tainted_between(earlier: Story | None, story: Story) -> tuple[Accusation, ...]:
     """What tainted a DUT that kept running after the end of the ``earlier`` scenario and before this one began."""
     ends = [state for state in earlier.of(DutState) if state.moment == "end"] if earlier is not None else []
     begins = [state for state in story.of(DutState) if state.moment == "begin"]
@@ -118,9 +118,9 @@ def tainted_between(earlier: Story | None, story: Story) -> tuple[Finding, ...]:
     return tuple(_taint(story, ends[-1], begins[0], "before this scenario began"))
 
 
-def _held(begin: DutState, end: DutState) -> list[Finding]:
+def _held(begin: DutState, end: DutState) -> list[Accusation]:
     return [
-        _finding(
+        _accusation(
             name,
             f"module {name} is held {end.modules[name] - begin.modules[name]} times more than at the beginning",
             end,

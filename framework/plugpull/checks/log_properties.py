@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from plugpull.finding import Finding
+from plugpull.checks.accusation import Accusation
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.device_names import Names
 from plugpull.kernel.diagnosis.expected import Expected
@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]:
+def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Accusation]:
     """A finding for each property of a disk of the rig that changed, if no cut explains the change."""
     known: dict[tuple[str, str], str] = {}
     for message in log_of(story).own_timed:
@@ -47,7 +47,9 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]
         up = all(expected.coming_up(stay, message.at) for stay in about.stays)
         if what == "capacity":
             if not cut and not (up and value.startswith("from 0 ")):
-                yield from (_finding(disk, f"the capacity of {disk} changed {value}", message) for disk in about.disks)
+                yield from (
+                    _accusation(disk, f"the capacity of {disk} changed {value}", message) for disk in about.disks
+                )
             continue
         if what == "size" and value.startswith("0 ") and (cut or up):
             continue
@@ -55,7 +57,7 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Finding]
         for disk in disks:
             before = known.setdefault((disk, what), value)
             if before != value:
-                yield _finding(disk, f"{disk} had {before} and has {value} since {message.at:.2f} s", message)
+                yield _accusation(disk, f"{disk} had {before} and has {value} since {message.at:.2f} s", message)
                 known[disk, what] = value
 
 
@@ -82,5 +84,5 @@ def _reported_property(body: str) -> tuple[str, str] | None:
     return None
 
 
-def _finding(disk: str, summary: str, message: TimedLine) -> Finding:
-    return Finding(check="undisturbed", subject=disk, summary=summary, at=message.at, evidence=(message.text,))
+def _accusation(disk: str, summary: str, message: TimedLine) -> Accusation:
+    return Accusation(subject=disk, summary=summary, at=message.at, evidence=(message.text,))

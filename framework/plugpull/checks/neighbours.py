@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.complaints import SHOWN
-from plugpull.finding import Finding
 from plugpull.history.events import DutReady, Uevent
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.expected import Expected, hub_chain, usual
@@ -50,7 +50,7 @@ class Neighbours:
         """What the rig file calls a hub; else what the kernel does."""
         return self._names.get(about.name, about.name)
 
-    def removed(self) -> Iterator[Finding]:
+    def removed(self) -> Iterator[Accusation]:
         """Hubs that left though they were not cut, and strangers that left with a cut that was not theirs."""
         for event in self._story.of(Uevent):
             if event.action != "remove" or (event.subsystem, event.devtype) != ("usb", "usb_device"):
@@ -62,9 +62,9 @@ class Neighbours:
             if on_rig and not self._expected.in_blast(path, at) and self._is_judged(path, at):
                 what = f"the hub {self._named(path)}" if path in self._hubs else f"the USB device {path}"
                 summary = f"{what} left at {at:.2f} s though it was not cut"
-                yield Finding(check="undisturbed", subject=self._subject(path), summary=summary, at=at)
+                yield Accusation(subject=self._subject(path), summary=summary, at=at)
 
-    def in_error(self) -> Iterator[Finding]:
+    def in_error(self) -> Iterator[Accusation]:
         """USB devices that are neither disks nor hubs of the rig, and were reset or did not work."""
         lines: dict[str, list[TimedLine]] = {}
         for message in log_of(self._story).own_timed:
@@ -77,8 +77,7 @@ class Neighbours:
                     lines.setdefault(path, []).append(message)
         for path, messages in lines.items():
             more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
-            yield Finding(
-                check="undisturbed",
+            yield Accusation(
                 subject=path,
                 summary=f"the kernel reported an error on the USB device {path}: {messages[0].text}{more}",
                 at=messages[0].at,

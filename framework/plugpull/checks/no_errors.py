@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
-from plugpull.checks.complaints import by_disk, explained_by_cuts, findings_about, load_error, unexplained
+from plugpull.checks.complaints import accusations_of, by_disk, explained_by_cuts, load_error, unexplained
 from plugpull.checks.evidence import judged_span
-from plugpull.finding import Finding
 from plugpull.history.events import LoadBegun
 from plugpull.history.reader import Story
 
@@ -33,8 +33,8 @@ class NoErrors(Check, frozen=True, tag="no_errors"):
         for disk in self.disks:
             if not story.attachments(disk):
                 said.doubt(f"{disk} was never seen, so whether it had errors is not known")
-            said.take(*_load_errors(said.check, story, disk))
-            said.take(*findings_about(said.check, disk, complaints.get(disk, [])))
+            said.take(*_load_errors(story, disk))
+            said.take(*accusations_of(disk, complaints.get(disk, [])))
         if not self.disks:
             said.doubt("no_errors was asked about no disk")
         count = len(self.disks)
@@ -46,7 +46,7 @@ class NoErrors(Check, frozen=True, tag="no_errors"):
         yield Claim(what=what, evidence=(Evidence.LOG,), begin=begin, end=end)
 
 
-def _load_errors(check: str, story: Story, disk: str) -> Iterator[Finding | str]:
+def _load_errors(story: Story, disk: str) -> Iterator[Accusation | str]:
     """What the loads on a disk met: errors, and ends that prove nothing."""
     for load in story.of(LoadBegun):
         if load.disk != disk:
@@ -55,7 +55,7 @@ def _load_errors(check: str, story: Story, disk: str) -> Iterator[Finding | str]
         if ended is None:
             yield f"how the load on {disk} ended was not recorded"
         elif ended.errno:
-            yield load_error(check, load, ended)
+            yield load_error(load, ended)
         elif not ended.asked and ended.exit_status:
             yield f"the load on {disk} ended by itself with exit status {ended.exit_status}"
         elif ended.exit_status is not None and ended.exit_status in CRASHED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.belief import WriteCache
 from plugpull.checks.claims import Claim
@@ -11,7 +12,6 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.opinions import Judged, claims_of, counted, judge_rounds
 from plugpull.checks.power import Power
 from plugpull.checks.stamps import Round
-from plugpull.finding import Finding
 from plugpull.history.reader import Story
 from plugpull.integrity.oracle.rules import Opinion
 from plugpull.integrity.oracle.statistics import loss_bound
@@ -45,7 +45,7 @@ class NothingLost(Check, frozen=True, tag="nothing_lost"):
                 if one.round.disk == sheet.disk:
                     sheet.enter(story, one)
         for sheet in sheets:
-            said.take(*sheet.findings)
+            said.take(*sheet.accusations)
             if sheet.total.checked:
                 said.measure(sheet.measurement())
         integrity = integrity_of(sheets)
@@ -77,7 +77,7 @@ class _Sheet:
         self.disk = disk
         self.rounds: list[Judged] = []
         self.lost = 0
-        self.findings: list[Finding] = []
+        self.accusations: list[Accusation] = []
         self.total = Opinion()
         self.counts: dict[str, int] = {}
         self.first: Wrong | None = None
@@ -94,7 +94,7 @@ class _Sheet:
         self.lost += bool(opinion.wrong)
         self._add(opinion)
         if opinion.wrong:
-            self.findings.append(loss(story, one, opinion, "nothing_lost", "has wrong sectors"))
+            self.accusations.append(loss(story, one, opinion, "has wrong sectors"))
 
     def _add(self, opinion: Opinion) -> None:
         total = self.total
@@ -156,14 +156,13 @@ def _bad(wrong: Wrong) -> BadSectors:
     )
 
 
-def loss(story: Story, one: Judged, opinion: Opinion, check: str, what: str) -> Finding:
-    """The finding about a round whose disk holds what it may not hold."""
+def loss(story: Story, one: Judged, opinion: Opinion, what: str) -> Accusation:
+    """The accusation about a round whose disk holds what it may not hold."""
     first = opinion.wrong[0]
     where = f"{first.kind.value} at sector {first.first}: expected {first.expected()}; found {first.found()}"
     evidence = [_line(wrong) for wrong in opinion.wrong[:SHOWN]]
     evidence += dict.fromkeys(said for wrong in opinion.wrong for said in wrong.evidence())
-    return Finding(
-        check=check,
+    return Accusation(
         subject=one.round.disk,
         summary=f"{one.round.disk} {what} ({counted(opinion)}), the first {where}",
         at=one.round.at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.steps import missing_steps
 from plugpull.history.events import AgentLost, DutDied, DutReady
 from plugpull.history.story import Story
@@ -13,8 +14,9 @@ class OnRecord(Check, frozen=True, tag="on_record"):
     nobody knows what it said."""
 
     def judge(self, story: Story) -> Judgement:
-        unknowns = (*missing_reports(story), *missing_steps(story))
-        return Judgement(unknowns=tuple(dict.fromkeys(unknowns)))
+        said = Collector(self)
+        said.doubt(*missing_reports(story), *missing_steps(story))
+        return said.judgement()
 
 
 def on_record() -> OnRecord:

@@ -7,10 +7,10 @@ emulated benches it took at most 0.94 s longer than the first time, and 0.66 s w
 
 from __future__ import annotations
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import here_by, limit, mates_of, seconds
 from plugpull.checks.limits import EACH_MORE, bench_kind
 from plugpull.checks.starved import awake
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, Uevent
 from plugpull.history.story import Story
@@ -21,7 +21,7 @@ MORE = 1.5
 are judged: real disks spin up at their own pace."""
 
 
-def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Finding | None:
+def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Accusation | None:
     """A return of which the probing took much longer than that of the disk's first attachment in the story."""
     first = next((one for one in story.all_attachments if one.disk == now.disk), None)
     if bench_kind(story) != "virtual" or first is None or first is now or first.driver != now.driver:
@@ -36,7 +36,7 @@ def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Finding | None:
         return None
     what = f"{now.disk} came back and took {seconds(after)} from its USB device to its disk"
     more = f", {seconds(after - before)} longer than at first {limit(within)}"
-    return Finding(check="returned", subject=now.disk, summary=what + more, at=now.at)
+    return Accusation(subject=now.disk, summary=what + more, at=now.at)
 
 
 def _probing(story: Story, attached: DiskAttached) -> tuple[float, float] | None:

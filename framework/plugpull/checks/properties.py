@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import (
     Acted,
@@ -80,25 +81,19 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
     kernel's name for it that nothing else holds."""
 
     def judge(self, story: Story) -> Judgement:
-        findings = [
-            *self._returns(story),
-            *self._ends(story),
-            *_refused(story),
-            *_renamed(story),
-            *_numbers_rise(story),
-        ]
-        unknowns = self._missing(story)
+        said = Collector(self)
+        said.take(*self._returns(story), *self._ends(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
+        said.doubt(*self._missing(story))
         seen = len({event.disk for event in story.of(DiskProperties)})
-        worst = f"{seen} disks driven as before" if seen and not findings and not unknowns else ""
-        return Judgement(findings=tuple(findings), unknowns=tuple(unknowns), worst=worst)
+        return said.judgement(f"{seen} disks driven as before" if seen and said.clean else "")
 
-    def _returns(self, story: Story) -> Iterator[Finding]:
+    def _returns(self, story: Story) -> Iterator[Accusation]:
         for disk in _disks(story):
             attached = [event for event in _of(story, disk) if event.moment == "attached" and _undivided(story, event)]
             for was, now in pairwise(attached):
                 yield from self._differences(disk, was, now, AFTER_RETURN, "after its return")
 
-    def _ends(self, story: Story) -> Iterator[Finding]:
+    def _ends(self, story: Story) -> Iterator[Accusation]:
         for disk in _disks(story):
             last: DiskProperties | None = None
             for event in _of(story, disk):
@@ -110,7 +105,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
     def _differences(
         self, disk: str, was: DiskProperties, now: DiskProperties, names: Iterable[str], when: str
-    ) -> Iterator[Finding]:
+    ) -> Iterator[Accusation]:
         for name in names:
             before, after = was.values.get(name), now.values.get(name)
             if name == "driver" and UNBOUND in (before, after):
@@ -120,7 +115,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             how = AFTER_RETURN.get(name, STATE).format(now=_worded(name, after), was=_worded(name, before))
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
             what = f"{disk} {how} {when}"
-            yield Finding(check="same_properties", subject=disk, summary=what, at=now.at, evidence=evidence)
+            yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
 
     def _missing(self, story: Story) -> list[str]:
         """An agent that was to record properties has to have done so for each attachment, and at the end."""
@@ -140,7 +135,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         return missing
 
 
-def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Finding]:
+def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:
     """Commands that failed although the disk stayed. Only for emulated DUTs, and for disks without a filesystem:
     programs, and mkfs among them, try commands that a disk need not know."""
     if bench_kind(story) != "virtual" or any(acted.disk == disk for acted in story.of(Acted)):
@@ -153,7 +148,7 @@ def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} of {disk} {how} though it never went"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
-            yield Finding(check="same_properties", subject=disk, summary=what, at=now.at, evidence=evidence)
+            yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
 
 
 def same_properties() -> SameProperties:
@@ -194,7 +189,7 @@ def _off_at(cut: Cut, at: float) -> bool:
     return off is not None and off - cut.error < at and (on is None or on > at)
 
 
-def _refused(story: Story) -> Iterator[Finding]:
+def _refused(story: Story) -> Iterator[Accusation]:
     """Disks that are attached and to which the kernel sends nothing, if they were so from the beginning: a change is
     found by comparison."""
     for disk in _disks(story):
@@ -206,7 +201,7 @@ def _refused(story: Story) -> Iterator[Finding]:
             if refused and state == before and _undivided(story, event):
                 evidence = (f"{event.at or 0.0:.2f} s: {event.kname} is {state}",)
                 what = f"{disk} is attached and in state {state}"
-                yield Finding(check="same_properties", subject=disk, summary=what, at=event.at, evidence=evidence)
+                yield Accusation(subject=disk, summary=what, at=event.at, evidence=evidence)
                 break
 
 
@@ -229,7 +224,7 @@ def _worded(name: str, value: str) -> str:
 # --- kernel names -----------------------------------------------------------------------------------------------------
 
 
-def _renamed(story: Story) -> Iterator[Finding]:
+def _renamed(story: Story) -> Iterator[Accusation]:
     """Disks that came back under a later name though the old one was free: the kernel gives out the first free one, so
     something still holds it. Only for emulated DUTs: on others any program may have the old disk open."""
     if bench_kind(story) != "virtual":
@@ -240,8 +235,7 @@ def _renamed(story: Story) -> Iterator[Finding]:
             if gone is None or now.at is None or not _later(was.kname, now.kname):
                 continue
             if not _taken(story, was, gone) and not _in_use(story, disk, gone, now.at):
-                yield Finding(
-                    check="same_properties",
+                yield Accusation(
                     subject=disk,
                     summary=f"{disk} came back as {now.kname} though nothing held {was.kname} any more",
                     at=now.at,
@@ -249,7 +243,7 @@ def _renamed(story: Story) -> Iterator[Finding]:
                 )
 
 
-def _numbers_rise(story: Story) -> Iterator[Finding]:
+def _numbers_rise(story: Story) -> Iterator[Accusation]:
     """Disks that got a higher SCSI host number with every return, although nothing else took the lower ones: hosts get
     the lowest free number (drivers/scsi/hosts.c, scsi_host_alloc), so each removal left one behind."""
     if bench_kind(story) != "virtual":
@@ -259,8 +253,7 @@ def _numbers_rise(story: Story) -> Iterator[Finding]:
         if len(hosts) >= RETURNS and all(two > one for one, two in pairwise(hosts)):
             others = {one.disk for one in story.all_attachments if one.disk != disk}
             if all(len(story.attachments(other)) < len(hosts) for other in others):
-                yield Finding(
-                    check="same_properties",
+                yield Accusation(
                     subject=disk,
                     summary=f"{disk} got a higher SCSI host number with each of {len(hosts) - 1} returns",
                     at=story.attachments(disk)[-1].at,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
@@ -29,7 +30,6 @@ from plugpull.checks.limits import removed_within
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.unannounced import no_uevent, unspoken
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached
 from plugpull.history.reader import Story
@@ -98,7 +98,7 @@ def removed(disks: Disks | None, within: float | None = None) -> Removed:
     return Removed(None if disks is None else disk_names(disks), within)
 
 
-def _one(story: Story, cut: Cut, disk: str, within: float) -> Finding | str | None:
+def _one(story: Story, cut: Cut, disk: str, within: float) -> Accusation | str | None:
     """A finding, the sentence of an unknown, or nothing: it was removed in time."""
     doubt = not_executed(cut)
     if doubt or cut.off.commanded_at is None:
@@ -110,7 +110,7 @@ def _one(story: Story, cut: Cut, disk: str, within: float) -> Finding | str | No
         early = _left_before(story, cut, disk, begin)
         if early is not None:
             left = seconds(begin - early)
-            return _finding(cut, disk, f"{disk} left by itself, {left} before {cut.armed.point} was cut", early)
+            return _accusation(cut, disk, f"{disk} left by itself, {left} before {cut.armed.point} was cut", early)
         return f"{disk} was not there when {cut.armed.point} was cut"
     return _stayed(story, cut, disk, within)
 
@@ -127,24 +127,24 @@ def _left_before(story: Story, cut: Cut, disk: str, begin: float) -> float | Non
     return before[-1]
 
 
-def _in_time(story: Story, cut: Cut, disk: str, removed_at: float, within: float) -> Finding | str | None:
+def _in_time(story: Story, cut: Cut, disk: str, removed_at: float, within: float) -> Accusation | str | None:
     begin = switched_at(story, cut.off) or cut.off.commanded_at or 0.0
     detached = next((event for event in story.of(DiskDetached) if (event.disk, event.at) == (disk, removed_at)), None)
     removed_at = gone_by(story, detached, removed_at)
     took, restored = awake(story, min(begin, removed_at), removed_at), cut.restored_at
     late = f"{disk} was removed {seconds(took)} after {cut.armed.point} was cut"
     if took - cut.error > within:
-        return _finding(cut, disk, f"{late} {limit(within)}", removed_at)
+        return _accusation(cut, disk, f"{late} {limit(within)}", removed_at)
     if restored is not None and removed_at > restored + cut.error and cut.until > restored:
         if awake(story, begin, restored) >= LONG_ENOUGH:
-            return _finding(cut, disk, f"{late}, and only after it was restored", removed_at)
+            return _accusation(cut, disk, f"{late}, and only after it was restored", removed_at)
         return f"{late}, after it was restored: it was off for too short a time to judge that"
     if took + cut.error > within:
         return f"{late}, with clocks known to {seconds(cut.error)}: too close to the limit of {within:g} s"
     return None
 
 
-def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Finding | str:
+def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Accusation | str:
     """Why a disk that is not on record as removed stayed on the kernel's list."""
     begin = switched_at(story, cut.off) or cut.off.commanded_at or 0.0
     deadline = begin + within
@@ -170,9 +170,9 @@ def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Finding | str:
         off = seconds(counted)
         return f"{cut.armed.point} was off for only {off}, too short to say that {disk} must be removed"
     what = f"{disk} was still on the kernel's list {within:g} s after {cut.armed.point} was cut {limit(within)}"
-    return _finding(cut, disk, what, deadline)
+    return _accusation(cut, disk, what, deadline)
 
 
-def _finding(cut: Cut, disk: str, what: str, at: float) -> Finding:
+def _accusation(cut: Cut, disk: str, what: str, at: float) -> Accusation:
     evidence = (f"{', '.join(cut.off.ports)}: {by_effect(cut)}",) if by_effect(cut) else ()
-    return Finding(check="removed", subject=disk, summary=what, at=at, evidence=evidence)
+    return Accusation(subject=disk, summary=what, at=at, evidence=evidence)

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from statistics import median
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, mates_of, seconds
 from plugpull.checks.limits import returned_within
 from plugpull.checks.rig_places import RigPlaces, below
 from plugpull.checks.starved import awake
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import Census, KernelMessage
 from plugpull.history.reader import Story
@@ -57,28 +58,27 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
         begin = next((census for census in story.of(Census) if census.moment == "begin"), None)
         end = next((census for census in reversed(story.of(Census)) if census.moment == "end"), None)
         if begin is None or end is None:
-            return Judgement(unknowns=self._uncounted(begin is None and end is None))
+            return self._uncounted(begin is None and end is None)
+        said = Collector(self, "DUT")
         places = RigPlaces(story)
-        findings = [
-            *(self._left(story, begin, end, one) for one in left_over(begin, end) if places.has(*one[:2])),
-            *self._late(story, places, begin, end),
-            *self._missing(story, places, begin, end),
-        ]
+        said.take(*(self._left(story, begin, end, one) for one in left_over(begin, end) if places.has(*one[:2])))
+        said.take(*self._late(story, places, begin, end), *self._missing(story, places, begin, end))
         took = _settled_after(story, end)
         worst = f"nothing left over (after {seconds(took)}, {limit(self.limit)[1:]}" if took else "nothing left over"
-        return Judgement(findings=tuple(findings), worst="" if findings else worst, subject="DUT")
+        return said.judgement(worst if said.clean else "")
 
-    def _uncounted(self, neither: bool) -> tuple[str, ...]:
-        if neither and not self.required:
-            return ()
-        return ("what is left on the DUT was not counted at the beginning and at the end",)
+    def _uncounted(self, neither: bool) -> Judgement:
+        said = Collector(self)
+        if self.required or not neither:
+            said.doubt("what is left on the DUT was not counted at the beginning and at the end")
+        return said.judgement()
 
-    def _left(self, story: Story, begin: Census, end: Census, thing: tuple[str, str, int]) -> Finding:
+    def _left(self, story: Story, begin: Census, end: Census, thing: tuple[str, str, int]) -> Accusation:
         kind, name, extra = thing
         what = f"left over on the DUT: {kind} {name}" + (f", {extra} times" if extra > 1 else "")
-        return _finding(kind, what, begin, end, _introduced(story, name))
+        return _accusation(kind, what, begin, end, _introduced(story, name))
 
-    def _late(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Finding]:
+    def _late(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Accusation]:
         """What went only after ``limit`` seconds."""
         settling = [census for census in story.of(Census) if census.moment == "settling"]
         if len(settling) < 2:
@@ -91,16 +91,16 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
         for kind, name, _ in sorted(still):
             if places.has(kind, name):
                 what = f"{kind} {name} took {seconds(took)} to go {limit(self.limit)}"
-                yield _finding(kind, what, begin, last, _introduced(story, name))
+                yield _accusation(kind, what, begin, last, _introduced(story, name))
 
-    def _missing(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Finding]:
+    def _missing(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Accusation]:
         """What was there at the beginning is to be there at the end. A story that does not say where its rig is cannot
         tell what a cut took away."""
         gone = _cut_off(story, places, end.at or float("inf"))
         for kind, name, _ in left_over(end, begin) if places.known else ():
             place = places.place_of(kind, name)
             if kind in PLACED and place and places.has(kind, name) and not any(below(place, part) for part in gone):
-                yield _finding(kind, f"missing on the DUT at the end: {kind} {name}", begin, end)
+                yield _accusation(kind, f"missing on the DUT at the end: {kind} {name}", begin, end)
 
 
 class LeakSlope(Check, frozen=True, tag="leak_slope"):
@@ -114,39 +114,42 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
     def judge(self, story: Story) -> Judgement:
         taken = [census for census in story.of(Census) if census.moment == "cycle"]
         if len(taken) < FEWEST:
-            return Judgement(unknowns=(f"{len(taken)} censuses do not show a slope: at least {FEWEST} are needed",))
-        kinds = sorted({kind for census in taken for kind in census.things})
-        findings = []
-        for kind in kinds:
+            few = Collector(self)
+            few.doubt(f"{len(taken)} censuses do not show a slope: at least {FEWEST} are needed")
+            return few.judgement()
+        said = Collector(self, "DUT")
+        said.take(*self._things(taken))
+        if not all(census.slab for census in taken):
+            said.doubt("the kernel does not tell what its caches hold")
+        used = [sum(census.slab.values()) for census in taken]
+        said.take(*self._memory("kernel memory", used, taken))
+        said.take(*self._memory("kernel memory beside its caches", [_beside(census) for census in taken], taken))
+        if not said.findings and all(census.exact for census in taken):
+            said.take(*self._objects(taken))
+        pages = [census.memory[ALL_CACHES] for census in taken if ALL_CACHES in census.memory]
+        if not said.findings and slope_of(pages).low > max(PAGES, self.limit):
+            said.take(self._accusation("memory", "kernel memory of all caches", pages, taken))
+        worst = f"no leak over {len(taken)} cycles (memory {_per_cycle(slope_of(used))})"
+        return said.judgement(worst if said.clean else "")
+
+    def _things(self, taken: Sequence[Census]) -> Iterator[Accusation]:
+        """Kinds of things of which there are more with each census."""
+        for kind in sorted({kind for census in taken for kind in census.things}):
             counts = [len(census.things.get(kind, ())) for census in taken]
             if slope_of(counts).low > 0:
-                findings.append(self._finding(kind, f"a {kind}", counts, taken))
-        unknowns = [] if all(census.slab for census in taken) else ["the kernel does not tell what its caches hold"]
-        used = [sum(census.slab.values()) for census in taken]
-        slope = slope_of(used)
-        for what, sizes in (("kernel memory", used), ("kernel memory beside its caches", [_beside(c) for c in taken])):
-            grows = slope_of(sizes)
-            if grows.low > self.limit:
-                findings.append(self._finding("memory", what, sizes, taken))
-            elif grows.low > SURE and grows.value > self.limit:
-                unknowns.append(
-                    f"{what} grows by {grows.value:.3g} bytes a cycle, more than {self.limit}, but {len(sizes)} cycles "
-                    f"leave {grows.low:.3g} to {grows.high:.3g} open"
-                )
-        if not findings and all(census.exact for census in taken):
-            findings += self._objects(taken)
-        pages = [census.memory[ALL_CACHES] for census in taken if ALL_CACHES in census.memory]
-        if not findings and slope_of(pages).low > max(PAGES, self.limit):
-            findings.append(self._finding("memory", "kernel memory of all caches", pages, taken))
-        worst = f"no leak over {len(taken)} cycles (memory {_per_cycle(slope)})"
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=tuple(unknowns),
-            worst="" if findings or unknowns else worst,
-            subject="DUT",
-        )
+                yield self._accusation(kind, f"a {kind}", counts, taken)
 
-    def _objects(self, taken: Sequence[Census]) -> Iterator[Finding]:
+    def _memory(self, what: str, sizes: Sequence[int], taken: Sequence[Census]) -> Iterator[Accusation | str]:
+        grows = slope_of(sizes)
+        if grows.low > self.limit:
+            yield self._accusation("memory", what, sizes, taken)
+        elif grows.low > SURE and grows.value > self.limit:
+            yield (
+                f"{what} grows by {grows.value:.3g} bytes a cycle, more than {self.limit}, but {len(sizes)} cycles "
+                f"leave {grows.low:.3g} to {grows.high:.3g} open"
+            )
+
+    def _objects(self, taken: Sequence[Census]) -> Iterator[Accusation]:
         """Where the counts are exact, each cache for itself tells a leak of one object with each cut: what it holds at
         least grows from the first third of the cuts to the second, and again to the last. What it holds for a moment
         makes it no smaller."""
@@ -162,15 +165,14 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
                 what = f"the DUT leaks memory of its cache {name}: at least {floors[0]} bytes in use over {third} cuts"
                 what += f", then {floors[1]}, then {floors[2]}"
                 evidence = (", ".join(map(str, sizes)),)
-                yield Finding(check="leak_slope", subject="memory", summary=what, at=taken[-1].at, evidence=evidence)
+                yield Accusation(subject="memory", summary=what, at=taken[-1].at, evidence=evidence)
 
-    def _finding(self, subject: str, what: str, counts: Sequence[int], taken: Sequence[Census]) -> Finding:
+    def _accusation(self, subject: str, what: str, counts: Sequence[int], taken: Sequence[Census]) -> Accusation:
         slope = slope_of(counts)
         unit = " bytes" if subject == "memory" else ""
         grown = _grown(taken) if subject == "memory" else ()
         told = f"{slope.value:.3g}{unit} a cycle (99 % sure of {slope.low:.3g} to {slope.high:.3g})"
-        return Finding(
-            check="leak_slope",
+        return Accusation(
             subject=subject,
             summary=f"the DUT leaks {what}: {told} over {len(counts)} cycles",
             at=taken[-1].at,
@@ -200,9 +202,9 @@ def left_over(begin: Census, end: Census) -> tuple[tuple[str, str, int], ...]:
     return tuple(found)
 
 
-def _finding(kind: str, what: str, begin: Census, end: Census, more: tuple[str, ...] = ()) -> Finding:
+def _accusation(kind: str, what: str, begin: Census, end: Census, more: tuple[str, ...] = ()) -> Accusation:
     evidence = (*(f"{one.moment}: {', '.join(one.things.get(kind, ()))}" for one in (begin, end)), *more)
-    return Finding(check="nothing_left", subject=kind, summary=what, at=end.at, evidence=evidence)
+    return Accusation(subject=kind, summary=what, at=end.at, evidence=evidence)
 
 
 def _settled_after(story: Story, end: Census) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
@@ -28,7 +29,6 @@ from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
-from plugpull.finding import Finding
 from plugpull.history.attachments import same_identity
 from plugpull.history.cuts import Cut
 from plugpull.history.events import (
@@ -109,7 +109,7 @@ class Returned(Check, frozen=True, tag="returned"):
         mechanism, together = cut.armed.mechanism, len(mates_of(story, cut))
         return returned_within(story, disk, self.within, mechanism=mechanism, together=together)
 
-    def _one(self, story: Story, cut: Cut, disk: str) -> tuple[list[Finding], list[str]]:
+    def _one(self, story: Story, cut: Cut, disk: str) -> tuple[list[Accusation], list[str]]:
         doubt = not_executed(cut)
         if doubt or cut.off.commanded_at is None:
             return [], [doubt or f"{cut.armed.point} was cut at an unknown time"]
@@ -127,7 +127,7 @@ class Returned(Check, frozen=True, tag="returned"):
             return ([], [missing]) if isinstance(missing, str) else (missing, [])
         now = next(one for one in story.attachments(disk) if one.at == times.returned_at)
         late = self._late(story, cut, now)
-        findings = [late] if isinstance(late, Finding) else []
+        findings = [late] if isinstance(late, Accusation) else []
         findings += self._changed(story, cut, was, now)
         findings += _odd(story, cut, was, now, times.removed_at)
         slow = slow_probe(story, cut, now)
@@ -135,7 +135,7 @@ class Returned(Check, frozen=True, tag="returned"):
         findings += _units(story, cut, was, now)
         return findings, [late] if isinstance(late, str) else []
 
-    def _late(self, story: Story, cut: Cut, now: DiskAttached) -> Finding | str | None:
+    def _late(self, story: Story, cut: Cut, now: DiskAttached) -> Accusation | str | None:
         """A finding, the sentence of an unknown, or nothing: it came back in time."""
         within = self._limit(story, cut, now.disk)
         begin = switched_at(story, cut.on)
@@ -147,29 +147,29 @@ class Returned(Check, frozen=True, tag="returned"):
             late = f"{now.disk} came back only after {seconds(took)} {limit(within)}"
             if cut.on.read_back is None:
                 return f"{late}, but its switch cannot tell since when it is on again"
-            return _finding(now.disk, late, now)
+            return _accusation(now.disk, late, now)
         if took + cut.error > within:
             clocks = f"with clocks known to {seconds(cut.error)}: too close to the limit of {within:g} s"
             return f"{now.disk} came back after {seconds(took)}, {clocks}"
         return None
 
-    def _changed(self, story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Finding]:
+    def _changed(self, story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Accusation]:
         disk = was.disk
         here = same_socket(now, was)
         if self.same_place and not here:
             places = (now.place, was.place) if now.place != was.place else (now.sockets[0], was.sockets[0])
-            yield _finding(disk, f"{disk} came back at {places[0]} instead of {places[1]}", now)
+            yield _accusation(disk, f"{disk} came back at {places[0]} instead of {places[1]}", now)
         elif here and _slower(now, was):
-            yield _finding(disk, f"{disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
+            yield _accusation(disk, f"{disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
         known = was.driver and now.driver and UNBOUND not in (was.driver, now.driver)
         if known and now.driver != was.driver and here:
-            yield _finding(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
+            yield _accusation(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
         if was.model and now.model and now.model != was.model:
-            yield _finding(disk, f"{disk} came back as {now.model} instead of {was.model}", now)
+            yield _accusation(disk, f"{disk} came back as {now.model} instead of {was.model}", now)
         gone_at = self._gone_again(story, cut, now)
         if gone_at is not None:
             stayed = seconds(gone_at - (now.at or 0.0))
-            yield _finding(disk, f"{disk} came back and was gone again {stayed} later", now)
+            yield _accusation(disk, f"{disk} came back and was gone again {stayed} later", now)
 
     def _gone_again(self, story: Story, cut: Cut, now: DiskAttached) -> float | None:
         """What leaves once the scenario is being ended leaves because the bench is taken down."""
@@ -184,7 +184,7 @@ class Returned(Check, frozen=True, tag="returned"):
             return None
         return gone_at if any(event.at == gone_at and event.kname == now.kname for event in detached) else None
 
-    def _missing(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> list[Finding] | str:
+    def _missing(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> list[Accusation] | str:
         stranger = _stranger(story, cut, was, removed_at)
         if stranger is not None:
             return [stranger]
@@ -204,7 +204,7 @@ class Returned(Check, frozen=True, tag="returned"):
             why = story.why_not_covered(begin, deadline) if end < deadline else "the DUT was starved by its host"
             return f"whether {was.disk} came back is not known: {why}"
         what = f"{was.disk} did not come back within {within:g} s of {cut.armed.point} being restored"
-        return [Finding(check="returned", subject=was.disk, summary=what, at=deadline)]
+        return [Accusation(subject=was.disk, summary=what, at=deadline)]
 
 
 def returned(disks: Disks | None, within: float | None = None, *, same_place: bool = True) -> Returned:
@@ -213,13 +213,13 @@ def returned(disks: Disks | None, within: float | None = None, *, same_place: bo
     return Returned(None if disks is None else disk_names(disks), within, same_place)
 
 
-def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> Finding | None:
+def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> Accusation | None:
     """The disk under another identity: what calls itself by its name, or hangs at its place, and is not it."""
     for now in story.all_attachments:
         if now.at is None or not removed_at <= now.at < cut.until or same_identity(now, was):
             continue
         if now.disk == was.disk or (now.place == was.place and was.place):
-            return _finding(was.disk, _another(was, now), now)
+            return _accusation(was.disk, _another(was, now), now)
     return None
 
 
@@ -229,7 +229,7 @@ def _another(was: DiskAttached, now: DiskAttached) -> str:
     return f"{was.disk} came back with {now.size} bytes instead of {was.size}"
 
 
-def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_at: float) -> Iterator[Finding]:
+def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_at: float) -> Iterator[Accusation]:
     """What else was wrong about a return: announced as something else before, there twice, under another name."""
     for other in story.all_attachments:
         if other is now or other is was or other.at is None or not removed_at <= other.at < cut.until:
@@ -237,11 +237,13 @@ def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_a
         if other.disk not in ("", was.disk) or (not other.disk and other.place != was.place):
             continue
         if not same_identity(other, was):
-            yield _finding(was.disk, f"{_another(was, other)} at first", other)
+            yield _accusation(was.disk, f"{_another(was, other)} at first", other)
         elif other.at >= (now.at or 0.0) and _together(story, now, other):
-            yield _finding(was.disk, f"{was.disk} is there twice, as {now.kname} and {other.kname}", other)
+            yield _accusation(was.disk, f"{was.disk} is there twice, as {now.kname} and {other.kname}", other)
     if _renamed(story, was, now):
-        yield _finding(was.disk, f"{was.disk} came back as {now.kname} although nothing held its name {was.kname}", now)
+        yield _accusation(
+            was.disk, f"{was.disk} came back as {now.kname} although nothing held its name {was.kname}", now
+        )
 
 
 def _in_doubt(story: Story, cut: Cut, now: DiskAttached) -> bool:
@@ -250,7 +252,7 @@ def _in_doubt(story: Story, cut: Cut, now: DiskAttached) -> bool:
     return any(one.off.commanded_at is None or bool(one.off.doubt) for one in later)
 
 
-def _units(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Finding]:
+def _units(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Accusation]:
     """Logical units of the disk's enclosure that were not there before."""
     device = was.place.rpartition(":")[0]
     others = [one for one in story.all_attachments if one.place.rpartition(":")[0] == device and one.place != was.place]
@@ -259,7 +261,7 @@ def _units(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iter
         new = (now.at or 0.0) - PROBING <= (one.at or 0.0) < cut.until
         if device and not one.disk and new and one.place not in before:
             what = f"{was.disk} came back with another unit, {one.kname} at {one.place}, which was not there before"
-            yield _finding(was.disk, what, one)
+            yield _accusation(was.disk, what, one)
 
 
 def _together(story: Story, one: DiskAttached, two: DiskAttached) -> bool:
@@ -306,11 +308,11 @@ def same_socket(now: DiskAttached, was: DiskAttached) -> bool:
     return now.place == was.place
 
 
-def _finding(disk: str, summary: str, now: DiskAttached) -> Finding:
+def _accusation(disk: str, summary: str, now: DiskAttached) -> Accusation:
     evidence = f"{now.kname}: serial {now.serial}, {now.size} bytes, at {now.place}, {now.speed or '?'} Mb/s"
     if now.driver:
         evidence += f", {now.driver}"
-    return Finding(check="returned", subject=disk, summary=summary, at=now.at, evidence=(evidence,))
+    return Accusation(subject=disk, summary=summary, at=now.at, evidence=(evidence,))
 
 
 def _slower(now: DiskAttached, was: DiskAttached) -> bool:

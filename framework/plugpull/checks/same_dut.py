@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from plugpull.checks.base import Judgement
-from plugpull.checks.kernel_state import tainted_between
-from plugpull.finding import Finding
+from plugpull.checks.base import Judgement, check_name
+from plugpull.checks.collector import Collector
+from plugpull.checks.kernel_clean import KernelClean
+from plugpull.checks.kernel_state import StateKept, tainted_between
 from plugpull.history.events import AgentLost, DutDied, DutReady
 from plugpull.history.reader import Story
 
@@ -18,25 +19,23 @@ def same_dut(story: Story, earlier: Story | None = None) -> Judgement:
     emulated one that has another than in the scenario before is not the guest that was snapshotted, and one whose
     kernel is another is not the DUT that was to be tested: both are UNKNOWN.
     """
+    said = Collector(KernelClean)
     if not _readies(story) and not any(isinstance(event, DutReady) for event in story.before):
-        return Judgement(unknowns=("which kernel the DUT ran is not on record",))
+        said.doubt("which kernel the DUT ran is not on record")
+        return said.judgement()
     before = _readies(earlier)[-1:] if earlier is not None else ()
     died = any(one.of(DutDied) or one.of(AgentLost) for one in (earlier, story) if one is not None)
-    findings: list[Finding] = list(tainted_between(earlier, story))
-    unknowns: list[str] = []
+    said.take(*(taint.by(check_name(StateKept)) for taint in tainted_between(earlier, story)))
     for was, now in pairwise((*before, *_readies(story))):
         if was.kernel != now.kernel:
-            unknowns.append(f"the DUT runs kernel {now.kernel}, and ran {was.kernel} before")
+            said.doubt(f"the DUT runs kernel {now.kernel}, and ran {was.kernel} before")
         elif was.boot_id and now.boot_id and was.boot_id != now.boot_id and not died:
             if now.kind == "virtual" and was in before:
-                unknowns.append(f"the guest is of another boot ({now.boot_id}) than before ({was.boot_id})")
+                said.doubt(f"the guest is of another boot ({now.boot_id}) than before ({was.boot_id})")
             else:
                 evidence = (f"boot id {was.boot_id} before", f"boot id {now.boot_id} now")
-                what = "the DUT restarted on its own"
-                findings.append(
-                    Finding(check="kernel_clean", subject="kernel", summary=what, at=now.at, evidence=evidence)
-                )
-    return Judgement(findings=tuple(findings), unknowns=tuple(unknowns))
+                said.accuse("kernel", "the DUT restarted on its own", now.at, evidence)
+    return said.judgement()
 
 
 def _readies(story: Story | None) -> tuple[DutReady, ...]:

@@ -6,12 +6,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import seconds
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
 from plugpull.checks.watched import recorded, tasks_not_watched
-from plugpull.finding import Finding
 from plugpull.history.events import Activity, DutState, Sampled
 from plugpull.history.story import Story
 
@@ -36,18 +37,12 @@ class NothingSpins(Check, frozen=True, tag="nothing_spins"):
     limit: float = 5.0
 
     def judge(self, story: Story) -> Judgement:
-        findings = []
-        for name, run in self._runs(story).items():
-            findings.append(self._finding(story, name, run))
-        hole = tasks_not_watched(story)
+        said = Collector(self, "DUT")
+        said.take(*(self._accusation(story, name, run) for name, run in self._runs(story).items()))
+        said.doubt(tasks_not_watched(story))
         top = max((share for event in story.of(Activity) for share in _shares(story, event).values()), default=0.0)
-        well = recorded(story, "tasks") and not findings and not hole
-        return Judgement(
-            findings=tuple(findings),
-            unknowns=(hole,) if hole else (),
-            worst=f"no kernel thread spins (at most {top:.0%} of a CPU, limit {self.share:.0%})" if well else "",
-            subject="DUT",
-        )
+        worst = f"no kernel thread spins (at most {top:.0%} of a CPU, limit {self.share:.0%})"
+        return said.judgement(worst if recorded(story, "tasks") and said.clean else "")
 
     def _runs(self, story: Story) -> dict[str, list[Activity]]:
         """The longest run of looks in which each was busy, for those that were for too long."""
@@ -63,15 +58,14 @@ class NothingSpins(Check, frozen=True, tag="nothing_spins"):
                     found[key] = list(running[key])
         return found
 
-    def _finding(self, story: Story, key: str, run: list[Activity]) -> Finding:
+    def _accusation(self, story: Story, key: str, run: list[Activity]) -> Accusation:
         shares = [share for event in run for name, share in _shares(story, event).items() if _key(name) == key]
         name = next(name for name in _shares(story, run[-1]) if _key(name) == key)
         who = "interrupts take" if key == INTERRUPTS else f"kernel thread {name} takes"
         much = f"{sum(shares) / len(shares):.0%} of a CPU"
         lasted = seconds(_length(story, run))
         evidence = [f"{event.at or 0:.2f} s: {event.interrupts} interrupts a second" for event in run]
-        return Finding(
-            check="nothing_spins",
+        return Accusation(
             subject=name,
             summary=f"{who} {much} for {lasted} (limit {self.share:.0%} for {self.limit:g} s)",
             at=(run[0].at or 0.0) - run[0].seconds,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.starved import GAP, awake, granted, starved
 from plugpull.checks.track import Track, interpolate, track
 from plugpull.errors import RigError
-from plugpull.finding import Finding
 from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded, LoadSettled, Phase
 from plugpull.history.reader import Reading, Story
 
@@ -41,7 +41,7 @@ class Watched:
     cut: float
     end: float
     line: Track
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Accusation, ...] = ()
     unknowns: tuple[str, ...] = ()
 
 
@@ -158,7 +158,7 @@ class _Fate:
     """How the load of a survivor ended, and what that says of the disk."""
 
     disk: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Accusation] = field(default_factory=list)
     unknowns: list[str] = field(default_factory=list)
 
     def end(self, story: Story, load: LoadBegun, readings: Sequence[Reading]) -> float:
@@ -224,7 +224,7 @@ class _Fate:
         return trailing
 
     def _accuse(self, summary: str, at: float) -> None:
-        self.findings.append(Finding(check="kept_pace", subject=self.disk, summary=summary, at=at))
+        self.findings.append(Accusation(subject=self.disk, summary=summary, at=at))
 
 
 def _first_cut(story: Story, disk: str) -> tuple[float, LoadBegun]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import off_the_samples
 from plugpull.checks.log_record import gone_in_silence, numbers_whole
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story
@@ -26,7 +26,7 @@ AROUND = 1.0
 """Seconds by which the row of uevents has to go on after a disk has left."""
 
 
-def no_uevent(story: Story, cut: Cut, disk: str) -> Finding | None:
+def no_uevent(story: Story, cut: Cut, disk: str) -> Accusation | None:
     """A disk that the kernel took off its list without an uevent."""
     left = off_the_samples(story, cut, disk)
     begin = cut.off.commanded_at
@@ -39,17 +39,16 @@ def no_uevent(story: Story, cut: Cut, disk: str) -> Finding | None:
     evidence = tuple(
         f"{event.at or 0.0:.2f} s: {event.seqnum} {event.action} {event.devpath}" for event in seen[:SHOWN]
     )
-    return Finding(check="removed", subject=disk, summary=what, at=left, evidence=evidence)
+    return Accusation(subject=disk, summary=what, at=left, evidence=evidence)
 
 
-def unspoken(story: Story, cuts: Iterable[Cut], disk: str) -> Iterator[Finding]:
+def unspoken(story: Story, cuts: Iterable[Cut], disk: str) -> Iterator[Accusation]:
     """What the kernel did not say of the removals of one disk, or said in the wrong order; each kind once."""
     for kind in (_silent, _misordered, _unannounced):
         found = [finding for cut in cuts for finding in kind(story, cut, disk)]
         if found:
             first, more = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            yield Finding(
-                check="removed",
+            yield Accusation(
                 subject=disk,
                 summary=first.summary + more,
                 at=first.at,
@@ -57,7 +56,7 @@ def unspoken(story: Story, cuts: Iterable[Cut], disk: str) -> Iterator[Finding]:
             )
 
 
-def _misordered(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
+def _misordered(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
     """Parts of a disk that were announced as removed only after what they hang off."""
     gone, removals = cut.times(disk).removed_at, _removals(story, cut, disk)
     found = (removals[path] for path in _chain(story, cut, disk) if path in removals)
@@ -67,7 +66,7 @@ def _misordered(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
             yield _about(disk, f"the removal of {_part(above.devpath)} of {disk} {what}", gone)
 
 
-def _unannounced(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
+def _unannounced(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
     """Parts of a disk, from its USB device down to its block device, that were never announced as removed."""
     begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
     if begin is None or gone is None or not uevents_whole(story, begin, gone + LATER):
@@ -106,8 +105,8 @@ def _part(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _about(disk: str, what: str, at: float) -> Finding:
-    return Finding(check="removed", subject=disk, summary=what, at=at)
+def _about(disk: str, what: str, at: float) -> Accusation:
+    return Accusation(subject=disk, summary=what, at=at)
 
 
 def uevents_whole(story: Story, begin: float, end: float) -> bool:
@@ -124,7 +123,7 @@ def uevents_whole(story: Story, begin: float, end: float) -> bool:
     )
 
 
-def _silent(story: Story, cut: Cut, disk: str) -> Iterator[Finding]:
+def _silent(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
     """A disk that left without a word in a kernel log that goes on after it."""
     gone = gone_in_silence(story, cut, disk)
     if gone is None or not numbers_whole(story):

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import overload
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.complaints import Complaint, explained_by_cuts, findings_about, load_error, unexplained
+from plugpull.checks.collector import Collector
+from plugpull.checks.complaints import Complaint, accusations_of, explained_by_cuts, load_error, unexplained
 from plugpull.checks.evidence import judged_span, miswired
 from plugpull.checks.kernel_clean import kernel_clean
 from plugpull.checks.log_properties import changes
@@ -17,7 +19,6 @@ from plugpull.checks.no_errors import no_errors
 from plugpull.checks.nothing_stuck import nothing_stuck
 from plugpull.checks.pace import kept_pace
 from plugpull.checks.residue import nothing_left
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
@@ -45,21 +46,20 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
         story = before_teardown(story)
         expected, scope = explained_by_cuts(story)
         removals = list(_removals(story, expected))
-        gone = {(finding.subject, finding.at or 0.0) for finding in removals}
+        gone = {(removal.subject, removal.at or 0.0) for removal in removals}
         neighbours = Neighbours(story, scope, expected)
-        findings = [
+        said = Collector(self)
+        said.take(
             *removals,
             *neighbours.removed(),
             *_errors(list(unexplained(story, expected, scope)), asked, gone, neighbours),
             *neighbours.in_error(),
             *changes(story, expected, scope),
             *_loads(story, expected, asked),
-        ]
-        findings.sort(key=lambda finding: float("inf") if finding.at is None else finding.at)
-        wiring = miswired(story)
-        unknowns = (wiring,) if wiring else ()
-        worst = "" if findings or unknowns else "nobody else disturbed"
-        return Judgement(findings=tuple(findings), unknowns=unknowns, worst=worst, subject="")
+        )
+        said.sort()
+        said.doubt(miswired(story))
+        return said.judgement("nobody else disturbed" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
         begin, end = judged_span(story)
@@ -108,7 +108,7 @@ def _checks(story: Story, name: str) -> Iterator[dict[str, list[str]]]:
 # --- removals ------------------------------------------------------------------------------------------------------
 
 
-def _removals(story: Story, expected: Expected) -> Iterator[Finding]:
+def _removals(story: Story, expected: Expected) -> Iterator[Accusation]:
     """One finding for each disk that left though it was not cut, with every time it did."""
     left: dict[str, list[float]] = {}
     for event in story.events:
@@ -136,11 +136,11 @@ def _apart(times: list[float]) -> list[float]:
     return kept
 
 
-def _removal(story: Story, disk: str, times: list[float]) -> Finding:
+def _removal(story: Story, disk: str, times: list[float]) -> Accusation:
     more = f" (and {len(times) - 1} more times)" if len(times) > 1 else ""
     what = f"{disk} left at {times[0]:.2f} s though it was not cut{_after(story, times[0])}{more}"
     evidence = tuple(f"{disk} left at {at:.2f} s{_after(story, at)}" for at in times[:SHOWN])
-    return Finding(check="undisturbed", subject=disk, summary=what, at=times[0], evidence=evidence)
+    return Accusation(subject=disk, summary=what, at=times[0], evidence=evidence)
 
 
 def _after(story: Story, at: float) -> str:
@@ -162,7 +162,7 @@ def _begin(pair: tuple[float, Cut]) -> float:
 
 def _errors(
     complaints: list[Complaint], asked: set[str], gone: set[tuple[str, float]], neighbours: Neighbours
-) -> Iterator[Finding]:
+) -> Iterator[Accusation]:
     """What the kernel reported, by disk; about a hub or a controller once, not for each disk behind it."""
     by_subject: dict[str, list[Complaint]] = {}
     for complaint in complaints:
@@ -180,10 +180,10 @@ def _errors(
             if not part:
                 by_subject.setdefault(subject, []).append(complaint)
     for subject, lines in by_subject.items():
-        yield from findings_about("undisturbed", subject, lines)
+        yield from accusations_of(subject, lines)
 
 
-def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Finding]:
+def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Accusation]:
     """Loads that met an error although their disk was not cut while they ran."""
     for load in story.of(LoadBegun):
         ended = story.load_end(load)
@@ -194,4 +194,4 @@ def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Findin
             for window in expected.windows
         )
         if not cut:
-            yield load_error("undisturbed", load, ended)
+            yield load_error(load, ended)

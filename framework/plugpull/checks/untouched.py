@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.finding import Finding
+from plugpull.checks.collector import Collector
 from plugpull.history.events import CutArmed, LedgerBegun, LoadBegun, LoadEnded, SeenFromOutside
 from plugpull.history.reader import Story
 
@@ -18,18 +19,18 @@ class Untouched(Check, frozen=True, tag="untouched"):
     disks: tuple[str, ...]
 
     def judge(self, story: Story) -> Judgement:
-        findings = trespasses(story, self.disks)
-        unknowns = [
-            f"nothing shows whether {disk} was written: it was neither sampled nor looked at from outside"
-            for disk in self.disks
-            if not story.readings(disk) and not _views(story, disk)
-        ]
+        said = Collector(self, self.disks)
+        said.take(*trespasses(story, self.disks))
+        for disk in self.disks:
+            if not story.readings(disk) and not _views(story, disk):
+                said.doubt(
+                    f"nothing shows whether {disk} was written: it was neither sampled nor looked at from outside"
+                )
         if not self.disks:
-            unknowns.append("untouched was asked about no disk")
+            said.doubt("untouched was asked about no disk")
         outside = all(_views(story, disk) for disk in self.disks)
         how = " (proved from outside the DUT)" if outside else " (by the kernel's count)"
-        worst = "" if findings or unknowns else f"untouched: {', '.join(self.disks)}{how}"
-        return Judgement(findings=findings, unknowns=tuple(unknowns), worst=worst, subject=", ".join(self.disks))
+        return said.judgement(f"untouched: {', '.join(self.disks)}{how}" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
         """The kernel's count has to cover all the time in which something was written or cut."""
@@ -52,22 +53,20 @@ def bystanders_of(story: Story) -> tuple[str, ...]:
     return tuple(str(disk.get("name")) for disk in disks if isinstance(disk, dict) and disk.get("scratch") is not True)
 
 
-def trespasses(story: Story, disks: Iterable[str]) -> tuple[Finding, ...]:
+def trespasses(story: Story, disks: Iterable[str]) -> tuple[Accusation, ...]:
     """A finding for each of ``disks`` that was written."""
     found = []
     for disk in disks:
         for view in _views(story, disk):
             if not view.ok:
                 what = f"{disk} is not scratch and was written: {view.detail}"
-                found.append(
-                    Finding(check="untouched", subject=disk, summary=what, at=view.at, evidence=(view.method,))
-                )
+                found.append(Accusation(subject=disk, summary=what, at=view.at, evidence=(view.method,)))
         written = [reading for reading in story.readings(disk) if reading.written > 0]
         if written and not any(finding.subject == disk for finding in found):
             first = written[0]
             what = f"{disk} is not scratch and was written: {first.written} bytes by {first.at:.2f} s"
             evidence = (f"sectors written in /sys/block/{first.kname}/stat",)
-            found.append(Finding(check="untouched", subject=disk, summary=what, at=first.at, evidence=evidence))
+            found.append(Accusation(subject=disk, summary=what, at=first.at, evidence=evidence))
     return tuple(found)
 
 

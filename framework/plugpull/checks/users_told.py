@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks import limits
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
-from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
 from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.reader import Story
@@ -41,7 +41,7 @@ class UsersTold(Check, frozen=True, tag="users_told"):
                     continue
                 for load in _loads(story, cut, disk):
                     verdict = _one(story, cut, load)
-                    if isinstance(verdict, Finding | str):
+                    if isinstance(verdict, Accusation | str):
                         said.take(verdict)
                     else:
                         took.append(verdict)
@@ -49,7 +49,7 @@ class UsersTold(Check, frozen=True, tag="users_told"):
         return said.judgement(worst)
 
 
-def _failed(story: Story) -> Iterator[Finding]:
+def _failed(story: Story) -> Iterator[Accusation]:
     """Stamped writes and flushes that failed on a disk that no cut had taken, whatever the writer said at its end."""
     for judged in every_round(story):
         disk = judged.round.disk
@@ -58,7 +58,7 @@ def _failed(story: Story) -> Iterator[Finding]:
             first = min(early, key=lambda one: one.at)
             more = f" (and {len(early) - 1} more)" if len(early) > 1 else ""
             what = f"a {first.what} on {disk}, which no cut had taken, ended with errno {first.errno}{more}"
-            yield Finding(check="users_told", subject=disk, summary=what, at=first.at)
+            yield Accusation(subject=disk, summary=what, at=first.at)
 
 
 def _first_cut(story: Story, disk: str) -> float:
@@ -68,7 +68,7 @@ def _first_cut(story: Story, disk: str) -> float:
     return min(begins, default=float("inf"))
 
 
-def _unexpected(story: Story) -> Iterator[Finding]:
+def _unexpected(story: Story) -> Iterator[Accusation]:
     """Errors that a load met before any cut had taken its disk."""
     for ended in story.of(LoadEnded):
         if not ended.errno or ended.at is None:
@@ -76,7 +76,7 @@ def _unexpected(story: Story) -> Iterator[Finding]:
         first = _first_cut(story, ended.disk)
         if ended.at < first:
             when = f"{seconds(first - ended.at)} before its cut" if first < float("inf") else "which no cut had taken"
-            yield _finding(ended.disk, f"the load on {ended.disk} met an I/O error, {when}: {ended.message}", ended)
+            yield _accusation(ended.disk, f"the load on {ended.disk} met an I/O error, {when}: {ended.message}", ended)
 
 
 def _loads(story: Story, cut: Cut, disk: str) -> tuple[LoadBegun, ...]:
@@ -92,7 +92,7 @@ def _loads(story: Story, cut: Cut, disk: str) -> tuple[LoadBegun, ...]:
     return tuple(found)
 
 
-def _one(story: Story, cut: Cut, load: LoadBegun) -> Finding | str | float:
+def _one(story: Story, cut: Cut, load: LoadBegun) -> Accusation | str | float:
     """The seconds until the error, or what is wrong, or what is missing."""
     disk, ended = load.disk, story.load_end(load)
     gone = cut.times(disk).removed_at or 0.0
@@ -100,23 +100,23 @@ def _one(story: Story, cut: Cut, load: LoadBegun) -> Finding | str | float:
     if ended is None or ended.at is None:
         return f"how the load on {disk} ended was not recorded"
     if ended.stuck:
-        return _finding(disk, f"the load on {disk} could not be ended", ended)
+        return _accusation(disk, f"the load on {disk} could not be ended", ended)
     if ended.asked and ended.asked_at is not None and ended.asked_at < gone + within and not ended.errno:
         if ended.asked_at <= gone:
             return 0.0
         if ended.asked_at > gone + ANSWERED:
             what = f"the load on {disk} ran on for {seconds(ended.asked_at - gone)} after the disk was gone, "
-            return _finding(disk, f"{what}and was never given an error", ended)
+            return _accusation(disk, f"{what}and was never given an error", ended)
         return f"the load on {disk} was asked to end {seconds(ended.asked_at - gone)} after the disk was gone"
     if not ended.errno and (ended.asked or not ended.exit_status):
         how = "went on until it was asked to end" if ended.asked else "ended without an error"
-        return _finding(disk, f"the load on {disk} {how} though the disk was gone", ended)
+        return _accusation(disk, f"the load on {disk} {how} though the disk was gone", ended)
     took = awake(story, gone, max(gone, ended.at))
     if took - cut.error > within:
-        return _finding(disk, f"the load on {disk} had its error only {seconds(took)} {limit(within)} after", ended)
+        return _accusation(disk, f"the load on {disk} had its error only {seconds(took)} {limit(within)} after", ended)
     return took
 
 
-def _finding(disk: str, summary: str, ended: LoadEnded) -> Finding:
+def _accusation(disk: str, summary: str, ended: LoadEnded) -> Accusation:
     evidence = (ended.message,) if ended.message else ()
-    return Finding(check="users_told", subject=disk, summary=summary, at=ended.at, evidence=evidence)
+    return Accusation(subject=disk, summary=summary, at=ended.at, evidence=evidence)

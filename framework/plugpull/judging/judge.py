@@ -19,7 +19,7 @@ from plugpull.checks.kernel_clean import DIED, HUNG, KernelClean
 from plugpull.checks.reach import clock_doubts, unreached
 from plugpull.checks.same_dut import same_dut
 from plugpull.checks.standing import standing_checks
-from plugpull.checks.untouched import bystanders_of, trespasses
+from plugpull.checks.untouched import Untouched, bystanders_of
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.finding import Finding
 from plugpull.history.cuts import Cut
@@ -104,7 +104,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         sheet.enter(name, _run(name, lambda data=data: decode_check(data), story))  # type: ignore[misc]
     for check in standing_checks(asked):
         sheet.enter(check_name(check), _run(check_name(check), lambda check=check: check, story), standing=True)  # type: ignore[misc]
-    sheet.findings.extend(trespasses(story, bystanders_of(story)))
+    sheet.findings.extend(Untouched(bystanders_of(story)).judge(story).findings)
     _between(story, earlier, sheet)
     _stopped(story, sheet)
     if not asked:
