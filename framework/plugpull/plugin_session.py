@@ -16,8 +16,9 @@ from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.judging.coverage import sentences
 from plugpull.judging.results import Results, ScenarioResult, Verdict
-from plugpull.plain import clean, clean_line
+from plugpull.plain import clean_line
 from plugpull.plugin_stash import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
+from plugpull.progress import notify_for
 from plugpull.report.live import View, view_for
 from plugpull.run import OpenScenario, Options, Run, begin_run
 from plugpull.scenario import ScenarioRig
@@ -42,7 +43,7 @@ class PlugpullSession:
         self._console = _console(config)
         self._view: View = view_for(self._console)
         try:
-            self._run: Run = begin_run(self._options(), self._notify)
+            self._run: Run = begin_run(self._options(), notify_for(self._console))
         except (UsageError, RigError) as error:
             status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_UNKNOWN
             pytest.exit(str(error), returncode=status)
@@ -76,9 +77,6 @@ class PlugpullSession:
             turn=night(option("--plugpull-rotate")) if option("--plugpull-rotate") else None,
             planned=tuple(scenario_id(item) for item in self._config.stash[ITEMS] if is_scenario(item)),
         )
-
-    def _notify(self, text: str) -> None:
-        self._console.print(f"plugpull: {clean(text)}", markup=False, highlight=False)
 
     # --- one scenario ---------------------------------------------------------------------------------------------
 

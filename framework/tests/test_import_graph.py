@@ -21,7 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         *("plugpull", "errors", "files", "finding", "judging", "locate", "output", "plain", "streams"),
         *("dut.agent", "integrity.oracle"),
     ),
-    ("interrupts", "history", "plugin_stash", "rig", "setup", "kernel", "kernel.catalogue"),
+    ("interrupts", "history", "progress", "plugin_stash", "rig", "setup", "kernel", "kernel.catalogue"),
     ("cache", "coordination", "draw", "judging.results", "kernel.diagnosis", "dut.conversation"),
     ("checks", "judging.coverage", "judging.plan", "judging.results_io", "report", "switches"),
     ("discover", "dut", "judging.judge"),

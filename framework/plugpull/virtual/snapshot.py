@@ -14,6 +14,7 @@ from pathlib import Path
 from plugpull.cache import Cache
 from plugpull.dut.conversation.link import AgentLink
 from plugpull.errors import RigError
+from plugpull.progress import step
 from plugpull.virtual.console import Console
 from plugpull.virtual.image import Additions, base_tree, cpio, ingredients, module_tree
 from plugpull.virtual.kernel import KernelTree, required_modules
@@ -24,6 +25,8 @@ FORMAT = "5"
 """Increased when snapshots of an older plugpull no longer fit."""
 BOOT_DEADLINE = 240.0
 """Seconds a guest gets to boot under emulation on a busy machine."""
+USUAL = 10.0
+"""Seconds that making a snapshot takes on a machine that has nothing else to do."""
 BOOTS = 4
 """Boots until a guest has to have a clock that keeps time."""
 CLOCK_WRONG = 0.005
@@ -111,8 +114,10 @@ def freeze_guest(
             # The second request touches every page that the agent needs after a restore.
             link.call("hello", 60)
             _await_channels(machine)
+            progress("measuring its clock")
             rate = clock_rate(link)
             if abs(rate - 1.0) <= CLOCK_WRONG:
+                progress("saving it for later runs")
                 machine.freeze(state)
                 return
         finally:
@@ -169,15 +174,17 @@ def hold_snapshot(
     modules = required_modules(kernel, [*MODULES, *additions.modules], replaced)
 
     def build(directory: Path) -> None:
-        progress(f"booting kernel {kernel.version} once ({shape.accel}); about 10 s")
         initrd = directory / "initrd"
-        initrd.write_bytes(boot_image(modules, without, additions))
+        with step(progress, f"booting kernel {kernel.version} once ({shape.accel}), about {USUAL:g} s") as stage:
+            stage("making its image")
+            initrd.write_bytes(boot_image(modules, without, additions))
 
-        def again() -> tuple[Machine, Console, AgentLink]:
-            (directory / "ram").unlink(missing_ok=True)
-            return boot(shape, kernel, initrd, directory)
+            def again() -> tuple[Machine, Console, AgentLink]:
+                (directory / "ram").unlink(missing_ok=True)
+                stage("waiting for its agent")
+                return boot(shape, kernel, initrd, directory)
 
-        freeze_guest(again, directory / "state", progress)
+            freeze_guest(again, directory / "state", stage)
         initrd.unlink()
 
     text = f"{kernel.version} {shape.accel} {shape.cpus} cpus {shape.memory >> 20} MiB"
