@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,12 +59,28 @@ def test_a_real_bench_is_announced_with_what_is_overwritten() -> None:
     assert "scratch disks will be overwritten" in lines("shelf-ssh.toml", IDS[:1], {})[-1]
 
 
-def test_a_test_of_a_folder_of_ones_own_is_named_with_its_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", [".", "elsewhere"])
+def test_a_test_of_a_folder_of_ones_own_is_named_with_its_file(tmp_path: Path, where: str) -> None:
+    """Whether or not the command is run in that folder, which is given by its absolute path."""
     own = tmp_path / "test_my_own.py"
     own.write_text("def test_fails():\n    assert not True\n")
     command = [sys.executable, "-c", COLLECT, str(own)]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "FAILED test_my_own.py::test_fails" in ended.stdout
+    (tmp_path / where).mkdir(exist_ok=True)
+    ended = subprocess.run(command, cwd=tmp_path / where, capture_output=True, text=True, check=False)
+    assert re.search(r"^FAILED (\.\./)?test_my_own\.py::test_fails", ended.stdout, re.MULTILINE)
+
+
+def test_own_tests_outside_of_the_current_directory_are_named_from_the_folder_they_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here := tmp_path / "here").mkdir()
+    (tmp_path / "own" / "cables").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    stock = tmp_path / "stock"
+    own = tmp_path / "own"
+    assert root_of([f"{own}/test_a.py::test_b"], stock) == own
+    assert root_of([f"{own}/test_a.py", f"{own}/cables"], stock) == own
+    assert root_of(["test_c.py", f"{own}/test_a.py"], stock) == tmp_path
 
 
 def test_the_stock_scenarios_keep_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +90,7 @@ def test_the_stock_scenarios_keep_their_names(tmp_path: Path, monkeypatch: pytes
         [],
         ["stock/scenarios"],
         ["own/test_a.py", "stock/scenarios/test_b.py::test_c"],
-        ["/elsewhere/test_d.py"],
+        ["/elsewhere/test_d.py", "stock/scenarios"],
     ):
         assert root_of(paths, stock) == stock
     assert root_of(["own/test_a.py::test_b"], stock) == tmp_path

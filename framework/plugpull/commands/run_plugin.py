@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -67,12 +68,15 @@ class RunPlugin:
 def root_of(paths: Sequence[str], stock: Path) -> Path:
     """The root directory for pytest, from which its test names begin.
 
-    It is the current directory if all scenarios are below it and outside of the stock directory, otherwise the stock
-    directory. pytest leaves the file out of the names of tests outside its root directory.
+    With a stock scenario among them, it is the stock directory. Otherwise it is the current directory, if all are below
+    it, or the folder that all are in. pytest leaves the file out of the names of tests outside its root directory.
     """
     here, places = Path.cwd(), [Path(path.split("::")[0]).resolve() for path in paths]
-    own = places and all(place.is_relative_to(here) and not place.is_relative_to(stock) for place in places)
-    return here if own else stock
+    if not places or any(place.is_relative_to(stock) for place in places):
+        return stock
+    if all(place.is_relative_to(here) for place in places):
+        return here
+    return Path(os.path.commonpath([place if place.is_dir() else place.parent for place in places]))
 
 
 def announced(rig: Rig, ids: Sequence[str], earlier: Mapping[str, float]) -> Iterator[str]:
