@@ -1,0 +1,126 @@
+"""The history of one file's content: which block held what after which operation, and what of that was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plugpull.integrity.oracle.files.operations import BLOCK, AnyOperation, Truncate, WriteMapped, Written
+
+ZERO, ABSENT = 0, -1
+"""Values of a block beside numbers of operations: zeros, and beyond the end of the file."""
+
+
+@dataclass(slots=True)
+class Version:
+    """A value that a block, or the size, got from an operation.
+
+    ``kept_by`` is the sync that kept it. ``doubtful``: it failed, or a sync over it did, so no later sync keeps it.
+    """
+
+    value: int
+    operation: AnyOperation | None
+    kept_by: AnyOperation | None = None
+    doubtful: bool = False
+
+
+@dataclass
+class Contents:
+    """The versions of a file's blocks and of its size, the oldest first.
+
+    ``garbled``: an fsync is under way that may leave anything in the blocks that it was to write. ``fsynced`` is the
+    number of the last operation that kept all of it, 0 if none did.
+    """
+
+    sizes: list[Version] = field(default_factory=lambda: [Version(0, None)])
+    blocks: dict[int, list[Version]] = field(default_factory=dict)
+    size: int = 0
+    garbled: bool = False
+    fsynced: int = 0
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def settled(self) -> bool:
+        """True if all of it was kept and nothing was done to it since."""
+        return self.sizes[-1].kept_by is not None and all(v[-1].kept_by is not None for v in self.blocks.values())
+
+    def allowed(self, block: int) -> dict[int, Version | None]:
+        """The values that a block within the found size may have, each with its version."""
+        versions = self.blocks.get(block)
+        if not versions:
+            return {ZERO: None}
+        allowed: dict[int, Version | None] = {}
+        for version in since_kept(versions):
+            allowed[ZERO if version.value == ABSENT else version.value] = version
+        return allowed
+
+    def ever(self, block: int) -> set[int]:
+        """All operations that wrote to a block."""
+        return {version.value for version in self.blocks.get(block, []) if version.value > 0}
+
+    def size_allowed(self, size: int) -> bool:
+        """A size that was kept, a later one, or one on the way from one to the next."""
+        possible = [version.value for version in since_kept(self.sizes)]
+        return min(possible) <= size <= max(possible)
+
+    # --- doing ------------------------------------------------------------------------------------------------------
+
+    def write(self, operation: Written) -> None:
+        """Data was written, or may have been."""
+        begin, end = operation.offset, operation.offset + operation.length
+        if end > self.size and not isinstance(operation, WriteMapped):
+            self._grow(operation, begin, end)
+        for block in range(begin // BLOCK, end // BLOCK):
+            self._put(block, operation.number, operation)
+
+    def truncate(self, operation: Truncate) -> None:
+        """The size was changed, or may have been."""
+        if operation.size > self.size:
+            self._grow(operation, operation.size, operation.size)
+            return
+        for block in [block for block in self.blocks if block >= operation.size // BLOCK]:
+            self._put(block, ABSENT, operation)
+        self._resize(operation, operation.size)
+
+    def _grow(self, operation: AnyOperation, begin: int, end: int) -> None:
+        for block in [block for block in self.blocks if self.size // BLOCK <= block < begin // BLOCK]:
+            self._put(block, ZERO, operation)
+        self._resize(operation, end)
+
+    def _resize(self, operation: AnyOperation, size: int) -> None:
+        self.sizes.append(Version(size, operation, doubtful=not operation.succeeded))
+        if operation.succeeded:
+            self.size = size
+
+    def _put(self, block: int, value: int, operation: AnyOperation) -> None:
+        versions = self.blocks.setdefault(block, [Version(ABSENT, None)])
+        versions.append(Version(value, operation, doubtful=not operation.succeeded))
+
+    def keep(self, sync: AnyOperation, blocks: Iterable[int] | None = None) -> None:
+        """A sync succeeded: of the whole file, or of these blocks without the size."""
+        if blocks is None:
+            _keep(self.sizes, sync)
+        for block in self.blocks if blocks is None else blocks:
+            _keep(self.blocks.get(block, []), sync)
+
+    def doubt(self) -> None:
+        """A sync failed: what it was to keep may never be."""
+        for versions in (self.sizes, *self.blocks.values()):
+            for version in versions:
+                version.doubtful = version.doubtful or version.kept_by is None
+
+
+def since_kept(versions: list[Version]) -> list[Version]:
+    """The last kept version and all after it; all if none was kept."""
+    at = next((at for at in range(len(versions) - 1, -1, -1) if versions[at].kept_by is not None), 0)
+    return versions[at:]
+
+
+def _keep(versions: list[Version], sync: AnyOperation) -> None:
+    """Keep the newest version that is not doubtful, and so everything before it is replaced."""
+    for version in reversed(versions):
+        if version.doubtful:
+            continue
+        version.kept_by = version.kept_by or sync
+        return

@@ -1,0 +1,180 @@
+"""Plays a file ledger through: the history of names and of each file's content, and what the syncs kept of them."""
+
+from __future__ import annotations
+
+from plugpull.integrity.oracle.files.contents import Contents
+from plugpull.integrity.oracle.files.ledger import FileLedger
+from plugpull.integrity.oracle.files.names import TOP, Change, Impossible, Names, Slot
+from plugpull.integrity.oracle.files.operations import (
+    BLOCK,
+    AnyOperation,
+    AppendBlocks,
+    CreateFile,
+    Fsync,
+    FsyncDirectory,
+    Rename,
+    SyncAll,
+    Synced,
+    SyncFilesystem,
+    Truncate,
+    WriteBlocks,
+    WriteMapped,
+)
+from plugpull.integrity.oracle.files.promises import Cut, Promises
+
+DATA = (WriteBlocks, AppendBlocks, WriteMapped, Truncate)
+
+
+class Replay:
+    """The histories of a ledger. ``problems`` are reasons why they cannot be trusted in full.
+
+    ``broken`` is set once the filesystem failed an operation on names: nothing later is promised.
+    """
+
+    def __init__(self, ledger: FileLedger, promises: Promises, cut: Cut) -> None:
+        self.names = Names()
+        self.contents: dict[int, Contents] = {}
+        self.problems: list[str] = []
+        self._promises = promises
+        self._cut = cut
+        self._broken = False
+        for operation in ledger.operations:
+            try:
+                self._take(operation)
+            except Impossible as why:
+                self.problems.append(f"operation {operation.number} is impossible: {why}; the rest is not used")
+                break
+
+    def _take(self, operation: AnyOperation) -> None:
+        if isinstance(operation, Synced):
+            self._sync(operation)
+        elif isinstance(operation, DATA):
+            self._data(operation)
+        else:
+            self._on_names(operation)
+
+    def _on_names(self, operation: AnyOperation) -> None:
+        changes = len(self.names.changes)
+        self.names.take(operation)
+        if isinstance(operation, CreateFile) and operation.file in self.names.things:
+            self.contents[operation.file] = Contents()
+        if len(self.names.changes) > changes and not operation.succeeded:
+            self._broken = True
+
+    def _data(self, operation: WriteBlocks | AppendBlocks | WriteMapped | Truncate) -> None:
+        contents = self._file(operation.path)
+        if isinstance(operation, Truncate):
+            if operation.size % BLOCK or operation.size < 0:
+                raise Impossible(f"{operation.size} bytes are not whole blocks")
+            contents.truncate(operation)
+            return
+        if operation.offset % BLOCK or operation.length % BLOCK or operation.length <= 0 or operation.offset < 0:
+            raise Impossible(f"{operation.length} bytes at {operation.offset} are not whole blocks")
+        if isinstance(operation, AppendBlocks) and operation.offset != contents.size:
+            raise Impossible(f"it appends at {operation.offset}, but the file has {contents.size} bytes")
+        if isinstance(operation, WriteMapped) and operation.offset + operation.length > contents.size:
+            raise Impossible("it writes beyond the end of a mapping")
+        contents.write(operation)
+        if isinstance(operation, WriteMapped):
+            first = operation.offset // BLOCK
+            self._sync_blocks(operation, contents, range(first, first + operation.length // BLOCK))
+
+    def _file(self, path: str) -> Contents:
+        contents = self.contents.get(self.names.at(path))
+        if contents is None:
+            raise Impossible(f"{path} is not a file")
+        return contents
+
+    # --- syncs ------------------------------------------------------------------------------------------------------
+
+    def _counts(self, operation: AnyOperation) -> bool:
+        """True if a sync promises something."""
+        promises, cut = self._promises, self._cut
+        if self._broken or not operation.succeeded or not (cut.flushes or cut.powered):
+            return False
+        if isinstance(operation, SyncAll | SyncFilesystem):
+            return cut.before(operation.returned) and (promises.sync_flushes or cut.powered)
+        return promises.late_fsync or cut.before(operation.returned)
+
+    def _sync_blocks(self, operation: WriteMapped, contents: Contents, blocks: range) -> None:
+        if self._counts(operation):
+            contents.keep(operation, blocks)
+        elif not operation.succeeded:
+            self._failed(contents)
+
+    def _sync(self, operation: Synced) -> None:
+        if isinstance(operation, SyncAll | SyncFilesystem):
+            self._sync_everything(operation)
+        elif isinstance(operation, FsyncDirectory):
+            number = self.names.at(operation.path)
+            self._sync_names(operation, [c for c in self.names.changes if any(s[0] == number for s in c.holds)], number)
+        else:
+            contents = self._file(operation.path)
+            if not operation.succeeded:
+                self._failed(contents)
+            elif self._counts(operation):
+                contents.keep(operation)
+                if isinstance(operation, Fsync):
+                    contents.fsynced = operation.number
+                    if self._promises.names_new:
+                        self._keep_new(operation, self.names.at(operation.path))
+
+    def _failed(self, contents: Contents) -> None:
+        contents.doubt()
+        if not self._promises.old_or_new and not self._cut.powered:
+            contents.garbled = True
+
+    def _sync_everything(self, operation: SyncAll | SyncFilesystem) -> None:
+        self._sync_names(operation, self.names.changes, None)
+        for contents in self.contents.values():
+            if self._counts(operation):
+                contents.keep(operation)
+                contents.fsynced = operation.number
+            elif not operation.succeeded:
+                self._failed(contents)
+
+    def _sync_names(self, operation: Synced, changes: list[Change], directory: int | None) -> None:
+        """A directory was synced, or everything (``directory`` is None)."""
+        if not operation.succeeded:
+            for change in changes:
+                change.doubtful = change.doubtful or not change.kept
+            return
+        if not self._counts(operation):
+            return
+        for change in changes:
+            if change.applied and not change.doubtful:
+                self._keep(operation, change, directory)
+
+    def _keep(self, operation: AnyOperation, change: Change, directory: int | None) -> None:
+        for slot in change.holds:
+            if directory is None or slot[0] == directory or self._promises.atomic:
+                change.kept.setdefault(slot, operation)
+
+    def _keep_new(self, operation: AnyOperation, number: int) -> None:
+        """The name that a file was created with and, while it still has that name, the directories above it."""
+        made = self.names.things[number].made
+        while made is not None and made.applied and not made.doubtful:
+            self._keep(operation, made, None)
+            ((slot, holds),) = made.holds.items()
+            if slot[0] == TOP or self.names.now.get(slot) != holds:
+                return
+            made = self.names.things[slot[0]].made
+
+
+def settled_slots(replay: Replay) -> dict[Slot, int]:
+    """Files that were kept whole after their last change of name, with that name and the directories above.
+
+    A rename of a directory is never settled: FAT writes the new entry without the number of its first cluster at first
+    (``vfat_build_slots``).
+    """
+    names, made = replay.names, {}
+    for slot, number in names.now.items():
+        contents = replay.contents.get(number)
+        if contents is None or not contents.settled or contents.fsynced < names.touching[number][-1].operation.number:
+            continue
+        above = list(names.above(slot))
+        if any(isinstance(names.of[one][-1].operation, Rename) for one in above):
+            continue
+        if all(one in names.of[one][-1].kept for one in (slot, *above)):
+            made[slot] = number
+    return made

@@ -1,0 +1,88 @@
+"""Which object of the ledger each found name shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plugpull.integrity.oracle.files.found import Entry, FoundTree
+from plugpull.integrity.oracle.files.names import TOP, Names, Slot, Thing
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A found name. ``candidates`` are the objects that it can be, by inode number, stamps, kind and target."""
+
+    entry: Entry
+    slot: Slot
+    candidates: frozenset[int]
+
+    @property
+    def certain(self) -> int | None:
+        """The object, if it can be only one."""
+        return next(iter(self.candidates)) if len(self.candidates) == 1 else None
+
+
+@dataclass
+class Placing:
+    """All found names by slot, and the paths of the found directories by number.
+
+    ``ambiguous`` are directories that can be more than one object; ``lost`` are paths below a directory that is
+    not one of the ledger's.
+    """
+
+    placed: dict[Slot, Placed] = field(default_factory=dict)
+    directories: dict[int, str] = field(default_factory=lambda: {TOP: ""})
+    ambiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    unlisted: set[int] = field(default_factory=set)
+
+
+def place(names: Names, found: FoundTree, run: int, *, inodes: bool, choice: Mapping[str, int]) -> Placing:
+    """Find out which object each name shows. ``choice`` decides what an ambiguous directory is."""
+    made = Placing()
+    by_inode: dict[int, set[int]] = {}
+    for thing in names.things.values():
+        if thing.inode and inodes:
+            by_inode.setdefault(thing.inode, set()).add(thing.file)
+    numbers = {"": TOP}
+    for entry in sorted(found.entries, key=lambda each: each.path.count("/")):
+        above = numbers.get(entry.parent)
+        if above is None:
+            continue
+        slot = above, entry.name
+        known = names.ever(slot) | by_inode.get(entry.inode, set()) | (_stamped(entry, run) & names.things.keys())
+        fitting = frozenset(n for n in known if _fits(entry, names.things[n], run, inodes=inodes))
+        placed = made.placed[slot] = Placed(entry, slot, fitting)
+        if entry.kind == "directory" and fitting:
+            _place_directory(names, made, placed, numbers, choice)
+    return made
+
+
+def _place_directory(
+    names: Names, made: Placing, placed: Placed, numbers: dict[str, int], choice: Mapping[str, int]
+) -> None:
+    path = placed.entry.path
+    options = tuple(sorted(placed.candidates & names.allowed(placed.slot) or placed.candidates, reverse=True))
+    if len(options) > 1:
+        made.ambiguous[path] = options
+    number = choice.get(path, options[0])
+    if number in made.directories:
+        return  # it has two names; its content is judged under the first
+    numbers[path] = number
+    made.directories[number] = path
+    if placed.entry.errno:
+        made.unlisted.add(number)
+
+
+def _stamped(entry: Entry, run: int) -> set[int]:
+    """The files whose stamps an entry holds."""
+    return {one.file for one in entry.content if one.content == "stamped" and one.run == run}
+
+
+def _fits(entry: Entry, thing: Thing, run: int, *, inodes: bool) -> bool:
+    if entry.kind != thing.kind or (thing.kind == "symlink" and entry.target != thing.target):
+        return False
+    if inodes and entry.inode and thing.inode:
+        return entry.inode == thing.inode
+    stamped = _stamped(entry, run)
+    return not stamped or thing.file in stamped
