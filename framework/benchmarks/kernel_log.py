@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.measure import begin, console, table
 from plugpull.kernel.catalogue.entries import ENTRIES
 from plugpull.kernel.catalogue.entry import Severity
-from plugpull.kernel.catalogue.needles import needles_of
+from plugpull.kernel.catalogue.wording import needles_of
 from plugpull.kernel.diagnosis.log_reader import read_log
 
 ALIEN = (
@@ -32,7 +32,7 @@ def alien(lines: int) -> str:
 
 
 def adversarial(size: int) -> str:
-    words = " ".join(sorted({word for entry in ENTRIES for word in needles_of(entry.pattern)}))
+    words = " ".join(sorted({word for entry in ENTRIES for word in needles_of(entry.wording)}))
     line = "x " + words.replace("\n", " ")[:3000] + "\n"
     return line * (size // len(line))
 

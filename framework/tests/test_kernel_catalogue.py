@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
 import pytest
 
 from plugpull.kernel.catalogue.classify import classify
 from plugpull.kernel.catalogue.entries import ENTRIES
-from plugpull.kernel.catalogue.entry import Entry, Severity
+from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.diagnosis.headline import panic_headline
 
 LINES = (
@@ -54,6 +54,8 @@ LINES = (
     ("warn.sanitizer", "", "BUG: KASAN: slab-use-after-free in usb_stor_disconnect+0x1/0x2"),
 )
 
+KNOWN = Path(__file__).with_name("data").joinpath("kernel_lines.txt").read_text().splitlines()[1:]
+
 
 @pytest.mark.parametrize(("kind", "subject", "text"), LINES)
 @pytest.mark.parametrize("stamp", ["", "[   12.345678] ", "<4>[   12.345678] ", "[   12.345678][  T123] "])
@@ -64,13 +66,12 @@ def test_each_kind(kind: str, subject: str, text: str, stamp: str) -> None:
     assert event.text == stamp + text
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}: {entry.example[:30]}")
-def test_each_entry_has_an_example_of_its_own(entry: Entry) -> None:
-    event = classify(entry.example)
+@pytest.mark.parametrize("line", KNOWN, ids=lambda line: line[:60])
+def test_lines_of_kernels_of_many_versions(line: str) -> None:
+    kind, severity, text = line.split(" ", 2)
+    event = classify(text)
     assert event is not None
-    assert (event.kind, event.severity) == (entry.kind, entry.severity)
-    assert re.search(entry.pattern, entry.example), "another entry of the same kind took it"
-    assert entry.source
+    assert (event.kind, event.severity.value) == (kind, severity)
 
 
 def test_every_kind_there_is() -> None:
@@ -82,7 +83,9 @@ def test_every_kind_there_is() -> None:
     fatal = "fatal.oops fatal.bug fatal.panic fatal.hung-task fatal.lockup"
     machine = "warn.irq warn.iommu warn.memory warn.hardware warn.kobject cpu.hog hw.corrected"
     rest = "warn.warning warn.lockdep warn.sanitizer log.lost"
-    assert {entry.kind for entry in ENTRIES} == set(" ".join((usb, storage, scsi, fs, fatal, machine, rest)).split())
+    assert {entry.kind for entry in ENTRIES if entry.kind} == set(
+        " ".join((usb, storage, scsi, fs, fatal, machine, rest)).split()
+    )
 
 
 @pytest.mark.parametrize(

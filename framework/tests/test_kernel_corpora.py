@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugpull.kernel.catalogue.classify import classify
-from plugpull.kernel.catalogue.messages_machine import MACHINE
+from plugpull.kernel.catalogue.entries import read_entries, read_text
 
 CORPORA = Path(__file__).resolve().parents[3] / "shared" / "corpora"
 pytestmark = pytest.mark.skipif(not CORPORA.is_dir(), reason="the logs are not at hand")
@@ -55,7 +55,7 @@ def test_labelled_lines() -> None:
     found = [(line["kind"], event.kind if (event := classify(line["text"])) else None, line["text"]) for line in lines]
     wrong = [each for each in found if each[0] is not None and each[0] != each[1]]
     # The labels are about storage and know no kind for a broken machine: DMA faults, objects registered twice.
-    machine = {entry.kind for entry in MACHINE}
+    machine = {entry.kind for entry in read_entries("machine", read_text("machine"))}
     false = [each for each in found if each[0] is None and each[1] is not None and each[1] not in machine]
     labelled = sum(kind is not None for kind, _, _ in found)
     assert labelled > 1000

@@ -1,16 +1,58 @@
-"""Every kernel message that matters to storage on a cable, as one table.
+"""Every kernel message that matters to storage on a cable, read from ``messages/*.txt``.
 
-The wording is from the kernel's sources: Linux 6.12, and older forms back to 2.6 that are still in use.
+In these files ``[kind severity]`` or ``[nothing: reason]`` is the answer to the wordings behind it, ``@ file`` the
+kernel's file that prints them, with the versions in parentheses if later ones do not, and every other line a wording.
+Lines with ``#`` are comments; those with ``!`` are for the census (``kernel/census/answers.py``).
 """
 
 from __future__ import annotations
 
-from plugpull.kernel.catalogue.entry import Entry
-from plugpull.kernel.catalogue.messages_fatal import FATAL
-from plugpull.kernel.catalogue.messages_fs import FS, MD
-from plugpull.kernel.catalogue.messages_machine import MACHINE
-from plugpull.kernel.catalogue.messages_storage import BLOCK, SCSI
-from plugpull.kernel.catalogue.messages_usb import USB
+import re
+from collections.abc import Iterator
+from importlib.resources import files
 
-ENTRIES: tuple[Entry, ...] = (*FATAL, *MACHINE, *USB, *MD, *FS, *BLOCK, *SCSI)
-"""The first entry that matches a message wins. Fatal messages come first, filesystems before the disks they name."""
+from plugpull.kernel.catalogue.entry import Entry, Severity
+from plugpull.kernel.catalogue.wording import Beginning
+
+SUBSYSTEMS = ("fatal", "machine", "usb", "md", "fs", "storage")
+"""The files in the order in which their entries are tried. Fatal messages come first, filesystems before the disks they
+name."""
+_ANSWER = re.compile(r"\[(?:nothing: (.+)|([\w.-]+) (fatal|warning|error|info))\]$")
+
+
+def read_text(name: str) -> str:
+    """The contents of ``messages/NAME.txt``."""
+    return files(__package__).joinpath("messages", f"{name}.txt").read_text(encoding="utf-8")
+
+
+def read_entries(name: str, text: str) -> Iterator[Entry]:
+    """The entries of one file. Raises ValueError for a wording without an answer or a source."""
+    kind, severity, reason, source = "", Severity.INFO, "", ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line or line[0] in "#!":
+            continue
+        if line[0] == "[" and (answer := _ANSWER.match(line)):
+            reason, kind = answer[1] or "", answer[2] or ""
+            severity = Severity(answer[3]) if kind else Severity.INFO
+        elif line.startswith("@ "):
+            source = line[2:]
+        elif not source or not (kind or reason):
+            raise ValueError(f"{name}.txt:{number}: {line!r} has no answer or no source above it")
+        else:
+            yield Entry(kind, severity, line, source, reason)
+
+
+def read_beginnings(text: str) -> dict[str, Beginning]:
+    """The table of ``beginnings.txt``."""
+    found = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            left, *examples = line.split(" ; ")
+            name, pattern = left.split(None, 1)
+            found[name] = Beginning(pattern.strip(), tuple(example.strip() for example in examples))
+    return found
+
+
+BEGINNINGS = read_beginnings(read_text("beginnings"))
+ENTRIES: tuple[Entry, ...] = tuple(entry for name in SUBSYSTEMS for entry in read_entries(name, read_text(name)))
+"""The first entry that matches a message wins."""

@@ -15,19 +15,17 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-F, W, E, N = Severity.FATAL, Severity.WARNING, Severity.ERROR, Severity.INFO
-
-
 @dataclass(frozen=True)
 class Entry:
-    """One message of the kernel, in every wording it has had.
+    """One wording of a message. The first entry that matches wins.
 
-    ``pattern`` is searched in the message without its prefix (time stamp, host, caller). The first entry that matches
-    wins. ``source`` is the kernel file it comes from, ``example`` a line as the kernel prints it.
+    ``wording`` is in the notation of ``wording.py``; it is compared with the message without its prefix (time stamp,
+    host, caller). ``source`` is the kernel file it comes from, with the versions if it is no longer there. An entry
+    whose ``kind`` is empty says that there is nothing to report; ``reason`` says why.
     """
 
     kind: str
     severity: Severity
-    pattern: str
+    wording: str
     source: str
-    example: str
+    reason: str = ""

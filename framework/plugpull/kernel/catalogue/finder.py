@@ -1,7 +1,8 @@
 """Finds the catalogue's entry for a message.
 
-All words of all entries are searched at once (Aho-Corasick). Only the patterns of entries that have one of the words
-found are tried. Nearly every line of a log contains none of the words.
+One word of each entry is searched, all at once (Aho-Corasick). Only the entries whose word is there are compared with
+the message, and only these are ever turned into regular expressions. Nearly every line of a log contains none of the
+words.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from collections.abc import Iterable
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from plugpull.kernel.catalogue.entries import ENTRIES
+from plugpull.kernel.catalogue.entries import BEGINNINGS, ENTRIES
 from plugpull.kernel.catalogue.entry import Entry
-from plugpull.kernel.catalogue.needles import needles_of
+from plugpull.kernel.catalogue.wording import needles_of, pattern_of
 
-_COMPILED = tuple((entry, re.compile(entry.pattern)) for entry in ENTRIES)
 _WORDS: dict[str, list[int]] = {}
 for _number, _entry in enumerate(ENTRIES):
-    for _word in needles_of(_entry.pattern):
+    for _word in needles_of(_entry.wording):
         _WORDS.setdefault(_word, []).append(_number)
 ENTRIES_OF = list(_WORDS.values())
 """The numbers of the entries that have a word, by the number of the word."""
 _FINDER = BytesAhoCorasick([word.encode() for word in _WORDS], implementation=Implementation.DFA)
+_COMPILED: list[re.Pattern[str] | None] = [None] * len(ENTRIES)
 
 
 def words_in(text: bytes) -> Iterable[tuple[int, int, int]]:
@@ -31,16 +32,31 @@ def words_in(text: bytes) -> Iterable[tuple[int, int, int]]:
     return found
 
 
-def first_of(body: str, candidates: set[int]) -> Entry | None:
-    """The first of these entries that matches a message without its prefix."""
+def answer_of(body: str, candidates: set[int]) -> Entry | None:
+    """The first of these entries that matches a message without its prefix, even if it says that there is nothing to
+    report."""
     for number in sorted(candidates) if len(candidates) > 1 else candidates:
-        entry, pattern = _COMPILED[number]
-        if pattern.search(body):
-            return entry
+        pattern = _COMPILED[number]
+        if pattern is None:
+            pattern = _COMPILED[number] = re.compile(pattern_of(ENTRIES[number].wording, BEGINNINGS))
+        if pattern.match(body):
+            return ENTRIES[number]
     return None
 
 
+def first_of(body: str, candidates: set[int]) -> Entry | None:
+    """The first of these entries that matches a message without its prefix, if it has something to report."""
+    entry = answer_of(body, candidates)
+    return entry if entry is not None and entry.kind else None
+
+
 def entry_of(body: str) -> Entry | None:
-    """The catalogue's entry for a message without its prefix."""
+    """The catalogue's entry for a message without its prefix, if it has something to report."""
+    answer = named(body)
+    return answer if answer is not None and answer.kind else None
+
+
+def named(body: str) -> Entry | None:
+    """The catalogue's entry for a message without its prefix, even if it says that there is nothing to report."""
     words = words_in(body.encode("utf-8", "surrogatepass"))
-    return first_of(body, {number for word, _, _ in words for number in ENTRIES_OF[word]}) if words else None
+    return answer_of(body, {number for word, _, _ in words for number in ENTRIES_OF[word]}) if words else None

@@ -1,0 +1,158 @@
+"""The notation for the wording of messages: printf formats, as the kernel's source has them, and a little more.
+
+``%d``, ``%x``, ``%s`` and the other conversions stand for what printf puts there; ``%w`` for one word. ``{a|b}`` stands
+for one of several wordings, of which one may be empty, and ``{name}`` for a beginning, such as the name of a driver and
+a device (``messages/beginnings.txt``). A ``$`` at the end is the end of the message; otherwise more may follow. A
+backslash takes the meaning from the character behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+SHORTEST = 3
+"""Characters. Shorter words are in too many lines."""
+MOST_LETTERS = 16
+"""Characters of a word that are searched. Longer words are no rarer in logs."""
+_CONVERSION = r"%[-+ #0]*[\d.*]*(?:hh|h|ll|l|L|q|j|z|t)?(?:p[A-Za-z\d]*|[diouxXcsefgEGw%])"
+_PIECE = re.compile(rf"(?P<conversion>{_CONVERSION})|(?P<group>\{{(?:\\.|[^{{}}\\])*\}})|(?P<escaped>\\.)|(?P<end>\$$)")
+_SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$")
+_BAR = re.compile(r"(?<!\\)\|")
+_NUMBER, _HEX = r" *-?\d+", r" *(?:0[xX])?[\da-fA-F]+"
+_ANY = r".*?"
+
+
+class Beginning(NamedTuple):
+    """A beginning of messages: a regular expression, and examples of what matches."""
+
+    pattern: str
+    examples: tuple[str, ...]
+
+
+Beginnings = Mapping[str, Beginning]
+
+
+def pattern_of(wording: str, beginnings: Beginnings) -> str:
+    """A regular expression that matches at the beginning of every such message. It takes linear time: each ``%s`` ends
+    at the first place where what follows it matches, and is never tried again."""
+    return _pattern(wording, beginnings)
+
+
+def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
+    """``more`` is what a ``%s`` at the end becomes: nothing, unless more follows."""
+    parts: list[list[str]] = [[]]
+    for piece, kind in _pieces(wording):
+        if kind == "any":
+            if parts[-1] or len(parts) == 1:
+                parts.append([])
+        else:
+            parts[-1].append(_regex(piece, kind, beginnings))
+    whole = "".join(parts[0])
+    return (
+        whole
+        + "".join(f"(?>{_ANY}{''.join(part)})" for part in parts[1:] if part)
+        + (more if len(parts) > 1 and not parts[-1] else "")
+    )
+
+
+def needles_of(wording: str) -> frozenset[str]:
+    """Words of which every such message contains at least one. Raises ValueError if there is none of three letters."""
+    runs = [frozenset({_rarest_part(_plain(run))}) for run in _SPLIT.split(wording)]
+    groups = [frozenset(map(_best_of, _choices(piece))) for piece, kind in _pieces(wording) if kind == "choice"]
+    best = max((*runs, *groups), key=lambda words: min(map(_rarity, words)))
+    if min(map(len, best)) < SHORTEST:
+        raise ValueError(f"no word of {wording!r} is in every message")
+    return best
+
+
+def examples_of(wording: str, beginnings: Beginnings) -> Iterator[str]:
+    """Messages with this wording, which together have each of its variants."""
+    for example in _variants(wording, beginnings):
+        yield (example + "sdb1" if example.endswith((" ", "(")) else example).strip()
+
+
+def _variants(wording: str, beginnings: Beginnings) -> Iterator[str]:
+    found = [""]
+    for piece, kind in _pieces(wording):
+        values = _values(piece, kind, beginnings)
+        # Each variant at least once, not all combinations of them.
+        found = [
+            found[min(n, len(found) - 1)] + values[min(n, len(values) - 1)] for n in range(max(len(found), len(values)))
+        ]
+    yield from dict.fromkeys(found)
+
+
+def _pieces(wording: str) -> Iterator[tuple[str, str]]:
+    """(text, kind) of each piece. The kinds: plain, any, number, hex, word, letter, beginning, choice, end."""
+    at = 0
+    for found in _PIECE.finditer(wording):
+        if found.start() > at:
+            yield wording[at : found.start()], "plain"
+        at = found.end()
+        piece = found[0]
+        if found.lastgroup == "escaped":
+            yield piece[1:], "plain"
+        elif found.lastgroup == "end":
+            yield "", "end"
+        elif found.lastgroup == "group":
+            yield piece[1:-1], "choice" if _BAR.search(piece) else "beginning"
+        else:
+            yield ("%", "plain") if piece == "%%" else (piece, _kind(piece))
+    if at < len(wording):
+        yield wording[at:], "plain"
+
+
+def _kind(conversion: str) -> str:
+    if re.search(r"p[A-Za-z\d]*$", conversion) or "*" in conversion:
+        return "any"
+    return {"d": "number", "i": "number", "u": "number", "x": "hex", "X": "hex", "o": "number", "c": "letter",
+            "w": "word"}.get(conversion[-1], "any")  # fmt: skip
+
+
+def _regex(piece: str, kind: str, beginnings: Beginnings) -> str:
+    match kind:
+        case "plain":
+            return re.escape(piece)
+        case "choice":
+            return "(?:" + "|".join(_pattern(choice, beginnings, _ANY) for choice in _choices(piece)) + ")"
+        case "beginning":
+            return f"(?:{beginnings[piece].pattern})"
+        case "end":
+            return r"\s*$"
+    return {"number": _NUMBER, "hex": _HEX, "word": r"\S+", "letter": ".?"}[kind]
+
+
+def _values(piece: str, kind: str, beginnings: Beginnings) -> list[str]:
+    match kind:
+        case "plain":
+            return [piece]
+        case "choice":
+            return [value for choice in _choices(piece) for value in _variants(choice, beginnings)]
+        case "beginning":
+            return list(beginnings[piece].examples)
+    return [{"number": "7", "hex": "1f", "word": "word", "letter": "x", "any": "sdb1", "end": ""}[kind]]
+
+
+def _choices(piece: str) -> list[str]:
+    return _BAR.split(piece)
+
+
+def _plain(run: str) -> str:
+    return re.sub(r"\\(.)", r"\1", run) if "\\" in run else run
+
+
+def _best_of(choice: str) -> str:
+    return _rarest_part(max((_plain(run) for run in _SPLIT.split(choice)), key=_rarity))
+
+
+def _rarest_part(word: str) -> str:
+    parts = [word[at : at + MOST_LETTERS] for at in range(max(1, len(word) - MOST_LETTERS + 1))]
+    return max(parts, key=_rarity)
+
+
+def _rarity(word: str) -> int:
+    """An estimate of how rare a word is in lines that match no entry. Capitals, digits and punctuation are rarer than
+    small letters."""
+    return len(word) + 2 * sum(not (letter.islower() or letter == " ") for letter in word)

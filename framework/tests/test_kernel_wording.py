@@ -1,0 +1,83 @@
+"""The notation for the wording of messages, and the entries of the catalogue that are written in it."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from plugpull.kernel.catalogue.entries import BEGINNINGS, SUBSYSTEMS, read_entries, read_text
+from plugpull.kernel.catalogue.finder import named
+from plugpull.kernel.catalogue.wording import examples_of, needles_of, pattern_of
+
+
+@pytest.mark.parametrize(
+    ("wording", "message"),
+    [
+        ("device descriptor read/%s, error %d", "device descriptor read/64, error -71"),
+        ("{usb}: USB disconnect, device number %d", "usb 1-2.3: USB disconnect, device number 5"),
+        ("%s: rw=%d, {want|sector}=%llu", "sdb1: rw=1, want=77"),
+        ("sector 0x%08x %#lx", "sector 0x0001ffee 0xdead"),
+        ("CPU%d is 100%% busy$", "CPU3 is 100% busy"),
+        (r"a \{b\} \| c", "a {b} | c"),
+        ("tasks %*ph of %pISc%c", "tasks 00 01 of [::1]."),
+        ("%sin the middle %sagain", "in the middle or again"),
+    ],
+)
+def test_a_wording_matches_its_messages(wording: str, message: str) -> None:
+    assert re.match(pattern_of(wording, BEGINNINGS), message)
+
+
+@pytest.mark.parametrize(
+    ("wording", "message"),
+    [
+        ("no configuration$", "no configuration descriptor"),
+        ("{usb}: config failed", "mouse 1-2: config failed"),
+        ("{Bus|Target} reset", "Buss reset"),
+        ("error %d", "error none"),
+        ("anchored", "not anchored"),
+    ],
+)
+def test_a_wording_does_not_match_others(wording: str, message: str) -> None:
+    assert not re.match(pattern_of(wording, BEGINNINGS), message)
+
+
+def test_words_of_a_wording() -> None:
+    assert needles_of("%s{one thing|another}") == {"one thing", "another"}
+    assert needles_of("%sUSBSTS:%d") == {"USBSTS:"}
+    assert max(map(len, needles_of("{usb}: not enough host controller resources"))) <= 16
+    with pytest.raises(ValueError, match="word"):
+        needles_of("%d %s")
+
+
+def test_each_variant_of_a_wording_has_an_example() -> None:
+    assert list(examples_of("{a|b|} %d{x|y}", {})) == ["a 7x", "b 7y", "7y"]
+
+
+def test_a_wording_that_cannot_match_takes_linear_time() -> None:
+    pattern = re.compile(pattern_of("%sab%sab%sab%sab%sc", BEGINNINGS))
+
+    def seconds(size: int) -> float:
+        begun = time.process_time()
+        for _ in range(3):
+            assert not pattern.match("ab" * size)
+        return time.process_time() - begun
+
+    assert seconds(40_000) < 20 * max(seconds(10_000), 0.001)
+
+
+@pytest.mark.parametrize("subsystem", SUBSYSTEMS)
+def test_each_entry_recognises_a_line_made_from_its_wording(subsystem: str) -> None:
+    wrong = [
+        (entry.wording, example, found)
+        for entry in read_entries(subsystem, read_text(subsystem))
+        for example in examples_of(entry.wording, BEGINNINGS)
+        if (found := named(example)) is None or (found.kind, found.severity) != (entry.kind, entry.severity)
+    ]
+    assert wrong == []
+
+
+def test_an_entry_needs_an_answer_and_a_source() -> None:
+    with pytest.raises(ValueError, match=r"x\.txt:2: 'wording' has no answer"):
+        list(read_entries("x", "@ file.c\nwording\n"))
