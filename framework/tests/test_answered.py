@@ -46,6 +46,46 @@ def test_a_short_wait_and_requests_that_are_completed() -> None:
     assert answered().judge(story(healthy(), 12.0, 24.0, completing=True)).findings == ()
 
 
+@pytest.mark.parametrize(("rate", "many"), [(1 << 20, 0), (8 << 20, 1), (None, 1)])
+def test_a_large_request_holds_an_emulated_disk_up_for_as_long_as_its_rate_asks(rate: int | None, many: int) -> None:
+    """mkfs zeroes 4 MiB with one request, which the disk completes at once, and a read then waits for 4 s."""
+    bench = healthy()
+    bench.pace = lambda disk, at: 0.0
+    made, done = story(bench, 18.0, 22.0), False
+    kname = next(event.kname for event in made.all_attachments if event.disk == DISK)
+    events: list[ev.Event] = []
+    for event in made.events:
+        if isinstance(event, ev.Sampled) and kname in event.disks:
+            done = done or (event.at or 0.0) >= 18.0
+            counters = event.disks[kname]._replace(written_bytes=4 << 20 if done else 0)
+            event = msgspec.structs.replace(event, disks={**event.disks, kname: counters})
+        events.append(event)
+    disks = [{**disk, "rate": rate} for disk in made.rig["disk"]]
+    judged = Story(made.begun, tuple(events), rig={**made.rig, "dut": {"kind": "virtual"}, "disk": disks})
+    assert len(answered().judge(judged).findings) == many
+
+
+def at_the_end(seconds: float, *, scratch: bool = True, reading: bool = False) -> tuple[str, ...]:
+    """What is said of requests that are in flight for the last seconds of the record."""
+    bench = healthy()
+    last = max(event.at or 0.0 for event in bench.story().of(ev.Sampled))
+    if reading:
+        bench.add(ev.ReadBackBegun(at=last - seconds, disk=DISK, job="readback9", session=1, extents=((0, 8),)))
+    made = story(bench, last - seconds, last + 1.0)
+    disks = [{**disk, "scratch": scratch} for disk in made.rig["disk"]]
+    judgement = answered().judge(Story(made.begun, made.events, rig={**made.rig, "disk": disks}))
+    assert judgement.findings == ()
+    return judgement.unknowns
+
+
+def test_requests_in_flight_when_the_record_ends() -> None:
+    (doubt,) = at_the_end(1.0)
+    assert doubt.startswith(f"{DISK} had requests in flight when the record ended, none completed for ")
+    assert at_the_end(0.2) == ()
+    assert at_the_end(1.0, reading=True) == (), "its data is still being read back"
+    assert at_the_end(1.0, scratch=False) == (), "somebody else may use it"
+
+
 def test_time_in_which_the_dut_was_starved_does_not_count() -> None:
     bench = healthy()
     bench.starved = ((18.1, 22.0),)

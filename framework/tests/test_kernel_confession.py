@@ -53,6 +53,8 @@ CONFESSIONS = [
     "unregister_netdevice: waiting for lo to become free. Usage count = 2",
     "xhci_hcd 0000:00:05.0: xHCI host controller not responding, assume dead",
     "xhci_hcd 0000:00:05.0: HC died; cleaning up",
+    "xhci_hcd 0000:00:05.0: WARNING: Host System Error",
+    "xhci-hcd xhci-hcd.0.auto: WARNING: Host Controller Error",
     "xhci_hcd 0000:00:05.0: xHCI host not responding to stop endpoint command",
 ]
 

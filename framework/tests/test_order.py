@@ -89,6 +89,32 @@ def test_a_dut_that_was_booted_in_the_middle() -> None:
     assert said(bench) == [], "that is said of the agent"
 
 
+def test_a_second_agent_of_a_dut_that_was_not_lost() -> None:
+    bench = healthy()
+    bench.add(ev.DutReady(at=20.0, kernel="6.1", kind="ssh", how="connected", took=1.0))
+    assert said(bench) == ["another agent answered at 20.00 s, in the middle of the scenario"]
+    bench.add(ev.AgentLost(at=19.0, why="its connection broke", last_heard=19.0))
+    assert said(bench) == [], "that is said of the agent"
+
+
+@pytest.mark.parametrize(("disk", "many"), [("disk2", 1), (VICTIM, 0)])
+def test_an_uevent_of_a_removal_that_is_not_on_record(disk: str, many: int) -> None:
+    bench = healthy()
+    was = bench.story().attachments(disk)[0]
+    path = was.sysfs.removeprefix("/sys")
+    gone: dict[str, Any] = {
+        "at": CUT + 0.07,
+        "action": "remove",
+        "subsystem": "block",
+        "devpath": path,
+        "disks": (disk,),
+    }
+    bench.add(ev.Uevent(**gone, devtype="partition"))
+    assert said(bench) == [], "a partition of it"
+    bench.add(ev.Uevent(**gone, devtype="disk"))
+    assert said(bench) == [f"an uevent says that disk2 ({was.kname}) left at 15.07 s, and it is not on record"] * many
+
+
 def test_a_disk_with_another_serial_number_than_the_rig_files() -> None:
     bench = healthy()
     bench.replace(ev.DiskAttached, lambda event: event.disk == "disk2", serial="X")

@@ -75,6 +75,14 @@ def test_a_scenario_that_is_there_twice_is_named(tmp_path: Path) -> None:
     assert judged(tmp_path, ("a", "a"), named("a"), named("a")).verdict is Verdict.PASS, "it was planned twice"
 
 
+def test_scenarios_in_another_order_than_planned(tmp_path: Path) -> None:
+    swapped = judged(tmp_path, ("a", "b", "c"), named("a"), named("c"), named("b"))
+    assert swapped.unknowns == ("the scenarios of the history are in another order than the plan",)
+    assert swapped.verdict is Verdict.UNKNOWN
+    skipping = judged(tmp_path, ("a", "b", "c"), named("a"), skipped("b"), named("c"))
+    assert skipping.unknowns == ()
+
+
 def test_old_histories_do_not_say_what_was_planned(tmp_path: Path) -> None:
     assert judged(tmp_path, None, named("a"), named("a")).verdict is Verdict.PASS
 

@@ -111,6 +111,17 @@ def test_a_part_that_is_never_announced_accuses_the_kernel(missing: int, said: s
     assert bench.judge(removed(VICTIM)).findings == ()  # one may be lost
 
 
+def test_a_part_that_is_announced_late_was_announced() -> None:
+    """On a busy host: 4.7 s after the disk was gone, and after its port was on again."""
+    bench = removals(*CHAIN)
+    bench.replace(ev.Uevent, lambda event: event.devpath == PORT and event.action == "remove", at=GONE + 4.7)
+    assert bench.judge(removed(VICTIM)).findings == ()
+    bench.replace(ev.Uevent, lambda event: event.devpath == "/x", at=GONE + 4.6, devpath=PORT, seqnum=14)
+    bench.replace(ev.Uevent, lambda event: event.at == GONE + 4.7, seqnum=15)
+    (said,) = summaries(bench.judge(removed(VICTIM)).findings)
+    assert said == "the removal of 1-1.1 of disk1 was never announced", "it was announced anew before"
+
+
 def test_a_part_that_is_announced_after_what_it_hangs_off_accuses_the_kernel() -> None:
     (said,) = summaries(removals(CHAIN[1], CHAIN[0], *CHAIN[2:]).judge(removed(VICTIM)).findings)
     assert said == "the removal of host1 of disk1 was announced before that of sdb, which hangs off it"

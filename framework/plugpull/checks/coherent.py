@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
+from plugpull.checks.load_ends import load_doubts
 from plugpull.checks.order import disorder
 from plugpull.history.events import DiskAttached, DiskDetached, Sampled
 from plugpull.history.reader import Story
@@ -34,7 +35,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        for what in (*_pairs(story), *_samples(story), *_counters(story), *disorder(story)):
+        for what in (*_pairs(story), *_samples(story), *_counters(story), *disorder(story), *load_doubts(story)):
             said.doubt(f"the record contradicts itself: {what}")
         return said.judgement()
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
+from plugpull.checks.fault_record import fault_doubts
 from plugpull.checks.steps import missing_switching
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history.cuts import Cut
@@ -26,7 +27,8 @@ class CutsMade(Check, frozen=True, tag="cuts_made"):
         said, cuts = Collector(self), story.cut_records
         for cut in cuts:
             said.doubt(*_doubts(cut))
-        said.doubt(*_doubled(story), *missing_switching(story), *_apart(story), *wiring_doubts(story))
+        said.doubt(*_doubled(story), *missing_switching(story), *_apart(story))
+        said.doubt(*fault_doubts(story), *wiring_doubts(story))
         return said.judgement(f"{len(cuts)} of {len(cuts)} cuts made" if cuts and said.clean else "")
 
 

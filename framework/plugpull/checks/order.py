@@ -73,14 +73,16 @@ def _negative(story: Story) -> Iterator[str]:
 
 
 def _restarts(story: Story) -> Iterator[str]:
-    """A DUT that is booted in the middle of a scenario was restarted by somebody."""
+    """A DUT that is booted in the middle of a scenario was restarted by somebody. A second agent of one that was not
+    lost has not seen what the first saw."""
     ready = False
     for event in story.events:
         if isinstance(event, AgentLost | DutDied):
             ready = False
         elif isinstance(event, DutReady):
-            if ready and event.how == "booted":
-                yield f"the DUT was booted at {event.at or 0.0:.2f} s, in the middle of the scenario"
+            if ready:
+                what = "the DUT was booted" if event.how == "booted" else "another agent answered"
+                yield f"{what} at {event.at or 0.0:.2f} s, in the middle of the scenario"
             ready = True
 
 
@@ -98,6 +100,14 @@ def _uevents(story: Story) -> Iterator[str]:
     virtual = any(ready.kind == "virtual" for ready in story.of(DutReady))
     if virtual and story.of(DiskDetached) and not story.of(Uevent):
         yield "disks came and went, and not a uevent is on record"
+    for event in story.of(Uevent):
+        if event.at is None or (event.subsystem, event.action, event.devtype) != ("block", "remove", "disk"):
+            continue
+        for stay in story.all_attachments:
+            here = stay.sysfs == f"/sys{event.devpath}" and (stay.at is None or stay.at <= event.at)
+            if here and stay.disk and story.detached_at(stay) is None:
+                left = f"{stay.disk} ({stay.kname}) left at {event.at:.2f} s"
+                yield f"an uevent says that {left}, and it is not on record"
 
 
 def _writers(story: Story) -> Iterator[str]:

@@ -343,6 +343,8 @@ def _planned(story: Story, rounds: list[Round]) -> Iterator[str]:
             last = max((one.begun.session for one in rounds if (one.begun.run, one.disk) == (run, disk)), default=0)
             if last < over.sessions.get(disk, 0):
                 yield f"session {over.sessions[disk]} of what was stamped on {disk} is not on record"
+            elif last and not any((read.disk, read.session) == (disk, last) for read in story.of(ReadBackBegun)):
+                yield f"that {disk} was to be read back after session {last} is not on record"
 
 
 def _jobs(story: Story) -> Iterator[str]:

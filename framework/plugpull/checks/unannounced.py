@@ -12,6 +12,7 @@ from itertools import combinations, pairwise
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import off_the_samples
 from plugpull.checks.log_record import gone_in_silence, numbers_whole
+from plugpull.checks.starved import awake
 from plugpull.history.cuts import Cut
 from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story
@@ -71,18 +72,33 @@ def _unannounced(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
     begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
     if begin is None or gone is None or not uevents_whole(story, begin, gone + LATER):
         return
-    removals = _removals(story, cut, disk)
-    for path in _chain(story, cut, disk):
+    chain, removals = _chain(story, cut, disk), _removals(story, cut, disk)
+    again = (
+        any(
+            (event.action, event.devpath) == ("add", chain[0]) and (event.at or 0.0) > gone
+            for event in story.of(Uevent)
+        )
+        if chain
+        else False
+    )
+    if not again and awake(story, gone, story.heard_until or gone) < LATER:
+        return
+    for path in chain:
         if path not in removals:
             yield _about(disk, f"the removal of {_part(path)} of {disk} was never announced", gone)
 
 
 def _removals(story: Story, cut: Cut, disk: str) -> dict[str, Uevent]:
-    """The first announcement of the removal of each thing from the cut until a little after the disk was gone."""
+    """The first announcement of the removal of each thing from the cut until the disk's USB device is announced again,
+    or to the end: on a host that runs the DUT slowly the parts of a disk went within 4.7 s of each other."""
     begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
-    found: dict[str, Uevent] = {}
-    for event in story.of(Uevent) if begin is not None and gone is not None else ():
-        if event.action == "remove" and (begin or 0.0) - cut.error <= (event.at or 0.0) <= (gone or 0.0) + LATER:
+    chain, found = _chain(story, cut, disk), dict[str, Uevent]()
+    for event in story.of(Uevent) if begin is not None and gone is not None and chain else ():
+        if (event.at or 0.0) < (begin or 0.0) - cut.error:
+            continue
+        if (event.action, event.devpath) == ("add", chain[0]):
+            break
+        if event.action == "remove":
             found.setdefault(event.devpath, event)
     return found
 

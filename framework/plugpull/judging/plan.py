@@ -37,7 +37,8 @@ def judged_stories(history: History, results: Results) -> tuple[Story, ...]:
 
 
 def plan_unknowns(history: History) -> list[str]:
-    """Sentences on planned scenarios that are missing from the history, and on doubled and unplanned ones.
+    """Sentences on planned scenarios that are missing from the history or in another order, and on doubled and
+    unplanned ones.
 
     Histories of earlier versions do not record the plan.
     """
@@ -54,6 +55,9 @@ def plan_unknowns(history: History) -> list[str]:
         unknowns.append(f"{len(missing)} of {len(planned)} planned scenarios were not run: {named(missing)}")
     if strange:
         unknowns.append(f"scenarios in the history were not planned: {named(strange)}")
+    found = [story.id for story in history.stories if story.id in planned]
+    if not doubled and found != sorted(found, key=planned.index):
+        unknowns.append("the scenarios of the history are in another order than the plan")
     if doubled:
         unknowns.append(f"the history has scenarios more than once: {named(doubled)}")
     return unknowns

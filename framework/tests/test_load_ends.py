@@ -1,0 +1,99 @@
+"""Loads whose ends contradict themselves, their disk's name or its counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from stories import SETTLED, SURVIVORS, VICTIM, Bench, healthy
+
+from plugpull.checks.coherent import coherent
+from plugpull.checks.load_ends import load_doubts
+from plugpull.history import events as ev
+from plugpull.history.reader import Story
+
+DISK, OTHER = SURVIVORS
+ASKED = "fio: terminating on signal 2"
+
+
+def said(bench: Bench, **ended: Any) -> list[str]:
+    """What is said of the survivor's load if its end is changed like this."""
+    bench.replace(ev.LoadEnded, lambda event: event.disk == DISK, **ended)
+    return list(load_doubts(bench.story()))
+
+
+def counted(bench: Bench) -> int:
+    """Bytes that the survivor's disk counted during its load."""
+    story = bench.story()
+    (load,) = (load for load in story.of(ev.LoadBegun) if load.disk == DISK)
+    ended = story.load_end(load)
+    assert ended is not None
+    moved = story.moved(DISK, load.at or 0.0, ended.at or 0.0)
+    assert moved is not None
+    return moved
+
+
+def test_the_loads_of_a_healthy_bench_raise_no_doubt() -> None:
+    assert said(healthy()) == []
+    assert said(healthy(), exit_status=128, message=ASKED) == []
+    assert said(healthy(), written_bytes=counted(healthy()), longest=0.1) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"exit_status": -9}, f"the load on {DISK} was ended by signal 9, and reported no error"),
+        ({"exit_status": 1}, f"the load on {DISK} ended with exit status 1, and reported no error"),
+        (
+            {"exit_status": 128, "message": "fio: io_u error on file sdb: Input/output"},
+            f"the load on {DISK} ended without an error, and reported one: fio: io_u error on file sdb: Input/output",
+        ),
+    ],
+)
+def test_a_load_that_was_asked_to_end_and_ended_otherwise(changes: dict[str, Any], what: str) -> None:
+    assert said(healthy(), **changes) == [what]
+    assert said(healthy(), **changes, errno=5) == [], "the error is judged, and says more"
+    assert coherent().judge(_with(healthy(), changes)).unknowns == (f"the record contradicts itself: {what}",)
+
+
+def _with(bench: Bench, changes: dict[str, Any]) -> Story:
+    bench.replace(ev.LoadEnded, lambda event: event.disk == DISK, **changes)
+    return bench.story()
+
+
+def test_a_victims_load_ends_by_itself() -> None:
+    bench = healthy()
+    bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, asked=False, exit_status=1, errno=19)
+    assert said(bench) == []
+
+
+def test_an_end_that_is_there_twice() -> None:
+    bench = healthy()
+    story = bench.story()
+    ends = [event for event in story.of(ev.LoadEnded) if event.disk == DISK]
+    twice = Story(story.begun, (*story.events, *ends), rig=story.rig)
+    assert list(load_doubts(twice)) == [f"the load on {DISK} ended 2 times"]
+
+
+def test_a_load_that_was_begun_under_another_disks_name() -> None:
+    story = healthy().story()
+    names = {disk: attached.kname for disk in (DISK, OTHER) if (attached := story.attachment_at(disk, SETTLED))}
+
+    def begun(kname: str) -> list[str]:
+        bench = healthy()
+        bench.replace(ev.LoadBegun, lambda event: event.disk == DISK, kname=kname)
+        return said(bench)
+
+    assert begun(names[DISK]) == []
+    assert begun(names[OTHER]) == [f"the load on {DISK} was begun on {names[OTHER]}, which was {OTHER}"]
+
+
+def test_fewer_bytes_than_the_disk_counted() -> None:
+    moved = counted(healthy())
+    (what,) = said(healthy(), written_bytes=moved // 3, longest=0.1)
+    assert what.startswith(f"the load on {DISK} reported {moved // 3} bytes, and its disk counted ")
+    assert said(healthy(), written_bytes=moved * 2 // 3, longest=0.1) == []
+    assert said(healthy(), written_bytes=0) == [], "an older agent's fio"
+    early = replace(healthy().story().of(ev.LoadEnded)[0], longest=0.1)
+    assert early.written_bytes == 0
