@@ -8,7 +8,7 @@ from benchmarks.mutations_events import of
 from benchmarks.mutations_tape import Tape
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.ledger import Ledger, Write
-from plugpull.integrity.oracle.readback import PLACE, RUN, Kind, Run
+from plugpull.integrity.oracle.readback import PLACE, RUN, ContentKind, SectorRun
 
 
 class Session:
@@ -44,7 +44,7 @@ class Session:
             w for w in self.ledger.writes if w.issued > write.issued and w.sector < write.end and write.sector < w.end
         ]
         there = any(
-            run.kind is Kind.STAMPED
+            run.kind is ContentKind.STAMPED
             and run.number == write.number
             and run.first <= write.sector
             and run.end >= write.end
@@ -62,14 +62,14 @@ class Session:
         before = Session(self.tape, self.disk, self.nth - 1).found
         return next(run.number for run in before if run.first <= write.sector and run.end > write.sector)
 
-    def replace(self, first: int, sectors: int, runs: list[Run]) -> Tape:
+    def replace(self, first: int, sectors: int, runs: list[SectorRun]) -> Tape:
         """The read-back found these runs in place of what it found there."""
-        kept: list[Run] = []
+        kept: list[SectorRun] = []
         for run in self.found:
             for begin, end in ((run.first, min(run.end, first)), (max(run.first, first + sectors), run.end)):
                 if begin < end:
                     kept.append(
-                        Run(
+                        SectorRun(
                             run.kind,
                             begin,
                             end - begin,
@@ -90,16 +90,16 @@ def parts_of(tape: Tape, kind: str, job: str) -> list[tuple[int, bytes]]:
     return [(part["offset"], base64.b64decode(part["data"])) for part in tape.all(of(kind, job=job))]
 
 
-def encode_found(runs: list[Run]) -> bytes:
+def encode_found(runs: list[SectorRun]) -> bytes:
     data = b""
     for run in runs:
         data += RUN.pack(run.kind, 0, run.errno, run.sectors, run.first, run.number)
-        if run.kind is Kind.ELSEWHERE:
+        if run.kind is ContentKind.ELSEWHERE:
             data += PLACE.pack(run.run, run.device, run.origin)
-        elif run.kind is Kind.DAMAGED:
+        elif run.kind is ContentKind.DAMAGED:
             data += run.raw
     total = sum(run.sectors for run in runs)
-    return data + RUN.pack(Kind.READ, 0, 0, 0, total, total)
+    return data + RUN.pack(ContentKind.READ, 0, 0, 0, total, total)
 
 
 def with_stream(tape: Tape, name: str, job: str, data: bytes) -> Tape:

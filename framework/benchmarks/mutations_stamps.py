@@ -11,34 +11,34 @@ from benchmarks.mutations_sessions import Session, encode_found, round_of
 from benchmarks.mutations_tape import Tape
 from plugpull.integrity.oracle.decode import decode_found
 from plugpull.integrity.oracle.ledger import Write
-from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 from plugpull.integrity.oracle.stamp import SECTOR
 
 POWER = ("power_fails_between_flushes",)
 DATA = ("a_cable_comes_loose_between_flushes",)
 FIVE = ("five_power_cuts_in_a_row",)
 STAMPED = (*POWER, *DATA, *FIVE)
-Damage = Callable[["Session", Write], list[Run]]
+Damage = Callable[["Session", Write], list[SectorRun]]
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-def _lost(session: Session, write: Write) -> list[Run]:
-    return [Run(Kind.STAMPED, write.sector, write.sectors, session.older(write))]
+def _lost(session: Session, write: Write) -> list[SectorRun]:
+    return [SectorRun(ContentKind.STAMPED, write.sector, write.sectors, session.older(write))]
 
 
 DAMAGE: dict[str, tuple[str, Damage]] = {
     "lost": ("A flushed write is gone, and the version before it is there.", _lost),
     "zeroed": (
         "A flushed write is gone, and zeros are there.",
-        lambda session, write: [Run(Kind.ZEROED, write.sector, write.sectors)],
+        lambda session, write: [SectorRun(ContentKind.ZEROED, write.sector, write.sectors)],
     ),
     "of another disk": (
         "Another disk's data is in place of a flushed write.",
         lambda session, write: [
-            Run(
-                Kind.ELSEWHERE,
+            SectorRun(
+                ContentKind.ELSEWHERE,
                 write.sector,
                 write.sectors,
                 write.number,
@@ -51,8 +51,8 @@ DAMAGE: dict[str, tuple[str, Damage]] = {
     "of another run": (
         "Data of an earlier run is in place of a flushed write.",
         lambda session, write: [
-            Run(
-                Kind.ELSEWHERE,
+            SectorRun(
+                ContentKind.ELSEWHERE,
                 write.sector,
                 write.sectors,
                 write.number,
@@ -65,8 +65,8 @@ DAMAGE: dict[str, tuple[str, Damage]] = {
     "misdirected": (
         "Data that belongs elsewhere on the disk is in place of a flushed write.",
         lambda session, write: [
-            Run(
-                Kind.ELSEWHERE,
+            SectorRun(
+                ContentKind.ELSEWHERE,
                 write.sector,
                 write.sectors,
                 write.number,
@@ -79,17 +79,17 @@ DAMAGE: dict[str, tuple[str, Damage]] = {
     "corrupt": (
         "Neither a stamp nor a mix of stamps is in place of a flushed sector.",
         lambda session, write: [
-            Run(Kind.DAMAGED, write.sector, 1, raw=b"\xa5" * SECTOR),
-            Run(Kind.STAMPED, write.sector + 1, write.sectors - 1, write.number),
+            SectorRun(ContentKind.DAMAGED, write.sector, 1, raw=b"\xa5" * SECTOR),
+            SectorRun(ContentKind.STAMPED, write.sector + 1, write.sectors - 1, write.number),
         ],
     ),
     "unreadable": (
         "A flushed sector cannot be read.",
-        lambda session, write: [Run(Kind.UNREADABLE, write.sector, write.sectors, errno=5)],
+        lambda session, write: [SectorRun(ContentKind.UNREADABLE, write.sector, write.sectors, errno=5)],
     ),
     "never written": (
         "A stamp of a write that a whole ledger does not have.",
-        lambda session, write: [Run(Kind.STAMPED, write.sector, write.sectors, write.number + 100000)],
+        lambda session, write: [SectorRun(ContentKind.STAMPED, write.sector, write.sectors, write.number + 100000)],
     ),
 }
 for _name, (_why, _damage) in DAMAGE.items():
@@ -135,7 +135,10 @@ def _torn(tape: Tape) -> Tape:
     return session.replace(
         write.sector,
         write.sectors,
-        [Run(Kind.STAMPED, write.sector, half, write.number), Run(Kind.STAMPED, write.sector + half, half, old)],
+        [
+            SectorRun(ContentKind.STAMPED, write.sector, half, write.number),
+            SectorRun(ContentKind.STAMPED, write.sector + half, half, old),
+        ],
     )
 
 
@@ -220,8 +223,8 @@ def _as_foreign(tape: Tape, stream: str, job: str, owner: str) -> bytes:
     runs = decode_found([(0, base64.b64decode(stream))]).runs
     return encode_found(
         [
-            Run(
-                Kind.ELSEWHERE,
+            SectorRun(
+                ContentKind.ELSEWHERE,
                 run.first,
                 run.sectors,
                 run.number,
@@ -229,7 +232,7 @@ def _as_foreign(tape: Tape, stream: str, job: str, owner: str) -> bytes:
                 device=begun["device"],
                 origin=run.first,
             )
-            if run.kind is Kind.STAMPED
+            if run.kind is ContentKind.STAMPED
             else run
             for run in runs
         ]

@@ -48,7 +48,7 @@ class _Stamp(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One entry of the cache. ``size`` is bytes on disk; ``built`` and ``used`` are seconds since the epoch."""
 
     kind: str
@@ -63,8 +63,8 @@ class Entry:
 class Cleared:
     """The entries that ``clear`` removed, and those that it left because they are in use."""
 
-    removed: tuple[Entry, ...]
-    in_use: tuple[Entry, ...]
+    removed: tuple[CacheEntry, ...]
+    in_use: tuple[CacheEntry, ...]
 
 
 class Cache:
@@ -138,7 +138,7 @@ class Cache:
             finally:
                 os.close(fd)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """All complete entries, the least recently used first."""
         found = [_read(path.parent) for path in self.root.glob(f"*/*/{ENTRY}")]
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.used)
@@ -148,8 +148,8 @@ class Cache:
 
         Entries in use stay. Leftovers of killed runs are removed too.
         """
-        removed: list[Entry] = []
-        in_use: list[Entry] = []
+        removed: list[CacheEntry] = []
+        in_use: list[CacheEntry] = []
         now = time.time()
         for entry in self.entries():
             if (kind is not None and entry.kind != kind) or (older_than is not None and now - entry.used < older_than):
@@ -226,7 +226,7 @@ class Cache:
             "or set PLUGPULL_CACHE to a directory on a larger disk",
         )
 
-    def _remove(self, entry: Entry) -> bool:
+    def _remove(self, entry: CacheEntry) -> bool:
         place = self._place(entry.kind, entry.key)
         fd = lock(f"{place}.lock", wait=False)
         if fd is None:
@@ -285,7 +285,7 @@ def _touch(place: Path) -> bool:
     return True
 
 
-def _read(place: Path) -> Entry | None:
+def _read(place: Path) -> CacheEntry | None:
     try:
         stamp = msgspec.json.decode((place / ENTRY).read_bytes(), type=_Stamp)
         used = (place / ENTRY).stat().st_mtime
@@ -294,7 +294,7 @@ def _read(place: Path) -> Entry | None:
     # An entry that is being removed still has its stamp.
     if not _NAME.fullmatch(place.name) or _HALF_MADE in place.name or _HALF_GONE in place.name:
         return None
-    return Entry(place.parent.name, place.name, stamp.description, stamp.size, stamp.built, used)
+    return CacheEntry(place.parent.name, place.name, stamp.description, stamp.size, stamp.built, used)
 
 
 def _sweep_one(place: Path) -> None:

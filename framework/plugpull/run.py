@@ -248,7 +248,7 @@ def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: st
     from plugpull.rig import model
 
     try:
-        declared, machine = model.Switch.model_validate(switch), model.Dut.model_validate(dut)
+        declared, machine = model.DeclaredSwitch.model_validate(switch), model.Dut.model_validate(dut)
     except ValueError as error:
         raise RigError(f"the journal of a killed run cannot be read: {error}") from None
     restore(declared, machine, folder, port)
@@ -278,21 +278,7 @@ def begin_run(options: Options, notify: Callable[[str], None]) -> Run:
         recorder = Recorder(directory / HISTORY_FILE)
         held.callback(lambda: recorder.close(quietly=True))
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
-        recorder.record(
-            ev.RunBegun(
-                version=ev.HISTORY_VERSION,
-                plugpull=__version__,
-                wall=_wall(),
-                rig_name=rig.rig.name,
-                rig=recorded(rig),
-                seed=seed,
-                argv=options.argv,
-                controller=_controller(),
-                numbered=True,
-                planned=options.planned,
-                turn=options.turn,
-            )
-        )
+        recorder.record(_opening(rig, options, seed))
         open_bench = _prepare(rig, options, cache, journal, held, notify)
     except BaseException:
         held.close()
@@ -300,6 +286,22 @@ def begin_run(options: Options, notify: Callable[[str], None]) -> Run:
         raise
     _point_latest(directory)
     return Run(options, rig, directory, recorder, seed, open_bench, held)
+
+
+def _opening(rig: Rig, options: Options, seed: int) -> ev.RunBegun:
+    return ev.RunBegun(
+        version=ev.HISTORY_VERSION,
+        plugpull=__version__,
+        wall=_wall(),
+        rig_name=rig.rig.name,
+        rig=recorded(rig),
+        seed=seed,
+        argv=options.argv,
+        controller=_controller(),
+        numbered=True,
+        planned=options.planned,
+        turn=options.turn,
+    )
 
 
 def _prepare(

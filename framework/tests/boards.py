@@ -10,8 +10,7 @@ from typing import Any
 
 from fixtures.boards import BOARDS, Board, Port
 from plugpull.errors import RigError
-from plugpull.rig.model import Mechanism
-from plugpull.rig.model import Switch as Declared
+from plugpull.rig.model import DeclaredSwitch, Mechanism
 from plugpull.switches.base import DeviceSwitch, Switch
 from plugpull.switches.host import SerialInfo
 from plugpull.switches.host_local import LocalHost
@@ -52,8 +51,8 @@ class ToldHost(LocalHost):
         return tuple(sorted(link for link in self.links if link.startswith(pattern.rstrip("*"))))
 
 
-def declared(driver: str, ports: int, timeout: float = PATIENCE, **options: Any) -> Declared:
-    return Declared.model_validate(
+def declared(driver: str, ports: int, timeout: float = PATIENCE, **options: Any) -> DeclaredSwitch:
+    return DeclaredSwitch.model_validate(
         {
             "name": "relays",
             "driver": driver,

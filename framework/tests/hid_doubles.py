@@ -14,7 +14,7 @@ from boards import PATIENCE, Nobody
 from fixtures.boards.board import Lie
 from fixtures.gadgets import HidRelay, Ykush
 from plugpull.errors import RigError
-from plugpull.rig.model import Switch as Declared
+from plugpull.rig.model import DeclaredSwitch
 from plugpull.switches.base import Switch
 from plugpull.switches.host import Closing, HidInfo
 from plugpull.switches.host_local import LocalHost
@@ -118,7 +118,9 @@ def relay(host: HidHost, serial: str = "ABCDE", relays: int = 2) -> RelayDevice:
 @contextmanager
 def opened(host: HidHost, driver: str, ports: int, timeout: float = PATIENCE, **options: Any) -> Iterator[Switch]:
     options.setdefault("mechanism", "vbus" if driver == "ykush" else "mains")
-    table = Declared.model_validate({"name": "sw", "driver": driver, "ports": ports, "timeout": timeout, **options})
+    table = DeclaredSwitch.model_validate(
+        {"name": "sw", "driver": driver, "ports": ports, "timeout": timeout, **options}
+    )
     switch = open_switch(table, host, Nobody())
     try:
         yield switch

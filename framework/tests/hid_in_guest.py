@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plugpull.errors import RigError
-from plugpull.rig.model import Switch as Declared
+from plugpull.rig.model import DeclaredSwitch
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import kind_named, open_switch
 
@@ -39,7 +39,7 @@ class Steps:
         self.switch: Any = None
 
     def open(self, table: dict[str, Any]) -> Any:
-        self.switch = open_switch(Declared.model_validate({"name": "sw", **table}), self.host, NoPerson())
+        self.switch = open_switch(DeclaredSwitch.model_validate({"name": "sw", **table}), self.host, NoPerson())
         return asdict(self.switch.identity)
 
     def set(self, port: str, on: bool) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from plugpull.integrity.oracle import ledger as led
 from plugpull.integrity.oracle import readback as rb
 from plugpull.integrity.oracle.ledger import Flush, Ledger, Reason, Write
-from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, Found, SectorRun
 from plugpull.integrity.oracle.stamp import Stamp
 
 RUN, DEVICE = 0xABCDEF0123456789, 0x42
@@ -62,24 +62,26 @@ class Book:
         return flush
 
 
-def stamped(write: Write, sector: int | None = None, sectors: int | None = None) -> Run:
+def stamped(write: Write, sector: int | None = None, sectors: int | None = None) -> SectorRun:
     """All that a write put on the disk, or some of it."""
-    return Run(Kind.STAMPED, write.sector if sector is None else sector, sectors or write.sectors, write.number)
+    return SectorRun(
+        ContentKind.STAMPED, write.sector if sector is None else sector, sectors or write.sectors, write.number
+    )
 
 
-def zeros(first: int, sectors: int = 1) -> Run:
-    return Run(Kind.ZEROED, first, sectors)
+def zeros(first: int, sectors: int = 1) -> SectorRun:
+    return SectorRun(ContentKind.ZEROED, first, sectors)
 
 
-def damaged(first: int, raw: bytes) -> Run:
-    return Run(Kind.DAMAGED, first, 1, raw=raw)
+def damaged(first: int, raw: bytes) -> SectorRun:
+    return SectorRun(ContentKind.DAMAGED, first, 1, raw=raw)
 
 
 def stamp(write: Write, sector: int) -> bytes:
     return Stamp(RUN, DEVICE, sector, write.number, sector - write.sector, write.sectors).encode()
 
 
-def found(*runs: Run) -> Found:
+def found(*runs: SectorRun) -> Found:
     return Found(sorted(runs, key=lambda run: run.first), complete=True)
 
 
@@ -93,21 +95,21 @@ def ledger_bytes(book: Ledger, *, start: float = 0.0, logical: int = 0) -> bytes
         low, micros = write.number & 0xFFFFFFFF, round(write.issued_at * 1e6)
         flags = (led.FUA if write.fua else 0) | (led.FILL if write.fill else 0)
         steps.append(
-            (write.issued, led.ISSUED.pack(led.Kind.ISSUED, flags, 0, write.sectors, low, write.sector, micros))
+            (write.issued, led.ISSUED.pack(led.LedgerKind.ISSUED, flags, 0, write.sectors, low, write.sector, micros))
         )
         if write.completed is not None and write.completed_at is not None:
             size = 0 if write.error else write.sectors * 512
             micros = round(write.completed_at * 1e6)
-            steps.append((write.completed, led.SHORT.pack(led.Kind.COMPLETED, 0, write.error, low, micros, size)))
+            steps.append((write.completed, led.SHORT.pack(led.LedgerKind.COMPLETED, 0, write.error, low, micros, size)))
     for flush in book.flushes:
         micros = round(flush.submitted_at * 1e6)
-        steps.append((flush.submitted, led.SHORT.pack(led.Kind.FLUSH_SUBMITTED, 0, 0, flush.number, micros, 0)))
+        steps.append((flush.submitted, led.SHORT.pack(led.LedgerKind.FLUSH_SUBMITTED, 0, 0, flush.number, micros, 0)))
         if flush.completed is not None and flush.completed_at is not None:
             micros = round(flush.completed_at * 1e6)
-            done = led.SHORT.pack(led.Kind.FLUSH_COMPLETED, 0, flush.error, flush.number, micros, 0)
+            done = led.SHORT.pack(led.LedgerKind.FLUSH_COMPLETED, 0, flush.error, flush.number, micros, 0)
             steps.append((flush.completed, done))
     ns = int(start * 1e9)
-    begun = led.BEGUN.pack(led.Kind.BEGUN, led.VERSION, 0, book.session, book.run, book.device, ns, 64, 1, 4)
+    begun = led.BEGUN.pack(led.LedgerKind.BEGUN, led.VERSION, 0, book.session, book.run, book.device, ns, 64, 1, 4)
     begun = begun[: led.LOGICAL_AT] + led.LOGICAL.pack(logical) + begun[led.LOGICAL_AT + 4 :]
     totals = (
         len(book.writes),
@@ -115,17 +117,17 @@ def ledger_bytes(book: Ledger, *, start: float = 0.0, logical: int = 0) -> bytes
         len(book.flushes),
         sum(flush.completed is not None for flush in book.flushes),
     )
-    ended = led.ENDED.pack(led.Kind.ENDED, Reason.ASKED, 0, *totals, 0)
+    ended = led.ENDED.pack(led.LedgerKind.ENDED, Reason.ASKED, 0, *totals, 0)
     return begun + b"".join(record for _, record in sorted(steps)) + ended
 
 
-def found_bytes(runs: Iterable[Run]) -> bytes:
+def found_bytes(runs: Iterable[SectorRun]) -> bytes:
     """A read-back as the reader sends it."""
     data, told = b"", 0
     for run in runs:
         data += rb.RUN.pack(run.kind, 0, run.errno, run.sectors, run.first, run.number)
-        if run.kind is Kind.ELSEWHERE:
+        if run.kind is ContentKind.ELSEWHERE:
             data += rb.PLACE.pack(run.run, run.device, run.origin)
         data += run.raw
         told += run.sectors
-    return data + rb.RUN.pack(Kind.READ, 0, 0, 0, told, told)
+    return data + rb.RUN.pack(ContentKind.READ, 0, 0, 0, told, told)

@@ -30,7 +30,7 @@ def opened(
     **options: Any,
 ) -> Switch:
     table = {"name": "sw", "driver": driver, "ports": ports, "mechanism": mechanism, "timeout": timeout, **options}
-    return open_switch(model.Switch.model_validate(table), host or LocalHost(), person or Nobody(), folder)
+    return open_switch(model.DeclaredSwitch.model_validate(table), host or LocalHost(), person or Nobody(), folder)
 
 
 def said_of(parse: Callable[[Any], object], said: object) -> object:

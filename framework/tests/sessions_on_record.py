@@ -9,7 +9,7 @@ from stories import CUT, RESTORED, VICTIM, Bench
 
 from plugpull.checks import Judgement, nothing_lost
 from plugpull.history import events as ev
-from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.readback import SectorRun
 
 EXTENTS = ((0, 8),)
 
@@ -17,7 +17,7 @@ EXTENTS = ((0, 8),)
 def on_record(
     bench: Bench,
     book: Book,
-    *runs: Run,
+    *runs: SectorRun,
     disk: str = VICTIM,
     fill: bool = False,
     chunk: int = 40,
@@ -60,7 +60,7 @@ def on_record(
         bench.add(ev.ReadBackEnded(at=RESTORED + 3.2 + later, disk=disk, job=reading, received=len(back), status=0))
 
 
-def session(number: int = 1) -> tuple[Book, list[Run]]:
+def session(number: int = 1) -> tuple[Book, list[SectorRun]]:
     """Everything written, flushed, and there."""
     book = Book(session=number)
     for sector in range(8):

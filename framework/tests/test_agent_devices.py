@@ -20,7 +20,7 @@ from plugpull.dut.agent import devices
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
-from plugpull.rig.model import Switch
+from plugpull.rig.model import DeclaredSwitch
 from plugpull.switches.host import HidInfo, SerialLine
 from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import open_switch
@@ -163,7 +163,7 @@ def test_a_driver_works_from_there_as_from_here(host: DutHost, tmp_path: Path) -
     state = tmp_path / "state"
     table = {"on": f"echo on > {state}", "off": f"echo off > {state}", "read": f"cat {state}"}
     common = {"name": "s", "driver": "command", "ports": 1, "mechanism": "mains", "via": "dut"}
-    declared = Switch.model_validate({**common, **table})
+    declared = DeclaredSwitch.model_validate({**common, **table})
     switch = open_switch(declared, host, TerminalPerson())
     switch.set("1", False)
     assert (state.read_text(), switch.read("1")) == ("off\n", False)

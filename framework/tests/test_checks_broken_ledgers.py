@@ -13,7 +13,7 @@ from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import kept_while_powered, nothing_lost
 from plugpull.history import events as ev
-from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 from plugpull.integrity.oracle.stamp import device_number
 
 
@@ -26,7 +26,7 @@ def three_rounds() -> Bench:
         book = Book(session=number)
         newest = book.write(0)
         book.flush()
-        runs = [Run(Kind.STAMPED, 0, 1, newest.number), *runs[1:]]
+        runs = [SectorRun(ContentKind.STAMPED, 0, 1, newest.number), *runs[1:]]
         on_record(bench, book, *runs, later=10.0 * (number - 1))
     return bench
 

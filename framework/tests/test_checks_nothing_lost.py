@@ -12,7 +12,7 @@ from stories import RESTORED, SURVIVORS, VICTIM, healthy
 
 from plugpull.checks import decode_check, encode_check, nothing_lost
 from plugpull.history import events as ev
-from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 
 
 def test_what_was_promised_is_there() -> None:
@@ -103,11 +103,11 @@ def test_the_next_round_goes_on_from_what_the_last_one_found() -> None:
     on_record(bench, book, *runs)
     second = Book(session=2)
     second.write(0)
-    on_record(bench, second, *[Run(Kind.STAMPED, 0, 1, second.made.writes[0].number), *runs[1:]])
+    on_record(bench, second, *[SectorRun(ContentKind.STAMPED, 0, 1, second.made.writes[0].number), *runs[1:]])
     assert judged(bench).findings == ()
     bench = healthy()
     on_record(bench, book, *runs)
-    on_record(bench, second, Run(Kind.STAMPED, 0, 1, second.made.writes[0].number), zeros(1), *runs[2:])
+    on_record(bench, second, SectorRun(ContentKind.STAMPED, 0, 1, second.made.writes[0].number), zeros(1), *runs[2:])
     (finding,) = judged(bench).findings
     assert "zeroed at sector 1: expected the content from before the session: write 2" in finding.summary
     integrity = judged(bench).integrity

@@ -13,14 +13,14 @@ from plugpull.checks import data_intact, kept_while_powered, nothing_lost
 from plugpull.checks.data_sound import DataSound
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.ledger import Write
-from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 
 SURVIVOR = SURVIVORS[0]
-Spoil = Callable[[list[Write], list[Write]], list[Run]]
+Spoil = Callable[[list[Write], list[Write]], list[SectorRun]]
 """From the writes of two passes to what the disk holds."""
 
 
-def passes(count: int = 2) -> tuple[Book, list[Run]]:
+def passes(count: int = 2) -> tuple[Book, list[SectorRun]]:
     """A span of 8 sectors in writes of 2, written over and over without a flush until the end; what it holds then."""
     book = Book()
     book.flush()
@@ -29,7 +29,7 @@ def passes(count: int = 2) -> tuple[Book, list[Run]]:
     return book, [stamped(write) for write in writes[-4:]]
 
 
-def bench_of(book: Book, *runs: Run, disk: str = SURVIVOR) -> Bench:
+def bench_of(book: Book, *runs: SectorRun, disk: str = SURVIVOR) -> Bench:
     bench = healthy()
     bench.drop(ev.Verified)
     on_record(bench, book, *runs, disk=disk)
@@ -46,8 +46,8 @@ def test_a_survivor_whose_last_pass_is_there() -> None:
     assert judgement.integrity.sectors_checked == 8
 
 
-def foreign(first: int) -> Run:
-    return Run(Kind.ELSEWHERE, first, 2, 7, run=RUN, device=99, origin=first)
+def foreign(first: int) -> SectorRun:
+    return SectorRun(ContentKind.ELSEWHERE, first, 2, 7, run=RUN, device=99, origin=first)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,12 @@ def test_what_was_never_written_is_not_judged() -> None:
     book.flush()
     one = book.write(0, 2)
     book.flush()
-    runs = [stamped(one), zeros(2, 2), Run(Kind.ELSEWHERE, 4, 2, 5, run=1, device=2, origin=4), zeros(6, 2)]
+    runs = [
+        stamped(one),
+        zeros(2, 2),
+        SectorRun(ContentKind.ELSEWHERE, 4, 2, 5, run=1, device=2, origin=4),
+        zeros(6, 2),
+    ]
     judgement = bench_of(book, *runs).judge(data_intact(SURVIVOR))
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert judgement.worst == "data intact (2 sectors)"

@@ -13,7 +13,7 @@ from rig_builder import a_rig
 from plugpull.coordination.lease import resources
 from plugpull.errors import RigError
 from plugpull.rig.credentials import WITHHELD, recorded, without_userinfo
-from plugpull.rig.model import Rig, Switch
+from plugpull.rig.model import DeclaredSwitch, Rig
 from plugpull.switches.host import Completed
 from plugpull.switches.host_local import MOST_OUTPUT, LocalHost
 from plugpull.switches.kinds import open_switch
@@ -37,14 +37,14 @@ RIG = (
 )
 
 
-def rig(*switches: Switch) -> Rig:
+def rig(*switches: DeclaredSwitch) -> Rig:
     read = RIG.load()
     return read.model_copy(update={"switch": (*read.switch, *switches)})
 
 
-def foreign(**options: object) -> Switch:
+def foreign(**options: object) -> DeclaredSwitch:
     """A switch of a driver that another package brings."""
-    return Switch.model_validate({"name": "x", "driver": "x", "ports": 1, "mechanism": "mains", **options})
+    return DeclaredSwitch.model_validate({"name": "x", "driver": "x", "ports": 1, "mechanism": "mains", **options})
 
 
 def test_no_credential_of_a_rig_file_is_recorded() -> None:
@@ -135,7 +135,7 @@ def test_little_of_what_a_program_says_goes_into_an_error() -> None:
 
 
 def test_a_switch_whose_command_floods_is_obeyed_all_the_same(tmp_path: Path) -> None:
-    declared = Switch.model_validate(
+    declared = DeclaredSwitch.model_validate(
         {
             "name": "loud",
             "driver": "command",

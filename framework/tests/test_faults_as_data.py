@@ -22,7 +22,7 @@ from plugpull.faults import after, bounce, cut, held, in_sequence, judged_by, ke
 from plugpull.faults.bouncing import Bounce
 from plugpull.faults.codec import decode, encode
 from plugpull.faults.compose import CutFault, Fault
-from plugpull.faults.expected import Expected, expected, points_cut, rehearse, whole
+from plugpull.faults.expected import ExpectedOutcome, expected, points_cut, rehearse, whole
 from plugpull.faults.script import Opening, Script
 from plugpull.faults.triggers import Now, Trigger
 from plugpull.history import events as ev
@@ -214,14 +214,14 @@ def test_a_bounce_opens_and_closes_with_its_gaps() -> None:
 
 
 def test_a_hub_takes_its_disks_and_the_others_survive() -> None:
-    assert expected(cut("hub1.cable"), QUICK) == Expected(
+    assert expected(cut("hub1.cable"), QUICK) == ExpectedOutcome(
         removed=("disk2", "disk3"), returned=("disk2", "disk3"), gone=(), unpowered=(), survivors=("disk1",)
     )
 
 
 def test_what_is_cut_for_good_does_not_return() -> None:
     both = [cut("hub1.cable"), cut("disk3.power", permanent=True)]
-    assert expected(both, QUICK) == Expected(
+    assert expected(both, QUICK) == ExpectedOutcome(
         removed=("disk2", "disk3"), returned=("disk2",), gone=("disk3",), unpowered=("disk3",), survivors=("disk1",)
     )
 

@@ -19,7 +19,7 @@ from nbd_client import Nbd, NbdError
 from plugpull.errors import RigError
 from plugpull.rig.load import parse_rig
 from plugpull.virtual.firmware import Firmware, Model, model_of
-from plugpull.virtual.firmware_drive import BadSectors, Counters, Drive, Traits
+from plugpull.virtual.firmware_drive import Drive, DriveCounters, FailingSectors, Traits
 
 SIZE = 1 << 20
 CACHE = 64 << 10
@@ -92,7 +92,7 @@ def test_against_a_model(plan: list[tuple[Any, ...]], eviction: str, sectors: in
     expected = Expected()
     with TemporaryDirectory() as folder, (Path(folder) / "medium").open("x+b", buffering=0) as medium:
         medium.truncate(traits.size)
-        counters = Counters(Path(folder) / "counters")
+        counters = DriveCounters(Path(folder) / "counters")
 
         def new() -> Drive:
             return Drive(medium.fileno(), traits, counters, seed=seed)
@@ -242,7 +242,7 @@ def test_it_stalls_and_fails_when_told_and_keeps_its_cache() -> None:
                 answer.result(0.2)
             firmware.stall(0)
             assert answer.result(30) == pattern(1)
-        firmware.fail(BadSectors(8, 2, writes=False))
+        firmware.fail(FailingSectors(8, 2, writes=False))
         with pytest.raises(NbdError):
             client.read(0, 8192)
         client.write(4096, pattern(2))

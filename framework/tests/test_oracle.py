@@ -7,14 +7,18 @@ from ledgers import DEVICE, RUN, Book, damaged, found, found_bytes, stamp, stamp
 
 from plugpull.integrity.oracle import readback
 from plugpull.integrity.oracle.decode import decode_found
-from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, Found, SectorRun
 from plugpull.integrity.oracle.rules import UNKNOWN_BEFORE, Opinion, judge
 from plugpull.integrity.oracle.stamp import SECTOR, Stamp
 from plugpull.integrity.oracle.wrong import Damage, Wrong
 
 
 def opinion(
-    book: Book, *runs: Run, before: tuple[Run, ...] | None = (zeros(0, 64),), size: int = 1, logical: int = 512
+    book: Book,
+    *runs: SectorRun,
+    before: tuple[SectorRun, ...] | None = (zeros(0, 64),),
+    size: int = 1,
+    logical: int = 512,
 ) -> Opinion:
     return judge(book.made, found(*runs), ((0, size),), before, logical_block=logical)
 
@@ -54,7 +58,7 @@ def test_what_was_there_before_is_lost_data_too() -> None:
     book.write(0)
     book.flush()
     assert only(opinion(book, zeros(0))).kind is Damage.ZEROED
-    earlier = Run(Kind.STAMPED, 0, 1, 7)
+    earlier = SectorRun(ContentKind.STAMPED, 0, 1, 7)
     assert only(opinion(book, earlier, before=(earlier,))).kind is Damage.LOST
 
 
@@ -193,9 +197,12 @@ def test_a_sector_that_was_begun_over_zeros_is_torn() -> None:
 def test_a_sector_that_was_not_written_still_holds_what_it_held() -> None:
     book = Book()
     book.write(0)
-    before = (zeros(0, 4), Run(Kind.STAMPED, 4, 4, 9))
+    before = (zeros(0, 4), SectorRun(ContentKind.STAMPED, 4, 4, 9))
     made = judge(
-        book.made, found(stamped(book.made.writes[0]), zeros(1, 3), Run(Kind.STAMPED, 4, 4, 9)), ((0, 8),), before
+        book.made,
+        found(stamped(book.made.writes[0]), zeros(1, 3), SectorRun(ContentKind.STAMPED, 4, 4, 9)),
+        ((0, 8),),
+        before,
     )
     assert made.intact
     made = judge(book.made, found(stamped(book.made.writes[0]), zeros(1, 7)), ((0, 8),), before)
@@ -221,7 +228,7 @@ def test_misdirected_data_says_from_where() -> None:
     book = Book()
     one, two = book.write(0), book.write(8)
     book.flush()
-    stray = Run(Kind.ELSEWHERE, 8, 1, one.number, run=RUN, device=DEVICE, origin=0)
+    stray = SectorRun(ContentKind.ELSEWHERE, 8, 1, one.number, run=RUN, device=DEVICE, origin=0)
     wrong = only(judge(book.made, found(stamped(one), stray), ((0, 1), (8, 1)), (zeros(0, 64),)))
     assert wrong.kind is Damage.MISDIRECTED
     assert "write 1 of sector 0" in wrong.found()
@@ -233,7 +240,7 @@ def test_misdirected_data_says_from_where() -> None:
 def test_data_of_another_run_or_disk_is_foreign(run: int, device: int) -> None:
     book = Book()
     book.write(0)
-    wrong = only(opinion(book, Run(Kind.ELSEWHERE, 0, 1, 5, run=run, device=device, origin=0)))
+    wrong = only(opinion(book, SectorRun(ContentKind.ELSEWHERE, 0, 1, 5, run=run, device=device, origin=0)))
     assert wrong.kind is Damage.FOREIGN
     assert f"{device:016x}" in wrong.found()
 
@@ -241,22 +248,22 @@ def test_data_of_another_run_or_disk_is_foreign(run: int, device: int) -> None:
 def test_what_cannot_be_read_is_a_finding() -> None:
     book = Book()
     book.write(0)
-    wrong = only(opinion(book, Run(Kind.UNREADABLE, 0, 1, errno=5)))
+    wrong = only(opinion(book, SectorRun(ContentKind.UNREADABLE, 0, 1, errno=5)))
     assert (wrong.kind, wrong.found()) == (Damage.UNREADABLE, "nothing readable (errno 5)")
 
 
 def test_a_stamp_that_nobody_wrote_is_told() -> None:
     book = Book()
     book.write(0)
-    assert only(opinion(book, Run(Kind.STAMPED, 0, 1, 1 << 32 | 2))).kind is Damage.NEVER_WRITTEN
+    assert only(opinion(book, SectorRun(ContentKind.STAMPED, 0, 1, 1 << 32 | 2))).kind is Damage.NEVER_WRITTEN
     book.write(8)
-    assert only(opinion(book, Run(Kind.STAMPED, 0, 1, 1 << 32 | 2))).kind is Damage.NEVER_WRITTEN
+    assert only(opinion(book, SectorRun(ContentKind.STAMPED, 0, 1, 1 << 32 | 2))).kind is Damage.NEVER_WRITTEN
 
 
 def test_a_version_that_an_earlier_read_back_had_shown_to_be_gone_is_stale() -> None:
     book = Book(session=3)
-    newer = Run(Kind.STAMPED, 0, 1, 2 << 32 | 5)
-    older = Run(Kind.STAMPED, 0, 1, 1 << 32 | 5)
+    newer = SectorRun(ContentKind.STAMPED, 0, 1, 2 << 32 | 5)
+    older = SectorRun(ContentKind.STAMPED, 0, 1, 1 << 32 | 5)
     assert opinion(book, newer, before=(newer,)).intact
     assert only(opinion(book, older, before=(newer,))).kind is Damage.STALE
 
@@ -279,7 +286,7 @@ def test_findings_stand_when_the_ledger_has_lost_its_end() -> None:
     book.made.problems.append("the ledger ends before its session did")
     made = opinion(book, zeros(0))
     assert only(made).kind is Damage.ZEROED
-    unknown = Run(Kind.STAMPED, 0, 1, 1 << 32 | 2)
+    unknown = SectorRun(ContentKind.STAMPED, 0, 1, 1 << 32 | 2)
     made = opinion(book, unknown)
     assert (made.wrong, made.beyond, made.intact) == ([], 1, False)
 
@@ -299,7 +306,7 @@ def test_a_disk_that_became_smaller_is_not_intact() -> None:
     """The reader came to an end of it that was not there before (ENOSPC)."""
     book = Book()
     one = book.write(0)
-    ended = readback.RUN.pack(Kind.READ, 0, 28, 0, 1, 1)
+    ended = readback.RUN.pack(ContentKind.READ, 0, 28, 0, 1, 1)
     back = decode_found([(0, found_bytes([stamped(one)])[:24] + ended)])
     made = judge(book.made, back, ((0, 8),), (zeros(0, 8),))
     assert made.wrong == []
@@ -316,7 +323,7 @@ def test_neighbours_are_told_as_one_and_the_worst_comes_first() -> None:
         book.write(sector)
     book.flush()
     writes = book.made.writes
-    unreadable = Run(Kind.UNREADABLE, 5, 1, errno=5)
+    unreadable = SectorRun(ContentKind.UNREADABLE, 5, 1, errno=5)
     made = judge(book.made, found(zeros(0), stamped(writes[1]), zeros(2, 3), unreadable), ((0, 6),), (zeros(0, 8),))
     assert [(wrong.kind, wrong.first, wrong.sectors) for wrong in made.wrong] == [
         (Damage.ZEROED, 0, 1),

@@ -18,7 +18,7 @@ from ledgers import DEVICE, RUN, Book, damaged, found, found_bytes, ledger_bytes
 
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.ledger import Ledger, Write
-from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 from plugpull.integrity.oracle.rules import judge
 from plugpull.integrity.oracle.wrong import Damage
 
@@ -139,8 +139,8 @@ def closure(states: set[tuple[State, frozenset[int]]]) -> Iterator[tuple[State, 
 # --- they agree -------------------------------------------------------------------------------------------------------
 
 
-def content(write: Write | None, sector: int) -> Run:
-    return stamped(write, sector, 1) if write is not None else Run(Kind.ZEROED, sector, 1)
+def content(write: Write | None, sector: int) -> SectorRun:
+    return stamped(write, sector, 1) if write is not None else SectorRun(ContentKind.ZEROED, sector, 1)
 
 
 @thorough
@@ -149,7 +149,7 @@ def content(write: Write | None, sector: int) -> Run:
 @example([Step("issue", fua=True), Step("issue"), Step("complete"), Step("complete")])
 def test_what_a_disk_can_hold_is_legal_and_nothing_else_is(plan: list[Step]) -> None:
     book = played(plan)
-    before = tuple(Run(Kind.ZEROED, sector, 1) for sector in range(SECTORS))
+    before = tuple(SectorRun(ContentKind.ZEROED, sector, 1) for sector in range(SECTORS))
     for sector in range(SECTORS):
         possible = held(book.made, sector)
         for write in (None, *(w for w in book.made.writes if w.sector <= sector < w.end)):
@@ -172,12 +172,12 @@ def test_damage_is_never_legal(plan: list[Step], sector: int, damage: str, byte:
     runs = {
         "torn": damaged(sector, whole[:byte] + bytes(b ^ 255 for b in whole[byte:])),
         "flipped": damaged(sector, bytes(flipped)),
-        "foreign": Run(Kind.ELSEWHERE, sector, 1, 5, run=1, device=DEVICE, origin=sector),
-        "misdirected": Run(Kind.ELSEWHERE, sector, 1, 5, run=RUN, device=DEVICE, origin=sector + 8),
+        "foreign": SectorRun(ContentKind.ELSEWHERE, sector, 1, 5, run=1, device=DEVICE, origin=sector),
+        "misdirected": SectorRun(ContentKind.ELSEWHERE, sector, 1, 5, run=RUN, device=DEVICE, origin=sector + 8),
         "noise": damaged(sector, b"\x5a" * 512),
-        "unreadable": Run(Kind.UNREADABLE, sector, 1, errno=5),
+        "unreadable": SectorRun(ContentKind.UNREADABLE, sector, 1, errno=5),
     }
-    before = tuple(Run(Kind.ZEROED, number, 1) for number in range(SECTORS))
+    before = tuple(SectorRun(ContentKind.ZEROED, number, 1) for number in range(SECTORS))
     made = judge(book.made, found(runs[damage]), ((sector, 1),), before)
     (wrong,) = made.wrong
     assert wrong.kind in set(Damage) - {Damage.LOST, Damage.STALE, Damage.ZEROED, Damage.NEVER_WRITTEN}
@@ -223,7 +223,7 @@ def test_a_ledger_that_lost_something_never_makes_a_disk_intact(plan: list[Step]
     made.session = made.session or 1
     made.run, made.device = RUN, DEVICE
     assert made.problems
-    before = tuple(Run(Kind.ZEROED, sector, 1) for sector in range(SECTORS))
+    before = tuple(SectorRun(ContentKind.ZEROED, sector, 1) for sector in range(SECTORS))
     for sector in range(SECTORS):
         for write in (None, *(w for w in book.made.writes if w.sector <= sector < w.end)):
             opinion = judge(made, found(content(write, sector)), ((sector, 1),), before)
@@ -243,15 +243,19 @@ def test_arbitrary_bytes_are_refused_without_a_crash(pieces: list[tuple[int, byt
 
 
 @thorough
-@given(st.lists(st.tuples(st.sampled_from(list(Kind)[:-1]), st.integers(1, 9)), max_size=8), st.integers(0, 4000))
-def test_a_read_back_survives_the_way_and_loses_nothing_silently(kinds: list[tuple[Kind, int]], cut: int) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from(list(ContentKind)[:-1]), st.integers(1, 9)), max_size=8), st.integers(0, 4000)
+)
+def test_a_read_back_survives_the_way_and_loses_nothing_silently(
+    kinds: list[tuple[ContentKind, int]], cut: int
+) -> None:
     runs, at = [], 0
     for kind, sectors in kinds:
-        sectors = 1 if kind is Kind.DAMAGED else sectors
-        raw = b"\x11" * 512 if kind is Kind.DAMAGED else b""
-        place = (7, 8, 9) if kind is Kind.ELSEWHERE else (0, 0, 0)
-        number = 5 if kind in (Kind.STAMPED, Kind.ELSEWHERE) else 0
-        runs.append(Run(kind, at, sectors, number, 0, *place, raw=raw))
+        sectors = 1 if kind is ContentKind.DAMAGED else sectors
+        raw = b"\x11" * 512 if kind is ContentKind.DAMAGED else b""
+        place = (7, 8, 9) if kind is ContentKind.ELSEWHERE else (0, 0, 0)
+        number = 5 if kind in (ContentKind.STAMPED, ContentKind.ELSEWHERE) else 0
+        runs.append(SectorRun(kind, at, sectors, number, 0, *place, raw=raw))
         at += sectors
     data = found_bytes(runs)
     whole = decode_found([(0, data)])

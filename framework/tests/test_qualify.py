@@ -15,7 +15,7 @@ from plugpull.qualify.judgement import findings, latencies, spread, unknowns, ve
 from plugpull.qualify.measured import MeasuredPort, PortCycle, PortEdge, Vbus
 from plugpull.qualify.qualification import Qualification, SwitchDevice, read_qualification
 from plugpull.rig.load import RigFileErrors, load_rig
-from plugpull.rig.model import Mechanism, Switch
+from plugpull.rig.model import DeclaredSwitch, Mechanism
 
 OFF, ON = PortEdge(0.010, 0.050, False), PortEdge(0.012, 1.400, True)
 HEALTHY = MeasuredPort(
@@ -161,4 +161,4 @@ def test_a_rig_that_cites_anything_else_is_refused_at_its_place(tmp_path: Path, 
 def test_a_switch_without_a_serial_number_may_cite_by_its_driver(tmp_path: Path) -> None:
     (tmp_path / "yk.json").write_text(json.dumps(RESULT))
     table = {"name": "yk", "driver": "ykush", "ports": 3, "mechanism": "vbus"}
-    assert problem(tmp_path, "yk.json", Switch.model_validate(table)) is None
+    assert problem(tmp_path, "yk.json", DeclaredSwitch.model_validate(table)) is None

@@ -14,7 +14,7 @@ from guests import FOUND_WITHIN, Guest, guest
 from writers import Writer, found_of
 
 from plugpull.dut.conversation.link import GuardRefused
-from plugpull.integrity.oracle.readback import Kind
+from plugpull.integrity.oracle.readback import ContentKind
 from plugpull.integrity.oracle.stamp import SECTOR, device_number
 from plugpull.integrity.patterns import Writing
 from plugpull.integrity.writing.session import StampRunner, StreamJob
@@ -108,5 +108,7 @@ def check(writer: Writer, medium: Path, device: int) -> None:
     assert (status, err) == (0, "")
     runs = found_of(out)
     assert sum(run.sectors for run in runs) == SIZE // SECTOR
-    assert {run.kind for run in runs} <= {Kind.STAMPED, Kind.ZEROED}, [r for r in runs if r.kind is not Kind.STAMPED]
-    assert sum(run.sectors for run in runs if run.kind is Kind.STAMPED) > 1000
+    assert {run.kind for run in runs} <= {ContentKind.STAMPED, ContentKind.ZEROED}, [
+        r for r in runs if r.kind is not ContentKind.STAMPED
+    ]
+    assert sum(run.sectors for run in runs if run.kind is ContentKind.STAMPED) > 1000

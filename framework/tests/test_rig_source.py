@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plugpull.rig.source import TOP, Place, Source, parse_source
+from plugpull.rig.source import TOP, Source, TextPosition, parse_source
 
 TEXT = """\
 top = 1
@@ -38,30 +38,30 @@ def test_values_are_tomllibs() -> None:
 
 def test_keys() -> None:
     found = source()
-    assert found.key(("top",)) == Place(1, 1)
-    assert found.key(("rig",)) == Place(2, 1)
-    assert found.key(("rig", "a", "b", "c")) == Place(4, 1)
-    assert found.key(("rig", "a", "b")) == Place(4, 1), "a table that only exists as part of a dotted key"
-    assert found.key(("rig", "a", "b", "c", 1, "y z")) == Place(5, 11)
-    assert found.key(("disk",)) == Place(7, 1)
-    assert found.key(("disk", 0, "näme")) == Place(8, 1)
-    assert found.key(("disk", 0, "sub")) == Place(9, 1)
-    assert found.key(("disk", 0, "part", 1)) == Place(14, 1)
-    assert found.key(("disk", 1, "last")) == Place(16, 3)
+    assert found.key(("top",)) == TextPosition(1, 1)
+    assert found.key(("rig",)) == TextPosition(2, 1)
+    assert found.key(("rig", "a", "b", "c")) == TextPosition(4, 1)
+    assert found.key(("rig", "a", "b")) == TextPosition(4, 1), "a table that only exists as part of a dotted key"
+    assert found.key(("rig", "a", "b", "c", 1, "y z")) == TextPosition(5, 11)
+    assert found.key(("disk",)) == TextPosition(7, 1)
+    assert found.key(("disk", 0, "näme")) == TextPosition(8, 1)
+    assert found.key(("disk", 0, "sub")) == TextPosition(9, 1)
+    assert found.key(("disk", 0, "part", 1)) == TextPosition(14, 1)
+    assert found.key(("disk", 1, "last")) == TextPosition(16, 3)
 
 
 def test_values() -> None:
     found = source()
-    assert found.value(("rig", "name")) == Place(3, 8)
-    assert found.value(("rig", "a", "b", "c", 0)) == Place(4, 10)
-    assert found.value(("rig", "a", "b", "c", 1, "y z")) == Place(5, 19)
-    assert found.value(("disk", 0, "näme")) == Place(8, 15)
-    assert found.value(("disk", 0, "part", 0, "z")) == Place(12, 5)
-    assert found.value(("disk", 1, "last")) == Place(16, 10)
+    assert found.value(("rig", "name")) == TextPosition(3, 8)
+    assert found.value(("rig", "a", "b", "c", 0)) == TextPosition(4, 10)
+    assert found.value(("rig", "a", "b", "c", 1, "y z")) == TextPosition(5, 19)
+    assert found.value(("disk", 0, "näme")) == TextPosition(8, 15)
+    assert found.value(("disk", 0, "part", 0, "z")) == TextPosition(12, 5)
+    assert found.value(("disk", 1, "last")) == TextPosition(16, 10)
 
 
 def test_what_is_not_there_is_placed_at_its_table() -> None:
     found = source()
-    assert found.value(("disk", 1, "serial")) == Place(15, 1)
-    assert found.key(("rig", "a", "q", "r")) == Place(4, 1)
+    assert found.value(("disk", 1, "serial")) == TextPosition(15, 1)
+    assert found.key(("rig", "a", "q", "r")) == TextPosition(4, 1)
     assert found.key(("dut", "kind")) == TOP

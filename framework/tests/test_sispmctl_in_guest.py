@@ -18,7 +18,7 @@ from fixtures.gadgets.plugged import Plugged, plugged
 from fixtures.lab import Lab, LabUnavailable, desk, lab
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
-from plugpull.rig.model import Switch as Declared
+from plugpull.rig.model import DeclaredSwitch
 from plugpull.switches.base import Switch
 from plugpull.switches.host import Completed
 from plugpull.switches.kinds import kind_named, open_switch
@@ -74,7 +74,7 @@ class UserHost(DutHost):
 
 def opened(host: DutHost, timeout: float = PATIENT, **options: Any) -> Switch:
     table = {"driver": "sispmctl", "ports": 4, "mechanism": "mains", "serial": SERIAL, "timeout": timeout, **options}
-    return open_switch(Declared.model_validate({"name": "sw", **table}), host, Nobody())
+    return open_switch(DeclaredSwitch.model_validate({"name": "sw", **table}), host, Nobody())
 
 
 @contextmanager

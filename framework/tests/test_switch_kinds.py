@@ -17,7 +17,7 @@ from rig_builder import a_rig
 from plugpull.errors import UsageError
 from plugpull.qualify.qualification import Qualification, Spread, SwitchDevice
 from plugpull.rig.load import RigFileErrors, load_rig
-from plugpull.rig.model import Switch
+from plugpull.rig.model import DeclaredSwitch
 from plugpull.switches import kinds
 from plugpull.switches.base import Capabilities
 from plugpull.switches.host_local import LocalHost
@@ -117,4 +117,4 @@ def test_every_kind_can_be_loaded_and_says_what_it_is() -> None:
     for name in names():
         kind = kind_named(name)
         assert (kind.name, bool(kind.summary), bool(kind.mechanisms)) == (name, True, True)
-        assert Switch.model_fields.keys() & kind.options.model_fields.keys() == set(), name
+        assert DeclaredSwitch.model_fields.keys() & kind.options.model_fields.keys() == set(), name

@@ -22,7 +22,7 @@ from plugpull.rig.load import load_rig
 from plugpull.rig.part import Part
 from plugpull.rig.topology import Topology
 from plugpull.scenario import ScenarioRig
-from plugpull.targets.array import Array, Level
+from plugpull.targets.array import Array, RaidLevel
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
 from plugpull.targets.on_bench import claim_of, is_usable
@@ -163,9 +163,9 @@ def test_stamps_are_not_written_below_a_filesystem() -> None:
 
 # --- an array ---------------------------------------------------------------------------------------------------------
 
-MIRROR = Array("array1", Level.MIRRORED, DISKS[:2], UUID, "md127")
-STRIPES = Array("array1", Level.STRIPED, DISKS[:2], UUID, "md127")
-PARITY = Array("array1", Level.PARITY, DISKS, UUID, "md127")
+MIRROR = Array("array1", RaidLevel.MIRRORED, DISKS[:2], UUID, "md127")
+STRIPES = Array("array1", RaidLevel.STRIPED, DISKS[:2], UUID, "md127")
+PARITY = Array("array1", RaidLevel.PARITY, DISKS, UUID, "md127")
 
 
 def test_a_cut_of_any_member_reaches_an_array() -> None:
@@ -217,11 +217,13 @@ def test_a_guard_that_knows_no_arrays_refuses_the_claim() -> None:
 
 def test_an_array_that_is_not_made_has_no_identity() -> None:
     with pytest.raises(UsageError, match="the array array1 is not made yet"):
-        claim_of(bench("disk1", "disk2"), Array("array1", Level.MIRRORED, DISKS[:2]))
+        claim_of(bench("disk1", "disk2"), Array("array1", RaidLevel.MIRRORED, DISKS[:2]))
 
 
-@pytest.mark.parametrize(("level", "members"), [(Level.MIRRORED, 1), (Level.PARITY, 2), (Level.DOUBLE_PARITY, 3)])
-def test_an_array_of_too_few_disks_is_refused(level: Level, members: int) -> None:
+@pytest.mark.parametrize(
+    ("level", "members"), [(RaidLevel.MIRRORED, 1), (RaidLevel.PARITY, 2), (RaidLevel.DOUBLE_PARITY, 3)]
+)
+def test_an_array_of_too_few_disks_is_refused(level: RaidLevel, members: int) -> None:
     with pytest.raises(UsageError, match=f"of {members} disks, which needs {members + 1}"):
         Array("array1", level, DISKS[:members])
 

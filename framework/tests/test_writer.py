@@ -13,9 +13,8 @@ from writers import PATIENCE, Writer, found_of, records_of
 
 from plugpull.errors import RigError
 from plugpull.integrity.oracle import ledger, readback
-from plugpull.integrity.oracle.ledger import Kind, Reason
-from plugpull.integrity.oracle.readback import Kind as Found
-from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.ledger import LedgerKind, Reason
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 from plugpull.integrity.oracle.stamp import SECTOR, Stamp, decode
 from plugpull.integrity.writing.build import GIVEN, writer_binary
 
@@ -53,7 +52,9 @@ def put(disk: Path, number: int, data: bytes) -> None:
 
 def issues(data: bytes) -> list[tuple[int, int, int, int]]:
     """(number, first sector, sectors, flags) of each write, in order."""
-    unpacked = [ledger.ISSUED.unpack(record) for kind, record in records_of(data, ledger.SIZES) if kind == Kind.ISSUED]
+    unpacked = [
+        ledger.ISSUED.unpack(record) for kind, record in records_of(data, ledger.SIZES) if kind == LedgerKind.ISSUED
+    ]
     return [(number, first, sectors, flags) for _, flags, _, sectors, number, first, _ in unpacked]
 
 
@@ -65,10 +66,10 @@ def test_every_write_is_told_before_and_after_and_is_on_the_disk(writer: Writer,
     )  # fmt: skip
     assert (status, err) == (0, "")
     records = records_of(out, ledger.SIZES)
-    assert records[0][0] == Kind.BEGUN
+    assert records[0][0] == LedgerKind.BEGUN
     counts = Counter(kind for kind, _ in records)
-    assert counts[Kind.ISSUED] == counts[Kind.COMPLETED] == 3000
-    assert counts[Kind.FLUSH_SUBMITTED] == counts[Kind.FLUSH_COMPLETED] > 3000 / 32 / 3
+    assert counts[LedgerKind.ISSUED] == counts[LedgerKind.COMPLETED] == 3000
+    assert counts[LedgerKind.FLUSH_SUBMITTED] == counts[LedgerKind.FLUSH_COMPLETED] > 3000 / 32 / 3
     _, reason, error, issued, completed, flushes, flushed, _ = ledger.ENDED.unpack(records[-1][1])
     assert (reason, error, issued, completed, flushes) == (Reason.DONE, 0, 3000, 3000, flushed)
     newest: dict[int, tuple[int, int, int]] = {}
@@ -103,19 +104,19 @@ def test_nothing_is_written_where_something_is_in_flight(writer: Writer, disk: P
     )  # fmt: skip
     flying: dict[int, int] = {}
     for kind, record in records_of(out, ledger.SIZES):
-        if kind == Kind.ISSUED:
+        if kind == LedgerKind.ISSUED:
             _, _, _, _, number, first, _ = ledger.ISSUED.unpack(record)
             assert first not in flying.values()
             flying[number] = first
-        elif kind == Kind.COMPLETED:
+        elif kind == LedgerKind.COMPLETED:
             del flying[ledger.SHORT.unpack(record)[3]]
 
 
 def test_what_was_there_before_is_made_durable_first(writer: Writer, disk: Path) -> None:
     _, out, _ = writer.run(disk, "write", *SESSION, "--block", "8", "--depth", "4", "--blocks", "10")
     kinds = [kind for kind, _ in records_of(out, ledger.SIZES)]
-    assert kinds[:4] == [Kind.BEGUN, Kind.FLUSH_SUBMITTED, Kind.FLUSH_COMPLETED, Kind.ISSUED]
-    assert kinds[-3:] == [Kind.FLUSH_SUBMITTED, Kind.FLUSH_COMPLETED, Kind.ENDED]
+    assert kinds[:4] == [LedgerKind.BEGUN, LedgerKind.FLUSH_SUBMITTED, LedgerKind.FLUSH_COMPLETED, LedgerKind.ISSUED]
+    assert kinds[-3:] == [LedgerKind.FLUSH_SUBMITTED, LedgerKind.FLUSH_COMPLETED, LedgerKind.ENDED]
 
 
 def test_asked_to_end_it_completes_what_is_in_flight_and_flushes(writer: Writer, disk: Path) -> None:
@@ -130,7 +131,7 @@ def test_asked_to_end_it_completes_what_is_in_flight_and_flushes(writer: Writer,
     _, reason, error, issued, completed, flushes, flushed, _ = ledger.ENDED.unpack(records[-1][1])
     assert (process.returncode, reason, error) == (0, Reason.ASKED, 0)
     assert (issued, flushes) == (completed, flushed)
-    assert records[-2][0] == Kind.FLUSH_COMPLETED
+    assert records[-2][0] == LedgerKind.FLUSH_COMPLETED
 
 
 def test_when_nobody_reads_the_ledger_nothing_more_is_written(writer: Writer, disk: Path) -> None:
@@ -178,18 +179,18 @@ def test_everything_that_can_be_found_is_told_apart(writer: Writer, disk: Path) 
     put(disk, 800, b"\xff" * SECTOR * 3)
     status, out, _ = writer.run(disk, "read", *READ, "--raw", "4")
     assert status == 0
-    odd = {run.first: run for run in found_of(out) if run.kind != Found.STAMPED}
+    odd = {run.first: run for run in found_of(out) if run.kind != ContentKind.STAMPED}
     here = 3 << 32 | 300 // 8 + 1
     assert odd == {
-        100: Run(Found.ZEROED, 100, 2),
-        200: Run(Found.ELSEWHERE, 200, 2, here, run=RUN, device=DEVICE, origin=300),
-        400: Run(Found.ELSEWHERE, 400, 1, 5, run=RUN, device=77, origin=400),
-        500: Run(Found.ELSEWHERE, 500, 1, 5, run=99, device=DEVICE, origin=500),
-        600: Run(Found.DAMAGED, 600, 1, raw=mixed),
-        700: Run(Found.DAMAGED, 700, 1, raw=bytes(flipped)),
-        800: Run(Found.DAMAGED, 800, 1, raw=b"\xff" * SECTOR),
-        801: Run(Found.DAMAGED, 801, 1, raw=b"\xff" * SECTOR),
-        802: Run(Found.MORE_DAMAGED, 802, 1),
+        100: SectorRun(ContentKind.ZEROED, 100, 2),
+        200: SectorRun(ContentKind.ELSEWHERE, 200, 2, here, run=RUN, device=DEVICE, origin=300),
+        400: SectorRun(ContentKind.ELSEWHERE, 400, 1, 5, run=RUN, device=77, origin=400),
+        500: SectorRun(ContentKind.ELSEWHERE, 500, 1, 5, run=99, device=DEVICE, origin=500),
+        600: SectorRun(ContentKind.DAMAGED, 600, 1, raw=mixed),
+        700: SectorRun(ContentKind.DAMAGED, 700, 1, raw=bytes(flipped)),
+        800: SectorRun(ContentKind.DAMAGED, 800, 1, raw=b"\xff" * SECTOR),
+        801: SectorRun(ContentKind.DAMAGED, 801, 1, raw=b"\xff" * SECTOR),
+        802: SectorRun(ContentKind.MORE_DAMAGED, 802, 1),
     }
     assert sum(run.sectors for run in found_of(out)) == SECTORS
 

@@ -63,11 +63,11 @@ def test_a_cable_is_cut_while_stamps_are_written() -> None:
         records = records_of(stream(dut, ev.LedgerPart), ledger.SIZES)
         counts = Counter(kind for kind, _ in records)
         *_, (last, ended) = records
-        assert last == ledger.Kind.ENDED
+        assert last == ledger.LedgerKind.ENDED
         _, reason, error, issued, completed, flushes, flushed, _ = ledger.ENDED.unpack(ended)
         assert (reason, error != 0) == (ledger.Reason.ERROR, True)
-        assert counts[ledger.Kind.ISSUED] == issued == completed == counts[ledger.Kind.COMPLETED] > 500
-        assert counts[ledger.Kind.FLUSH_SUBMITTED] == flushes >= flushed > 5
+        assert counts[ledger.LedgerKind.ISSUED] == issued == completed == counts[ledger.LedgerKind.COMPLETED] > 500
+        assert counts[ledger.LedgerKind.FLUSH_SUBMITTED] == flushes >= flushed > 5
 
         dut.plug("cables", "1")
         back = runner.read(disk, EXTENTS, run=RUN, session=1)
@@ -76,5 +76,5 @@ def test_a_cable_is_cut_while_stamps_are_written() -> None:
         assert (end.status, end.stuck, end.why) == (0, False, "")
         found = found_of(stream(dut, ev.ReadBackPart))
         assert sum(run.sectors for run in found) == 8200
-        assert {run.kind for run in found} == {readback.Kind.STAMPED}
+        assert {run.kind for run in found} == {readback.ContentKind.STAMPED}
         assert max(run.number for run in found) <= (1 << 32) + issued

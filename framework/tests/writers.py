@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plugpull.integrity.oracle import readback
-from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.readback import SectorRun
 from plugpull.integrity.writing.build import writer_binary
 
 PATIENCE = 60.0
@@ -26,19 +26,21 @@ def records_of(data: bytes, sizes: Mapping[Any, int]) -> list[tuple[int, bytes]]
     return found
 
 
-def found_of(data: bytes) -> list[Run]:
+def found_of(data: bytes) -> list[SectorRun]:
     """The runs of a read-back that came to its end without an error."""
     *runs, (last, end) = records_of(data, readback.SIZES)
     if runs and runs[0][0] == readback.READING:
         del runs[0]  # what was looked for
-    assert last == readback.Kind.READ
+    assert last == readback.ContentKind.READ
     assert readback.RUN.unpack(end)[2] == 0
     made = []
     for kind, record in runs:
         _, _, errno, sectors, first, number = readback.RUN.unpack_from(record)
-        run, device, origin = readback.PLACE.unpack_from(record, 24) if kind == readback.Kind.ELSEWHERE else (0, 0, 0)
-        raw = record[24:] if kind == readback.Kind.DAMAGED else b""
-        made.append(Run(readback.Kind(kind), first, sectors, number, errno, run, device, origin, raw))
+        run, device, origin = (
+            readback.PLACE.unpack_from(record, 24) if kind == readback.ContentKind.ELSEWHERE else (0, 0, 0)
+        )
+        raw = record[24:] if kind == readback.ContentKind.DAMAGED else b""
+        made.append(SectorRun(readback.ContentKind(kind), first, sectors, number, errno, run, device, origin, raw))
     return made
 
 

@@ -13,7 +13,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim
 from plugpull.checks.collector import Collector
 from plugpull.checks.nothing_lost import loss
-from plugpull.checks.opinions import Record, claims_of, gone_for_good, judge_rounds
+from plugpull.checks.opinions import JudgedRounds, claims_of, gone_for_good, judge_rounds
 from plugpull.history.events import (
     LedgerBegun,
     LedgerEnded,
@@ -86,14 +86,14 @@ class _Compared:
     smallest: int = 1
 
 
-def _stamped(story: Story, disks: tuple[str, ...] | None) -> Record | None:
+def _stamped(story: Story, disks: tuple[str, ...] | None) -> JudgedRounds | None:
     """The rounds of stamped writing on these disks; None if nothing shows that there were any."""
     if not any(story.of(kind) for kind in (LedgerBegun, LedgerPart, LedgerEnded, StampingPlanned, ReadBackBegun)):
         return None
     return judge_rounds(story, disks)
 
 
-def _compare(story: Story, record: Record | None, disk: str) -> _Compared:
+def _compare(story: Story, record: JudgedRounds | None, disk: str) -> _Compared:
     made = _Compared(disk)
     for event in story.of(Verified):
         if event.disk == disk:
@@ -150,7 +150,7 @@ def data_intact(disks: Disks | None = None) -> DataIntact:
     return DataIntact(None if disks is None else disk_names(disks))
 
 
-def _written(story: Story, record: Record | None) -> tuple[str, ...]:
+def _written(story: Story, record: JudgedRounds | None) -> tuple[str, ...]:
     verified = [event.disk for event in story.of(Verified)]
     lost = gone_for_good(story)
     loaded = [load.disk for load in story.of(LoadBegun) if "write" in load.mode or "rw" in load.mode]

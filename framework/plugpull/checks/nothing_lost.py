@@ -9,7 +9,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.belief import WriteCache
 from plugpull.checks.claims import Claim
 from plugpull.checks.collector import Collector
-from plugpull.checks.opinions import Judged, claims_of, counted, judge_rounds
+from plugpull.checks.opinions import JudgedRound, claims_of, counted, judge_rounds
 from plugpull.checks.power import Power
 from plugpull.checks.stamps import Round
 from plugpull.history.reader import Story
@@ -75,7 +75,7 @@ class _Sheet:
 
     def __init__(self, disk: str) -> None:
         self.disk = disk
-        self.rounds: list[Judged] = []
+        self.rounds: list[JudgedRound] = []
         self.lost = 0
         self.accusations: list[Accusation] = []
         self.total = Opinion()
@@ -84,7 +84,7 @@ class _Sheet:
         self.worst: Wrong | None = None
         self.suspicious = 0
 
-    def enter(self, story: Story, one: Judged) -> None:
+    def enter(self, story: Story, one: JudgedRound) -> None:
         self.rounds.append(one)
         opinion = one.opinion
         if opinion is None:
@@ -156,7 +156,7 @@ def _bad(wrong: Wrong) -> BadSectors:
     )
 
 
-def loss(story: Story, one: Judged, opinion: Opinion, what: str) -> Accusation:
+def loss(story: Story, one: JudgedRound, opinion: Opinion, what: str) -> Accusation:
     """The accusation about a round whose disk holds what it may not hold."""
     first = opinion.wrong[0]
     where = f"{first.kind.value} at sector {first.first}: expected {first.expected()}; found {first.found()}"
@@ -239,7 +239,7 @@ def _worst(sheets: Iterable[_Sheet], integrity: Integrity) -> str:
     return f"{said} ({'; '.join(counted)})"
 
 
-def promises(rounds: Iterable[Judged]) -> str:
+def promises(rounds: Iterable[JudgedRound]) -> str:
     """What kinds of promises were put to the test, such as "of what was flushed"."""
     rounds = list(rounds)
     kinds = {one.belief.write_cache for one in rounds}

@@ -14,12 +14,12 @@ from plugpull.history.cuts import Cut
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.decode import CUT_OFF, decode_found, decode_ledger
 from plugpull.integrity.oracle.ledger import Ledger
-from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, Found, SectorRun
 from plugpull.integrity.oracle.rules import Opinion, judge
 from plugpull.integrity.oracle.wrong import Wrong, outside
 
 
-class Failed(NamedTuple):
+class FailedCommand(NamedTuple):
     """A write or a flush that ended with an error, at ``at``, DUT seconds."""
 
     what: str
@@ -28,7 +28,7 @@ class Failed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRound:
     """One round and what the oracle makes of it.
 
     ``opinion`` is ``None`` when nothing can be concluded. ``owed`` are the sectors that lack a completed write of which
@@ -43,8 +43,8 @@ class Judged:
     opinion: Opinion | None = None
     owed: tuple[Wrong, ...] = ()
     unknowns: tuple[str, ...] = ()
-    again: tuple[Run, ...] = ()
-    failed: tuple[Failed, ...] = ()
+    again: tuple[SectorRun, ...] = ()
+    failed: tuple[FailedCommand, ...] = ()
 
     @property
     def is_wrong(self) -> bool:
@@ -90,27 +90,27 @@ class Judged:
             yield f"read again, {other} of the wrong sectors hold something else: they were read wrong"
 
 
-def _holds_the_same(one: Run, two: Run, first: int) -> bool:
+def _holds_the_same(one: SectorRun, two: SectorRun, first: int) -> bool:
     if one.kind is not two.kind:
         return False
-    if one.kind is Kind.ELSEWHERE:
+    if one.kind is ContentKind.ELSEWHERE:
         places = [(run.run, run.device, run.number, run.origin + first - run.first) for run in (one, two)]
         return places[0] == places[1]
     return (one.number, one.raw) == (two.number, two.raw)
 
 
 @dataclass(frozen=True)
-class Record:
+class JudgedRounds:
     """What is on record of stamped writing on ``disks``. ``missing``: of what was to be on record, whatever disks are
     asked about; ``unknowns``: these, and what is not known of the rounds."""
 
     disks: tuple[str, ...]
-    rounds: tuple[Judged, ...]
+    rounds: tuple[JudgedRound, ...]
     unknowns: tuple[str, ...]
     missing: tuple[str, ...] = ()
 
 
-def claims_of(record: Record, what: str) -> Iterable[Claim]:
+def claims_of(record: JudgedRounds, what: str) -> Iterable[Claim]:
     """The spans of ledgers and read-backs that a judgement of these rounds rests on."""
     for one in record.rounds:
         ended = one.round.read.ended if one.round.read is not None else None
@@ -120,7 +120,7 @@ def claims_of(record: Record, what: str) -> Iterable[Claim]:
             yield Claim(what=f"{one.round.disk} {what}", evidence=evidence, begin=begin, end=end, disk=one.round.disk)
 
 
-def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> Record:
+def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> JudgedRounds:
     """Every round on ``disks`` (``None``: all that were stamped, apart from those that a permanent cut took for good),
     judged. ``unknowns`` are sentences about what is missing."""
     missing, every = _every_round(story)
@@ -132,27 +132,27 @@ def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> Record:
         one for one in every if one.round.disk in wanted and not (one.round.disk in gone and not one.round.read_back)
     ]
     unknowns += [unknown for one in judged for unknown in one.unknowns]
-    return Record(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])), tuple(missing))
+    return JudgedRounds(tuple(wanted), tuple(judged), tuple(dict.fromkeys([*missing, *unknowns])), tuple(missing))
 
 
-def every_round(story: Story) -> tuple[Judged, ...]:
+def every_round(story: Story) -> tuple[JudgedRound, ...]:
     """All rounds of a story, judged."""
     return _every_round(story)[1]
 
 
-def _every_round(story: Story) -> tuple[tuple[str, ...], tuple[Judged, ...]]:
+def _every_round(story: Story) -> tuple[tuple[str, ...], tuple[JudgedRound, ...]]:
     """What is missing of the rounds of a story, and all of them judged: once, for all checks that ask."""
     known = vars(story)
     if "_judged_rounds" not in known:
         known["_judged_rounds"] = _judge_every_round(story)
-    judged: tuple[tuple[str, ...], tuple[Judged, ...]] = known["_judged_rounds"]
+    judged: tuple[tuple[str, ...], tuple[JudgedRound, ...]] = known["_judged_rounds"]
     return judged
 
 
-def _judge_every_round(story: Story) -> tuple[tuple[str, ...], tuple[Judged, ...]]:
+def _judge_every_round(story: Story) -> tuple[tuple[str, ...], tuple[JudgedRound, ...]]:
     rounds = rounds_of(story)
     judged = []
-    last: dict[tuple[int, str], tuple[int, tuple[Run, ...] | None]] = {}
+    last: dict[tuple[int, str], tuple[int, tuple[SectorRun, ...] | None]] = {}
     for one in rounds:
         key = (one.begun.run, one.disk)
         number, found = last.get(key, (0, None))
@@ -170,12 +170,14 @@ def gone_for_good(story: Story) -> set[str]:
     return {times.disk for cut in cuts for times in cut.disks if not times.returned_at}
 
 
-def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | None]:
+def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun, ...] | None]:
     """The opinion of a round, and what was found on its disk."""
     ledger = decode_ledger(one.parts)
     origin = ledger.begun_ns / 1e9 if ledger.begun_ns else one.begun.at or 0.0
     power, cuts = power_over(story, one.disk, origin, float("inf") if one.at is None else one.at)
-    judged = Judged(one, power, cuts, belief_at(story, one.disk, origin), failed=_failed(story, one, ledger, origin))
+    judged = JudgedRound(
+        one, power, cuts, belief_at(story, one.disk, origin), failed=_failed(story, one, ledger, origin)
+    )
     read = one.read
     if read is None or read.begun.error:
         why = read.begun.error if read is not None else f"{one.disk} was not read back"
@@ -207,12 +209,12 @@ def _judge_round(story: Story, one: Round) -> tuple[Judged, tuple[Run, ...] | No
     return replace(judged, opinion=opinion, owed=owed, unknowns=tuple(unknowns), again=again), tuple(found.runs)
 
 
-def _failed(story: Story, one: Round, ledger: Ledger, origin: float) -> tuple[Failed, ...]:
+def _failed(story: Story, one: Round, ledger: Ledger, origin: float) -> tuple[FailedCommand, ...]:
     if one.doubts or any(True for _ in misfits(story, one, ledger)):
         return ()
     done = [("write", write.completed_at, write.error) for write in ledger.writes]
     done += [("flush", flush.completed_at, flush.error) for flush in ledger.flushes]
-    return tuple(Failed(what, origin + at, error) for what, at, error in done if error and at is not None)
+    return tuple(FailedCommand(what, origin + at, error) for what, at, error in done if error and at is not None)
 
 
 def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:
@@ -238,7 +240,7 @@ def _strange(one: Round, found: Found) -> Iterable[str]:
     own = (one.begun.session, one.begun.run, one.begun.device)
     if found.device and (found.session, found.run, found.device) != own:
         yield "the reader looked for stamps of another session, disk or run"
-    newest = max((run.number >> 32 for run in found.runs if run.kind is Kind.STAMPED), default=0)
+    newest = max((run.number >> 32 for run in found.runs if run.kind is ContentKind.STAMPED), default=0)
     if newest > one.begun.session:
         yield f"what was read back holds stamps of session {newest}, which came later"
 

@@ -36,7 +36,7 @@ class PaceLimits:
     given: bool
 
 
-class Verdict(Protocol):
+class SurvivorVerdict(Protocol):
     """What is made of one survivor: where findings and doubts go."""
 
     story: Story
@@ -53,7 +53,7 @@ class Verdict(Protocol):
 class Slowness:
     """Recovery and final rate of one survivor."""
 
-    verdict: Verdict
+    verdict: SurvivorVerdict
     seen: Watched
     base: Baseline
     cut: float

@@ -26,7 +26,7 @@ from plugpull.history.events import (
 )
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.ledger import Ledger
-from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.readback import SectorRun
 from plugpull.integrity.oracle.stamp import device_number
 
 CLOCKS = 5.0
@@ -64,7 +64,7 @@ class Round:
     again: list[ReadBack] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    before: tuple[Run, ...] | None = None
+    before: tuple[SectorRun, ...] | None = None
     arrived: list[float] = field(default_factory=list)
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plugpull.commands.base import Commands
     from plugpull.coordination.journal import Journal
     from plugpull.dut.real.opened_switches import OpenedSwitches
-    from plugpull.rig.model import Rig, Switch
+    from plugpull.rig.model import DeclaredSwitch, Rig
     from plugpull.switches.base import Acknowledged
     from plugpull.switches.kinds import Kind
 
@@ -270,7 +270,7 @@ def _by_switch(ports: Sequence[Port]) -> Wanted:
     return {switch: tuple(each.values()) for switch, each in found.items()}
 
 
-def _has_port(declared: Switch, port: str) -> None:
+def _has_port(declared: DeclaredSwitch, port: str) -> None:
     from plugpull.rig.drivers import first_port
     from plugpull.switches.kinds import kind_named
 

@@ -24,7 +24,7 @@ from typing import Any, Self
 from plugpull.errors import RigError, UsageError
 from plugpull.rig.credentials import ADDRESS_KEYS, OPEN_KEYS, without_userinfo
 from plugpull.rig.drivers import DriverBook, installed
-from plugpull.rig.model import Rig, Switch
+from plugpull.rig.model import DeclaredSwitch, Rig
 
 SHOWN_KEYS = OPEN_KEYS | ADDRESS_KEYS | {"name"}
 """Keys whose values may be shown in messages, addresses without ``USER:PASSWORD@``."""
@@ -53,7 +53,7 @@ def resources(rig: Rig, path: Path, drivers: DriverBook | None = None) -> tuple[
     return tuple(sorted(disks | {_switch_identity(rig, switch, book) for switch in rig.switch}))
 
 
-def _switch_identity(rig: Rig, switch: Switch, drivers: DriverBook) -> str:
+def _switch_identity(rig: Rig, switch: DeclaredSwitch, drivers: DriverBook) -> str:
     found = _identity_values(switch, drivers)
     shown = {key: without_userinfo(str(value)) if key in SHOWN_KEYS else None for key, value in found.items()}
     if None in shown.values():
@@ -67,7 +67,7 @@ def _switch_identity(rig: Rig, switch: Switch, drivers: DriverBook) -> str:
     return f"{switch.driver} switch {identity or '(the only one)'}{machine}"
 
 
-def _identity_values(switch: Switch, drivers: DriverBook) -> dict[str, Any]:
+def _identity_values(switch: DeclaredSwitch, drivers: DriverBook) -> dict[str, Any]:
     """The values of the keys that identify the physical device, without those that are not given."""
     given: dict[str, Any] = {**switch.options, "name": switch.name}
     try:

@@ -38,7 +38,7 @@ class _Holder:
 
 
 @dataclass
-class Tree:
+class UsbTree:
     """The controllers and hubs of a machine, by (controller, ports)."""
 
     holders: dict[tuple[str, str], _Holder] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class Tree:
             known.count = max(known.count, count)
 
 
-def usb_tree(machine: Host) -> Tree:
+def usb_tree(machine: Host) -> UsbTree:
     """The USB controllers and hubs in the machine's sysfs."""
-    tree = Tree()
+    tree = UsbTree()
     buses: dict[str, str] = {}
     devices = [(posixpath.basename(path), path) for path in machine.glob(f"{DEVICES}/*")]
     for name, path in devices:
@@ -90,7 +90,7 @@ def _other_half(machine: Host, name: str, ports: str) -> str:
 
 
 def draft(
-    name: str, dut: Mapping[str, object], tree: Tree, disks: Sequence[Mapping[str, Any]], switches: Iterable[str]
+    name: str, dut: Mapping[str, object], tree: UsbTree, disks: Sequence[Mapping[str, Any]], switches: Iterable[str]
 ) -> str:
     """The rig file's text. All names that devices report are quoted.
 

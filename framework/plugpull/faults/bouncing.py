@@ -6,7 +6,7 @@ import msgspec
 
 from plugpull.errors import UsageError
 from plugpull.faults.compose import Fault, Point, names_of
-from plugpull.faults.script import Arm, Back, Opening, Script, Switch, until
+from plugpull.faults.script import Arm, Back, Opening, Script, SwitchPorts, until
 from plugpull.faults.triggers import After, Now, Trigger
 
 
@@ -41,9 +41,9 @@ class Bounce(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="bounce")
         for number, opening in enumerate(openings):
             if number:
                 yield until(After(self.gaps[2 * number - 1]))
-            yield Switch(off=(opening,))
+            yield SwitchPorts(off=(opening,))
             yield until(After(self.gaps[2 * number]))
-            yield Switch(on=(opening,))
+            yield SwitchPorts(on=(opening,))
         yield until(Back(self.points))
 
 

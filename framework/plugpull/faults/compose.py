@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from plugpull.errors import UsageError
-from plugpull.faults.script import Arm, Gone, Opening, Script, Switch, heal, side_by_side, until
+from plugpull.faults.script import Arm, Gone, Opening, Script, SwitchPorts, heal, side_by_side, until
 from plugpull.faults.triggers import After, Now, Trigger
 from plugpull.rig.topology import CutPoint
 
@@ -43,7 +43,7 @@ class CutFault(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="cut"):
         yield Arm((opening,))
         yield until(self.when, self.points[0])
         held.append(opening)
-        yield Switch(off=(opening,))
+        yield SwitchPorts(off=(opening,))
         yield until(Gone(self.points))
 
 

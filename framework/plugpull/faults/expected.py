@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from plugpull.checks import Check, kernel_clean, no_errors, nothing_left, nothing_stuck, removed, returned
 from plugpull.faults.compose import Fault
-from plugpull.faults.script import Arm, Opening, Script, ScriptRun, Switch, Until, Wait, heal, points_of
+from plugpull.faults.script import Arm, Opening, Script, ScriptRun, SwitchPorts, Until, Wait, heal, points_of
 from plugpull.faults.triggers import Trigger
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import Topology
@@ -30,7 +30,7 @@ def rehearse(script: Script) -> tuple[Planned, ...]:
         match run.step:
             case Arm():
                 run.advance()
-            case Switch(off, on):
+            case SwitchPorts(off, on):
                 plan.append(Planned(now, off, on))
                 run.advance()
             case Until(waits):
@@ -56,7 +56,7 @@ def points_cut(*faults: Fault) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedOutcome:
     """What faults mean for the disks of a rig, once they are healed. Names are in the order of the rig file."""
 
     removed: tuple[str, ...]
@@ -71,7 +71,7 @@ class Expected:
     """The scratch disks that no cut takes: nothing may happen to them."""
 
 
-def expected(faults: Fault | Iterable[Fault], rig: Rig) -> Expected:
+def expected(faults: Fault | Iterable[Fault], rig: Rig) -> ExpectedOutcome:
     """What these faults mean for the disks of a rig. Raises UsageError for a cut point that the rig does not have."""
     topology = Topology(rig)
     plan = [step for fault in _several(faults) for step in rehearse(whole(fault))]
@@ -82,7 +82,7 @@ def expected(faults: Fault | Iterable[Fault], rig: Rig) -> Expected:
     taken = {disk for point in every for disk in point.victims}
     gone = {disk for point in for_good for disk in point.victims}
     unpowered = {disk for point in every for disk in point.unpowered}
-    return Expected(
+    return ExpectedOutcome(
         removed=tuple(disk.name for disk in rig.disk if disk.name in taken),
         returned=tuple(disk.name for disk in rig.disk if disk.name in taken - gone),
         gone=tuple(disk.name for disk in rig.disk if disk.name in gone),

@@ -22,7 +22,7 @@ from plugpull.faults.script import (
     Script,
     ScriptRun,
     Step,
-    Switch,
+    SwitchPorts,
     Until,
     Wait,
     heal,
@@ -94,7 +94,7 @@ class Injection:
         match step:
             case Arm(openings):
                 self._arm(openings)
-            case Switch(off, on):
+            case SwitchPorts(off, on):
                 self._switch(off, False)
                 self._switch(on, True)
             case Until(waits):

@@ -56,7 +56,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Switch:
+class SwitchPorts:
     """Open and close these, all at once."""
 
     off: tuple[Opening, ...] = ()
@@ -70,7 +70,7 @@ class Until:
     waits: tuple[Wait, ...]
 
 
-Step = Arm | Switch | Until
+Step = Arm | SwitchPorts | Until
 Over = frozenset[Wait]
 NOTHING: Over = frozenset()
 Script = Generator[Step, Over, None]
@@ -86,7 +86,7 @@ def heal(held: list[Opening]) -> Script:
     due = tuple(opening for opening in held if not opening.permanent)
     held.clear()
     if due:
-        yield Switch(on=due)
+        yield SwitchPorts(on=due)
         yield until(Back(points_of(due)))
 
 
@@ -127,10 +127,10 @@ def side_by_side(scripts: Iterable[Script]) -> Script:
         if arms := [step for step in steps if isinstance(step, Arm)]:
             yield Arm(tuple(opening for step in arms for opening in step.openings))
             _advance(lanes, Arm)
-        elif switches := [step for step in steps if isinstance(step, Switch)]:
+        elif switches := [step for step in steps if isinstance(step, SwitchPorts)]:
             off = tuple(opening for step in switches for opening in step.off)
-            yield Switch(off, tuple(opening for step in switches for opening in step.on))
-            _advance(lanes, Switch)
+            yield SwitchPorts(off, tuple(opening for step in switches for opening in step.on))
+            _advance(lanes, SwitchPorts)
         else:
             waits = [wait for step in steps if isinstance(step, Until) for wait in step.waits]
             _share(waits, shared)

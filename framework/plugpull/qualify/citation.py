@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from plugpull.errors import UsageError
 from plugpull.qualify.qualification import read_qualification
-from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.mistakes import Mistake
-from plugpull.rig.model import Switch
+from plugpull.rig.model import DeclaredSwitch
 
 
 def cited_qualifications(draft: Draft) -> Iterator[Mistake]:
@@ -25,7 +25,7 @@ def cited_qualifications(draft: Draft) -> Iterator[Mistake]:
             yield draft.mistake(switch, "qualification", found)
 
 
-def problem(folder: Path, citation: str, switch: Switch) -> str | None:
+def problem(folder: Path, citation: str, switch: DeclaredSwitch) -> str | None:
     """Why a ``[[switch]]`` table in ``folder`` may not cite this file, as a sentence. None if it may."""
     path = folder / citation
     try:
@@ -52,8 +52,8 @@ def problem(folder: Path, citation: str, switch: Switch) -> str | None:
     return None
 
 
-def _declared(switch: Entry) -> Switch | None:
+def _declared(switch: DraftTable) -> DeclaredSwitch | None:
     try:
-        return Switch.model_validate(dict(switch.values))
+        return DeclaredSwitch.model_validate(dict(switch.values))
     except ValidationError:  # its mistakes have been reported
         return None

@@ -16,7 +16,7 @@ class Byte:
 
 
 @dataclass(frozen=True)
-class Row:
+class HexRow:
     """Sixteen bytes at ``offset`` in the sector, or, where ``omitted`` is not 0, so many rows left out."""
 
     offset: int
@@ -25,16 +25,16 @@ class Row:
     omitted: int = 0
 
 
-def rows(expected_hex: str, found_hex: str, shown: int = SHOWN) -> tuple[Row, ...]:
+def rows(expected_hex: str, found_hex: str, shown: int = SHOWN) -> tuple[HexRow, ...]:
     """The first row, and those that differ, up to ``shown``. Either side may be empty: it is not known then."""
     expected, found = bytes.fromhex(expected_hex), bytes.fromhex(found_hex)
     wanted = []
     for offset in range(0, max(len(expected), len(found)), WIDTH):
         if offset == 0 or expected[offset : offset + WIDTH] != found[offset : offset + WIDTH]:
             wanted.append(offset)
-    made = [Row(offset, *_pair(expected, found, offset)) for offset in wanted[:shown]]
+    made = [HexRow(offset, *_pair(expected, found, offset)) for offset in wanted[:shown]]
     if len(wanted) > shown:
-        made.append(Row(wanted[shown], omitted=len(wanted) - shown))
+        made.append(HexRow(wanted[shown], omitted=len(wanted) - shown))
     return tuple(made)
 
 

@@ -48,26 +48,23 @@ def render_html(
     data = {part.anchor: part.data for part in sections if part.data is not None}
     argv = begun.argv if begun is not None else ()
     script = _asset("vendor/uplot/uPlot.iife.min.js") + "\n" + _asset("templates/chart.js")
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            results=results,
-            sections=sections,
-            overview=_overview(sections, [events for _, events in pairs]),
-            tally=_tally(results),
-            under_test=_under_test(results, begun),
-            cuts=text.cuts_executed(cut for scenario in results.scenarios for cut in scenario.cuts),
-            earlier=[(name, verdict, EARLIER_SHAPES[verdict]) for name, verdict in sparkline or ()],
-            environment=_facts(results, begun),
-            command=run_again(argv, [scenario.id for scenario in results.scenarios], results.seed),
-            again=lambda scenario: scenario_again(argv, scenario.id, scenario.seed or results.seed),
-            kernel_log=kernel_log,
-            style=Markup(_asset("vendor/uplot/uPlot.min.css") + "\n" + _asset("templates/report.css")),
-            script=Markup(script),
-            script_hash=_csp_hash(script),
-            data=_inert_json(data),
-        )
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        results=results,
+        sections=sections,
+        overview=_overview(sections, [events for _, events in pairs]),
+        tally=_tally(results),
+        under_test=_under_test(results, begun),
+        cuts=text.cuts_executed(cut for scenario in results.scenarios for cut in scenario.cuts),
+        earlier=[(name, verdict, EARLIER_SHAPES[verdict]) for name, verdict in sparkline or ()],
+        environment=_facts(results, begun),
+        command=run_again(argv, [scenario.id for scenario in results.scenarios], results.seed),
+        again=lambda scenario: scenario_again(argv, scenario.id, scenario.seed or results.seed),
+        kernel_log=kernel_log,
+        style=Markup(_asset("vendor/uplot/uPlot.min.css") + "\n" + _asset("templates/report.css")),
+        script=Markup(script),
+        script_hash=_csp_hash(script),
+        data=_inert_json(data),
     )
 
 

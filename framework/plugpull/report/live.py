@@ -127,7 +127,7 @@ def _bar(share: float) -> str:
     return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
 
 
-class Bench:
+class BenchState:
     """The state of the bench after the events so far. It has no lock; the view has one."""
 
     def __init__(self, lines: int) -> None:
@@ -186,7 +186,7 @@ class LiveView:
     """A table of the disks, redrawn a few times a second, and below it the last ``lines`` things that happened."""
 
     def __init__(self, console: Console, *, lines: int = 12, refresh: float = 8.0) -> None:
-        self._bench = Bench(lines)
+        self._bench = BenchState(lines)
         self._lock = Lock()
         self._console = console
         self._live = Live(
@@ -225,7 +225,7 @@ class LiveView:
             return Group(_header(self._bench), _table(self._bench), _tail(self._bench.lines))
 
 
-def _header(bench: Bench) -> Text:
+def _header(bench: BenchState) -> Text:
     if not bench.scenario:
         return Text("waiting for the first scenario", style="dim")
     elapsed = "" if bench.now is None or bench.begun is None else f"{bench.now - bench.begun:6.1f} s"
@@ -234,7 +234,7 @@ def _header(bench: Bench) -> Text:
     )
 
 
-def _table(bench: Bench) -> Table:
+def _table(bench: BenchState) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("disk", "role", "state"):
         table.add_column(name, no_wrap=True)

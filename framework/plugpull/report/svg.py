@@ -23,7 +23,7 @@ LABEL_ROWS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class AbsentSpan:
     x: float
     width: float
     label: str
@@ -39,7 +39,7 @@ class DrawnDisk:
     y: float
     write: str
     read: str
-    absent: tuple[Span, ...]
+    absent: tuple[AbsentSpan, ...]
     flags: tuple[float, ...]
     empty: bool
 
@@ -174,11 +174,11 @@ def _note(survivor: Survivor | None, reads: bool, writes: bool) -> str:
     return "read and write" if reads and writes else "read" if reads else "write" if writes else "idle"
 
 
-def _absent(begin: float, end: float, axis: Axis) -> Span:
+def _absent(begin: float, end: float, axis: Axis) -> AbsentSpan:
     x, width = axis(begin), axis(end) - axis(begin)
     length = text.duration(end - begin)
     label = f"absent {length}" if width > 84 else "absent" if width > 44 else ""
-    return Span(x=x, width=round(width, 1), label=label, title=f"off the kernel's list for {length}")
+    return AbsentSpan(x=x, width=round(width, 1), label=label, title=f"off the kernel's list for {length}")
 
 
 def _cuts(cuts: Sequence[CutInterval], axis: Axis, start: float) -> tuple[tuple[DrawnCut, ...], int]:

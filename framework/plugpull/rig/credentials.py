@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from plugpull.rig.model import Rig, Switch
+from plugpull.rig.model import DeclaredSwitch, Rig
 
 WITHHELD = "(not recorded)"
 OPEN_KEYS = frozenset(
@@ -48,7 +48,7 @@ def recorded(rig: Rig) -> dict[str, Any]:
     return data
 
 
-def recorded_options(switch: Switch) -> dict[str, Any]:
+def recorded_options(switch: DeclaredSwitch) -> dict[str, Any]:
     """The driver's own keys of a switch, each with its value or with ``WITHHELD``."""
     return {key: _recorded(key, value) for key, value in switch.options.items()}
 

@@ -14,7 +14,7 @@ from plugpull.rig.validation_messages import TABLES, label
 
 
 @dataclass(frozen=True)
-class Entry:
+class DraftTable:
     """One table of the file. ``values`` are the TOML values of those keys that are valid by themselves."""
 
     kind: str
@@ -50,16 +50,16 @@ class Draft:
     """All tables that could be read. ``whole`` are the kinds of table of which every name is known."""
 
     source: Source
-    entries: tuple[Entry, ...]
+    entries: tuple[DraftTable, ...]
     whole: frozenset[str]
     drivers: DriverBook
 
-    def of(self, *kinds: str) -> Iterator[Entry]:
+    def of(self, *kinds: str) -> Iterator[DraftTable]:
         return (entry for entry in self.entries if entry.kind in kinds)
 
-    def named(self, *kinds: str) -> dict[str, Entry]:
+    def named(self, *kinds: str) -> dict[str, DraftTable]:
         """Tables by name. If two tables have one name, the first."""
-        found: dict[str, Entry] = {}
+        found: dict[str, DraftTable] = {}
         for entry in self.of(*kinds):
             if entry.name is not None:
                 found.setdefault(entry.name, entry)
@@ -69,7 +69,7 @@ class Draft:
     def dut_kind(self) -> str | None:
         return next((entry.get("kind") for entry in self.of("dut")), None)
 
-    def driver(self, switch: Entry) -> Driver | None:
+    def driver(self, switch: DraftTable) -> Driver | None:
         """The kind of a switch. None if it is unknown, or not possible on such a rig: other rules report both."""
         name = switch.get("driver")
         if name == VIRTUAL.name:
@@ -81,16 +81,16 @@ class Draft:
         except UsageError:
             return None
 
-    def line(self, entry: Entry, key: str) -> int:
+    def line(self, entry: DraftTable, key: str) -> int:
         return self.source.value((*entry.path, key)).line
 
-    def mistake(self, entry: Entry, key: str, what: str, hint: str = "", *, element: int | None = None) -> Mistake:
+    def mistake(self, entry: DraftTable, key: str, what: str, hint: str = "", *, element: int | None = None) -> Mistake:
         """A mistake at the key's value or one element of its array. If the key is not given, at the table's header."""
         path: KeyPath = (*entry.path, key) if element is None else (*entry.path, key, element)
         place = self.source.value(path)
         return Mistake(self.source.path, place.line, place.column, what, hint)
 
-    def misplaced(self, entry: Entry, key: str, what: str, hint: str = "") -> Mistake:
+    def misplaced(self, entry: DraftTable, key: str, what: str, hint: str = "") -> Mistake:
         """A mistake at the key itself, for a key that should not be there."""
         place = self.source.key((*entry.path, key))
         return Mistake(self.source.path, place.line, place.column, what, hint)
@@ -98,7 +98,7 @@ class Draft:
 
 def draft_of(source: Source, wrong: frozenset[KeyPath], drivers: DriverBook) -> Draft:
     """The file's values without those at the ``wrong`` paths."""
-    entries: list[Entry] = []
+    entries: list[DraftTable] = []
     whole: set[str] = set()
     for kind in TABLES:
         paths = _table_paths(source, kind)
@@ -116,7 +116,7 @@ def _table_paths(source: Source, kind: str) -> list[KeyPath]:
     return [(kind, number) for number in range(len(value))] if isinstance(value, list) else []
 
 
-def _entry(source: Source, path: KeyPath, wrong: frozenset[KeyPath]) -> Entry:
+def _entry(source: Source, path: KeyPath, wrong: frozenset[KeyPath]) -> DraftTable:
     table: Any = source.values[str(path[0])]
     if len(path) > 1:
         table = table[path[1]]
@@ -125,4 +125,4 @@ def _entry(source: Source, path: KeyPath, wrong: frozenset[KeyPath]) -> Entry:
     name = table.get("name")
     if isinstance(name, str):  # badly formed names are still what the other tables refer to
         values["name"] = name
-    return Entry(str(path[0]), path, values, broken, label(path, source.values))
+    return DraftTable(str(path[0]), path, values, broken, label(path, source.values))

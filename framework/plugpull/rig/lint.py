@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import cast
 
-from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.lint_dut import dut_fits
 from plugpull.rig.lint_outlets import cuts_itself_off, named_ports, outlets, shared
 from plugpull.rig.lint_places import hub_chains, sockets, where
@@ -42,7 +42,7 @@ def _rule_named(name: str) -> Rule:
 
 def unique_names(draft: Draft) -> Iterator[Mistake]:
     """Switches, controllers, hubs and disks have different names: cut points and sockets are made of these names."""
-    seen: dict[str, Entry] = {}
+    seen: dict[str, DraftTable] = {}
     for entry in draft.of("switch", "controller", "hub", "disk"):
         if entry.name is None:
             continue
@@ -56,7 +56,7 @@ def unique_names(draft: Draft) -> Iterator[Mistake]:
 
 
 def unique_serials(draft: Draft) -> Iterator[Mistake]:
-    seen: dict[str, Entry] = {}
+    seen: dict[str, DraftTable] = {}
     for disk in draft.of("disk"):
         serial = disk.get("serial")
         if serial is None:

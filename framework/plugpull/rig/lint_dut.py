@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.rig import lint_virtual
-from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.drivers import VIRTUAL_DRIVER
 from plugpull.rig.mistakes import Mistake, quote
 
@@ -59,7 +59,7 @@ def _dut(draft: Draft, kind: str) -> Iterator[Mistake]:
             yield draft.misplaced(dut, "power", what)
 
 
-def _console(draft: Draft, dut: Entry) -> Iterator[Mistake]:
+def _console(draft: Draft, dut: DraftTable) -> Iterator[Mistake]:
     console = dut.get("console")
     if isinstance(console, str) and not console.startswith("/"):
         example = quote("/dev/serial/by-id/usb-FTDI-if00-port0")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.drivers import first_port
 from plugpull.rig.lint_places import port_problem, where
 from plugpull.rig.mistakes import Mistake, closest, quote
 
-Lead = tuple[Entry, str]
+Lead = tuple[DraftTable, str]
 """A device and its ``cable`` or ``power`` key, which names an outlet."""
 
 
@@ -32,7 +32,7 @@ def outlets(draft: Draft) -> Iterator[Mistake]:
         yield draft.mistake(entry, key, f"port {port} of switch {quote(name)} is {used}: {meant}")
 
 
-def _leads(draft: Draft) -> Iterator[tuple[Entry, str, tuple[str, str]]]:
+def _leads(draft: Draft) -> Iterator[tuple[DraftTable, str, tuple[str, str]]]:
     """Every cable and power lead that goes through a switch, in the order of the file: device, key and outlet."""
     for entry in draft.of("dut", "hub", "disk"):
         for key in ("cable", "power"):
@@ -41,7 +41,7 @@ def _leads(draft: Draft) -> Iterator[tuple[Entry, str, tuple[str, str]]]:
                 yield entry, key, outlet
 
 
-def _outlet_problem(draft: Draft, entry: Entry, key: str, name: str, port: str) -> Mistake | None:
+def _outlet_problem(draft: Draft, entry: DraftTable, key: str, name: str, port: str) -> Mistake | None:
     switches = draft.named("switch")
     if name not in switches:
         if "switch" not in draft.whole:
@@ -56,7 +56,7 @@ def _outlet_problem(draft: Draft, entry: Entry, key: str, name: str, port: str) 
     return problem and draft.mistake(entry, key, problem[0], f"{name}.{problem[1]}" if problem[1] else "")
 
 
-def _no_such_port(draft: Draft, switch: Entry, port: str) -> tuple[str, str] | None:
+def _no_such_port(draft: Draft, switch: DraftTable, port: str) -> tuple[str, str] | None:
     driver = draft.driver(switch)
     first = None if driver is None else first_port(driver.port_names)
     return None if first is None else port_problem(switch, port, switch.get("ports"), first)
@@ -112,7 +112,7 @@ def cuts_itself_off(draft: Draft) -> Iterator[Mistake]:
             yield draft.mistake(switch, "control" if switch.get("control") else "via", what)
 
 
-def _on_the_way(draft: Draft, switch: Entry, cut: Entry) -> str | None:
+def _on_the_way(draft: Draft, switch: DraftTable, cut: DraftTable) -> str | None:
     """How a switch is reached through ``cut``, as the beginning of a sentence. None if it is not."""
     socket = switch.get("control")
     if socket is None or socket == "dut":
@@ -125,7 +125,7 @@ def _on_the_way(draft: Draft, switch: Entry, cut: Entry) -> str | None:
     return None
 
 
-def _dut(entry: Entry) -> bool:
+def _dut(entry: DraftTable) -> bool:
     return entry.kind == "dut"
 
 

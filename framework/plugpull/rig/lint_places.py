@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.lint_virtual import controller_ports
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.validation_messages import header
@@ -15,7 +15,7 @@ DEEPEST_HUBS = 5
 
 def sockets(draft: Draft) -> Iterator[Mistake]:
     """Hubs, disks and the control cables of switches are plugged into ports that exist, and each into its own."""
-    taken: dict[tuple[str, int], tuple[Entry, str]] = {}
+    taken: dict[tuple[str, int], tuple[DraftTable, str]] = {}
     for entry in (*draft.of("hub", "disk"), *draft.of("switch")):
         key = "control" if entry.kind == "switch" else "at"
         socket = entry.split(key)
@@ -31,7 +31,7 @@ def sockets(draft: Draft) -> Iterator[Mistake]:
         taken.setdefault((holder, port), (entry, key))
 
 
-def _socket_problem(draft: Draft, entry: Entry, key: str, holder: str, port: str) -> Mistake | None:
+def _socket_problem(draft: Draft, entry: DraftTable, key: str, holder: str, port: str) -> Mistake | None:
     known = draft.named("controller", "hub")
     if holder not in known:
         other = draft.named("disk", "switch").get(holder)
@@ -49,7 +49,7 @@ def _socket_problem(draft: Draft, entry: Entry, key: str, holder: str, port: str
     return problem and draft.mistake(entry, key, problem[0], f"{holder}.{problem[1]}" if problem[1] else "")
 
 
-def port_problem(owner: Entry, port: str, count: int | None, first: int = 1) -> tuple[str, str] | None:
+def port_problem(owner: DraftTable, port: str, count: int | None, first: int = 1) -> tuple[str, str] | None:
     """The mistake in a port's number, and the number that was probably meant. None if there is no mistake.
 
     Ports count from ``first``; ``count`` is their number, if known.
@@ -86,7 +86,7 @@ def hub_chains(draft: Draft) -> Iterator[Mistake]:
             yield draft.mistake(hub, "at", what)
 
 
-def where(draft: Draft, entry: Entry, key: str, role: str = "") -> str:
+def where(draft: Draft, entry: DraftTable, key: str, role: str = "") -> str:
     """The other place of two: "disk1 at line 12", "the cable of disk1 at line 12"."""
     name = entry.name or header(entry.kind)
     return f"{f'the {role} of ' if role else ''}{name} at line {draft.line(entry, key)}"

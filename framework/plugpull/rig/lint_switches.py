@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from plugpull.errors import UsageError
 from plugpull.rig.draft import Draft
 from plugpull.rig.mistakes import Mistake, closest, quote
-from plugpull.rig.model import Mechanism, Switch
+from plugpull.rig.model import DeclaredSwitch, Mechanism
 from plugpull.rig.source import KeyPath
 from plugpull.rig.validation_messages import mistakes_of
 
@@ -39,8 +39,8 @@ def driver_keys(draft: Draft) -> Iterator[Mistake]:
         driver = draft.driver(switch)
         if driver is None:
             continue
-        own = {key: value for key, value in switch.values.items() if key not in Switch.model_fields}
-        fields = {**Switch.model_fields, **driver.options.model_fields}
+        own = {key: value for key, value in switch.values.items() if key not in DeclaredSwitch.model_fields}
+        fields = {**DeclaredSwitch.model_fields, **driver.options.model_fields}
 
         def having(table: KeyPath, known: Mapping[str, FieldInfo] = fields) -> Mapping[str, FieldInfo]:
             return known

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plugpull.rig.draft import Draft, Entry
+from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.drivers import VIRTUAL_DRIVER
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.quantities import QuantityError, parse_size
@@ -59,7 +59,7 @@ def lint(draft: Draft) -> Iterator[Mistake]:
         yield from _fits_disk(draft, defect)
 
 
-def controller_ports(draft: Draft, controller: Entry) -> int | None:
+def controller_ports(draft: Draft, controller: DraftTable) -> int | None:
     """How many ports a controller has. An emulated EHCI has fewer than the rig file's default."""
     ports: int | None = controller.get("ports")
     if ports is None or draft.dut_kind != "virtual" or controller.get("model") != EHCI:
@@ -67,7 +67,7 @@ def controller_ports(draft: Draft, controller: Entry) -> int | None:
     return min(ports, EHCI_PORTS)
 
 
-def _controller(draft: Draft, controller: Entry) -> Iterator[Mistake]:
+def _controller(draft: Draft, controller: DraftTable) -> Iterator[Mistake]:
     if "model" not in controller.values and "model" not in controller.broken:
         what = f'{controller.label} has no "model": which controller QEMU is to emulate, such as "qemu-xhci"'
         yield draft.mistake(controller, "model", what)
@@ -77,7 +77,7 @@ def _controller(draft: Draft, controller: Entry) -> Iterator[Mistake]:
         yield draft.mistake(controller, "ports", f"an emulated xHCI has {XHCI_PORTS} ports at most")
 
 
-def _hub(draft: Draft, hub: Entry) -> Iterator[Mistake]:
+def _hub(draft: Draft, hub: DraftTable) -> Iterator[Mistake]:
     if hub.values.get("ports", 0) > HUB_PORTS:
         yield draft.mistake(hub, "ports", f"an emulated hub has {HUB_PORTS} ports at most")
     socket = hub.split("at")
@@ -87,7 +87,7 @@ def _hub(draft: Draft, hub: Entry) -> Iterator[Mistake]:
         yield draft.mistake(hub, "at", f"{what}: plug it into an xHCI controller")
 
 
-def _disk(draft: Draft, disk: Entry) -> Iterator[Mistake]:
+def _disk(draft: Draft, disk: DraftTable) -> Iterator[Mistake]:
     socket = disk.split("at")
     if disk.get("protocol") == "uas" and socket and socket[0] in draft.named("hub"):
         what = f"a uas disk cannot be behind the hub {quote(socket[0])}, because an emulated hub is full speed only"
@@ -102,7 +102,7 @@ def _disk(draft: Draft, disk: Entry) -> Iterator[Mistake]:
         yield draft.mistake(disk, "size", f"a disk with logical blocks of {block} bytes has a whole number of them")
 
 
-def _bytes(entry: Entry, key: str) -> int | None:
+def _bytes(entry: DraftTable, key: str) -> int | None:
     """A size in bytes. None if it is not given or invalid."""
     try:
         return parse_size(entry.get(key))
@@ -110,7 +110,7 @@ def _bytes(entry: Entry, key: str) -> int | None:
         return None
 
 
-def _cache(draft: Draft, disk: Entry) -> Iterator[Mistake]:
+def _cache(draft: Draft, disk: DraftTable) -> Iterator[Mistake]:
     cache, block = _bytes(disk, "cache"), disk.get("logical_block")
     if cache is not None and block is not None and cache % block:
         yield draft.mistake(disk, "cache", f"a cache holds whole logical blocks, of {block} bytes on this disk")
@@ -122,7 +122,7 @@ def _cache(draft: Draft, disk: Entry) -> Iterator[Mistake]:
             yield draft.misplaced(disk, key, what)
 
 
-def _parameters(draft: Draft, defect: Entry) -> Iterator[Mistake]:
+def _parameters(draft: Draft, defect: DraftTable) -> Iterator[Mistake]:
     """A defect has only the parameters of its kind. Others would have no effect."""
     kind = defect.get("kind")
     if kind is None:
@@ -136,7 +136,7 @@ def _parameters(draft: Draft, defect: Entry) -> Iterator[Mistake]:
         yield draft.mistake(defect, "sector", 'the defect "errors-at" needs a "sector": the first that is bad')
 
 
-def _fits_disk(draft: Draft, defect: Entry) -> Iterator[Mistake]:
+def _fits_disk(draft: Draft, defect: DraftTable) -> Iterator[Mistake]:
     """A defect of the firmware fits its disk."""
     kind, disk = defect.get("kind"), draft.named("disk").get(defect.get("disk") or "")
     if disk is None or kind not in FIRMWARE:
@@ -154,7 +154,7 @@ def _fits_disk(draft: Draft, defect: Entry) -> Iterator[Mistake]:
         yield draft.mistake(defect, "sector", what)
 
 
-def _switch(draft: Draft, switch: Entry) -> Iterator[Mistake]:
+def _switch(draft: Draft, switch: DraftTable) -> Iterator[Mistake]:
     driver = switch.get("driver")
     if driver is not None and driver != VIRTUAL_DRIVER:
         what = f"the driver {quote(driver)} cannot cut anything on a virtual bench: use {quote(VIRTUAL_DRIVER)}"

@@ -77,7 +77,7 @@ class Dut(Table):
     """ssh: bits per second of that serial port."""
 
 
-class Switch(Table):
+class DeclaredSwitch(Table):
     """A device with ports that can be turned off and on. All further keys belong to its driver (``options``)."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
@@ -239,7 +239,7 @@ class Rig(Table):
 
     rig: RigTable
     dut: Dut
-    switch: Annotated[tuple[Switch, ...], Field(strict=False)] = ()
+    switch: Annotated[tuple[DeclaredSwitch, ...], Field(strict=False)] = ()
     controller: Annotated[tuple[Controller, ...], Field(strict=False)] = ()
     hub: Annotated[tuple[Hub, ...], Field(strict=False)] = ()
     disk: Annotated[tuple[Disk, ...], Field(strict=False)] = ()

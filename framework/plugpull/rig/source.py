@@ -30,14 +30,14 @@ _REPEATED = ("Cannot overwrite", "Cannot declare", "Cannot mutate")
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPosition:
     """Line and column, both from 1; columns count characters."""
 
     line: int
     column: int
 
 
-TOP = Place(1, 1)
+TOP = TextPosition(1, 1)
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Source:
 
     path: Path
     values: dict[str, Any]
-    keys: dict[KeyPath, Place]
-    places: dict[KeyPath, Place]
+    keys: dict[KeyPath, TextPosition]
+    places: dict[KeyPath, TextPosition]
 
-    def key(self, path: KeyPath) -> Place:
+    def key(self, path: KeyPath) -> TextPosition:
         """The place of a key; for a table, of its header; for a missing key, of the table that should have it."""
         return self._nearest(self.keys, path)
 
-    def value(self, path: KeyPath) -> Place:
+    def value(self, path: KeyPath) -> TextPosition:
         """The place where a value begins; for a missing value, of the table that should have it."""
         return self._nearest(self.places, path)
 
     @staticmethod
-    def _nearest(places: dict[KeyPath, Place], path: KeyPath) -> Place:
+    def _nearest(places: dict[KeyPath, TextPosition], path: KeyPath) -> TextPosition:
         while path and path not in places:
             path = path[:-1]
         return places.get(path, TOP)
@@ -91,9 +91,9 @@ def parse_source(path: Path, text: str) -> Source:
     return Source(path, values, index.implied | index.keys, index.implied | index.places)
 
 
-def _longest_number(text: str) -> Place:
+def _longest_number(text: str) -> TextPosition:
     start = max(re.finditer(r"[0-9_]+", text), key=lambda match: len(match.group())).start()
-    return Place(text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+    return TextPosition(text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -142,17 +142,17 @@ class _Index:
     """Places of keys and values in a syntax tree. If the tree has errors, the places outside of them."""
 
     def __init__(self, text: bytes) -> None:
-        self.keys: dict[KeyPath, Place] = {}
-        self.places: dict[KeyPath, Place] = {}
-        self.implied: dict[KeyPath, Place] = {}
-        self.repeats: list[tuple[KeyPath, Place, Place]] = []
+        self.keys: dict[KeyPath, TextPosition] = {}
+        self.places: dict[KeyPath, TextPosition] = {}
+        self.implied: dict[KeyPath, TextPosition] = {}
+        self.repeats: list[tuple[KeyPath, TextPosition, TextPosition]] = []
         self._lines = text.split(b"\n")
         self._array_lengths: dict[KeyPath, int] = {}
 
-    def place(self, node: Node) -> Place:
+    def place(self, node: Node) -> TextPosition:
         row, byte = node.start_point
         before = self._lines[row][:byte] if row < len(self._lines) else b""
-        return Place(row + 1, len(before.decode(errors="replace")) + 1)
+        return TextPosition(row + 1, len(before.decode(errors="replace")) + 1)
 
     def add_document(self, root: Node) -> None:
         for child in root.named_children:
@@ -187,7 +187,7 @@ class _Index:
                 path = (*path, self._array_lengths[path] - 1)
         return path
 
-    def _define(self, path: KeyPath, key: Place, value: Place) -> None:
+    def _define(self, path: KeyPath, key: TextPosition, value: TextPosition) -> None:
         if path in self.keys:
             self.repeats.append((path, key, self.keys[path]))
             return
@@ -265,14 +265,14 @@ def _syntax_mistakes(
             yield Mistake(path, place.line, place.column, _error_words(node))
 
 
-def _tomllib_place(text: str, error: tomllib.TOMLDecodeError) -> tuple[Place, str]:
+def _tomllib_place(text: str, error: tomllib.TOMLDecodeError) -> tuple[TextPosition, str]:
     message = str(error)
     match = _TOMLLIB_PLACE.search(message)
     if match is None or match.group(1) is None:
         lines = text.split("\n")
-        place = Place(len(lines), len(lines[-1]) + 1)
+        place = TextPosition(len(lines), len(lines[-1]) + 1)
     else:
-        place = Place(int(match.group(1)), int(match.group(2)))
+        place = TextPosition(int(match.group(1)), int(match.group(2)))
     return place, message[: match.start()] if match else message
 
 

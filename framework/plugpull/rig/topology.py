@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from plugpull.errors import UsageError
-from plugpull.rig.model import Controller, Disk, Hub, Mechanism, Rig, Switch
+from plugpull.rig.model import Controller, DeclaredSwitch, Disk, Hub, Mechanism, Rig
 
 Device = Controller | Hub | Disk
 
@@ -63,7 +63,7 @@ class Topology:
         self._plugged: tuple[Hub | Disk, ...] = (*rig.hub, *rig.disk)
         self._devices: dict[str, Device] = {controller.name: controller for controller in rig.controller}
         self._devices.update((device.name, device) for device in self._plugged)
-        self._switches: dict[str, Switch] = {switch.name: switch for switch in rig.switch}
+        self._switches: dict[str, DeclaredSwitch] = {switch.name: switch for switch in rig.switch}
 
     def device(self, name: str) -> Device:
         """The controller, hub or disk of that name. Raises ``UsageError`` if there is none."""

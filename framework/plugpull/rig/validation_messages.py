@@ -15,14 +15,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from plugpull.rig.mistakes import Mistake, closest, quote
-from plugpull.rig.model import Controller, Defect, Disk, DiskLimits, Dut, Hub, Rig, RigTable, Switch, Table
+from plugpull.rig.model import Controller, DeclaredSwitch, Defect, Disk, DiskLimits, Dut, Hub, Rig, RigTable, Table
 from plugpull.rig.quantities import QuantityError
 from plugpull.rig.source import KeyPath, Source
 
 TABLES: dict[str, type[Table]] = {
     "rig": RigTable,
     "dut": Dut,
-    "switch": Switch,
+    "switch": DeclaredSwitch,
     "controller": Controller,
     "hub": Hub,
     "disk": Disk,

@@ -32,7 +32,7 @@ _GONE_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
-class Step:
+class ToolRun:
     """One tool that was run. ``counts`` are pytest's test counts by outcome."""
 
     name: str
@@ -61,7 +61,7 @@ def run_tests(argv: list[str]) -> bool:
     return _summary([*_lint(root), *_pytest("quick tests", root, _QUICK), *_pytest("guests", root, _GUESTS)])
 
 
-def _lint(root: Path) -> list[Step]:
+def _lint(root: Path) -> list[ToolRun]:
     sources = [name for name in _SOURCES if _has_python(root / name)]
     ruff = [sys.executable, "-m", "ruff"]
     return [
@@ -75,13 +75,13 @@ def _has_python(path: Path) -> bool:
     return path.is_file() or any(path.rglob("*.py"))
 
 
-def _tool(name: str, root: Path, command: list[str]) -> Step:
+def _tool(name: str, root: Path, command: list[str]) -> ToolRun:
     begun = time.monotonic()
     status = _run(command, root, os.environ)
-    return Step(name, status == 0, time.monotonic() - begun, Counter())
+    return ToolRun(name, status == 0, time.monotonic() - begun, Counter())
 
 
-def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[Step]:
+def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[ToolRun]:
     """Run tests, and check that they left no processes behind."""
     mark = f"{os.getpid()}-{uuid.uuid4()}"
     with TemporaryDirectory(prefix="plugpull-test-") as folder:
@@ -89,13 +89,13 @@ def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[Step]:
         begun = time.monotonic()
         command = [sys.executable, "-m", "pytest", f"--junit-xml={report}", *arguments]
         status = _run(command, root, os.environ | {_MARK: mark})
-        ran = Step(name, status == 0, time.monotonic() - begun, _counts(report))
+        ran = ToolRun(name, status == 0, time.monotonic() - begun, _counts(report))
     begun = time.monotonic()
     left = _left_behind(mark)
     if not left:
         return [ran]
     print("processes left behind by tests:", *left, sep="\n", flush=True)
-    return [ran, Step("leftovers", False, time.monotonic() - begun, Counter())]
+    return [ran, ToolRun("leftovers", False, time.monotonic() - begun, Counter())]
 
 
 def _run(command: list[str], root: Path, environment: Mapping[str, str]) -> int:
@@ -149,7 +149,7 @@ def _counts(report: Path) -> Counter[str]:
     return counts
 
 
-def _summary(steps: list[Step]) -> bool:
+def _summary(steps: list[ToolRun]) -> bool:
     """Print the result of each step and, last, the sum of all tests. Running no test at all is a failure too."""
     print()
     for step in steps:

@@ -114,12 +114,12 @@ def all_kinds() -> Iterator[Kind]:
             continue
 
 
-def options_of(kind: Kind, declared: model.Switch) -> Table:
+def options_of(kind: Kind, declared: model.DeclaredSwitch) -> Table:
     """The keys of a ``[[switch]]`` table that belong to its driver. Raises pydantic's ValidationError."""
     return kind.options.model_validate(declared.options)
 
 
-def open_switch(declared: model.Switch, host: Host, person: Person, folder: Path = Path()) -> Switch:
+def open_switch(declared: model.DeclaredSwitch, host: Host, person: Person, folder: Path = Path()) -> Switch:
     """Open the device that a ``[[switch]]`` table declares.
 
     Raises UsageError if the table has a mistake, RigError if the device does not answer.

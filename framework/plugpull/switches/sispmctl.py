@@ -108,7 +108,7 @@ def _sispmctl(host: Host, arguments: Sequence[str], timeout: float) -> Completed
         raise RigError(error.what, hint="a strip does not answer: unplug its USB cable for some seconds") from error
 
 
-class Strip(NamedTuple):
+class PowerStrip(NamedTuple):
     """A strip that ``sispmctl -s`` lists."""
 
     serial: str
@@ -120,9 +120,9 @@ def parse_scan(text: str) -> tuple[str, ...]:
     return tuple(strip.serial for strip in parse_strips(text))
 
 
-def parse_strips(text: str) -> tuple[Strip, ...]:
+def parse_strips(text: str) -> tuple[PowerStrip, ...]:
     """Every strip that ``sispmctl -s`` prints, in its order."""
-    return tuple(Strip(found["serial"].lower(), int(found["outlets"])) for found in _STRIP.finditer(text))
+    return tuple(PowerStrip(found["serial"].lower(), int(found["outlets"])) for found in _STRIP.finditer(text))
 
 
 def parse_state(text: str) -> bool:

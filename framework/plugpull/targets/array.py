@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plugpull.errors import UsageError
-from plugpull.targets.claim import Claim, Identity
+from plugpull.targets.claim import Identity, ScratchClaim
 from plugpull.targets.disk import RigDisk
 
 
-class Level(StrEnum):
+class RaidLevel(StrEnum):
     """How an array spreads data over its members, by the names of md(4)."""
 
     STRIPED = "raid0"
@@ -26,13 +26,15 @@ class Array:
     such as "md127"; both are empty before it is made."""
 
     name: str
-    level: Level
+    level: RaidLevel
     members: tuple[RigDisk, ...]
     uuid: str = ""
     kname: str = ""
 
     def __post_init__(self) -> None:
-        least = {Level.STRIPED: 2, Level.MIRRORED: 2, Level.PARITY: 3, Level.DOUBLE_PARITY: 4}[self.level]
+        least = {RaidLevel.STRIPED: 2, RaidLevel.MIRRORED: 2, RaidLevel.PARITY: 3, RaidLevel.DOUBLE_PARITY: 4}[
+            self.level
+        ]
         if len(set(self.disks)) < least:
             raise UsageError(f"{self.name} is a {self.level} of {len(set(self.disks))} disks, which needs {least}")
 
@@ -62,26 +64,28 @@ class Array:
     @property
     def _shares(self) -> int:
         """Members' worth of data that it holds."""
-        return 1 if self.level is Level.MIRRORED else len(self.members) - self.spare
+        return 1 if self.level is RaidLevel.MIRRORED else len(self.members) - self.spare
 
     @property
     def spare(self) -> int:
         """Members that may be missing while every byte can still be read."""
         mirrored = len(self.members) - 1
-        return {Level.STRIPED: 0, Level.MIRRORED: mirrored, Level.PARITY: 1, Level.DOUBLE_PARITY: 2}[self.level]
+        return {RaidLevel.STRIPED: 0, RaidLevel.MIRRORED: mirrored, RaidLevel.PARITY: 1, RaidLevel.DOUBLE_PARITY: 2}[
+            self.level
+        ]
 
     @property
     def in_file(self) -> bool:
         """False: data goes onto the block device."""
         return False
 
-    def claim(self, identities: Mapping[str, Identity]) -> Claim:
+    def claim(self, identities: Mapping[str, Identity]) -> ScratchClaim:
         """The UUID with the identities of the attached members: of each, the guard accepts a membership in this
         array only. The array's own counters come first, then those of its members."""
         attached = [identities[name] for name in self.disks if name in identities]
         members = [{**identity, "made": [self.identity]} for identity in attached]
         array: Identity = {"kname": self.kname, "uuid": self.identity, "members": members}
-        return Claim(array, (self.kname, *(str(identity["kname"]) for identity in attached)))
+        return ScratchClaim(array, (self.kname, *(str(identity["kname"]) for identity in attached)))
 
     def usable(self, attached: Callable[[str], bool]) -> bool:
         """Whether no more members are missing than it can do without."""

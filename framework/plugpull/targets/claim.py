@@ -9,7 +9,7 @@ Identity = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Claim:
+class ScratchClaim:
     """A claim that something may be written to, as the agent verifies it.
 
     ``disk`` is the identity of the disk to open. ``filesystem`` is set for a file on a mounted filesystem: arguments

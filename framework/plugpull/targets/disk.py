@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plugpull.rig.model import Disk
 from plugpull.rig.part import Part
-from plugpull.targets.claim import Claim, Identity
+from plugpull.targets.claim import Identity, ScratchClaim
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class RigDisk(Part):
         """False: data goes onto the block device."""
         return False
 
-    def claim(self, identities: Mapping[str, Identity]) -> Claim:
+    def claim(self, identities: Mapping[str, Identity]) -> ScratchClaim:
         """Its identity, and its own counters."""
         identity = identities[self.name]
-        return Claim(identity, (str(identity["kname"]),))
+        return ScratchClaim(identity, (str(identity["kname"]),))
 
     def usable(self, attached: Callable[[str], bool]) -> bool:
         """Whether it is attached."""

@@ -11,7 +11,7 @@ from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
-from plugpull.targets.claim import Claim, Identity
+from plugpull.targets.claim import Identity, ScratchClaim
 from plugpull.targets.on_bench import claim_of
 from plugpull.targets.target import Target
 
@@ -69,7 +69,7 @@ class Filesystem:
         """True: data goes into a file."""
         return True
 
-    def claim(self, identities: Mapping[str, Identity]) -> Claim:
+    def claim(self, identities: Mapping[str, Identity]) -> ScratchClaim:
         """The claim of the block device below, with the UUID that is to be mounted from it."""
         below = self._below.claim(identities)
         return replace(below, filesystem={"directory": self.name, "uuid": self.identity})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.targets.claim import Claim
+from plugpull.targets.claim import ScratchClaim
 from plugpull.targets.target import Target
 
 
@@ -12,7 +12,7 @@ def is_usable(context: ScenarioContext, target: Target) -> bool:
     return target.usable(lambda name: context.bench.disk_table.attached(name) is not None)
 
 
-def claim_of(context: ScenarioContext, target: Target) -> Claim:
+def claim_of(context: ScenarioContext, target: Target) -> ScratchClaim:
     """What the agent must prove before it opens the target now.
 
     Raises ``RigError`` if a disk that it needs is not attached, ``UsageError`` if one is not declared scratch.

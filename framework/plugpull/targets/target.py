@@ -8,7 +8,7 @@ from typing import Protocol, TypeGuard
 from plugpull.errors import UsageError
 from plugpull.rig.part import Part
 from plugpull.rig.topology import CutPoint
-from plugpull.targets.claim import Claim, Identity
+from plugpull.targets.claim import Identity, ScratchClaim
 
 
 class Target(Protocol):
@@ -46,7 +46,7 @@ class Target(Protocol):
         """Whether data goes into a file on a mounted filesystem instead of onto a block device."""
         ...
 
-    def claim(self, identities: Mapping[str, Identity]) -> Claim:
+    def claim(self, identities: Mapping[str, Identity]) -> ScratchClaim:
         """What the agent must prove before it opens the target, from the identities of its disks by name."""
         ...
 

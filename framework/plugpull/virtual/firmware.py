@@ -22,7 +22,7 @@ from plugpull.errors import RigError
 from plugpull.rig.model import Defect, Disk
 from plugpull.virtual import process
 from plugpull.virtual.firmware_defects import KINDS
-from plugpull.virtual.firmware_drive import COUNTERS, BadSectors, Counters, Traits
+from plugpull.virtual.firmware_drive import COUNTERS, DriveCounters, FailingSectors, Traits
 
 PLUGIN = Path(__file__).with_name("firmware_plugin.py")
 PARAMETERS = ("every", "sector", "sectors", "seconds", "rate")
@@ -84,7 +84,7 @@ class Firmware:
         self.medium = directory / f"{name}.medium"
         self._control = directory / f"{name}.control"
         self._log = directory / f"{name}.log"
-        self._counters = Counters(directory / f"{name}.counters")
+        self._counters = DriveCounters(directory / f"{name}.counters")
         with self.medium.open("xb") as file:
             file.truncate(model.traits.size)
         self.power_on()
@@ -162,7 +162,7 @@ class Firmware:
         """Answer no request for ``seconds`` from now on; 0 ends a stall. The cache stays. Raises RigError."""
         self._ask("stall", seconds)
 
-    def fail(self, *errors: BadSectors) -> None:
+    def fail(self, *errors: FailingSectors) -> None:
         """Make exactly these sectors bad from now on; without arguments, all are good again. Raises RigError."""
         self._ask("fail", [[bad.first, bad.count, bad.reads, bad.writes] for bad in errors])
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from plugpull.virtual.firmware_drive import SECTOR, Defect, Drive, Piece
+from plugpull.virtual.firmware_drive import SECTOR, Drive, DriveDefect, Piece
 
 REMEMBERED = 4096
 """Number of blocks for which ``stale`` keeps an older version."""
@@ -40,7 +40,7 @@ class Every:
         return due
 
 
-class FlushLost(Defect):
+class FlushLost(DriveDefect):
     """Flushes and FUA are acknowledged but nothing leaves the cache: a bridge that swallows SYNCHRONIZE CACHE."""
 
     def keeps(self, drive: Drive, dirty: Sequence[int]) -> Iterable[int]:
@@ -53,7 +53,7 @@ class CacheLied(FlushLost):
     """As ``FlushLost``, but the disk reports write-through, so the kernel sends no flush. (QEMU makes that report.)"""
 
 
-class Reordered(Defect):
+class Reordered(DriveDefect):
     """At a flush, one in ``every`` dirty blocks stays in the cache while newer blocks go out."""
 
     def __init__(self, every: int = 3) -> None:
@@ -66,7 +66,7 @@ class Reordered(Defect):
         return kept
 
 
-class TornSector(Defect):
+class TornSector(DriveDefect):
     """When power fails, up to ``sectors`` dirty blocks are half written: new first half, old second half."""
 
     def __init__(self, sectors: int = 8) -> None:
@@ -85,7 +85,7 @@ class TornSector(Defect):
                 left -= 1
 
 
-class Misdirected(Defect):
+class Misdirected(DriveDefect):
     """One in ``every`` writes lands ``sectors`` too low (too high near the start), as after a servo error."""
 
     def __init__(self, every: int = 20, sectors: int = 1024) -> None:
@@ -99,7 +99,7 @@ class Misdirected(Defect):
         return [(min(at + shift, drive.size - length), begin, length) for at, begin, length in pieces]
 
 
-class LostWrite(Defect):
+class LostWrite(DriveDefect):
     """One in ``every`` writes is acknowledged but not executed: a lost update of a mapping table."""
 
     def __init__(self, every: int = 20) -> None:
@@ -109,7 +109,7 @@ class LostWrite(Defect):
         return () if writing and self._due(drive) else pieces
 
 
-class LostPass(Defect):
+class LostPass(DriveDefect):
     """After ``every`` writes, all further writes are acknowledged but not executed.
 
     It models flash that has turned read-only without reporting it. A disk that is overwritten repeatedly keeps the data
@@ -131,7 +131,7 @@ class LostPass(Defect):
         return () if lost else pieces
 
 
-class TornWrite(Defect):
+class TornWrite(DriveDefect):
     """One in ``every`` writes does not write the second half of its last block."""
 
     def __init__(self, every: int = 20) -> None:
@@ -144,7 +144,7 @@ class TornWrite(Defect):
         return [*others, (at, begin, length - drive.block // 2)]
 
 
-class Wraps(Defect):
+class Wraps(DriveDefect):
     """Addresses from ``sector`` on wrap around to 0: faked capacity, a 32-bit LBA.
 
     The default is 1 MiB, which even a small load crosses.
@@ -166,7 +166,7 @@ class Wraps(Defect):
         return wrapped
 
 
-class CapacityOffByOne(Defect):
+class CapacityOffByOne(DriveDefect):
     """READ CAPACITY reports one block too many: the last block of the declared size cannot be read or written."""
 
     def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
@@ -175,7 +175,7 @@ class CapacityOffByOne(Defect):
             raise OSError(errno.EIO, "beyond the end of the medium")
 
 
-class Stale(Defect):
+class Stale(DriveDefect):
     """When power fails, up to ``sectors`` flushed blocks fall back to their older content: an unsaved mapping table."""
 
     def __init__(self, sectors: int = 16) -> None:
@@ -205,7 +205,7 @@ class Stale(Defect):
             drive.fired()
 
 
-class BitFlips(Defect):
+class BitFlips(DriveDefect):
     """One bit is inverted in one of ``every`` writes: a bad buffer RAM, a bad solder joint."""
 
     def __init__(self, every: int = 20) -> None:
@@ -219,7 +219,7 @@ class BitFlips(Defect):
         return bytes(spoilt)
 
 
-class LongTransferStall(Defect):
+class LongTransferStall(DriveDefect):
     """One in ``every`` requests of more than 64 KiB hangs for ``seconds``."""
 
     def __init__(self, every: int = 16, seconds: float = 3.0) -> None:
@@ -231,7 +231,7 @@ class LongTransferStall(Defect):
             time.sleep(self._seconds)  # this is the defect
 
 
-class CommandTimeout(Defect):
+class CommandTimeout(DriveDefect):
     """One in ``every`` reads and writes is answered only after ``seconds``.
 
     The default is a little more than the kernel's timeout of 30 s. A DUT with a lower /sys/block/DISK/device/timeout
@@ -248,7 +248,7 @@ class CommandTimeout(Defect):
             time.sleep(self._seconds)  # this is the defect
 
 
-class CacheCollapse(Defect):
+class CacheCollapse(DriveDefect):
     """A full cache drains at ``rate`` bytes per second, and the writes that need the room wait for it.
 
     It models shingled disks, and flash whose fast cells are used up. Flushes are not slowed.
@@ -265,7 +265,7 @@ class CacheCollapse(Defect):
         return self._busy_until - now
 
 
-class ErrorsAt(Defect):
+class ErrorsAt(DriveDefect):
     """``sectors`` sectors from ``sector`` on cannot be read or written."""
 
     def __init__(self, sector: int, sectors: int = 1) -> None:
@@ -277,7 +277,7 @@ class ErrorsAt(Defect):
             raise OSError(errno.EIO, "medium error")
 
 
-KINDS: Mapping[str, type[Defect]] = {
+KINDS: Mapping[str, type[DriveDefect]] = {
     "flush-lost": FlushLost,
     "cache-lied": CacheLied,
     "reordered": Reordered,
@@ -297,6 +297,6 @@ KINDS: Mapping[str, type[Defect]] = {
 }
 
 
-def make(kind: str, parameters: Mapping[str, Any]) -> Defect:
+def make(kind: str, parameters: Mapping[str, Any]) -> DriveDefect:
     """Create a defect. Raises KeyError for an unknown kind, TypeError for an unknown parameter."""
     return KINDS[kind](**parameters)

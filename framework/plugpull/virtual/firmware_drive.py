@@ -36,7 +36,7 @@ Piece = tuple[int, int, int]
 """(offset on the disk, offset in the request's data, length)."""
 
 
-class Counters:
+class DriveCounters:
     """Numbers in a mapped file: they outlive the process, and reading them does not disturb it."""
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +59,7 @@ class Counters:
         return value
 
 
-class Defect:
+class DriveDefect:
     """A defect of a drive. Every hook does nothing here; a kind overrides those it needs."""
 
     def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
@@ -107,7 +107,7 @@ class Traits:
 
 
 @dataclass(frozen=True)
-class BadSectors:
+class FailingSectors:
     """Sectors that fail: ``count`` of 512 bytes from ``first`` on."""
 
     first: int
@@ -124,7 +124,12 @@ class Drive:
     """A drive. Any thread may call any method; a request that fails raises OSError."""
 
     def __init__(
-        self, medium: int, traits: Traits, counters: Counters, defects: Sequence[Defect] = (), seed: Any = None
+        self,
+        medium: int,
+        traits: Traits,
+        counters: DriveCounters,
+        defects: Sequence[DriveDefect] = (),
+        seed: Any = None,
     ) -> None:
         self.traits = traits
         self.block = traits.block
@@ -139,7 +144,7 @@ class Drive:
         self._lock = threading.Lock()
         self._calm = threading.Condition()
         self._stalled_until = 0.0
-        self._errors: tuple[BadSectors, ...] = ()
+        self._errors: tuple[FailingSectors, ...] = ()
 
     # --- requests -----------------------------------------------------------------------------------------------
 
@@ -329,7 +334,7 @@ class Drive:
             self._stalled_until = time.monotonic() + seconds
             self._calm.notify_all()
 
-    def fail(self, errors: Sequence[BadSectors]) -> None:
+    def fail(self, errors: Sequence[FailingSectors]) -> None:
         """Make exactly these sectors bad from now on."""
         self._errors = tuple(errors)
 

@@ -30,7 +30,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from plugpull.virtual import firmware_defects  # noqa: E402
-from plugpull.virtual.firmware_drive import BadSectors, Counters, Drive, Traits  # noqa: E402
+from plugpull.virtual.firmware_drive import Drive, DriveCounters, FailingSectors, Traits  # noqa: E402
 
 del sys.path[0]
 
@@ -42,7 +42,7 @@ _drive: list[Drive] = []
 
 CONTROLS: dict[str, Callable[..., None]] = {
     "stall": lambda drive, seconds: drive.stall(seconds),
-    "fail": lambda drive, errors: drive.fail([BadSectors(*bad) for bad in errors]),
+    "fail": lambda drive, errors: drive.fail([FailingSectors(*bad) for bad in errors]),
     "power-failing": lambda drive: drive.power_failing(),
     "write-out": lambda drive: drive.write_out_older_than(0.0),
 }
@@ -68,7 +68,7 @@ def config_complete() -> None:
     model = json.loads(_given["model"])
     defects = [firmware_defects.make(kind, parameters) for kind, parameters in model["defects"]]
     medium = os.open(_given["medium"], os.O_RDWR | os.O_CLOEXEC)
-    counters = Counters(Path(_given["counters"]))
+    counters = DriveCounters(Path(_given["counters"]))
     _drive.append(Drive(medium, Traits(**model["traits"]), counters, defects, model.get("seed")))
 
 

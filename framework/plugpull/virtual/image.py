@@ -58,7 +58,7 @@ while :; do sleep 3600; done
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveMember:
     """One member of the archive: a file's bytes, a link's target or a directory."""
 
     path: str
@@ -77,16 +77,16 @@ class Additions:
     """More kernel modules, as modprobe names, loaded at boot."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Module name -> its parameters in the form of insmod."""
-    files: Callable[[], Iterable[Entry]] = tuple
+    files: Callable[[], Iterable[ArchiveMember]] = tuple
     """Returns more files; called only when an image is built."""
     init: tuple[str, ...] = ()
     """Lines of shell that init runs before it starts the agent."""
 
 
-def cpio(entries: Iterable[Entry]) -> bytes:
+def cpio(entries: Iterable[ArchiveMember]) -> bytes:
     """Encode the entries as a newc archive."""
     parts: list[bytes] = []
-    for number, entry in enumerate([*entries, Entry("TRAILER!!!", 0)], start=1):
+    for number, entry in enumerate([*entries, ArchiveMember("TRAILER!!!", 0)], start=1):
         name = entry.path.encode() + b"\0"
         fields = (number, entry.mode, 0, 0, 1, entry.mtime, len(entry.data), 0, 0, 0, 0, len(name), 0)
         header = b"070701" + b"".join(b"%08X" % field for field in fields) + name
@@ -99,24 +99,24 @@ class Tree:
     """Collects files from this machine under their own paths, with the directories and libraries they need."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ArchiveMember] = {}
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ArchiveMember]:
         return [self._entries[path] for path in sorted(self._entries)]
 
     def directory(self, path: str) -> None:
         path = path.strip("/")
         while path and path not in self._entries:
-            self._entries[path] = Entry(path, stat.S_IFDIR | 0o755)
+            self._entries[path] = ArchiveMember(path, stat.S_IFDIR | 0o755)
             path = os.path.dirname(path)
 
     def file(self, path: str, data: bytes, mode: int = 0o644, mtime: int = 0) -> None:
         self.directory(os.path.dirname(path))
-        self._entries[path.strip("/")] = Entry(path.strip("/"), stat.S_IFREG | mode, data, mtime)
+        self._entries[path.strip("/")] = ArchiveMember(path.strip("/"), stat.S_IFREG | mode, data, mtime)
 
     def link(self, path: str, target: str) -> None:
         self.directory(os.path.dirname(path))
-        self._entries[path.strip("/")] = Entry(path.strip("/"), stat.S_IFLNK | 0o777, target.encode())
+        self._entries[path.strip("/")] = ArchiveMember(path.strip("/"), stat.S_IFLNK | 0o777, target.encode())
 
     def copy(self, path: str, to: str | None = None) -> None:
         """Copy a file with its content. Links are followed: the guest has no merged /usr to resolve them."""

@@ -63,7 +63,7 @@ def end_with_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-class Job:
+class JobProcess:
     """One process in a session of its own, and the disk descriptors that pin its disk while it runs.
 
     Its output is told when it has ended; with a ``stream``, standard output goes there, and what is told is the rest.
@@ -173,11 +173,11 @@ class Jobs:
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._jobs: Dict[str, Job] = {}
+        self._jobs: Dict[str, JobProcess] = {}
         self._lock = threading.Lock()
 
     def start(self, name: str, argv: List[str], fds: Tuple[int, ...] = (), stream: Optional[Stream] = None) -> int:
-        job = Job(name, argv, fds, self._tell, stream)
+        job = JobProcess(name, argv, fds, self._tell, stream)
         with self._lock:
             self._jobs[name] = job
         return job.pid
@@ -188,7 +188,7 @@ class Jobs:
             chosen = [self._jobs[name] for name in names if name in self._jobs]
         results: Dict[str, Dict[str, Any]] = {}
 
-        def stop_one(job: Job) -> None:
+        def stop_one(job: JobProcess) -> None:
             results[job.name] = job.stop(grace)
 
         threads = [threading.Thread(target=stop_one, args=(job,)) for job in chosen]

@@ -121,10 +121,10 @@ class OpenedSwitches:
             raise failed[0]
         return tuple(done)
 
-    def _declared(self, name: str) -> model.Switch:
+    def _declared(self, name: str) -> model.DeclaredSwitch:
         return next(switch for switch in self._rig.switch if switch.name == name)
 
-    def _note(self, journal: Journal, declared: model.Switch, port: str, on: bool) -> None:
+    def _note(self, journal: Journal, declared: model.DeclaredSwitch, port: str, on: bool) -> None:
         journal.outlet(declared.model_dump(mode="json"), self._rig.dut.model_dump(mode="json"), self._folder, port, on)
 
     def _host(self, via: str) -> Host:

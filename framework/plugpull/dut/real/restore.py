@@ -16,7 +16,7 @@ from plugpull.switches.kinds import open_switch
 from plugpull.switches.person import TerminalPerson
 
 
-def restore(entry: model.Switch, dut: model.Dut, folder: Path, port: str) -> None:
+def restore(entry: model.DeclaredSwitch, dut: model.Dut, folder: Path, port: str) -> None:
     """Turn on a port that a run which was killed has left off. Raises RigError and UsageError."""
     if entry.via == "controller" or dut.kind == "local":
         _turn_on(entry, LocalHost(), folder, port)
@@ -26,7 +26,7 @@ def restore(entry: model.Switch, dut: model.Dut, folder: Path, port: str) -> Non
         _turn_on(entry, DutHost(link), folder, port)
 
 
-def _turn_on(entry: model.Switch, host: Host, folder: Path, port: str) -> None:
+def _turn_on(entry: model.DeclaredSwitch, host: Host, folder: Path, port: str) -> None:
     switch = open_switch(entry, host, TerminalPerson(), folder)
     try:
         switch.set(port, True)

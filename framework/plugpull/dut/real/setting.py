@@ -44,7 +44,7 @@ class RealSetting:
     """Whether the DUT's console has answered sysrq in this run."""
     _switches: dict[str, Journaled] = field(default_factory=dict)
 
-    def declared(self, name: str) -> model.Switch:
+    def declared(self, name: str) -> model.DeclaredSwitch:
         return next(switch for switch in self.rig.switch if switch.name == name)
 
     def switch(self, name: str) -> Journaled:
@@ -69,7 +69,7 @@ class RealSetting:
             raise
         return Journaled(switch, partial(self._note, declared))
 
-    def _note(self, declared: model.Switch, port: str, on: bool) -> None:
+    def _note(self, declared: model.DeclaredSwitch, port: str, on: bool) -> None:
         if not on:
             self.cut.add(f"{declared.name}.{port}")
         self.journal.outlet(

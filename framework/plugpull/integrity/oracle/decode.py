@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from plugpull.integrity.oracle import ledger as led
 from plugpull.integrity.oracle import readback as rb
 from plugpull.integrity.oracle.ledger import Flush, Ledger, Reason, Write
-from plugpull.integrity.oracle.readback import Found, Run
+from plugpull.integrity.oracle.readback import Found, SectorRun
 
 Parts = Iterable[tuple[int, bytes]]
 """(offset in the stream, bytes)."""
@@ -84,13 +84,13 @@ class _Ledger:
     def take(self, position: int, kind: int, data: bytes, at: int) -> None:
         if self._made.reason is not None:
             self._doubt("there are records after the end of the session")
-        elif kind == led.Kind.ISSUED:
+        elif kind == led.LedgerKind.ISSUED:
             self._issued(position, led.ISSUED.unpack_from(data, at))
-        elif kind == led.Kind.COMPLETED:
+        elif kind == led.LedgerKind.COMPLETED:
             self._completed(position, led.SHORT.unpack_from(data, at))
-        elif kind == led.Kind.BEGUN:
+        elif kind == led.LedgerKind.BEGUN:
             self._begin(led.BEGUN.unpack_from(data, at), led.LOGICAL.unpack_from(data, at + led.LOGICAL_AT)[0])
-        elif kind == led.Kind.ENDED:
+        elif kind == led.LedgerKind.ENDED:
             self._end(led.ENDED.unpack_from(data, at))
         else:
             self._flush(position, kind, led.SHORT.unpack_from(data, at))
@@ -146,7 +146,7 @@ class _Ledger:
     def _flush(self, position: int, kind: int, fields: tuple[int, ...]) -> None:
         _, _, error, number, micros, _ = fields
         flush = self._flushes.get(number)
-        if kind == led.Kind.FLUSH_SUBMITTED:
+        if kind == led.LedgerKind.FLUSH_SUBMITTED:
             if flush is not None:
                 self._doubt(f"flush {number} is submitted twice")
                 return
@@ -197,7 +197,7 @@ def decode_found(parts: Parts) -> Found:
         if kind == rb.READING:
             made.session, made.run, made.device = sectors, first, number
             continue
-        if kind == rb.Kind.READ:
+        if kind == rb.ContentKind.READ:
             made.complete, made.logical = True, sectors
             if number != received:
                 made.problems.append(f"the read-back reports {number} sectors, but {received} arrived")
@@ -208,9 +208,9 @@ def decode_found(parts: Parts) -> Found:
             made.problems.append(f"sector {first} comes after sector {reached - 1}; the rest is not used")
             break
         reached, received = first + sectors, received + sectors
-        run, device, origin = rb.PLACE.unpack_from(data, at + 24) if kind == rb.Kind.ELSEWHERE else (0, 0, 0)
-        raw = data[at + 24 : at + 536] if kind == rb.Kind.DAMAGED else b""
-        made.runs.append(Run(rb.Kind(kind), first, sectors, number, errno, run, device, origin, raw))
+        run, device, origin = rb.PLACE.unpack_from(data, at + 24) if kind == rb.ContentKind.ELSEWHERE else (0, 0, 0)
+        raw = data[at + 24 : at + 536] if kind == rb.ContentKind.DAMAGED else b""
+        made.runs.append(SectorRun(rb.ContentKind(kind), first, sectors, number, errno, run, device, origin, raw))
     if not made.complete:
         made.problems.append("the read-back ends before everything was read")
     return made

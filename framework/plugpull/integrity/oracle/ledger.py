@@ -29,7 +29,7 @@ from enum import IntEnum
 VERSION = 1
 
 
-class Kind(IntEnum):
+class LedgerKind(IntEnum):
     BEGUN = 1
     ISSUED = 2
     COMPLETED = 3
@@ -58,12 +58,12 @@ ISSUED = struct.Struct("<BBHIIQI")
 SHORT = struct.Struct("<BBHIII")
 ENDED = struct.Struct("<BBHIIIII8x")
 SIZES = {
-    Kind.BEGUN: BEGUN.size,
-    Kind.ISSUED: ISSUED.size,
-    Kind.COMPLETED: SHORT.size,
-    Kind.FLUSH_SUBMITTED: SHORT.size,
-    Kind.FLUSH_COMPLETED: SHORT.size,
-    Kind.ENDED: ENDED.size,
+    LedgerKind.BEGUN: BEGUN.size,
+    LedgerKind.ISSUED: ISSUED.size,
+    LedgerKind.COMPLETED: SHORT.size,
+    LedgerKind.FLUSH_SUBMITTED: SHORT.size,
+    LedgerKind.FLUSH_COMPLETED: SHORT.size,
+    LedgerKind.ENDED: ENDED.size,
 }
 FUA, FILL = 1, 2
 _WRAP = 1 << 32

@@ -27,7 +27,7 @@ from enum import IntEnum
 READING = 15
 
 
-class Kind(IntEnum):
+class ContentKind(IntEnum):
     STAMPED = 16
     ZEROED = 17
     UNREADABLE = 18
@@ -41,24 +41,24 @@ RUN = struct.Struct("<BBHIQQ")
 PLACE = struct.Struct("<QQQ")
 SIZES: dict[int, int] = {
     READING: 24,
-    Kind.STAMPED: 24,
-    Kind.ZEROED: 24,
-    Kind.UNREADABLE: 24,
-    Kind.ELSEWHERE: 48,
-    Kind.DAMAGED: 536,
-    Kind.MORE_DAMAGED: 24,
-    Kind.READ: 24,
+    ContentKind.STAMPED: 24,
+    ContentKind.ZEROED: 24,
+    ContentKind.UNREADABLE: 24,
+    ContentKind.ELSEWHERE: 48,
+    ContentKind.DAMAGED: 536,
+    ContentKind.MORE_DAMAGED: 24,
+    ContentKind.READ: 24,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SectorRun:
     """``sectors`` sectors from ``first`` on.
 
     ``number`` is that of the write, for stamps (here or elsewhere); ``raw`` are the bytes of one damaged sector.
     """
 
-    kind: Kind
+    kind: ContentKind
     first: int
     sectors: int
     number: int = 0
@@ -80,7 +80,7 @@ class Found:
     ``session``, ``run`` and ``device`` are those that the reader looked for, 0 if not known; ``logical`` is in bytes.
     """
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[SectorRun] = field(default_factory=list)
     complete: bool = False
     logical: int = 0
     session: int = 0

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from plugpull.integrity.oracle.ledger import Flush, Ledger, Write
-from plugpull.integrity.oracle.readback import Found, Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, Found, SectorRun
 from plugpull.integrity.oracle.wrong import Damage, Version, Wrong, content, describe_damage, merge, outside
 
 Extents = Sequence[tuple[int, int]]
@@ -95,7 +95,7 @@ def judge(
     ledger: Ledger,
     found: Found,
     extents: Extents,
-    before: Iterable[Run] | None = None,
+    before: Iterable[SectorRun] | None = None,
     *,
     logical_block: int = SECTOR,
     completed: bool = False,
@@ -113,7 +113,7 @@ def judge(
 
 class _Judge:
     def __init__(
-        self, ledger: Ledger, found: Found, extents: Extents, before: Iterable[Run] | None, terms: Terms
+        self, ledger: Ledger, found: Found, extents: Extents, before: Iterable[SectorRun] | None, terms: Terms
     ) -> None:
         self._ledger = ledger
         self._found = found
@@ -153,7 +153,7 @@ class _Judge:
         opinion.problems += [f"ledger: {problem}" for problem in self._ledger.problems]
         opinion.problems += [f"read-back: {problem}" for problem in self._found.problems]
         if self._found.runs:
-            numbers = [run.number for run in self._found.runs if run.kind is Kind.STAMPED]
+            numbers = [run.number for run in self._found.runs if run.kind is ContentKind.STAMPED]
             self._newest = max(numbers, default=0)
         for piece in self._pieces():
             self._judge(*piece)
@@ -168,7 +168,7 @@ class _Judge:
             opinion.problems.append(f"{missing} sectors were not read back")
         return opinion
 
-    def _pieces(self) -> Iterable[tuple[int, int, list[Write], Run, Run | None]]:
+    def _pieces(self) -> Iterable[tuple[int, int, list[Write], SectorRun, SectorRun | None]]:
         """(first, sectors, writes, found, before) of stretches over which all of these are the same."""
         before = self._before or []
         runs = [run for run in self._found.runs if self._covered(run)]
@@ -181,7 +181,7 @@ class _Judge:
         for write in self._ledger.writes:
             for number in range(index[write.sector], index[write.end]):
                 written[number].append(write)
-        was: list[Run | None] = [None] * len(edges)
+        was: list[SectorRun | None] = [None] * len(edges)
         for run in before:
             for number in range(index[run.first], index[run.end]):
                 was[number] = run
@@ -191,22 +191,22 @@ class _Judge:
                 if any(begin <= first < begin + count for begin, count in self._extents):
                     yield first, edges[number + 1] - first, written[number], run, was[number]
 
-    def _covered(self, run: Run) -> bool:
+    def _covered(self, run: SectorRun) -> bool:
         return any(run.first < begin + count and begin < run.end for begin, count in self._extents)
 
     # --- one stretch ------------------------------------------------------------------------------------------------
 
-    def _judge(self, first: int, sectors: int, writes: list[Write], run: Run, before: Run | None) -> None:
+    def _judge(self, first: int, sectors: int, writes: list[Write], run: SectorRun, before: SectorRun | None) -> None:
         durable = [write for write in writes if write.number in self._promised]
-        if run.kind is Kind.STAMPED:
+        if run.kind is ContentKind.STAMPED:
             verdict = self._stamped(run, first, sectors, durable, before)
         elif not durable and self._same(run, before, first):
             verdict = None
-        elif not durable and before is None and run.kind is not Kind.UNREADABLE:
+        elif not durable and before is None and run.kind is not ContentKind.UNREADABLE:
             verdict = UNKNOWN_BEFORE
         else:
             verdict = _KINDS[run.kind]
-            if run.kind is Kind.ELSEWHERE and (run.run, run.device) == (self._ledger.run, self._ledger.device):
+            if run.kind is ContentKind.ELSEWHERE and (run.run, run.device) == (self._ledger.run, self._ledger.device):
                 verdict = Damage.MISDIRECTED
         if verdict == UNKNOWN_BEFORE and self._terms.blank:
             stray = self._stray(first, sectors, writes, run)
@@ -226,12 +226,12 @@ class _Judge:
         else:
             self._opinion.wrong.append(self._wrong(verdict, first, sectors, writes, durable, run, before))
 
-    def _stray(self, first: int, sectors: int, writes: list[Write], run: Run) -> Wrong | None:
+    def _stray(self, first: int, sectors: int, writes: list[Write], run: SectorRun) -> Wrong | None:
         """Data of this run that was put in a place with unknown earlier content: it is wrong in any case."""
-        if run.kind is Kind.ELSEWHERE and run.run == self._ledger.run:
+        if run.kind is ContentKind.ELSEWHERE and run.run == self._ledger.run:
             kind = Damage.MISDIRECTED if run.device == self._ledger.device else Damage.FOREIGN
             return self._wrong(kind, first, sectors, writes, [], run, None)
-        if run.kind is Kind.DAMAGED:
+        if run.kind is ContentKind.DAMAGED:
             wrong = self._wrong(Damage.CORRUPT, first, sectors, writes, [], run, None)
             return wrong if wrong.detail else None
         return None
@@ -241,17 +241,17 @@ class _Judge:
             self._opinion.problems.append(why)
 
     @staticmethod
-    def _same(run: Run, before: Run | None, first: int) -> bool:
+    def _same(run: SectorRun, before: SectorRun | None, first: int) -> bool:
         """True if a stretch holds its earlier content. ``first`` is its first sector."""
-        if before is None or run.kind is not before.kind or run.kind is Kind.UNREADABLE:
+        if before is None or run.kind is not before.kind or run.kind is ContentKind.UNREADABLE:
             return False
-        if run.kind is Kind.ELSEWHERE:
+        if run.kind is ContentKind.ELSEWHERE:
             one = (run.run, run.device, run.number, run.origin + first - run.first)
             return one == (before.run, before.device, before.number, before.origin + first - before.first)
-        return run.raw == before.raw and run.number == before.number and run.kind is not Kind.MORE_DAMAGED
+        return run.raw == before.raw and run.number == before.number and run.kind is not ContentKind.MORE_DAMAGED
 
     def _stamped(
-        self, run: Run, first: int, sectors: int, durable: list[Write], before: Run | None
+        self, run: SectorRun, first: int, sectors: int, durable: list[Write], before: SectorRun | None
     ) -> Damage | str | None:
         """The damage, if any, of a stretch with complete stamps of its own; a sentence if it cannot be judged."""
         write = self._by_number.get(run.number)
@@ -268,14 +268,14 @@ class _Judge:
             return None
         if before is None:
             return _degree(len(durable)) if durable else UNKNOWN_BEFORE
-        is_before = before.kind is Kind.STAMPED and before.number == run.number
+        is_before = before.kind is ContentKind.STAMPED and before.number == run.number
         return _degree(len(durable)) if is_before else Damage.STALE
 
-    def _count_unflushed(self, run: Run, sectors: int, writes: list[Write], durable: list[Write]) -> None:
+    def _count_unflushed(self, run: SectorRun, sectors: int, writes: list[Write], durable: list[Write]) -> None:
         completed = [write for write in writes if write.completed is not None and not write.error]
         if completed and completed[-1] not in durable[-1:]:
             newest = completed[-1]
-            held = self._by_number.get(run.number) if run.kind is Kind.STAMPED else None
+            held = self._by_number.get(run.number) if run.kind is ContentKind.STAMPED else None
             if held is None or (held is not newest and precedes(held, newest)):
                 self._opinion.unflushed += sectors
 
@@ -288,8 +288,8 @@ class _Judge:
         sectors: int,
         writes: list[Write],
         durable: list[Write],
-        run: Run,
-        before: Run | None,
+        run: SectorRun,
+        before: SectorRun | None,
     ) -> Wrong:
         ledger = self._ledger
         promised = [write for write in durable if not any(precedes(write, other) for other in durable)]
@@ -301,11 +301,11 @@ class _Judge:
             run=run,
             before=before,
             promised=tuple(Version(ledger.run, ledger.device, write, self._promise(write)) for write in promised),
-            held=self._by_number.get(run.number) if run.kind is Kind.STAMPED else None,
+            held=self._by_number.get(run.number) if run.kind is ContentKind.STAMPED else None,
             later=bool(promised) and self._later_is_there(promised[-1]),
             own=(ledger.run, ledger.device),
         )
-        return describe_damage(wrong, candidates) if run.kind is Kind.DAMAGED else wrong
+        return describe_damage(wrong, candidates) if run.kind is ContentKind.DAMAGED else wrong
 
     def _later_is_there(self, write: Write) -> bool:
         """True if the disk holds something issued after the submission of the flush that made ``write`` durable."""
@@ -315,16 +315,16 @@ class _Judge:
 
     def _torn_blocks(self, wrong: Sequence[Wrong]) -> list[Wrong]:
         """Logical blocks that hold more than one version: no write ends inside a block."""
-        blocks: dict[int, list[Run]] = {}
+        blocks: dict[int, list[SectorRun]] = {}
         for one, two in pairwise(self._found.runs):
             if one.end == two.first and two.first % self._logical and self._covered(two):
                 block = two.first - two.first % self._logical
                 blocks.setdefault(block, [one]).append(two)
         return [self._torn(block, runs, wrong) for block, runs in blocks.items() if self._is_mix(block, runs)]
 
-    def _is_mix(self, block: int, runs: Sequence[Run]) -> bool:
+    def _is_mix(self, block: int, runs: Sequence[SectorRun]) -> bool:
         """Damaged, stray and unreadable sectors are reported themselves; a mix from before the session is not new."""
-        if len({(run.kind, run.number) for run in runs if run.kind in (Kind.STAMPED, Kind.ZEROED)}) < 2:
+        if len({(run.kind, run.number) for run in runs if run.kind in (ContentKind.STAMPED, ContentKind.ZEROED)}) < 2:
             return False
         ends = [(max(run.first, block), min(run.end, block + self._logical), run) for run in runs]
         was = self._before or []
@@ -333,7 +333,7 @@ class _Judge:
             for first, end, run in ends
         )
 
-    def _torn(self, block: int, runs: Sequence[Run], wrong: Sequence[Wrong]) -> Wrong:
+    def _torn(self, block: int, runs: Sequence[SectorRun], wrong: Sequence[Wrong]) -> Wrong:
         lost = [one for one in wrong if one.first < block + self._logical and block < one.first + one.sectors]
         parts = [f"from sector {max(run.first, block)} on {content(run, max(run.first, block))}" for run in runs[1:]]
         return Wrong(
@@ -359,9 +359,9 @@ def precedes(one: Write, other: Write) -> bool:
 
 
 _KINDS = {
-    Kind.ZEROED: Damage.ZEROED,
-    Kind.UNREADABLE: Damage.UNREADABLE,
-    Kind.ELSEWHERE: Damage.FOREIGN,
-    Kind.DAMAGED: Damage.CORRUPT,
-    Kind.MORE_DAMAGED: Damage.CORRUPT,
+    ContentKind.ZEROED: Damage.ZEROED,
+    ContentKind.UNREADABLE: Damage.UNREADABLE,
+    ContentKind.ELSEWHERE: Damage.FOREIGN,
+    ContentKind.DAMAGED: Damage.CORRUPT,
+    ContentKind.MORE_DAMAGED: Damage.CORRUPT,
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from plugpull.integrity.oracle.ledger import Flush, Write
-from plugpull.integrity.oracle.readback import Kind, Run
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 from plugpull.integrity.oracle.stamp import SECTOR, Stamp, claimed
 
 FLIPPED = 16
@@ -75,8 +75,8 @@ class Wrong:
     kind: Damage
     first: int
     sectors: int
-    run: Run
-    before: Run | None
+    run: SectorRun
+    before: SectorRun | None
     promised: tuple[Version, ...] = ()
     held: Write | None = None
     later: bool = False
@@ -108,9 +108,9 @@ class Wrong:
 
     def found_bytes(self) -> bytes:
         """The bytes found in the first sector; empty if unknown."""
-        if self.run.kind is Kind.DAMAGED:
+        if self.run.kind is ContentKind.DAMAGED:
             return self.run.raw
-        if self.run.kind is Kind.ZEROED:
+        if self.run.kind is ContentKind.ZEROED:
             return bytes(SECTOR)
         return Version(*self.own, self.held).stamp(self.first).encode() if self.held is not None else b""
 
@@ -140,15 +140,15 @@ def _power(sectors: int) -> str:
     return ""
 
 
-def content(run: Run, first: int) -> str:
+def content(run: SectorRun, first: int) -> str:
     """A description of a run's content at a sector."""
-    if run.kind is Kind.STAMPED:
+    if run.kind is ContentKind.STAMPED:
         return name_of(run.number)
-    if run.kind is Kind.ZEROED:
+    if run.kind is ContentKind.ZEROED:
         return "zeros"
-    if run.kind is Kind.UNREADABLE:
+    if run.kind is ContentKind.UNREADABLE:
         return f"nothing readable (errno {run.errno})"
-    if run.kind is Kind.ELSEWHERE:
+    if run.kind is ContentKind.ELSEWHERE:
         origin = run.origin + first - run.first
         return f"{name_of(run.number)} of sector {origin}, run {run.run:016x}, device {run.device:016x}"
     return "damaged data"

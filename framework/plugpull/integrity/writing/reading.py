@@ -9,7 +9,7 @@ from plugpull.dut.conversation.link import GuardRefused
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
-from plugpull.integrity.oracle.readback import Run
+from plugpull.integrity.oracle.readback import SectorRun
 from plugpull.integrity.oracle.rules import judge
 from plugpull.integrity.oracle.stamp import SECTOR
 from plugpull.integrity.patterns import Extents
@@ -39,7 +39,7 @@ class ReadBacks:
         self._runner = runner
         self._run = run
         self._sessions: dict[str, _Session] = {}
-        self._found: dict[str, tuple[int, tuple[Run, ...]]] = {}
+        self._found: dict[str, tuple[int, tuple[SectorRun, ...]]] = {}
 
     def planned(self, session: int, targets: Iterable[Target]) -> None:
         """Record that a round on these disks is about to begin."""

@@ -66,14 +66,14 @@ class Tally:
         self._rest = data[at:] if at < len(data) and ledger.SIZES.get(data[at]) else b""  # type: ignore[call-overload]
 
     def _count(self, kind: int, record: bytes) -> None:
-        if kind == ledger.Kind.BEGUN:
+        if kind == ledger.LedgerKind.BEGUN:
             (self.logical,) = ledger.LOGICAL.unpack_from(record, ledger.LOGICAL_AT)
-        elif kind == ledger.Kind.ISSUED:
+        elif kind == ledger.LedgerKind.ISSUED:
             _, flags, _, sectors, number, first, _ = ledger.ISSUED.unpack(record)
             self._flying[number] = (first, sectors)
             if flags & ledger.FUA:
                 self._fua.add(number)
-        elif kind == ledger.Kind.COMPLETED:
+        elif kind == ledger.LedgerKind.COMPLETED:
             _, _, error, number, _, written = ledger.SHORT.unpack(record)
             self.written += written
             self.writes += 1
@@ -81,12 +81,12 @@ class Tally:
             self.promised |= number in self._fua and not error
             if error and not self.errno:
                 self.errno, self.failed = error, place
-        elif kind == ledger.Kind.FLUSH_COMPLETED:
+        elif kind == ledger.LedgerKind.FLUSH_COMPLETED:
             error = ledger.SHORT.unpack(record)[2]
             self.errno = self.errno or error
             self.promised |= self.filled and not error
             self.filled = True
-        elif kind == ledger.Kind.ENDED:
+        elif kind == ledger.LedgerKind.ENDED:
             self.reason = ledger.ENDED.unpack(record)[1]
 
 
