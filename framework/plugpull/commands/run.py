@@ -72,6 +72,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--rig", metavar="FILE", help="the rig file (default: the stock rig quick.toml, a virtual bench)"
     )
     parser.add_argument("-k", metavar="EXPR", dest="expression", help="only scenarios whose names match, as pytest -k")
+    _add_kernel_options(parser)
+    parser.add_argument("--out", metavar="DIR", help="where run directories are made (default: runs)")
+    parser.add_argument("--seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
+    _add_victim_options(parser)
+    parser.add_argument(
+        "--accel",
+        choices=("auto", "kvm", "tcg"),
+        default="auto",
+        help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
+    )
+
+
+def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel",
         metavar="KERNEL",
@@ -87,8 +100,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="virtual rigs: load this build of a driver in place of the kernel's own; repeatable",
     )
-    parser.add_argument("--out", metavar="DIR", help="where run directories are made (default: runs)")
-    parser.add_argument("--seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
+
+
+def _add_victim_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every-victim",
         action="store_true",
@@ -101,12 +115,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_night,
         help="take victims in turn instead of drawing them; N is the number of the night, today counts the days. As "
         "many nights as there are candidates cover them all",
-    )
-    parser.add_argument(
-        "--accel",
-        choices=("auto", "kvm", "tcg"),
-        default="auto",
-        help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
     )
 
 
