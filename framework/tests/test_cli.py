@@ -275,7 +275,7 @@ def test_log_of_a_file_and_of_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(text)
     command = [sys.executable, "-m", "plugpull", "log"]
     shown = subprocess.run([*command, "a.log"], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
-    assert shown.splitlines()[0].split(maxsplit=3)[:3] == ["a.log:2:", "1.000000", "usb.disconnect"]
+    assert shown.splitlines()[0].split(maxsplit=3)[:3] == ["2:", "1.000000", "usb.disconnect"]
     piped = subprocess.run([*command, "--json", "-"], input=text, capture_output=True, text=True, check=True).stdout
     (row,) = (json.loads(line) for line in piped.splitlines())
     assert (row["line"], row["kind"], row["subject"]) == (2, "usb.disconnect", "1-1")

@@ -283,6 +283,63 @@ def test_a_reset_tells_which_port_a_host_is_in() -> None:
     assert told.device.title == "sdb (usb 2-1, uas)"
 
 
+# --- a device that leaves and returns -----------------------------------------------------------------------------
+
+LEFT = "[{:12.6f}] usb {}: USB disconnect, device number 5"
+
+
+def returns(port: str, *times: tuple[float, float], ids: str = "152d:0578") -> list[str]:
+    """A disk that leaves and is found again, at these times."""
+    told = []
+    for left, back in times:
+        told += [LEFT.format(left, port), *disk("b", 3, port, ids=ids, at=back)]
+    return told
+
+
+def test_a_device_that_returns_at_once_was_not_pulled_by_a_hand() -> None:
+    found = accused(disk("b", 2, "1-2"), returns("1-2", (30.0, 30.4)))
+    hint = found["cable, port or bridge"]
+    assert (hint.subject, hint.confidence) == ("sdb", "possibly")
+    assert hint.evidence == ("it disconnected and came back once by itself, within 0.4 s",)
+    again = accused(disk("b", 2, "1-2"), returns("1-2", (30.0, 34.0), (60.0, 63.0), (90.0, 95.0)))
+    assert again["cable, port or bridge"].confidence == "probably"
+
+
+def test_a_device_that_somebody_replugged_accuses_nothing() -> None:
+    assert accused(disk("b", 2, "1-2"), returns("1-2", (30.0, 36.0))) == {}
+    assert accused(disk("b", 2, "1-2"), returns("1-2", (30.0, 90.0), (200.0, 230.0))) == {}
+
+
+def test_another_device_in_the_same_port_did_not_return() -> None:
+    """usb_modeswitch does this to every modem, and people swap sticks."""
+    assert accused(disk("b", 2, "1-2"), returns("1-2", (30.0, 30.4), ids="0bda:9210")) == {}
+
+
+def test_a_bridge_that_had_errors_before_it_left_may_have_crashed() -> None:
+    log = [disk("b", 2, "1-2", driver="uas"), aborts("b", 2, 8, at=28.0), returns("1-2", (30.0, 30.4))]
+    evidence = accused(*log)["cable, port or bridge"].evidence
+    assert evidence[1] == "it had errors shortly before: its bridge may have crashed and started again"
+
+
+def test_what_returns_with_its_hub_is_not_to_blame() -> None:
+    hub = ["[    0.500000] hub 1-1:1.0: USB hub found"]
+    gone = [LEFT.format(30.0, "1-1")]
+    found = accused(hub, disk("b", 2, "1-1.2"), gone, returns("1-1.2", (30.1, 30.6)))
+    assert "cable, port or bridge" not in found
+
+
+@pytest.mark.parametrize(("port", "accused"), [("1-1.1", set()), ("1-1.2", {"cable, port or bridge"})])
+def test_a_cut_that_the_run_made_is_not_by_itself(port: str, accused: set[str]) -> None:
+    """The disk in 1-1.1 is the victim of the cut, the one in 1-1.2 a survivor."""
+    bench = healthy()
+    bench.add(
+        ev.KernelMessage(at=9.0, text=f"usb {port}: New USB device found, idVendor=152d, idProduct=0578"),
+        ev.KernelMessage(at=CUT + 0.1, text=f"usb {port}: USB disconnect, device number 5"),
+        ev.KernelMessage(at=CUT + 1.0, text=f"usb {port}: New USB device found, idVendor=152d, idProduct=0578"),
+    )
+    assert {hint.culprit for hint in hints(story_of_history(bench.story()))} == accused
+
+
 # --- the command ------------------------------------------------------------------------------------------------
 
 
@@ -300,6 +357,60 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     assert out.startswith(f"{log}:\n")
     assert out.endswith(f"\n{well}:\nno errors, neither of a device nor of the kernel itself\n")
+
+
+def test_the_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, well = tmp_path / "kern.log", tmp_path / "well.log"
+    banner = "[    0.000000] Linux version 6.1.0-18-amd64 (debian@host) (gcc-12)"
+    log.write_text(
+        "\n".join([banner, *disk("b", 2, "2-1", driver="uas"), *aborts("b", 2, 8, 8), *failed("b", 8)]) + "\n"
+    )
+    well.write_text("\n".join(disk("b", 2, "2-1")) + "\n")
+    assert main(["log", "--summary", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 76
+    assert "\n\n" not in out
+    assert " ".join(out.split()) == (
+        "Kernel 6.1.0-18-amd64. sdb (USB port 2-1, 152d:0578, driver uas), from 1.0 s after boot: it was detected "
+        '("usb 2-1: New USB device found, idVendor=152d, idProduct=0578, bcdDevice= 1.00"), then UAS commands were '
+        "aborted 2 times, then SCSI commands failed 2 times, then I/O failed. Possibly to blame: the bridge firmware "
+        "(152d:0578), because 2 aborts and resets with uas, the first: sd 2:0:0:0: [sdb] tag#0 uas_eh_abort_handler 0 "
+        "uas-tag 1 inflight: CMD OUT. To try, on the kernel's command line: usb-storage.quirks=152d:0578:u."
+    )
+    assert main(["log", "--summary", str(well), str(log)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{well}:\nNo errors, neither of a device nor of the kernel itself.\n\n{log}:\nKernel 6.1")
+
+
+def test_unknown_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(
+        "kern  :info  : [    1.000000] frobnicator: all is well\n"
+        "kern  :warn  : [    2.000000] frobnicator: ring 1 overflows\n"
+        "kern  :err   : [    3.000000] frobnicator: ring 2 overflows\n"
+        "kern  :err   : [    4.000000] I/O error, dev sdb, sector 8 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2\n"
+        "kern  :warn  : [    5.000000]  usb_hcd_giveback_urb+0x10/0x20\n"
+        "user  :warn  : [    6.000000] myapp: not the kernel\n"
+        "<12>[    7.000000] systemd[1]: not the kernel either\n"
+    )
+    assert main(["log", "--unknown", str(log)]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split(maxsplit=3) == ["2", "2x", "err", "frobnicator: ring 1 overflows"]
+    plain = tmp_path / "plain.log"
+    plain.write_text(
+        "[    1.000000] frobnicator: failed\n"
+        "[    2.000000] usb 1-1: the frobnicator failed with error -5\n"
+        "[    3.000000] usb 1-1: Product: Stick\n"
+        "[    4.000000] sd 1:0:0:0: [sdb] Write Protect is off\n"
+    )
+    assert main(["log", "--unknown", str(plain)]) == 0
+    assert capsys.readouterr().out.split(maxsplit=3)[:3] == ["2", "1x", "-"]
+    assert main(["log", "--unknown", str(plain), str(log)]) == 0
+    assert capsys.readouterr().out.startswith(f"{plain}:2 ")
+    well = tmp_path / "well.log"
+    well.write_text("\n".join(disk("b", 2, "2-1")) + "\n")
+    assert main(["log", "--unknown", str(well)]) == 0
+    assert capsys.readouterr().out == "nothing unknown\n"
 
 
 def test_json_is_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,7 @@ def test_what_is_shown_while_a_run_goes_on(kind: Any) -> None:
     assert harmless(console.export_text())
 
 
-@pytest.mark.parametrize("option", [[], ["--json"], ["--story"]])
+@pytest.mark.parametrize("option", [[], ["--json"], ["--story"], ["--summary"], ["--unknown"]])
 def test_what_log_prints(tmp_path: Path, option: list[str], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     log = tmp_path / "kern\x1b[2J.log"
     lines = [

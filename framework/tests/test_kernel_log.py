@@ -61,7 +61,7 @@ def test_a_line_without_an_end_takes_no_memory() -> None:
             self.given += size
             return b"x" * size if self.given < 64 << 20 else b""
 
-    assert list(read_log(Endless(), "pipe")) == []  # type: ignore[arg-type]
+    assert list(read_log(Endless(), "pipe")) == []
 
 
 def test_text_folds_repeats_and_json_does_not() -> None:
@@ -69,9 +69,10 @@ def test_text_folds_repeats_and_json_does_not() -> None:
     data = b"random: crng init\n" + b"".join(line % sector for sector in range(5))
     events = list(read_log(io.BytesIO(data), "a.log"))
     first, *_, last = as_text(events)
-    assert first.startswith("a.log:2:    12.345678 block.error")
+    assert first.startswith("      2:    12.345678 block.error")
     assert first.endswith("(and 4 more like it)")
     assert last.split() == ["5", "block.error", "sdb"]
+    assert next(iter(as_text(events, several=True))).startswith("a.log:2:    12.345678 block.error")
     row = json.loads(as_json(events[0]))
     text = "[   12.345678] I/O error, dev sdb, sector 0 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2"
     assert row == {

@@ -1,4 +1,4 @@
-"""The probable cause of the errors in a story: medium, bridge, its firmware, cable or port, hub, controller or kernel.
+"""The probable cause of the errors in a story: medium, bridge, its firmware, cable or port, hub, controller, kernel.
 
 Each rule reads an error story and gives a hint only if there is evidence for it. A hint says where to look first; there
 can be several. ``usb-storage.quirks`` is documented in Documentation/admin-guide/kernel-parameters.txt: flag ``u``
@@ -9,24 +9,28 @@ driver ignores ``m``.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
 from plugpull.kernel.diagnosis.device import Device
-from plugpull.kernel.diagnosis.error_story import KERNEL, ErrorStory, Happening
+from plugpull.kernel.diagnosis.error_story import KERNEL, ErrorStory
+from plugpull.kernel.diagnosis.evidence import AGAIN, PLACE, PORT_KINDS, Case, Facts
+from plugpull.kernel.diagnosis.restarts import DIED
 from plugpull.kernel.diagnosis.scope import Level
 
-AGAIN = 3
-"""Failures at one place from which on the place is the cause."""
-PLACE = 8
-"""Sectors that count as one place: a page, the unit in which the kernel reads again."""
 LONG = 64 << 10
 """Bytes. Some bridges stall on longer transfers, which Windows never sends."""
 CERTAIN_OF_LENGTH = 4
 """Timed-out transfers from which on it is hardly chance that all of them are long."""
+RETURNED = 10.0
+"""Seconds in which a device that came back may have done so by itself. A person may be as quick, so it has to happen
+more than once."""
+AT_ONCE = 2.0
+"""Seconds in which nobody pulls a cable and plugs it in again."""
+_STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
 
 
 class Confidence(StrEnum):
@@ -47,114 +51,9 @@ class Hint:
     remedy: str = ""
 
 
-_SECTOR = re.compile(r"error, dev \S+, sector (\d+)")
-_MEDIUM = re.compile(r"Sense Key ?: (?:0x3\b|Medium Error)|critical medium error|Unrecovered read error")
-_GONE = re.compile(r"device offline error|rejecting I/O to (?:offline|dead)|hostbyte=(?:DID_NO_CONNECT|0x0*1\b)")
-_LATE = re.compile(r"uas_eh_abort_handler|timing out command|hostbyte=(?:DID_TIME_OUT|0x0*3\b)")
-_TAG = re.compile(r"tag#(\d+)")
-_CDB = re.compile(r"CDB: (?:(?:Read|Write)\(\d+\)|opcode=0x\w+):? ([\da-f]{2}(?: [\da-f]{2})+)")
-_LENGTHS = {0x28: (7, 9), 0x2A: (7, 9), 0x88: (10, 14), 0x8A: (10, 14), 0xA8: (6, 10), 0xAA: (6, 10)}
-"""READ and WRITE (10), (16), (12): bytes of the CDB that hold the number of blocks (SBC-4, 5.15 and 5.42)."""
-_LINK = re.compile(
-    r"disabled by hub \(EMI\?\)|Maybe the USB cable is bad|error -(?:71|84)\b|err = -(?:71|84)\)"
-    r"|connect-debounce failed"
-)
-"""-EPROTO and -EILSEQ are transmission errors (Documentation/driver-api/usb/error-codes.rst)."""
-_BLOCKS = re.compile(r"\d+ (\d+)-byte (?:logical blocks|hardware sectors)")
-_STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
-_WHERE = frozenset({"usb.enumeration-error", "usb.link-error", "usb.reset", "usb.overcurrent"})
-_TRANSPORT = _WHERE | {"uas.error", "scsi.offline", "scsi.error", "block.error"}
-
-
-@dataclass
-class _Facts:
-    """The evidence about one device."""
-
-    device: Device
-    sectors: Counter[int] = field(default_factory=Counter)
-    medium: list[str] = field(default_factory=list)
-    drivers: set[str] = field(default_factory=set)
-    resets: list[tuple[str, str]] = field(default_factory=list)
-    """(driver, message)"""
-    late: dict[str, int] = field(default_factory=dict)
-    link: list[str] = field(default_factory=list)
-    transport: list[Happening] = field(default_factory=list)
-    fell_off: int = 0
-    block: int = 512
-
-    @property
-    def troubled(self) -> bool:
-        return bool(self.transport or self.medium or self.fell_off)
-
-    @property
-    def scattered(self) -> bool:
-        """Whether it fails at many places, none of which stands out."""
-        total = sum(self.sectors.values())
-        return len(self.sectors) >= AGAIN and max(self.sectors.values()) * 2 < total
-
-
-class _Case:
-    """The evidence about all devices of a story."""
-
-    def __init__(self, story: ErrorStory) -> None:
-        self.happenings = [one for one in story.happenings if not one.expected]
-        self.facts = {one.device.key: _Facts(one.device) for one in story.devices}
-        gone: dict[str, bool] = {}
-        late: set[tuple[str, str]] = set()
-        for one in self.happenings:
-            for key in one.devices:
-                self._weigh(self.facts[key], one, gone, late)
-
-    def _weigh(self, facts: _Facts, one: Happening, gone: dict[str, bool], late: set[tuple[str, str]]) -> None:
-        key, body = facts.device.key, one.body
-        facts.drivers.add(one.driver)
-        if size := _BLOCKS.search(body):
-            facts.block = int(size.group(1))
-        if one.kind == "usb.disconnect":
-            gone[key] = True
-        elif one.kind in {"usb.connect", "storage.attach"}:
-            gone.pop(key, None)
-        elif key in gone or _GONE.search(body):
-            # Requests that fail because the disk has gone only show that it was in use.
-            if gone.get(key) and one.kind == "block.error":
-                facts.fell_off, gone[key] = facts.fell_off + 1, False
-        else:
-            self._weigh_error(facts, one, late)
-
-    def _weigh_error(self, facts: _Facts, one: Happening, late: set[tuple[str, str]]) -> None:
-        body, key = one.body, facts.device.key
-        if _MEDIUM.search(body):
-            facts.medium.append(body)
-        if sector := _SECTOR.search(body):
-            facts.sectors[int(sector.group(1)) // PLACE] += 1
-        if _LINK.search(body):
-            facts.link.append(body)
-        tag = _TAG.search(body)
-        if tag and _LATE.search(body):
-            late.add((key, tag.group(1)))
-        if (cdb := _CDB.search(body)) and tag and (key, tag.group(1)) in late:
-            late.discard((key, tag.group(1)))
-            code = bytes.fromhex(cdb.group(1))
-            begin, end = _LENGTHS.get(code[0], (0, 0))
-            if end and len(code) >= end:
-                facts.late[cdb.group(1)] = int.from_bytes(code[begin:end], "big") * facts.block
-        if one.kind == "usb.reset" or (one.kind == "uas.error" and "reset_handler" not in body):
-            facts.resets.append((one.driver, body))
-        top = "not running at top speed" in body
-        if one.kind in _TRANSPORT and not top and not _MEDIUM.search(body) and one.level is Level.DISK:
-            facts.transport.append(one)
-
-    @property
-    def disks(self) -> list[_Facts]:
-        return [facts for facts in self.facts.values() if facts.device.level is Level.DISK]
-
-    def of(self, *kinds: str) -> list[Happening]:
-        return [one for one in self.happenings if one.kind in kinds]
-
-
 def hints(story: ErrorStory) -> tuple[Hint, ...]:
     """The hints for a story, the most certain first; empty if there is no evidence for any cause."""
-    case = _Case(story)
+    case = Case(story)
     found = list(chain.from_iterable(rule(case) for rule in RULES))
     return tuple(sorted(found, key=lambda hint: list(Confidence).index(hint.confidence)))
 
@@ -162,14 +61,14 @@ def hints(story: ErrorStory) -> tuple[Hint, ...]:
 # --- the rules --------------------------------------------------------------------------------------------------
 
 
-def _medium(case: _Case) -> Iterator[Hint]:
+def _medium(case: Case) -> Iterator[Hint]:
     for facts in case.disks:
         sector, times = max(facts.sectors.items(), key=lambda each: each[1], default=(0, 0))
         total = sum(facts.sectors.values())
         again = times >= AGAIN and times * 2 >= total
         # Without a medium error from the disk itself, a place proves nothing if the link fails as well, and neither
         # does sector 0, which is read each time a disk comes up.
-        resets = [one for one in facts.transport if one.kind in _WHERE | {"uas.error", "scsi.offline"}]
+        resets = [one for one in facts.transport if one.kind in PORT_KINDS | {"uas.error", "scsi.offline"}]
         if not facts.medium and (not again or resets or sector == 0):
             continue
         evidence = [f"the disk reported a medium error: {facts.medium[0]}"] if facts.medium else []
@@ -180,8 +79,8 @@ def _medium(case: _Case) -> Iterator[Hint]:
         yield Hint("medium", facts.device.name, sure, tuple(evidence))
 
 
-def _bridge(case: _Case) -> Iterator[Hint]:
-    kinds: defaultdict[str, list[_Facts]] = defaultdict(list)
+def _bridge(case: Case) -> Iterator[Hint]:
+    kinds: defaultdict[str, list[Facts]] = defaultdict(list)
     for facts in case.disks:
         if facts.device.ids:
             kinds[facts.device.ids].append(facts)
@@ -201,10 +100,10 @@ def _bridge(case: _Case) -> Iterator[Hint]:
         yield Hint("bridge", ids, sure, tuple(evidence))
 
 
-def _firmware(case: _Case) -> Iterator[Hint]:
+def _firmware(case: Case) -> Iterator[Hint]:
     if case.of("hcd.died"):
         return
-    kinds: defaultdict[str, list[_Facts]] = defaultdict(list)
+    kinds: defaultdict[str, list[Facts]] = defaultdict(list)
     for facts in case.disks:
         kinds[facts.device.ids or facts.device.name].append(facts)
     for name, group in kinds.items():
@@ -219,7 +118,7 @@ def _firmware(case: _Case) -> Iterator[Hint]:
         yield Hint("bridge firmware", name, sure, evidence, _quirk(group[0].device, "u"))
 
 
-def _length(case: _Case) -> Iterator[Hint]:
+def _length(case: Case) -> Iterator[Hint]:
     for facts in case.disks:
         lengths = sorted(facts.late.values())
         if len(lengths) < 2 or lengths[0] <= LONG:
@@ -241,8 +140,8 @@ def _quirk(device: Device, flags: str) -> str:
     return f"usb-storage.quirks={device.ids}:{flags}"
 
 
-def _port(case: _Case) -> Iterator[Hint]:
-    ports: defaultdict[str, list[_Facts]] = defaultdict(list)
+def _port(case: Case) -> Iterator[Hint]:
+    ports: defaultdict[str, list[Facts]] = defaultdict(list)
     for facts in case.disks:
         if facts.device.port and facts.troubled and not facts.medium:
             ports[facts.device.port].append(facts)
@@ -263,8 +162,34 @@ def _port(case: _Case) -> Iterator[Hint]:
         yield Hint("cable or port", f"usb {path}", Confidence.POSSIBLE, (*own, *evidence))
 
 
-def _hub(case: _Case) -> Iterator[Hint]:
-    behind: defaultdict[str, list[_Facts]] = defaultdict(list)
+def _returned(case: Case) -> Iterator[Hint]:
+    if case.of("hcd.died") or any(True for _ in _port(case)):
+        return
+    hubs_left = [one.at for one in case.of("usb.disconnect") if one.level is Level.HUB and one.at is not None]
+    for facts in case.disks:
+        own = [each for each in facts.absences if not any(abs(each.at - at) <= 1.0 for at in hubs_left)]
+        quick = [each for each in own if each.seconds <= RETURNED]
+        if len(quick) < AGAIN - 1 and not any(each.seconds <= AT_ONCE for each in quick):
+            continue
+        shortest = min(each.seconds for each in quick)
+        often = "once" if len(quick) == 1 else f"{len(quick)} times"
+        evidence = [f"it disconnected and came back {often} by itself, within {shortest:.1f} s"]
+        if any(each.after_errors for each in quick):
+            evidence.append("it had errors shortly before: its bridge may have crashed and started again")
+        sure = Confidence.PROBABLE if len(quick) >= AGAIN else Confidence.POSSIBLE
+        yield Hint("cable, port or bridge", facts.device.name, sure, tuple(evidence))
+
+
+def _reset(case: Case) -> Iterator[Hint]:
+    died = case.of(DIED)
+    if died:
+        more = f" (and {len(died) - 1} more times)" if len(died) > 1 else ""
+        evidence = (f"{died[0].body}{more}", "a kernel that panics or restarts in order says so")
+        yield Hint("power supply, watchdog or reset", "the machine", Confidence.POSSIBLE, evidence)
+
+
+def _hub(case: Case) -> Iterator[Hint]:
+    behind: defaultdict[str, list[Facts]] = defaultdict(list)
     for facts in case.disks:
         for hub in facts.device.hubs:
             if not hub.startswith("usb"):
@@ -280,13 +205,13 @@ def _hub(case: _Case) -> Iterator[Hint]:
             evidence.append(f"disks that are not behind it have none: {_names(outside)}")
         yield Hint("hub", hub, Confidence.PROBABLE if outside else Confidence.POSSIBLE, tuple(evidence))
     for facts in case.facts.values():
-        own_errors = [one for one in case.of(*_WHERE) if facts.device.key in one.devices]
+        own_errors = [one for one in case.of(*PORT_KINDS) if facts.device.key in one.devices]
         if facts.device.level is Level.HUB and facts.device.hubs and len(own_errors) >= AGAIN:
             evidence = [f"the hub itself had errors, {_times(len(own_errors))}: {own_errors[0].body}"]
             yield Hint("hub", facts.device.hubs[-1], Confidence.POSSIBLE, tuple(evidence))
 
 
-def _controller(case: _Case) -> Iterator[Hint]:
+def _controller(case: Case) -> Iterator[Hint]:
     died, errors = case.of("hcd.died"), case.of("hcd.died", "hcd.error")
     first = min((one.place for facts in case.disks for one in facts.transport), default=None)
     if errors:
@@ -300,7 +225,7 @@ def _controller(case: _Case) -> Iterator[Hint]:
         name = next((key for key in errors[0].devices), "") or "not known"
         yield Hint("controller", name, sure, tuple(evidence))
         return
-    groups: defaultdict[str, list[_Facts]] = defaultdict(list)
+    groups: defaultdict[str, list[Facts]] = defaultdict(list)
     for facts in case.disks:
         if facts.device.controller:
             groups[facts.device.controller].append(facts)
@@ -315,8 +240,8 @@ def _controller(case: _Case) -> Iterator[Hint]:
             yield Hint("controller", name, Confidence.POSSIBLE, tuple(evidence))
 
 
-def _kernel(case: _Case) -> Iterator[Hint]:
-    reports = [one for one in case.happenings if KERNEL in one.devices]
+def _kernel(case: Case) -> Iterator[Hint]:
+    reports = [one for one in case.happenings if KERNEL in one.devices and one.kind != DIED]
     for one in reports[:1]:
         # No device can make a kernel use freed memory. A task that waits is as often the fault of its device.
         sound = one.kind in {"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"}
@@ -328,15 +253,17 @@ def _kernel(case: _Case) -> Iterator[Hint]:
         yield Hint("kernel", "the kernel", sure, tuple(evidence))
 
 
-RULES: tuple[Callable[[_Case], Iterable[Hint]], ...] = (
+RULES: tuple[Callable[[Case], Iterable[Hint]], ...] = (
     _medium,
     _firmware,
     _length,
     _bridge,
     _port,
+    _returned,
     _hub,
     _controller,
     _kernel,
+    _reset,
 )
 
 
@@ -344,5 +271,5 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times, the first"
 
 
-def _names(all_facts: Iterable[_Facts]) -> str:
+def _names(all_facts: Iterable[Facts]) -> str:
     return ", ".join(dict.fromkeys(facts.device.name for facts in all_facts))

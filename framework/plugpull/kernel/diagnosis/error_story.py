@@ -112,7 +112,7 @@ def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
             body = found.report.headline if found.report else body
             device = THE_KERNEL
         else:
-            device = table.find(line, body)
+            device = table.find(line, found.continues or body)
         if device is not None:
             devices[device.key] = _merged(devices.get(device.key), device)
         happenings.append(

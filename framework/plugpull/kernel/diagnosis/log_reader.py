@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Protocol
 
 import msgspec
 
@@ -11,7 +13,10 @@ from plugpull.kernel.catalogue.classify import KernelEvent, subject_of
 from plugpull.kernel.catalogue.finder import ENTRIES_OF, first_of, words_in
 from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import second_message, split_prefix, time_of
+from plugpull.kernel.diagnosis.continuation import continued
 from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
+from plugpull.kernel.diagnosis.restarts import BACK, Restart, restarts
+from plugpull.kernel.diagnosis.unwrap import Unwrapped, unwrapped
 
 BLOCK = 1 << 20
 """Bytes read at a time. Together with LONGEST_LINE it bounds the memory for an endless stream."""
@@ -19,17 +24,25 @@ LONGEST_LINE = 4096
 """Bytes of a line that are read: printk truncates a message at about 1 KiB (PRINTKRB_RECORD_MAX)."""
 LONGEST_REPORT = 64 << 10
 """Bytes after the first line of a report in which the rest of it is searched."""
+_COLOUR = re.compile(rb"\x1b\[[\d;]*[A-Za-z]")
 
 
 class LogEvent(msgspec.Struct, frozen=True):
     """A recognised message and its place. ``line`` counts from 1. ``report`` is the multi-line report that begins with
-    it; ``inside`` is true if it is part of a report that began earlier."""
+    it; ``inside`` is true if it is part of a report that began earlier. ``continues`` is the message whose end this one
+    is, if it does not name its device itself."""
 
     file: str
     line: int
     event: KernelEvent
     report: Report | None = None
     inside: bool = False
+    continues: str = ""
+
+    @property
+    def subject(self) -> str:
+        """The device that the message, or the one that it continues, is about; empty if neither names one."""
+        return self.event.subject or (subject_of(self.continues) if self.continues else "")
 
     @property
     def in_earlier_report(self) -> bool:
@@ -42,11 +55,21 @@ class LogEvent(msgspec.Struct, frozen=True):
         return time_of(split_prefix(self.event.text)[0])
 
 
-def read_log(stream: BinaryIO, name: str) -> Iterator[LogEvent]:
-    """The recognised messages of a log, in order. Invalid UTF-8 is replaced and NUL bytes are skipped."""
+class Readable(Protocol):
+    """A file, a pipe or a console that is open for reading."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes; empty at the end."""
+
+
+def read_log(stream: Readable, name: str) -> Iterator[LogEvent]:
+    """The recognised messages of a log, in order, and its restarts. Lines that were certainly wrapped are joined, and
+    colours are removed. Invalid UTF-8 is replaced and NUL bytes are skipped."""
     reader, rest = _Reader(name), b""
     while block := stream.read(BLOCK):
         block = (rest + block).replace(b"\0", b"")
+        if b"\x1b[" in block:
+            block = _COLOUR.sub(b"", block)
         end = block.rfind(b"\n") + 1
         if len(block) - end > BLOCK:
             # A line without an end: its beginning is enough to recognise it.
@@ -65,27 +88,49 @@ class _Reader:
         self._name = name
         self._before = 0
         self._reported = 0
+        self._tail = b""
 
     def scan(self, block: bytes, upto: int) -> Iterator[LogEvent]:
         """The messages in the first ``upto`` bytes of ``block``, which end with a whole line."""
+        wrapped = unwrapped(block[:upto])
+        if wrapped.joints:
+            block = wrapped.text + block[upto:]
+        upto = len(wrapped.text)
+        lines = block.count(b"\n", 0, upto) + len(wrapped.joints)
+        begun = list(restarts(block, upto, self._tail))
         for number, start, found in _candidates(block[:upto]):
-            end = block.find(b"\n", start)
-            line = block[start : end if end >= 0 else len(block)][:LONGEST_LINE]
-            text = line.decode("utf-8", "replace").rstrip("\r")
-            body = split_prefix(text)[1].strip()
-            entry = first_of(body, found)
-            if entry is None and (second := second_message(text)):
-                entry, body = first_of(second, found), second
-            if entry is None:
-                continue
-            event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)
-            report, line_number = None, self._before + number
-            inside = line_number <= self._reported
-            if not inside and event.alarming:
-                report = _report_at(block, start, line_number, event)
-                self._reported = report.last
-            yield LogEvent(self._name, line_number, event, report, inside)
-        self._before += block.count(b"\n", 0, upto)
+            while begun and begun[0].start <= start:
+                yield self._restart(block, wrapped, begun.pop(0))
+            event = self._event(block, start, self._before + number + bisect_right(wrapped.joints, start), found)
+            if event is not None:
+                yield event
+        for restart in begun:
+            yield self._restart(block, wrapped, restart)
+        self._before += lines
+        self._tail = block[max(0, upto - BACK) : upto]
+
+    def _restart(self, block: bytes, wrapped: Unwrapped, found: Restart) -> LogEvent:
+        number = self._before + block.count(b"\n", 0, found.start) + bisect_right(wrapped.joints, found.start) + 1
+        return LogEvent(self._name, number, found.event, Report(found.event, number, number, found.headline))
+
+    def _event(self, block: bytes, start: int, number: int, found: set[int]) -> LogEvent | None:
+        end = block.find(b"\n", start)
+        line = block[start : end if end >= 0 else len(block)][:LONGEST_LINE]
+        text = line.decode("utf-8", "replace").rstrip("\r")
+        body = split_prefix(text)[1].strip()
+        entry = first_of(body, found)
+        if entry is None and (second := second_message(text)):
+            entry, body = first_of(second, found), second
+        if entry is None:
+            return None
+        event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)
+        report, inside = None, number <= self._reported
+        if not inside and event.alarming:
+            report = _report_at(block, start, number, event)
+            self._reported = report.last
+        return LogEvent(
+            self._name, number, event, report, inside, "" if event.subject else continued(block, start, body)
+        )
 
 
 def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Report:

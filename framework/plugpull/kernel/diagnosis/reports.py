@@ -133,7 +133,7 @@ class ReportReader:
             report = self._open[caller] = _Open(alarm, number, number)
         elif report is not None and alarm and _worse(alarm, report.event):
             report.event = alarm
-        if report is not None and (alarm or _is_part(line.indented)):
+        if report is not None and (alarm or part_of_report(line.indented)):
             report.take(number, line)
 
     def close(self) -> Iterator[Report]:
@@ -151,7 +151,8 @@ def reports_in(lines: Iterable[LogLine]) -> list[Report]:
     return sorted(found, key=lambda report: report.first)
 
 
-def _is_part(indented: str) -> bool:
+def part_of_report(indented: str) -> bool:
+    """Whether a message, with the spaces it begins with, has the shape of a report's line: a register, a frame."""
     return bool(_BODY.match(indented) or _FRAME.match(indented) or _END.match(indented))
 
 

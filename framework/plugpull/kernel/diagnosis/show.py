@@ -27,7 +27,7 @@ def as_json(found: LogEvent) -> bytes:
         "line": found.line,
         "kind": found.event.kind,
         "severity": found.event.severity.value,
-        "subject": found.event.subject,
+        "subject": found.subject,
         "time": found.time,
         "text": found.event.text,
     }
@@ -36,14 +36,15 @@ def as_json(found: LogEvent) -> bytes:
     return clean_json(msgspec.json.encode(data).decode()).encode()
 
 
-def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
-    """What happened, in order: one line for each run of messages of one kind about one subject. Then the counts."""
+def as_text(events: Iterable[LogEvent], *, several: bool = False) -> Iterator[str]:
+    """What happened, in order: one line for each run of messages of one kind about one subject. Then the counts. The
+    files are named if there are ``several``."""
     kinds: Counter[tuple[str, str]] = Counter()
     worst: dict[str, Severity] = {}
     last: LogEvent | None = None
     repeats = 0
     for found in events:
-        key = (found.event.kind, found.event.subject)
+        key = (found.event.kind, found.subject)
         if found.in_earlier_report:
             continue
         kinds[key] += 1
@@ -51,27 +52,27 @@ def as_text(events: Iterable[LogEvent]) -> Iterator[str]:
         if (
             last is not None
             and found.report is None
-            and key == (last.event.kind, last.event.subject)
+            and key == (last.event.kind, last.subject)
             and found.file == last.file
         ):
             repeats += 1
             continue
         if last is not None:
-            yield _line(last, repeats)
+            yield _line(last, repeats, several)
         last, repeats = found, 0
     if last is not None:
-        yield _line(last, repeats)
+        yield _line(last, repeats, several)
     yield from _counts(kinds, worst)
 
 
-def _line(found: LogEvent, repeats: int) -> str:
+def _line(found: LogEvent, repeats: int, several: bool) -> str:
     when = f"{found.time:12.6f}" if found.time is not None else " " * 12
     body = clean_line(split_prefix(found.event.text)[1].strip() if found.report is None else found.report.headline)
     more = f"  (and {repeats} more like it)" if repeats else ""
-    file = clean_line(found.file)
+    place = f"{clean_line(found.file)}:{found.line}" if several else f"{found.line:7}"
     if found.report is not None and found.report.frames:
-        more = f"\n{'':>{len(file) + WIDTH + 16}}in {clean_line(' < '.join(found.report.frames))}{more}"
-    return f"{file}:{found.line}: {when} {found.event.kind:{WIDTH}}{body}{more}"
+        more = f"\n{'':>{len(place) + WIDTH + 15}}in {clean_line(' < '.join(found.report.frames))}{more}"
+    return f"{place}: {when} {found.event.kind:{WIDTH}}{body}{more}"
 
 
 def _counts(kinds: Counter[tuple[str, str]], worst: dict[str, Severity]) -> Iterator[str]:
