@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from plugpull.checks import Check, encode_check
 from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, tops_to_cut, victims_to_choose
+from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.conversation.translation import properties_of, timers_set
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError, UsageError
@@ -330,5 +331,7 @@ class ScenarioRig:
                 self.context.recorder.record(timers_set(self.context.bench.link.call("timers.restore"), "restored"))
             self.context.phase("")
         except RigError as error:
+            if isinstance(error, AgentGone):
+                self.context.listener.unanswered(error.what)
             with suppress(RigError):  # the recorder keeps its failure and raises it where somebody can act on it
                 self.context.recorder.record(ev.RigFault(summary=error.what, hint=error.hint))

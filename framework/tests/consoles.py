@@ -42,12 +42,26 @@ LOCKED = """\
 """
 
 
+IDLE = """\
+[   22.1] sysrq: Show backtrace of all active CPUs
+[   22.2] CPU: 1 PID: 0 Comm: swapper/1 Not tainted 6.1.0
+[   22.2] RIP: 0010:native_safe_halt+0xb/0x10
+"""
+STALL = """\
+[   35.1] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+[   35.1] rcu: \t0-...!: (0 ticks this GP) idle=1234/1/0x4000000000000000 softirq=9/9 fqs=2
+"""
+
+
 class Kernel:
     """Speaks like a kernel's serial console: answers sysrq (whose BREAK a pty does not carry) and echoes."""
 
     def __init__(self) -> None:
         self.answers = True
         self.echoes = True
+        self.cpus = LOCKED
+        """What it says of its CPUs. The next text takes its place whenever it was said."""
+        self.later: list[str] = []
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
         self.path = os.ttyname(self._slave)
@@ -58,13 +72,16 @@ class Kernel:
         os.write(self._master, text.replace("\n", "\r\n").encode())
 
     def _serve(self) -> None:
-        told = {b"h": "[    1.0] sysrq: HELP : loglevel(0-9)\n", b"w": BLOCKED, b"l": LOCKED}
+        told = {b"h": "[    1.0] sysrq: HELP : loglevel(0-9)\n", b"w": BLOCKED}
         with suppress(OSError):
             while key := os.read(self._master, 1):
                 if key == b"q":
                     return
                 if self.answers and key in told:
                     self.say(told[key])
+                if self.answers and key == b"l":
+                    self.say(self.cpus)
+                    self.cpus = self.later.pop(0) if self.later else self.cpus
                 if self.echoes and key == b"~":
                     self.say("~")
 
@@ -89,6 +106,7 @@ def wait_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(post_mortem, "ANSWER", 1.5)
     monkeypatch.setattr(post_mortem, "ECHO", 1.0)
     monkeypatch.setattr(post_mortem, "LOCKUP", 0.2)
+    monkeypatch.setattr(post_mortem, "APART", 0.1)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from consoles import PANIC, Kernel, console, kernel_on_a_console, wait_less
+from consoles import IDLE, LOCKED, PANIC, STALL, Kernel, console, kernel_on_a_console, wait_less
 
 from plugpull.dut.console import DutConsole
 from plugpull.dut.post_mortem import examine_console, restarted, unresponsive
@@ -35,6 +35,44 @@ def test_a_kernel_that_echoes_is_alive_and_its_blocked_tasks_are_named(kernel: K
     assert "only the agent is gone; the kernel is alive" in found.says
     assert "fio (pid 212) in D: blk_mq_get_tag < usb_stor_msg_common [usb_storage]" in found.says
     assert "usb_stor_msg_common" in (tmp_path / "console.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("cpus", "later", "kept"),
+    [(IDLE, (), ""), (LOCKED, (IDLE,), ""), (LOCKED, (), ", and CPU 0 (plugpull/0) in spin_for_ever [plugpull_dies]")],
+)
+def test_a_kernel_that_echoes_and_reports_nothing_is_alive_wherever_its_cpus_are(
+    kernel: Kernel, tmp_path: Path, cpus: str, later: tuple[str, ...], kept: str
+) -> None:
+    kernel.cpus, kernel.later = cpus, [*later]
+    with console(kernel, tmp_path) as line:
+        found = examine_console(line, 5.0)
+    assert found is not None
+    assert found.death is None
+    assert f"answers sysrq on its console{kept and kept + ' all the while'} (1 blocked" in found.says
+
+
+def test_a_cpu_that_is_not_given_back_is_a_dut_that_hung_though_another_echoes(kernel: Kernel, tmp_path: Path) -> None:
+    with console(kernel, tmp_path) as line:
+        kernel.say(STALL)
+        found = examine_console(line, 5.0)
+    assert found is not None
+    assert found.death is not None
+    assert found.death.headline == (
+        "the DUT hung: a CPU is not given back, CPU 0 (plugpull/0) in spin_for_ever [plugpull_dies] "
+        "(rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:)"
+    )
+    assert any("rcu_preempt detected stalls" in line for line in found.death.evidence)
+
+
+def test_an_agent_that_ended_is_not_a_dut_that_hung(kernel: Kernel, tmp_path: Path) -> None:
+    with console(kernel, tmp_path) as line:
+        kernel.say(STALL + "plugpull: the agent ended with status 137\n")
+        line.pause(0.5, 10.0)
+        found = examine_console(line, 5.0)
+    assert found is not None
+    assert found.death is None
+    assert "the agent was killed by signal 9" in found.says
 
 
 def test_a_kernel_that_answers_and_echoes_nothing_hung(kernel: Kernel, tmp_path: Path) -> None:

@@ -131,6 +131,12 @@ class DutConsole:
             self._changed.wait_for(lambda: bool(self._words) or self._closed, timeout)
             return bool(self._words)
 
+    def wait_said(self, wanted: re.Pattern[str], timeout: float) -> bool:
+        """Wait until a kept line matches ``wanted``. Returns whether one does."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or any(map(wanted.search, self._lines)), timeout)
+            return any(map(wanted.search, self._lines))
+
     def last_words(self) -> list[str]:
         """The lines from the first sign of death on; empty if there is none."""
         with self._changed:

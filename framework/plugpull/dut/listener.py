@@ -88,6 +88,14 @@ class Listener:
             if self.lost:
                 self._conclude(self._bench.bring_back())
 
+    def unanswered(self, why: str) -> None:
+        """Find out what became of a DUT whose agent did not answer a request, unless that is known already.
+
+        Nobody else notices if that happens at the end of a scenario: its heartbeat ends with it."""
+        if self._bench is not None:
+            self._agent_lost(why, self._bench)
+            self._examined.wait(EXAMINED)
+
     def expect(self, job: str, ended: Callable[[Message], None]) -> None:
         """Call ``ended`` with the agent's message when this job ends."""
         with self._lock:

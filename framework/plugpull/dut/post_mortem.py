@@ -2,7 +2,8 @@
 
 A panic or an oops is on the console already. Otherwise the console is asked:
 
-- The kernel answers sysrq and echoes a character: it is alive, and only the agent is gone.
+- The kernel answers sysrq and echoes a character: it is alive, and only the agent is gone. If one of its CPUs does not
+  leave the place where it is, the kernel gets the time that it needs to report that.
 - It answers sysrq and echoes nothing: it serves interrupts and runs no process.
 - It answers nothing: its interrupts are off, or the machine is.
 """
@@ -28,6 +29,9 @@ LOCKUP = 25.0
 QUIET = 1.0
 """Seconds of silence after which a report of the kernel counts as complete."""
 FRAMES = 5
+APART = 2.0
+"""Seconds between two looks at the CPUs."""
+AGENT_GONE = "only the agent is gone"
 HUNG = "the DUT hung"
 """The beginning of the headline of a DUT that does not come back by itself."""
 EVIDENCE = 60
@@ -45,6 +49,11 @@ _RESTARTS = re.compile(r"^reboot: (?:Restarting system|Power down|System halted)
 _FLAGS = re.compile(r"^vCPU (\d+) at \S+, interrupts (on|off)$")
 _NMI = re.compile(r"\] Uhhuh\. NMI received|Kernel panic - not syncing: NMI")
 _HUNG = re.compile(r"lockup|stall")
+_CPU_LOST = re.compile(
+    r"INFO: \w+ (?:self-)?detected (?:expedited )?stalls?\b|BUG: (?:soft|workqueue) lockup|hard LOCKUP"
+)
+"""What the kernel says of a CPU that does not schedule (kernel/rcu/tree_stall.h, kernel/watchdog.c,
+kernel/workqueue.c)."""
 _AGENT_ENDED = re.compile(r"^plugpull: the agent ended with status (\d+)")
 
 
@@ -64,8 +73,13 @@ def examine_console(console: DutConsole, at: float | None, *, proven: bool = Tru
         return PostMortem(says="its console says nothing about it")
     if not console.echoes(ECHO):
         return _locked_up(console, at, blocked)
+    agent, kept = _agent_end(console), _kept_cpus(console)
+    if kept and agent == AGENT_GONE and (death := _reported(console, at, kept)):
+        return death
     tasks = blocked_tasks(blocked)
-    says = f"{_agent_end(console)}; the kernel is alive: it answers sysrq on its console"
+    says = f"{agent}; the kernel is alive: it answers sysrq on its console"
+    if kept:
+        says += f", and {kept[0]} all the while"
     if tasks:
         # The driver's own thread waits for the same disk as the process whose I/O it is, so several are named.
         says += f" ({len(tasks)} blocked: {'; '.join(tasks[:SHOWN])})"
@@ -146,13 +160,36 @@ def _locked_up(console: DutConsole, at: float | None, blocked: list[str]) -> Pos
     return PostMortem(DutDied(at=at, headline=headline, evidence=kept), console=tuple(seen[: 2 * EVIDENCE]))
 
 
+def _kept_cpus(console: DutConsole) -> tuple[str, ...]:
+    """The CPUs that are not idle and were at one place twice, as in ``on_cpus``: something may not give them back."""
+    first = on_cpus(console.sysrq("l", ANSWER) or ())
+    if not first:
+        return ()
+    console.pause(APART, APART)
+    again = on_cpus(console.sysrq("l", ANSWER) or ())
+    return tuple(place for place in first if place in again)
+
+
+def _reported(console: DutConsole, at: float | None, kept: tuple[str, ...]) -> PostMortem | None:
+    """The post-mortem of a kernel that reports itself that a CPU does not schedule: the agent was on that CPU, or waits
+    for it. None if the kernel reports nothing of the kind."""
+    if not console.wait_said(_CPU_LOST, LOCKUP):
+        return None
+    console.pause(QUIET, ANSWER)
+    said = [text_of(line) for line in console.lines()]
+    complaint = next((line for line in said if _CPU_LOST.search(line)), "")
+    headline = f"{HUNG}: a CPU is not given back, {kept[0]} ({complaint})"
+    evidence = (*kept, *said[max(0, said.index(complaint) - 1) :])[:EVIDENCE] if complaint else kept
+    return PostMortem(DutDied(at=at, headline=headline, evidence=tuple(dict.fromkeys(evidence))))
+
+
 def _agent_end(console: DutConsole) -> str:
     for line in reversed(console.lines()):
         if ended := _AGENT_ENDED.match(line):
             status = int(ended.group(1))
             how = f"was killed by signal {status - 128}" if status > 128 else f"ended with status {status}"
             return f"the agent {how}"
-    return "only the agent is gone"
+    return AGENT_GONE
 
 
 def blocked_tasks(lines: Iterable[str]) -> tuple[str, ...]:
