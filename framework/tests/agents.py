@@ -22,22 +22,22 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Agent:
-    """A running agent, the link to it, the raw socket below the link, and what it told."""
+    """A running agent, the link to it, the raw socket below the link, and the messages that it reported."""
 
     process: subprocess.Popen[bytes]
     link: AgentLink
     raw: socket.socket
-    told: Queue[Message]
+    reported: Queue[Message]
 
-    def wait_told(self, kind: str, **having: object) -> Message:
-        return wait_for(self.told, lambda m: m.get("ev") == kind and all(m.get(k) == v for k, v in having.items()))
+    def wait_reported(self, kind: str, **having: object) -> Message:
+        return wait_for(self.reported, lambda m: m.get("ev") == kind and all(m.get(k) == v for k, v in having.items()))
 
 
-def wait_for(told: Queue[Message], wanted: Callable[[Message], bool]) -> Message:
+def wait_for(reported: Queue[Message], wanted: Callable[[Message], bool]) -> Message:
     """The first message that is wanted; those before it are dropped. Raises queue.Empty when none comes."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        message = told.get(timeout=max(0.0, deadline - time.monotonic()))
+        message = reported.get(timeout=max(0.0, deadline - time.monotonic()))
         if wanted(message):
             return message
 
@@ -72,10 +72,10 @@ def agent(*before: str, program: str = "") -> Iterator[Agent]:
                 command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=errors, start_new_session=True
             )
         theirs.close()
-        told: Queue[Message] = Queue()
-        link = AgentLink(ours, told.put)
+        reported: Queue[Message] = Queue()
+        link = AgentLink(ours, reported.put)
         try:
-            yield Agent(process, link, ours, told)
+            yield Agent(process, link, ours, reported)
         finally:
             link.close()
             ours.close()

@@ -90,7 +90,7 @@ def wait_for(relays: list[bool], wanted: list[bool]) -> None:
     """The relays of boards that acknowledge nothing move a moment later."""
     end = time.monotonic() + PATIENCE
     while relays != wanted and time.monotonic() < end:
-        time.sleep(0.001)  # the board is a thread that has nobody to tell
+        time.sleep(0.001)  # the board is a thread without an event to wait for
     assert relays == wanted
 
 

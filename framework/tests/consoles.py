@@ -72,13 +72,13 @@ class Kernel:
         os.write(self._master, text.replace("\n", "\r\n").encode())
 
     def _serve(self) -> None:
-        told = {b"h": "[    1.0] sysrq: HELP : loglevel(0-9)\n", b"w": BLOCKED}
+        answers = {b"h": "[    1.0] sysrq: HELP : loglevel(0-9)\n", b"w": BLOCKED}
         with suppress(OSError):
             while key := os.read(self._master, 1):
                 if key == b"q":
                     return
-                if self.answers and key in told:
-                    self.say(told[key])
+                if self.answers and key in answers:
+                    self.say(answers[key])
                 if self.answers and key == b"l":
                     self.say(self.cpus)
                     self.cpus = self.later.pop(0) if self.later else self.cpus

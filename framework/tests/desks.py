@@ -86,7 +86,7 @@ E = TypeVar("E", bound=ev.Event)
 
 @dataclass
 class DeskSwitch(PortByPort):
-    """Ports that are what they were set to, and that fail when told to. ``done`` is every edge that was made."""
+    """Ports that keep the state they were set to, and fail on request. ``done`` lists every edge that was made."""
 
     name: str = "cables"
     mechanism: Mechanism = Mechanism.DATA
@@ -165,13 +165,13 @@ class Desk:
         with self.writing:
             self.theirs.sendall(line)
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def report(self, message: dict[str, Any]) -> None:
         """Say this for the agent."""
         self.send(json.dumps(message).encode() + b"\n")
 
     def attach(self, number: int) -> None:
         """Have the kernel find disk ``number`` of the rig."""
-        self.tell({"ev": "disk.add", "at": 1.0, "disk": described(f"S-{number}", f"sd{number}")})
+        self.report({"ev": "disk.add", "at": 1.0, "disk": described(f"S-{number}", f"sd{number}")})
         self.wait_for(ev.DiskAttached, of=lambda event: event.disk == f"disk{number}")
 
     def hang_up(self) -> None:
@@ -199,7 +199,7 @@ def _answer(theirs: socket.socket, writing: threading.Lock) -> None:
 
 @contextmanager
 def desk(directory: Path, early: Iterable[dict[str, Any]] = (), rig: str = RIG) -> Iterator[Desk]:
-    """``early`` is told before anybody listens."""
+    """``early`` is reported before anybody listens."""
     file = directory / "rig.toml"
     file.write_text(rig)
     model = load_rig(file)

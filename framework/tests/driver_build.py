@@ -47,7 +47,7 @@ def usb_storage(patch: str = "") -> Path:
 
 def driver(folder: str, module: str, edit: Callable[[Path], None], name: str) -> Path:
     """``module.ko`` of ``folder``, such as ``drivers/scsi``, after ``edit`` changed the tree; from the cache if it was
-    built before under this ``name``, which has to tell every change from every other."""
+    built before under this ``name``, which must be different for every change."""
     cache = Cache.default(notify=lambda text: None)
     version = find_kernel(None, cache).version
     source = _source(version, cache)

@@ -16,8 +16,8 @@ BLOCK = 64 << 10
 
 def command(file: Path, arguments: list[str]) -> list[str]:
     # A file in memory takes no O_DIRECT on every kernel; what fio does otherwise stays the same.
-    told = ["--direct=0" if argument == "--direct=1" else argument for argument in arguments]
-    return ["fio", *(argument.replace("{file}", str(file)) for argument in told)]
+    given = ["--direct=0" if argument == "--direct=1" else argument for argument in arguments]
+    return ["fio", *(argument.replace("{file}", str(file)) for argument in given)]
 
 
 def fio(file: Path, arguments: list[str]) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""A real guest on the virtual bench for a test to work with: woken from its snapshot, its disks plugged in."""
+"""A real guest on the virtual bench for a test to work with: restored from its snapshot, with its disks plugged in."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOUND_WITHIN = 60.0
 
 @dataclass(frozen=True)
 class Guest:
-    """A woken guest. ``context`` is what loads and faults work with; ``directory`` holds its logs while it lives."""
+    """A running guest. ``context`` is what loads and faults work with; ``directory`` holds its logs while it runs."""
 
     bench: VirtualBench
     recorder: Recorder
@@ -76,7 +76,7 @@ class Guest:
 
 @contextmanager
 def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
-    """Wake a guest for a rig (the text of a rig file, or its path) as a scenario of a run does, and plug in its disks.
+    """Start a guest for a rig (the text of a rig file, or its path) as a scenario of a run does, and plug in its disks.
 
     Enter it in the main thread: the guest's processes end with the thread that started them.
     """
@@ -86,11 +86,11 @@ def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
             text, rig = rig, directory / "rig.toml"
             rig.write_text(text)
         model = load_rig(rig)
-        told: list[str] = []
-        cache = Cache.default(notify=told.append)
+        progress: list[str] = []
+        cache = Cache.default(notify=progress.append)
         journal = Journal(cache.journals(), directory)
         held.callback(journal.close)
-        open_bench = prepare(model, None, (), "auto", cache, journal, held, told.append)
+        open_bench = prepare(model, None, (), "auto", cache, journal, held, progress.append)
         recorder = held.enter_context(Recorder(directory / "history.jsonl"))
         recorder.record(ev.ScenarioBegun(id=scenario, wall="2026-01-01T00:00:00Z", seed=1, story="", row=""))
         listener = Listener(recorder)
@@ -103,5 +103,5 @@ def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
         bench.link.call("sample", interval=0.1)
         bench.power_everything()
         missing = context.wait_attached(tuple(disk.name for disk in model.disk), FOUND_WITHIN)
-        assert not missing, f"not found within {FOUND_WITHIN:g} s: {missing}; see {directory}\n{told}"
+        assert not missing, f"not found within {FOUND_WITHIN:g} s: {missing}; see {directory}\n{progress}"
         yield Guest(bench, recorder, listener, context, directory)

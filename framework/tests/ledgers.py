@@ -123,11 +123,11 @@ def ledger_bytes(book: Ledger, *, start: float = 0.0, logical: int = 0) -> bytes
 
 def found_bytes(runs: Iterable[SectorRun]) -> bytes:
     """A read-back as the reader sends it."""
-    data, told = b"", 0
+    data, counted = b"", 0
     for run in runs:
         data += rb.RUN.pack(run.kind, 0, run.errno, run.sectors, run.first, run.number)
         if run.kind is ContentKind.ELSEWHERE:
             data += rb.PLACE.pack(run.run, run.device, run.origin)
         data += run.raw
-        told += run.sectors
-    return data + rb.RUN.pack(ContentKind.READ, 0, 0, 0, told, told)
+        counted += run.sectors
+    return data + rb.RUN.pack(ContentKind.READ, 0, 0, 0, counted, counted)

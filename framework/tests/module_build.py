@@ -41,7 +41,7 @@ def build(name: str) -> Path:
 
 
 def variables() -> list[str]:
-    """What make is told besides: the compiler there is, and no type information, for which kernels from 6.11 on want
+    """More arguments for make: the installed compiler, and no type information, for which kernels from 6.11 on need
     pahole."""
     compiler = [] if shutil.which("gcc-12") else ["CC=cc"]
     return [*compiler, "CONFIG_DEBUG_INFO_BTF_MODULES="]

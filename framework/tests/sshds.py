@@ -107,7 +107,7 @@ class Sshd:
         while not self._greets():
             assert self._process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline, (self.folder / "log").read_text()
-            time.sleep(0.02)  # nothing tells when it listens
+            time.sleep(0.02)  # there is no event for its beginning to listen
 
     def _known_user(self) -> list[str]:
         """What runs a command with a user sshd, which root's sshd gives up its rights to: installing the server would

@@ -88,7 +88,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.02)  # another process's files: nothing tells when they change
+        time.sleep(0.02)  # another process's files: there is no event for their changes
 
 
 def two_switches(folder: Path) -> tuple[str, ...]:

@@ -22,9 +22,9 @@ class Sysfs:
     def disk(self, kname: str, device: str, **attributes: str) -> Path:
         """A whole disk; ``device`` is the path of what it belongs to below ``devices``, empty for none."""
         self.number += 1
-        told = {"dev": f"8:{self.number * 16}", "size": "32768", "ro": "0", "diskseq": str(self.number), **attributes}
+        files = {"dev": f"8:{self.number * 16}", "size": "32768", "ro": "0", "diskseq": str(self.number), **attributes}
         base = self.root / "devices" / (device or "virtual") / "block" / kname
-        self.write(base, **told)
+        self.write(base, **files)
         if device:
             (base / "device").symlink_to(self.root / "devices" / device)
         (self.root / "block").mkdir(exist_ok=True)

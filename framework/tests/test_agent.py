@@ -121,7 +121,7 @@ def test_disks_of_any_kind_are_listed(running: Agent) -> None:
 
 def test_samples_come_and_stop(running: Agent) -> None:
     running.link.call("sample", PATIENCE, interval=0.02)
-    first, second = running.wait_told("sample"), running.wait_told("sample")
+    first, second = running.wait_reported("sample"), running.wait_reported("sample")
     running.link.call("sample.stop", PATIENCE)
     assert second["at"] > first["at"]
     assert first["cpu"].startswith("cpu ")
@@ -172,7 +172,7 @@ def test_an_agent_that_dies_wakes_whoever_waits_for_it() -> None:
         for call in waiting:
             with pytest.raises(AgentGone):
                 call.result(PATIENCE)
-        assert started.wait_told("link.lost")
+        assert started.wait_reported("link.lost")
         with pytest.raises(AgentGone):
             started.link.call("hello", PATIENCE)
 
@@ -185,6 +185,6 @@ def test_without_the_right_to_read_the_kernel_log_it_says_so_and_lives() -> None
     if probe.returncode == 0 or interpreter.returncode != 0:
         pytest.skip("here everybody may read the kernel log, or nobody else may run this Python")
     with agent(*unprivileged) as started:
-        broken = started.wait_told("watcher.broken", what="the kernel log")
+        broken = started.wait_reported("watcher.broken", what="the kernel log")
         assert "Permission" in broken["why"] or "permitted" in broken["why"]
         assert started.link.call("hello", PATIENCE)["uid"] == 65534

@@ -53,7 +53,7 @@ def test_a_disk_that_is_leaving_has_no_driver(sysfs: Sysfs) -> None:
     assert described(sysfs, "sda")["driver"] == ""
 
 
-def test_behind_hubs_the_nearest_usb_device_counts_and_every_port_is_told(sysfs: Sysfs) -> None:
+def test_behind_hubs_the_nearest_usb_device_counts_and_every_port_is_given(sysfs: Sysfs) -> None:
     sysfs.write(sysfs.root / "devices" / f"{PCI}/usb1/1-3", serial="THE-HUB", speed="480")
     sysfs.usb_disk("sda", f"{PCI}/usb1/1-3/1-3.2/1-3.2.4", "usb-storage", "BEHIND-HUBS")
     found = described(sysfs, "sda")
@@ -139,7 +139,7 @@ def test_a_kernel_before_5_15_gives_no_sequence_number(sysfs: Sysfs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "serial"),
+    ("page", "serial"),
     [
         (b"  SPACES  \n", "SPACES"),
         (b"NUL\0\0\n", "NUL"),
@@ -148,8 +148,8 @@ def test_a_kernel_before_5_15_gives_no_sequence_number(sysfs: Sysfs) -> None:
         ("ÄÖ-1\n".encode(), "ÄÖ-1"),
     ],
 )
-def test_a_strange_serial_number_is_read_all_the_same(sysfs: Sysfs, told: bytes, serial: str) -> None:
-    sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", told)
+def test_a_strange_serial_number_is_read_all_the_same(sysfs: Sysfs, page: bytes, serial: str) -> None:
+    sysfs.usb_disk("sda", f"{PCI}/usb1/1-1", "uas", page)
     assert described(sysfs, "sda")["serial"] == serial
 
 

@@ -22,17 +22,17 @@ from plugpull.dut.conversation.link import Message
 @dataclass(frozen=True)
 class Ended:
     jobs: Jobs
-    told: Queue[Message]
+    reported: Queue[Message]
 
     def end_of(self, name: str) -> Message:
-        return wait_for(self.told, lambda message: message.get("job") == name)
+        return wait_for(self.reported, lambda message: message.get("job") == name)
 
 
 @pytest.fixture
 def shop() -> Iterator[Ended]:
-    told: Queue[dict[str, Any]] = Queue()
-    jobs = Jobs(told.put)
-    yield Ended(jobs, told)
+    reported: Queue[dict[str, Any]] = Queue()
+    jobs = Jobs(reported.put)
+    yield Ended(jobs, reported)
     jobs.stop_all(5.0)
 
 

@@ -20,10 +20,10 @@ from plugpull.dut.conversation.link import AgentGone, AgentLink, Message
 def link_by_hand() -> Iterator[tuple[AgentLink, socket.socket, Queue[Message]]]:
     """A link whose other end the test speaks for."""
     ours, theirs = socket.socketpair()
-    told: Queue[Message] = Queue()
-    link = AgentLink(ours, told.put)
+    reported: Queue[Message] = Queue()
+    link = AgentLink(ours, reported.put)
     try:
-        yield link, theirs, told
+        yield link, theirs, reported
     finally:
         link.close()
         ours.close()
@@ -36,7 +36,7 @@ def request(theirs: socket.socket) -> Message:
 
 
 def test_an_answer_after_its_deadline_is_ignored() -> None:
-    with link_by_hand() as (link, theirs, told), ThreadPoolExecutor(1) as pool:
+    with link_by_hand() as (link, theirs, reported), ThreadPoolExecutor(1) as pool:
         late = pool.submit(link.call, "slow", 0.05)
         number = request(theirs)["id"]
         with pytest.raises(AgentGone, match=r"did not answer 'slow' within 0\.05 s"):
@@ -48,11 +48,11 @@ def test_an_answer_after_its_deadline_is_ignored() -> None:
         assert prompt.result(PATIENCE) == "prompt"
         assert link.lost == ""
         with pytest.raises(Empty):
-            told.get_nowait()
+            reported.get_nowait()
 
 
 def test_the_end_of_the_stream_wakes_all_who_wait() -> None:
-    with link_by_hand() as (link, theirs, told), ThreadPoolExecutor(10) as pool:
+    with link_by_hand() as (link, theirs, reported), ThreadPoolExecutor(10) as pool:
         waiting = [pool.submit(link.call, "hello", PATIENCE) for _ in range(10)]
         lines = theirs.makefile("rb")
         for _ in waiting:
@@ -61,41 +61,41 @@ def test_the_end_of_the_stream_wakes_all_who_wait() -> None:
         for call in waiting:
             with pytest.raises(AgentGone, match="stream ended"):
                 call.result(PATIENCE)
-        assert told.get(timeout=PATIENCE)["ev"] == "link.lost"
+        assert reported.get(timeout=PATIENCE)["ev"] == "link.lost"
 
 
 def test_it_knows_when_it_last_heard_the_agent() -> None:
-    with link_by_hand() as (link, theirs, told):
+    with link_by_hand() as (link, theirs, reported):
         before = time.monotonic()
         assert link.heard <= before
         theirs.sendall(b'{"ev": "note"}\n')
-        told.get(timeout=PATIENCE)
+        reported.get(timeout=PATIENCE)
         assert before <= link.heard <= time.monotonic()
 
 
 def test_an_agent_that_says_nothing_is_given_up_at_the_deadline() -> None:
-    with link_by_hand() as (link, _, told):
+    with link_by_hand() as (link, _, reported):
         with pytest.raises(AgentGone, match=r"did not answer with its time within 0\.05 s"):
             link.map_clock(0.05)
         assert not link.clock.mapped
         assert link.lost == "", "a slow answer is no broken stream"
-        assert told.empty()
+        assert reported.empty()
 
 
 def test_a_request_over_a_broken_stream_is_lost_at_once() -> None:
-    with link_by_hand() as (link, theirs, told):
+    with link_by_hand() as (link, theirs, reported):
         theirs.close()
-        assert told.get(timeout=PATIENCE)["ev"] == "link.lost"
+        assert reported.get(timeout=PATIENCE)["ev"] == "link.lost"
         for _ in range(2):
             with pytest.raises(AgentGone):
                 link.call("hello", PATIENCE)
-        assert told.empty(), "the loss is told once"
+        assert reported.empty(), "the loss is reported once"
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:
     unreadable = [b"garbage", b"[1]", b'"text"', b"\xff", b'{"half":', b"[" * 200_000, b'{"id": [1], "ok": true}']
-    with link_by_hand() as (link, theirs, told):
+    with link_by_hand() as (link, theirs, reported):
         theirs.sendall(b"\n".join(unreadable) + b"\n")
         theirs.sendall(b'{"ev": "note"}\n')
-        assert told.get(timeout=PATIENCE) == {"ev": "note"}
+        assert reported.get(timeout=PATIENCE) == {"ev": "note"}
         assert link.unreadable == len(unreadable)

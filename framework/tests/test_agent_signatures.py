@@ -263,7 +263,7 @@ def test_a_disk_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path
     fd = os.open(short, os.O_RDWR)
     try:
         with pytest.raises(Unreadable):
-            member_of(fd, SIZE, [])  # the medium ends long before the size that the kernel told
+            member_of(fd, SIZE, [])  # the medium ends long before the size that the kernel reported
     finally:
         os.close(fd)
 

@@ -28,7 +28,7 @@ import os, sys, time
 from pathlib import Path
 from plugpull.cache import Cache
 root = Path(sys.argv[1])
-cache = Cache(root / "cache", notify=lambda text: (root / f"told-{os.getpid()}").write_text(text))
+cache = Cache(root / "cache", notify=lambda text: (root / f"said-{os.getpid()}").write_text(text))
 def wait_for(path):
     while not path.exists():
         time.sleep(0.01)
@@ -113,13 +113,13 @@ def test_two_processes_at_once_build_once(tmp_path: Path) -> None:
     both = [start(tmp_path, body), start(tmp_path, body)]
     wait_for(tmp_path / "building")
     deadline = time.monotonic() + DEADLINE
-    while not (told := list(tmp_path.glob("told-*"))):  # the second one says that it waits
+    while not (said := list(tmp_path.glob("said-*"))):  # the second one says that it waits
         assert time.monotonic() < deadline
         time.sleep(0.01)
     (tmp_path / "go").touch()
     assert [process.wait(DEADLINE) for process in both] == [0, 0]
     assert (tmp_path / "builds").read_text() == "built\n"
-    assert "waiting for another run" in told[0].read_text()
+    assert "waiting for another run" in said[0].read_text()
 
 
 def test_a_killed_build_is_swept_and_made_again(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_a_disk_that_went_is_not_left_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "names", "told"),
+    ("kind", "names", "words"),
     [
         ("scsi host", (HOST, HOST), f"scsi host {HOST}"),
         ("usb device", ("1-1", "1-2", "usb1"), "usb device 1-2"),
@@ -33,10 +33,10 @@ def test_a_disk_that_went_is_not_left_over() -> None:
         ("open file", ("/dev/sdb (deleted)", "/dev/sdb (deleted)"), "open file /dev/sdb (deleted), 2 times"),
     ],
 )
-def test_what_is_left_over_is_named(kind: str, names: tuple[str, ...], told: str) -> None:
+def test_what_is_left_over_is_named(kind: str, names: tuple[str, ...], words: str) -> None:
     end = counted("end", 1000, **{kind.replace(" ", "_"): names})
     (finding,) = judged(nothing_left(), counted("begin"), end).findings
-    assert (finding.subject, finding.summary) == (kind, f"left over on the DUT: {told}")
+    assert (finding.subject, finding.summary) == (kind, f"left over on the DUT: {words}")
 
 
 def test_a_dut_that_was_not_counted_is_unknown() -> None:

@@ -12,7 +12,7 @@ from plugpull.history import events as ev
 
 
 def never_gone(**switch: bool | None) -> Bench:
-    """The switch was told off, and the disk stayed for the rest of the story."""
+    """The switch was commanded off, and the disk stayed for the rest of the story."""
     bench = healthy()
     bench.drop(ev.DiskDetached)
     bench.drop(ev.Uevent)

@@ -1,4 +1,4 @@
-"""The check ``data_intact`` on disks that were stamped: passes, disks and torn blocks are told apart."""
+"""The check ``data_intact`` on disks that were stamped: it distinguishes passes, disks and torn blocks."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_what_is_the_same(tmp_path: Path) -> None:
         (VICTIM, "first I/O", (1.0,)),
     ]
     assert scenario.times[0].seconds[0] == pytest.approx(GONE - CUT)
-    assert [run.name for run in comparison.runs] == ["one", "two"], "one kernel does not tell them apart"
+    assert [run.name for run in comparison.runs] == ["one", "two"], "one kernel does not distinguish them"
 
 
 def test_what_differs(tmp_path: Path) -> None:

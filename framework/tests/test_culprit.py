@@ -1,4 +1,4 @@
-"""What a log tells of each device, and whom it accuses: every hint has a log that gives it and one that does not."""
+"""The story of each device in a log, and the hints: every hint has a log that gives it and one that does not."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def disk(
 
 def failed(letter: str, *sectors: int, at: float = 10.0) -> list[str]:
     """Reads that failed, a second apart."""
-    told = "[{:12.6f}] I/O error, dev sd{}, sector {} op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
-    return [told.format(at + number, letter, sector) for number, sector in enumerate(sectors)]
+    lines = "[{:12.6f}] I/O error, dev sd{}, sector {} op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
+    return [lines.format(at + number, letter, sector) for number, sector in enumerate(sectors)]
 
 
 def aborts(letter: str, host: int, *blocks: int, at: float = 40.0) -> list[str]:
     """Writes of so many blocks that uas gave up, and the reset that follows."""
-    told = []
+    lines = []
     for tag, length in enumerate(blocks):
         sd = f"[{at + tag:12.6f}] sd {host}:0:0:0: [sd{letter}] tag#{tag}"
-        told.append(f"{sd} uas_eh_abort_handler 0 uas-tag {tag + 1} inflight: CMD OUT ")
-        told.append(f"{sd} CDB: Write(10) 2a 00 00 00 {tag:02x} 00 00 {length >> 8:02x} {length & 255:02x} 00")
-    return told
+        lines.append(f"{sd} uas_eh_abort_handler 0 uas-tag {tag + 1} inflight: CMD OUT ")
+        lines.append(f"{sd} CDB: Write(10) 2a 00 00 00 {tag:02x} 00 00 {length >> 8:02x} {length & 255:02x} 00")
+    return lines
 
 
 def read(*lines: list[str]) -> ErrorStory:
@@ -236,10 +236,10 @@ def test_order_and_spacing_with_repeats_folded() -> None:
     story = read(
         disk("b", 2, "1-1", driver="uas"), slow, aborts("b", 2, 8, 8, 8, at=10.0)[:1] * 3, failed("b", 5, 6, at=10.5)
     )
-    (told,) = story.troubled
-    kinds = [(step.kind, step.count) for step in told.steps if "attach" not in step.kind]
+    (lines,) = story.troubled
+    kinds = [(step.kind, step.count) for step in lines.steps if "attach" not in step.kind]
     assert kinds == [("usb.connect", 1), ("fs.error", 1), ("uas.error", 3), ("block.error", 2)]
-    assert told.device.title == "sdb (usb 1-1, 152d:0578, uas)"
+    assert lines.device.title == "sdb (usb 1-1, 152d:0578, uas)"
     text = list(story_text(story))
     assert any("     +0.500 block.error" in line and line.endswith("(2 times in 1.000 s)") for line in text), text
 
@@ -247,8 +247,8 @@ def test_order_and_spacing_with_repeats_folded() -> None:
 def test_a_replugged_disk_is_one_device_under_two_names() -> None:
     gone = ["[   20.000000] usb 1-1: USB disconnect, device number 5"]
     story = read(disk("b", 2, "1-1"), gone, disk("f", 7, "1-1", at=22.0), failed("f", 5, at=30.0))
-    (told,) = story.troubled
-    assert told.device.name == "sdb, sdf"
+    (lines,) = story.troubled
+    assert lines.device.name == "sdb, sdf"
 
 
 def test_a_history_knows_whose_errors_they_are_and_what_the_cut_explains() -> None:
@@ -261,8 +261,8 @@ def test_a_history_knows_whose_errors_they_are_and_what_the_cut_explains() -> No
         *(ev.KernelMessage(at=CUT + 0.1, text="I/O error, dev sdb, sector 4096 op 0x0:(READ)") for _ in range(4)),
     )
     story = story_of_history(bench.story())
-    (told,) = story.troubled
-    assert told.device.title == "disk2 (sdc) (usb 1-1.2, 152d:0578)"
+    (lines,) = story.troubled
+    assert lines.device.title == "disk2 (sdc) (usb 1-1.2, 152d:0578)"
     assert [hint.subject for hint in hints(story)] == ["disk2 (sdc)"]
     names = {one.device.name for one in story.devices}
     assert f"{VICTIM} (sdb)" in names
@@ -279,8 +279,8 @@ def test_a_history_in_which_the_kernel_oopsed() -> None:
 def test_a_reset_tells_which_port_a_host_is_in() -> None:
     handler = "[   {}.000000] scsi host2: uas_eh_device_reset_handler {}"
     resets = [handler.format(50, "start"), RESET.format(at=50.5, port="2-1"), handler.format(51, "success")]
-    (told,) = read(aborts("b", 2, 8, 8), resets).troubled
-    assert told.device.title == "sdb (usb 2-1, uas)"
+    (lines,) = read(aborts("b", 2, 8, 8), resets).troubled
+    assert lines.device.title == "sdb (usb 2-1, uas)"
 
 
 # --- a device that leaves and returns -----------------------------------------------------------------------------

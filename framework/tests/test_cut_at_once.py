@@ -234,7 +234,7 @@ def test_nothing_is_switched_when_not_all_can_be_put_on_record(tmp_path: Path) -
 
 
 def test_a_dut_that_has_told_no_time_yet_keeps_nothing_off(tmp_path: Path) -> None:
-    """After a lost connection the DUT is reached anew, and its new agent's clock is not mapped at once."""
+    """After a lost connection the DUT is connected again, and its new agent's clock is not mapped at once."""
     with shelf(tmp_path) as (on_desk, cables, mains):
         breaker = Breaker(on_desk.context)
         one, two = points(on_desk, "disk1.cable", "disk1.power")

@@ -53,7 +53,7 @@ def impatient(answer: float) -> Iterator[None]:
         yield
 
 
-def told(run: Run, name: str, story: Callable[[ScenarioRig], None]) -> ScenarioResult:
+def result_of(run: Run, name: str, story: Callable[[ScenarioRig], None]) -> ScenarioResult:
     """As the plugin does: what a scenario raises is put on record, and the run goes on."""
     begun = time.monotonic()
     with run.scenario(name) as opened:
@@ -67,7 +67,7 @@ def told(run: Run, name: str, story: Callable[[ScenarioRig], None]) -> ScenarioR
 
 
 def assert_goes_on(run: Run) -> None:
-    result = told(run, "next", lambda rig: rig.judge(kernel_clean()))
+    result = result_of(run, "next", lambda rig: rig.judge(kernel_clean()))
     assert result.verdict == "PASS", result.sentence
 
 
@@ -119,7 +119,7 @@ def test_a_killed_agent_is_no_death_and_a_task_stuck_on_a_stalled_disk_is_named(
             kill_agent(rig)
             wait_for_the_end(rig)
 
-    result = told(run, "stalled", story)
+    result = result_of(run, "stalled", story)
     assert result.verdict == "UNKNOWN", result.sentence
     assert result.findings == ()
     assert "the agent was killed by signal 9; the kernel is alive: it answers sysrq" in result.sentence
@@ -133,7 +133,7 @@ def test_stopped_processors_are_a_dut_that_hung(run: Run) -> None:
         bench_of(rig)._machine.qmp.run("stop")
         wait_for_the_end(rig)
 
-    result = told(run, "stopped", story)
+    result = result_of(run, "stopped", story)
     assert result.verdict == "FAIL", result.sentence
     (finding,) = result.findings
     assert "the DUT hung: its processors were stopped" in finding.summary
@@ -147,7 +147,7 @@ def test_a_kernel_without_interrupts_hung_and_says_where(run: Run) -> None:
         last_wish(rig, "deaf")
         wait_for_the_end(rig, answer=1.5)
 
-    result = told(run, "deaf", story)
+    result = result_of(run, "deaf", story)
     assert result.verdict == "FAIL", result.sentence
     assert "the DUT hung" in result.findings[0].summary
     assert "interrupts off in spin_for_ever [plugpull_dies]" in result.findings[0].summary
@@ -162,7 +162,7 @@ def test_a_soft_lockup_of_all_processors_is_named(run: Run) -> None:
         last_wish(rig, "lockup")
         wait_for_the_end(rig)
 
-    result = told(run, "lockup", story)
+    result = result_of(run, "lockup", story)
     assert result.verdict == "FAIL", result.sentence
     said = " ".join(finding.summary for finding in result.findings)
     assert "spin_for_ever [plugpull_dies]" in said
@@ -180,7 +180,7 @@ def test_a_wild_pointer_is_named_by_its_function(run: Run) -> None:
         )
         assert oops is not None
 
-    result = told(run, "astray", story)
+    result = result_of(run, "astray", story)
     assert result.verdict == "FAIL", result.sentence
     assert "write_astray" in result.sentence
     assert_goes_on(run)
@@ -200,7 +200,7 @@ def test_a_guest_that_is_gone_says_what_became_of_it(run: Run, way: str, said: s
         host(rig).write_text(NOW, way)
         wait_for_the_end(rig)
 
-    result = told(run, way.partition(" ")[0], story)
+    result = result_of(run, way.partition(" ")[0], story)
     assert result.verdict == "FAIL", result.sentence
     assert said in result.sentence
     assert_goes_on(run)
@@ -216,7 +216,7 @@ def test_a_cpu_that_is_taken_away_just_before_the_end_is_found(run: Run, way: st
         host(rig).write_text(NOW, way)
         rig.wait(0.5)
 
-    result = told(run, way.partition(" ")[0], story)
+    result = result_of(run, way.partition(" ")[0], story)
     assert result.verdict == "FAIL", result.sentence
     assert re.search(r"soft lockup|stall|the DUT hung", result.sentence), result.sentence
     assert_goes_on(run)
@@ -232,7 +232,7 @@ def test_a_storm_of_messages_loses_evidence_and_nothing_else(run: Run) -> None:
         )
         assert last is not None
 
-    result = told(run, "storm", story)
+    result = result_of(run, "storm", story)
     assert result.verdict == "UNKNOWN", result.sentence
     assert "records of the kernel log were lost" in " ".join(result.unknowns)
     assert_goes_on(run)
@@ -253,9 +253,9 @@ def test_cuts_leave_nothing_and_a_leak_shows_in_its_slope(run: Run) -> None:
             rig.take_census()
         rig.judge(nothing_left(), leak_slope())
 
-    result = told(run, "cuts", cut_again_and_again)
+    result = result_of(run, "cuts", cut_again_and_again)
     assert result.verdict == "PASS", result.sentence
-    result = told(run, "leak", leak)
+    result = result_of(run, "leak", leak)
     assert result.verdict == "FAIL", result.sentence
     (finding,) = result.findings
     told_by = re.search(r"the DUT leaks kernel memory: (\S+) bytes a cycle", finding.summary)

@@ -133,10 +133,10 @@ def test_a_dut_that_hung_is_power_cycled_and_the_next_scenario_reaches_it(
         assert recorder.wait_for(lambda event: isinstance(event, ev.AgentLost), 60.0, since=mark)
         listening.end()
         bench.close()
-        told = recorder.since(mark)
-        (died,) = [event for event in told if isinstance(event, ev.DutDied)]
+        recorded = recorder.since(mark)
+        (died,) = [event for event in recorded if isinstance(event, ev.DutDied)]
         assert "the DUT hung" in died.headline
-        (note,) = [event.text for event in told if isinstance(event, ev.Note)]
+        (note,) = [event.text for event in recorded if isinstance(event, ev.Note)]
         assert note == "the DUT's power was cycled through relay.1, and it answered again"
         assert machine.boots == 2
         bench, listening = scenario("second")

@@ -88,10 +88,10 @@ def test_what_a_killed_run_left_off_is_turned_on_by_the_next_start(tmp_path: Pat
     kill_a_run(tmp_path)
     assert [state(tmp_path, port) for port in (1, 2, 3, 4)] == ["off", "off", "on", "off"]
     (tmp_path / "state-3").write_text("untouched")
-    told: list[str] = []
-    assert sweep(tmp_path / "journal", told.append, _restore) == 1
+    notices: list[str] = []
+    assert sweep(tmp_path / "journal", notices.append, _restore) == 1
     assert [state(tmp_path, port) for port in (1, 2, 3, 4)] == ["on", "on", "untouched", "on"]
-    assert [line for line in told if "power restored: relay.1 was left off" in line]
+    assert [line for line in notices if "power restored: relay.1 was left off" in line]
     assert list((tmp_path / "journal").iterdir()) == []
 
 
@@ -99,15 +99,15 @@ def test_what_cannot_be_turned_on_is_tried_again_by_each_start(tmp_path: Path) -
     kill_a_run(tmp_path)
     (tmp_path / "state-2").unlink()
     (tmp_path / "state-2").mkdir()  # a switch that fails
-    told: list[str] = []
-    sweep(tmp_path / "journal", told.append, _restore)
+    notices: list[str] = []
+    sweep(tmp_path / "journal", notices.append, _restore)
     assert state(tmp_path, 1) == "on"
     assert state(tmp_path, 4) == "on", "one that fails kept the rest from being restored"
-    assert [line for line in told if "could not be restored: relay.2" in line]
-    assert [line for line in told if "tries again" in line]
+    assert [line for line in notices if "could not be restored: relay.2" in line]
+    assert [line for line in notices if "tries again" in line]
     (tmp_path / "state-2").rmdir()
-    told.clear()
-    sweep(tmp_path / "journal", told.append, _restore)
+    notices.clear()
+    sweep(tmp_path / "journal", notices.append, _restore)
     assert state(tmp_path, 2) == "on"
     assert list((tmp_path / "journal").iterdir()) == []
 
@@ -150,9 +150,9 @@ def test_a_journal_whose_switch_makes_no_sense_stops_nothing(tmp_path: Path, bro
     journal = Journal(tmp_path / "journal", tmp_path)
     journal.outlet(broken, {"kind": "local"}, tmp_path, "1", False)
     journal.close()
-    told: list[str] = []
-    assert sweep(tmp_path / "journal", told.append, _restore) == 1
-    assert [line for line in told if "could not be restored" in line]
+    notices: list[str] = []
+    assert sweep(tmp_path / "journal", notices.append, _restore) == 1
+    assert [line for line in notices if "could not be restored" in line]
 
 
 def test_a_switch_table_can_be_put_into_the_journal_and_read_back(rig: Rig) -> None:

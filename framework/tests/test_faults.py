@@ -67,7 +67,7 @@ def test_the_kernels_words_are_waited_for_from_now_on(tmp_path: Path) -> None:
         return {"ev": "kmsg", "at": 1.0, "level": 6, "seq": number, "text": text}
 
     with desk(tmp_path) as on_desk:
-        on_desk.tell(says("usb 1-1: reset high-speed USB device", 1))
+        on_desk.report(says("usb 1-1: reset high-speed USB device", 1))
         on_desk.wait_for(ev.KernelMessage)
         happened = threading.Event()
 
@@ -80,7 +80,7 @@ def test_the_kernels_words_are_waited_for_from_now_on(tmp_path: Path) -> None:
         assert not happened.wait(0.2), "what was said before does not count"
         number = 2
         while not happened.wait(0.05):  # it may not be listening yet
-            on_desk.tell(says("usb 1-1: reset SuperSpeed USB device", number))
+            on_desk.report(says("usb 1-1: reset SuperSpeed USB device", number))
             number += 1
             assert number < 1000
         waiting.join()
@@ -93,15 +93,15 @@ def sample(moved: int, kname: str = "sda", diskseq: int = 7) -> dict[str, Any]:
 
 def test_bytes_moved_are_counted_from_the_loads_begin_and_on_one_attachment(tmp_path: Path) -> None:
     with desk(tmp_path) as on_desk:
-        on_desk.tell({"ev": "disk.add", "at": 0.5, "disk": described()})
-        on_desk.tell(sample(8 << 20))
+        on_desk.report({"ev": "disk.add", "at": 0.5, "disk": described()})
+        on_desk.report(sample(8 << 20))
         on_desk.wait_for(ev.Sampled)
         on_desk.context.phase("load")
         for moved in (8, 8.5):
-            on_desk.tell(sample(int(moved * (1 << 20))))
+            on_desk.report(sample(int(moved * (1 << 20))))
         on_desk.recorder.record(ev.LoadBegun(disk="disk1", job="load", mode="write", block=4096, depth=1, span=1 << 20))
-        on_desk.tell(sample(99 << 20, diskseq=6))  # another disk had this name
-        on_desk.tell(sample(99 << 20, kname="sdb"))
+        on_desk.report(sample(99 << 20, diskseq=6))  # another disk had this name
+        on_desk.report(sample(99 << 20, kname="sdb"))
         on_desk.wait_for(ev.Sampled, of=lambda e: "sdb" in e.disks)
         small, large = Moved("disk1", 1 << 19), Moved("disk1", 1 << 20)
         assert small.wait(on_desk.context) == "512 KiB moved on disk1"

@@ -158,7 +158,7 @@ def test_a_trigger_that_is_late_keeps_nobody_else_waiting(tmp_path: Path) -> Non
 
         def speak() -> None:
             on_desk.wait_for(ev.Edge, of=lambda edge: edge.point == POINTS[1] and edge.phase == "acknowledged")
-            on_desk.tell({"ev": "kmsg", "at": 1.0, "level": 6, "seq": 1, "text": "usb 1-1: reset"})
+            on_desk.report({"ev": "kmsg", "at": 1.0, "level": 6, "seq": 1, "text": "usb 1-1: reset"})
 
         speaking = threading.Thread(target=speak, daemon=True)
         speaking.start()

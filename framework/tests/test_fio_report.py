@@ -125,7 +125,7 @@ def test_a_load_that_is_asked_to_end_tells_all_it_did(filled: Path, tmp_path: Pa
             # That it outlives several passes is what is looked at.
             deadline = time.monotonic() + PATIENCE
             while moved_by(process.pid) < 4 * SPAN and time.monotonic() < deadline:
-                time.sleep(0.05)  # what a process has moved is told by nobody
+                time.sleep(0.05)  # there is no event for the bytes that a process has moved
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
             process.wait(PATIENCE)

@@ -229,7 +229,7 @@ def test_requests_in_parallel() -> None:
         assert firmware.medium.read_bytes()[: 64 * 4096] == b"".join(pattern(number + 1) for number in range(64))
 
 
-# --- told things while it runs -------------------------------------------------------------------------------------
+# --- commands while it runs ----------------------------------------------------------------------------------------
 
 
 def test_it_stalls_and_fails_when_told_and_keeps_its_cache() -> None:

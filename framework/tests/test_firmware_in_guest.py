@@ -80,8 +80,8 @@ for at in sys.argv[2:]:
 
 @pytest.fixture(scope="module")
 def dut() -> Iterator[Guest]:
-    with guest(RIG) as woken:
-        yield woken
+    with guest(RIG) as started:
+        yield started
 
 
 def run(dut: Guest, *argv: str) -> str:

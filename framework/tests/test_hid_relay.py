@@ -1,4 +1,4 @@
-"""The driver of HID relay boards against the board's bytes, and every lie it can tell. USB itself is in the guest."""
+"""The driver of HID relay boards against the board's bytes, and every wrong answer of a board. USB is in the guest."""
 
 from __future__ import annotations
 
@@ -163,11 +163,11 @@ def test_what_is_written_is_what_the_sources_show() -> None:
 @settings(max_examples=EXAMPLES, deadline=None, database=None)
 @given(st.binary(max_size=12) | st.binary(min_size=8, max_size=8))
 def test_reports_of_arbitrary_bytes(report: bytes) -> None:
-    told = survives(driver.parse_report, report)
-    assert (told is None) == (len(report) != 8 or not any(report[:5]))
-    if told is not None:
-        assert told[0].isprintable()
-        assert told[1] == report[7]
+    parsed = survives(driver.parse_report, report)
+    assert (parsed is None) == (len(report) != 8 or not any(report[:5]))
+    if parsed is not None:
+        assert parsed[0].isprintable()
+        assert parsed[1] == report[7]
 
 
 @given(st.text(max_size=30))

@@ -179,16 +179,16 @@ def test_a_program_that_is_not_there() -> None:
 
 def test_a_program_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
     """The child holds the pipe as well, so that it would have to be waited for."""
-    told = tmp_path / "child"
+    pid_file = tmp_path / "child"
     begun = time.monotonic()
     with pytest.raises(RigError, match=r"sh did not end within 0\.5 s; it was killed"):
-        HOST.run(["sh", "-c", f'sleep 1000 & echo $! > "{told}"; wait'], 0.5)
+        HOST.run(["sh", "-c", f'sleep 1000 & echo $! > "{pid_file}"; wait'], 0.5)
     assert time.monotonic() - begun < PATIENCE
-    if told.exists() and told.read_text():
+    if pid_file.exists() and pid_file.read_text():
         end = time.monotonic() + PATIENCE
-        while is_running(int(told.read_text())) and time.monotonic() < end:
-            time.sleep(0.01)  # somebody else's child: nothing tells when it has gone
-        assert not is_running(int(told.read_text()))
+        while is_running(int(pid_file.read_text())) and time.monotonic() < end:
+            time.sleep(0.01)  # somebody else's child: there is no event for its end
+        assert not is_running(int(pid_file.read_text()))
 
 
 def is_running(number: int) -> bool:

@@ -66,7 +66,7 @@ def wait_for_text(folder: Path, text: str, run: subprocess.Popen[bytes]) -> Path
     """The history of the run in ``folder``, once ``text`` is in it."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and run.poll() is None:
-        time.sleep(0.1)  # another process's file: nothing tells when it has got that far
+        time.sleep(0.1)  # another process's file: there is no event for its progress
         found = [path for path in folder.glob("2*/history.jsonl") if text in path.read_text()]
         if found:
             return found[0]
@@ -151,9 +151,9 @@ def test_the_next_start_tidies_up_after_a_killed_run_and_says_so(tmp_path: Path)
         history = wait_for_text(tmp_path, "load.begin", run)
         run.kill()
         run.wait(10)
-    told: list[str] = []
-    sweep(Cache.default().root / "journal", told.append)
-    (sentence,) = [text for text in told if str(history.parent) in text]
+    notices: list[str] = []
+    sweep(Cache.default().root / "journal", notices.append)
+    (sentence,) = [text for text in notices if str(history.parent) in text]
     assert "tidied up after a run that was killed" in sentence
     assert f"pid {run.pid}" in sentence
     assert "1 directories removed" in sentence

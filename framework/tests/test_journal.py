@@ -97,22 +97,22 @@ def test_a_killed_run_is_tidied_up_after(tmp_path: Path) -> None:
     with holder(tmp_path / "journal", tmp_path / "private") as run:
         run.kill()
         assert all(alive(pid) for pid in run.pids), "what it started outlives it, until somebody tidies up"
-        told: list[str] = []
-        assert sweep(tmp_path / "journal", told.append) == 1
+        notices: list[str] = []
+        assert sweep(tmp_path / "journal", notices.append) == 1
         assert not any(alive(pid) for pid in run.pids)
         assert not run.directory.exists()
         assert not run.journal.exists()
-        (sentence,) = told
+        (sentence,) = notices
         assert f"(/runs/killed, pid {run.process.pid})" in sentence
         assert sentence.endswith("2 processes ended, 1 directories removed")
-        assert sweep(tmp_path / "journal", told.append) == 0
+        assert sweep(tmp_path / "journal", notices.append) == 0
 
 
 def test_a_run_that_lives_is_left_alone(tmp_path: Path) -> None:
     with holder(tmp_path / "journal", tmp_path / "private") as run:
-        told: list[str] = []
-        assert sweep(tmp_path / "journal", told.append) == 0
-        assert told == []
+        notices: list[str] = []
+        assert sweep(tmp_path / "journal", notices.append) == 0
+        assert notices == []
         assert all(alive(pid) for pid in run.pids)
         assert (run.directory / "disk1.medium").exists()
         assert run.journal.exists()
@@ -136,10 +136,10 @@ def test_a_foreign_directory_is_not_removed(tmp_path: Path) -> None:
         (directory / "work").write_text("years of it")
     entries = [line(directory=str(directory)) for directory in (*precious, tmp_path, "/", "", ".")]
     left_behind(tmp_path / "journal", "0123abcd", *entries, line(other="x"), b"[1]\n", b'{"directory": 7}\n')
-    told: list[str] = []
-    assert sweep(tmp_path / "journal", told.append) == 1
+    notices: list[str] = []
+    assert sweep(tmp_path / "journal", notices.append) == 1
     assert all((directory / "work").exists() for directory in precious)
-    assert "0 directories removed" in told[0]
+    assert "0 directories removed" in notices[0]
 
 
 def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
@@ -151,12 +151,12 @@ def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
     own.mkdir()
     (own / "elsewhere").symlink_to(precious)
     left_behind(tmp_path / "journal", "0123abcd", line(directory=str(link)), line(directory=str(own)))
-    told: list[str] = []
-    assert sweep(tmp_path / "journal", told.append) == 1
+    notices: list[str] = []
+    assert sweep(tmp_path / "journal", notices.append) == 1
     assert (precious / "work").exists()
     assert link.is_symlink()
     assert not own.exists()
-    assert "1 directories removed" in told[0]
+    assert "1 directories removed" in notices[0]
 
 
 @pytest.mark.parametrize("torn", [b'{"directory": "/tmp/plug', b"\xff\xfe{", b"\0" * 100, b"[" * 200_000])
@@ -171,9 +171,9 @@ def test_a_torn_last_line_does_not_keep_the_rest_from_being_undone(tmp_path: Pat
 
 def test_a_run_killed_before_its_first_line_is_tidied_up_too(tmp_path: Path) -> None:
     path = left_behind(tmp_path / "journal", "0123abcd")
-    told: list[str] = []
-    assert sweep(tmp_path / "journal", told.append) == 1
-    assert "unknown" in told[0]
+    notices: list[str] = []
+    assert sweep(tmp_path / "journal", notices.append) == 1
+    assert "unknown" in notices[0]
     assert not path.exists()
 
 
@@ -226,8 +226,8 @@ def test_one_bad_journal_does_not_keep_the_others_from_being_undone(
     good = dead_run(root, "1", "2")
     bad(root / "0000bad0.jsonl")  # sorts before most, and the good one may sort before or after
     bad(root / "ffffbad0.jsonl")
-    restored, told = Restored("9"), list[str]()
-    assert sweep(root, told.append, restored) >= 1
+    restored, notices = Restored("9"), list[str]()
+    assert sweep(root, notices.append, restored) >= 1
     assert sorted(port for port in restored.ports if port in "12") == ["1", "2"]
     assert not good.exists()
     assert Path("/etc/passwd").exists()
@@ -235,28 +235,28 @@ def test_one_bad_journal_does_not_keep_the_others_from_being_undone(
 
 def test_a_port_whose_switch_fails_does_not_keep_the_others_off(tmp_path: Path) -> None:
     journal = dead_run(tmp_path / "journal", "1", "2", "3")
-    restored, told = Restored("1"), list[str]()
-    assert sweep(tmp_path / "journal", told.append, restored) == 1
+    restored, notices = Restored("1"), list[str]()
+    assert sweep(tmp_path / "journal", notices.append, restored) == 1
     assert restored.ports == ["2", "3"]
     assert journal.exists(), "the next start tries again"
-    assert any("s.1 was left off: a driver may raise anything" in text for text in told)
+    assert any("s.1 was left off: a driver may raise anything" in text for text in notices)
 
 
 def test_the_journal_of_another_machine_is_skipped_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home directory that several machines share: the switches are plugged into the other one."""
     journal = dead_run(tmp_path / "journal", "1")
     monkeypatch.setattr("plugpull.coordination.journal.machine_id", lambda: "another")
-    restored, told = Restored(), list[str]()
-    assert sweep(tmp_path / "journal", told.append, restored) == 0
+    restored, notices = Restored(), list[str]()
+    assert sweep(tmp_path / "journal", notices.append, restored) == 0
     assert (restored.ports, journal.exists()) == ([], True)
-    assert told == [
+    assert notices == [
         (
             f"the journal {journal} is skipped: it belongs to the machine {os.uname().nodename}; "
             "start plugpull there to undo it"
         )
     ]
     monkeypatch.undo()
-    assert sweep(tmp_path / "journal", told.append, restored) == 1
+    assert sweep(tmp_path / "journal", notices.append, restored) == 1
     assert restored.ports == ["1"]
 
 
@@ -271,17 +271,17 @@ def test_a_journal_of_an_older_version_is_this_machines(tmp_path: Path) -> None:
 def test_the_journal_of_another_user_is_skipped(tmp_path: Path) -> None:
     journal = left_behind(tmp_path / "journal", "0123abcd", off("1"))
     os.chown(journal, 65534, 65534)
-    restored, told = Restored(), list[str]()
-    assert sweep(tmp_path / "journal", told.append, restored) == 0
+    restored, notices = Restored(), list[str]()
+    assert sweep(tmp_path / "journal", notices.append, restored) == 0
     assert (restored.ports, journal.exists()) == ([], True)
-    assert "is not a file of this user (uid 65534)" in told[0]
+    assert "is not a file of this user (uid 65534)" in notices[0]
 
 
 def test_what_is_said_of_a_journal_moves_no_cursor(tmp_path: Path) -> None:
     left_behind(tmp_path / "journal", "0123abcd", line(run="\x1b[2J\nforged", pid="1"))
-    told: list[str] = []
-    sweep(tmp_path / "journal", told.append)
-    assert not set("".join(told)) & {"\x1b", "\n"}
+    notices: list[str] = []
+    sweep(tmp_path / "journal", notices.append)
+    assert not set("".join(notices)) & {"\x1b", "\n"}
 
 
 def test_a_write_that_is_cut_short_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,19 +132,19 @@ def debian(folder: Path) -> list[str]:
 
 def test_the_default_kernel_of_debian_is_unpacked_not_installed(tmp_path: Path, cache: Cache) -> None:
     apt = apt_for(tmp_path, debian(tmp_path))
-    told: list[str] = []
+    notices: list[str] = []
     apt.update()
-    tree = find_kernel(None, cache, apt=apt, notify=told.append)
+    tree = find_kernel(None, cache, apt=apt, notify=notices.append)
     assert tree.version == VERSION
     assert tree.image.read_bytes() == image()
     assert tree.modules.name == VERSION
     assert cache.root in tree.modules.parents
     assert "6.1.7-1" in tree.source
     assert missing_modules(tree, NEEDED) == []
-    assert len(told) == 1
+    assert len(notices) == 1
     # The second time, and by its own name, it is the same one, without a word from apt.
-    assert find_kernel(VERSION, cache, apt=apt, root=tmp_path, notify=told.append) == tree
-    assert len(told) == 1
+    assert find_kernel(VERSION, cache, apt=apt, root=tmp_path, notify=notices.append) == tree
+    assert len(notices) == 1
 
 
 def test_the_default_kernel_of_ubuntu_is_put_together_from_two_packages(tmp_path: Path, cache: Cache) -> None:
@@ -188,11 +188,11 @@ def test_a_stale_package_list_is_fetched_afresh(tmp_path: Path, cache: Cache) ->
     apt.update()
     for path in tmp_path.glob("*.deb"):
         path.unlink()  # the archive moved on
-    told: list[str] = []
+    notices: list[str] = []
     with pytest.raises(UsageError, match="cannot download") as caught:
-        find_kernel(None, cache, apt=apt, notify=told.append)
+        find_kernel(None, cache, apt=apt, notify=notices.append)
     assert "network" in caught.value.hint
-    assert any("package lists" in text for text in told)
+    assert any("package lists" in text for text in notices)
 
 
 def test_a_kernel_without_usb_is_refused_by_name(tmp_path: Path, cache: Cache) -> None:

@@ -1,7 +1,7 @@
 """Whole chains: stock scenarios against a guest that stands for metal, cut by doubles of real switches.
 
-Each runs ``plugpull run`` as its user does; it is told of an ssh host, or that it is on the DUT itself, and of switches
-by their drivers, and nothing of QEMU.
+Each runs ``plugpull run`` as its user does; its rig files name an ssh host or the DUT itself, and switches by
+their drivers, but not QEMU.
 """
 
 from __future__ import annotations

@@ -112,15 +112,15 @@ def test_a_line_without_end_is_not_kept() -> None:
 def linked(send: bytes, times: int, after: bytes, wanted: int) -> tuple[AgentLink, list[Message]]:
     """A link that was sent ``send`` so many times and then ``after``, and the messages it passed on."""
     ours, theirs = socket.socketpair()
-    told: list[Message] = []
+    reported: list[Message] = []
     arrived = threading.Event()
 
-    def tell(message: Message) -> None:
-        told.append(message)
-        if len(told) >= wanted:
+    def receive(message: Message) -> None:
+        reported.append(message)
+        if len(reported) >= wanted:
             arrived.set()
 
-    link = AgentLink(ours, tell)
+    link = AgentLink(ours, receive)
     try:
         for _ in range(times):
             theirs.sendall(send)
@@ -130,13 +130,13 @@ def linked(send: bytes, times: int, after: bytes, wanted: int) -> tuple[AgentLin
         link.close()
         ours.close()
         theirs.close()
-    return link, [message for message in told if message.get("ev") != "link.lost"]
+    return link, [message for message in reported if message.get("ev") != "link.lost"]
 
 
 def test_a_dut_that_never_ends_its_line_is_read_on_and_the_next_line_is_understood() -> None:
     megabyte = b"x" * (1 << 20)
-    link, told = linked(megabyte, 3 * (MOST_OF_A_LINE >> 20), b'\n{"ev": "kmsg"}\n', 1)
-    assert told == [{"ev": "kmsg"}]
+    link, reported = linked(megabyte, 3 * (MOST_OF_A_LINE >> 20), b'\n{"ev": "kmsg"}\n', 1)
+    assert reported == [{"ev": "kmsg"}]
     assert link.unreadable == 1
 
 
@@ -144,8 +144,8 @@ def test_a_dut_that_never_ends_its_line_is_read_on_and_the_next_line_is_understo
     "line", [b'{"ev": "x", "at": NaN}', b'{"at": -Infinity}', b'{"id": true}', b'{"id": 1.0}', b"[" * 9999]
 )
 def test_what_is_no_message_is_counted(line: bytes) -> None:
-    link, told = linked(line + b"\n", 2, b'{"ev": "end"}\n', 1)
-    assert (told, link.unreadable) == ([{"ev": "end"}], 2)
+    link, reported = linked(line + b"\n", 2, b'{"ev": "end"}\n', 1)
+    assert (reported, link.unreadable) == ([{"ev": "end"}], 2)
 
 
 # --- what is recorded -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from plugpull.qualify.observer import PortObserver
 
 def test_a_loss_without_a_reason_is_recorded(tmp_path: Path) -> None:
     with desk(tmp_path) as bench:
-        bench.tell({"ev": "link.lost"})
+        bench.report({"ev": "link.lost"})
         assert "no reason given" in bench.wait_for(ev.AgentLost).why
 
 
@@ -31,11 +31,11 @@ def test_a_listener_that_fails_does_not_end_the_link() -> None:
     ours, theirs = socket.socketpair()
     heard: list[dict[str, Any]] = []
 
-    def tell(message: dict[str, Any]) -> None:
+    def receive(message: dict[str, Any]) -> None:
         heard.append(message)
         raise KeyError("why")
 
-    link = AgentLink(ours, tell)
+    link = AgentLink(ours, receive)
     try:
         for number in range(2):
             theirs.sendall(json.dumps({"ev": "x", "number": number}).encode() + b"\n")

@@ -116,7 +116,7 @@ def held(ledger: Ledger, sector: int) -> set[int]:
 
 
 def closure(states: set[tuple[State, frozenset[int]]]) -> Iterator[tuple[State, frozenset[int]]]:
-    """All states that these can get to without anything being told: writes under way reach the cache, the cache reaches
+    """All states that these can reach without a command: writes under way reach the cache, the cache reaches
     the medium. ``seen`` are the writes that have reached the medium, or were replaced in the cache by one that came
     later and has."""
     todo, known = list(states), set(states)

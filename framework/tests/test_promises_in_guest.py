@@ -69,8 +69,8 @@ def dut() -> Iterator[Guest]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Firmware, "_plugin", with_witnesses)
-        with guest(RIG) as woken:
-            yield woken
+        with guest(RIG) as started:
+            yield started
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Measuring what a port does: a switch that a test makes behave, and a DUT of which the test tells as an agent does."""
+"""Measuring a port: the test controls the switch, and reports what the DUT does as an agent would."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ONE, TWO = disk("S-1", "sda", "1-1", "1"), disk("S-2", "sdb", "1-3.2", "3.2")
 
 class World:
     """The DUT of the desk, and a switch whose port 1 is ``disk1``'s. ``on_edge`` is what an edge does; ``kept`` makes
-    the agent's list of disks differ from what it told."""
+    the agent's list of disks differ from its reports."""
 
     def __init__(self, observer: PortObserver, on_edge: Callable[[World, bool], None]) -> None:
         self.observer = observer
@@ -71,7 +71,7 @@ class World:
         event = {"action": "remove", "subsystem": "usb", "devtype": "usb_device", "devpath": path, "seqnum": 1}
         self.observer.receive({"ev": "uevent", "at": 1.0, **event})
 
-    # --- the agent, as far as it is asked ---------------------------------------------------------------------------
+    # --- the agent's answers ------------------------------------------------------------------------------------------
 
     lost = ""
 

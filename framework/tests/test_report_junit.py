@@ -49,9 +49,9 @@ def test_properties_tell_the_verdict_and_the_cuts() -> None:
     assert suite is not None
     assert properties(suite)["verdict"] == "FAIL"
     assert properties(suite)["cuts"] == "2 of 3 cuts executed"
-    told = [properties(case) for case in suite.findall("testcase")]
-    assert [case["verdict"] for case in told] == ["PASS", "FAIL", "UNKNOWN"]
-    assert [case["cuts"] for case in told] == ["1 of 1 cut executed"] * 2 + ["0 of 1 cut executed"]
+    cases = [properties(case) for case in suite.findall("testcase")]
+    assert [case["verdict"] for case in cases] == ["PASS", "FAIL", "UNKNOWN"]
+    assert [case["cuts"] for case in cases] == ["1 of 1 cut executed"] * 2 + ["0 of 1 cut executed"]
 
 
 @given(st.text(st.characters(), max_size=40))

@@ -21,7 +21,7 @@ def test_rates_come_from_the_counters_of_one_attachment() -> None:
     assert at[timeline.grid[0]] is None, "the first sample has no predecessor"
     assert at[made.START + 7.0] == pytest.approx(30 * made.MB, rel=0.05)
     back = next(index for index, time in enumerate(timeline.grid) if time >= made.RETURNED_AT)
-    assert victim.write[back] is None, "counters start anew with the attachment"
+    assert victim.write[back] is None, "counters start again with the attachment"
     assert victim.absent == ((made.CUT_AT + 0.118, made.RETURNED_AT),)
     assert [disk.role for disk in timeline.disks] == ["victim", "survivor", "survivor"]
 

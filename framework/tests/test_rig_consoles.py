@@ -24,8 +24,8 @@ SSH = REAL.replace('kind = "local"', 'kind = "ssh"\nhost = "dut"')
     ],
 )
 def test_a_console_that_cannot_be(line: str, said: str) -> None:
-    (told,) = mistakes(SSH.replace('host = "dut"', f'host = "dut"\n{line}'))
-    assert said in told
+    (mistake,) = mistakes(SSH.replace('host = "dut"', f'host = "dut"\n{line}'))
+    assert said in mistake
 
 
 def test_a_console_that_can_be(tmp_path: Path) -> None:
@@ -34,5 +34,5 @@ def test_a_console_that_can_be(tmp_path: Path) -> None:
 
 
 def test_a_console_is_for_a_dut_behind_ssh() -> None:
-    (told,) = mistakes(REAL.replace('kind = "local"', 'kind = "local"\n^console = "/dev/ttyUSB0"'))
-    assert told == '"console" is for a DUT of kind "ssh", and this one is local'
+    (mistake,) = mistakes(REAL.replace('kind = "local"', 'kind = "local"\n^console = "/dev/ttyUSB0"'))
+    assert mistake == '"console" is for a DUT of kind "ssh", and this one is local'

@@ -367,7 +367,7 @@ def test_each_kind_says_what_it_is(driver: str) -> None:
 
 
 def test_a_person_can_try_a_board() -> None:
-    argv = [sys.executable, "-m", "fixtures.boards", "kmtronic", "--on-change", "echo told"]
+    argv = [sys.executable, "-m", "fixtures.boards", "kmtronic", "--on-change", "echo changed"]
     with subprocess.Popen(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -376,7 +376,7 @@ def test_a_person_can_try_a_board() -> None:
             switch.set("2", True)
             switch.close()
             assert process.stdout.readline() == "relay 1 on\n"
-            assert process.stdout.readline() == "told 1 on\n"
+            assert process.stdout.readline() == "changed 1 on\n"
         finally:
             process.terminate()
     assert process.returncode == 0

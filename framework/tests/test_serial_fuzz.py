@@ -93,7 +93,7 @@ def test_icse_models(answer: bytes) -> None:
         {"model": st.sampled_from([*icse.RELAYS, "", "x", None]), "energised": st.none() | st.integers() | st.text()}
     ).map(str)
     | st.tuples(st.sampled_from([*icse.RELAYS, "x"]), st.integers()).map(
-        lambda told: f'{{"model": "{told[0]}", "energised": {told[1]}}}'
+        lambda state: f'{{"model": "{state[0]}", "energised": {state[1]}}}'
     )
 )
 def test_icse_memory(text: str) -> None:

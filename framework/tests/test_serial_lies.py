@@ -149,7 +149,7 @@ def test_a_late_answer_is_not_the_answer_to_the_next_command(name: str) -> None:
             switch.set(ports[0], False)
         lie_from_now(switch, port, Lie.NONE)
         port.board.energised[0] = True  # a relay that sticks: the late answer says off
-        time.sleep(port.late)  # for the answer to have come: nothing tells
+        time.sleep(port.late)  # until the answer has come: there is no event for it
         assert switch.read(ports[0]) is True
         switch.set(ports[0], False)
         assert switch.read(ports[0]) is False
@@ -224,11 +224,11 @@ def test_permission_denied(driver: str) -> None:
         mode = stat.S_IMODE(os.stat(port.path).st_mode)
         os.chmod(port.path, 0)
         try:
-            with somebody_else(), refused_open() as told:
+            with somebody_else(), refused_open() as errors:
                 open_switch(declared(driver, 1, device=port.path), LocalHost(), Nobody())
         finally:
             os.chmod(port.path, mode)
-        assert told == [
+        assert errors == [
             f"switch relays: cannot open {port.path}: Permission denied",
             f"may this user open {port.path}? Join the group dialout, or use a udev rule (plugpull switch list)",
         ]
@@ -236,10 +236,10 @@ def test_permission_denied(driver: str) -> None:
 
 @contextmanager
 def refused_open() -> Iterator[list[str]]:
-    told: list[str] = []
+    errors: list[str] = []
     with pytest.raises(RigError) as caught:
-        yield told
-    told += [caught.value.what, caught.value.hint]
+        yield errors
+    errors += [caught.value.what, caught.value.hint]
 
 
 @pytest.mark.parametrize("name", ANSWERING)

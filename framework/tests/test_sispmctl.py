@@ -54,6 +54,6 @@ def test_the_double_lies_about_its_outlets() -> None:
         strip.obey(bytes((3, 0)))
         answers[lie] = strip.report(3), strip.report(1)
     on, off = bytes((3, 3, 0, 0, 0)), bytes((3, 2, 0, 0, 0))
-    told = {Lie.SILENT: None, Lie.HALF: b"\x03", Lie.OTHER: on, Lie.STALE: on, Lie.STUCK: on, Lie.NONE: off}
-    assert {lie: outlet for lie, (outlet, _) in answers.items()} == told
+    expected = {Lie.SILENT: None, Lie.HALF: b"\x03", Lie.OTHER: on, Lie.STALE: on, Lie.STUCK: on, Lie.NONE: off}
+    assert {lie: outlet for lie, (outlet, _) in answers.items()} == expected
     assert {serial for _, serial in answers.values()} == {strip.report(1)}

@@ -80,8 +80,8 @@ def test_what_cannot_be_done_is_said(
         ended = main(["switch", *words])
     except SystemExit as left:  # argparse does
         ended = int(str(left.code))
-    told = capsys.readouterr().err
-    assert (ended, said.lower() in told.lower()) == (status, True), told
+    printed = capsys.readouterr().err
+    assert (ended, said.lower() in printed.lower()) == (status, True), printed
     assert (tmp_path / "1").read_text() == "on\n"
 
 
@@ -146,8 +146,10 @@ def test_what_the_system_runs_from_is_not_turned_off(
     monkeypatch.setattr("plugpull.dut.real.opened_switches.used_disks", lambda: {"sda": "/"})
     monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
     assert main(["switch", action, "plugs.1", "--rig", str(tmp_path / "desk.toml")]) == status
-    told = capsys.readouterr().err
-    assert ("disk1.power would take sda away, which the DUT's own system runs from" in told) == (status == 2), told
+    printed = capsys.readouterr().err
+    assert ("disk1.power would take sda away, which the DUT's own system runs from" in printed) == (status == 2), (
+        printed
+    )
     assert (tmp_path / "1").read_text() == "on\n"
 
 

@@ -51,7 +51,7 @@ def running_pdudaemon(python: Path, folder: Path) -> Iterator[int]:
             except OSError:
                 assert process.poll() is None, (folder / "pdu.log").read_text()
                 assert time.monotonic() < deadline
-                time.sleep(0.05)  # another process: it listens when it is ready and tells nobody
+                time.sleep(0.05)  # another process: there is no event for its beginning to listen
         yield port
     finally:
         process.kill()

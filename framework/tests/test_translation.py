@@ -1,4 +1,4 @@
-"""What an agent tells, in the rig's words; and what becomes of it when it makes no sense or stops."""
+"""The agent's messages as events with the rig's names; and what becomes of messages that make no sense, or stop."""
 
 from __future__ import annotations
 
@@ -164,8 +164,8 @@ def test_what_comes_before_listening_begins_is_not_lost(tmp_path: Path) -> None:
 )
 def test_nonsense_is_evidence_lost_and_listening_goes_on(tmp_path: Path, nonsense: dict[str, Any]) -> None:
     with desk(tmp_path) as on_desk:
-        on_desk.tell(nonsense)
-        on_desk.tell({"ev": "kmsg", "at": 2.0, "level": 6, "seq": 1, "text": "after"})
+        on_desk.report(nonsense)
+        on_desk.report({"ev": "kmsg", "at": 2.0, "level": 6, "seq": 1, "text": "after"})
         assert on_desk.wait_for(ev.KernelMessage).text == "after"
         assert "cannot be understood" in on_desk.wait_for(ev.RigFault, since=0).summary
 
@@ -185,8 +185,8 @@ def test_a_job_that_ends_is_told_to_who_expects_it_and_is_no_event(tmp_path: Pat
     with desk(tmp_path) as on_desk:
         on_desk.listener.expect("load1", ends.append)
         for job in ("load2", "load1", "load1"):
-            on_desk.tell({"ev": "job.end", "at": 1.0, "job": job, "status": 0})
-        on_desk.tell({"ev": "kmsg", "at": 2.0, "level": 6, "seq": 1, "text": "after"})
+            on_desk.report({"ev": "job.end", "at": 1.0, "job": job, "status": 0})
+        on_desk.report({"ev": "kmsg", "at": 2.0, "level": 6, "seq": 1, "text": "after"})
         on_desk.wait_for(ev.KernelMessage)
     assert [end["job"] for end in ends] == ["load1"]
 
@@ -211,7 +211,7 @@ def test_disks_are_waited_for_until_the_last_one_is_there(tmp_path: Path) -> Non
         begun = time.monotonic()
         assert on_desk.context.wait_attached(names, 60.0) == ()
         mark = on_desk.recorder.mark()
-        on_desk.tell({"ev": "disk.remove", "at": 2.0, "kname": "sd1"})
+        on_desk.report({"ev": "disk.remove", "at": 2.0, "kname": "sd1"})
         assert on_desk.context.wait_for(lambda event: isinstance(event, ev.DiskDetached), 60.0, since=mark)
         assert on_desk.context.wait_attached(names, 0.05) == ("disk1",)
         assert time.monotonic() - begun < 60

@@ -1,4 +1,4 @@
-"""The writer, run by hand on a file: what it writes, what it tells of it, and what it finds when it reads back."""
+"""The writer, run by hand on a file: what it writes, what it records of that, and what it finds when it reads back."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_when_nobody_reads_the_ledger_nothing_more_is_written(writer: Writer, di
             fields = Path(f"/proc/{process.pid}/io").read_text().split()
             written = int(fields[fields.index("write_bytes:") + 1]) + int(fields[fields.index("syscw:") + 1])
             settled, before = (settled + 1 if written == before else 0), written
-            time.sleep(0.1)  # nothing tells when a process does nothing any more
+            time.sleep(0.1)  # there is no event for a process that stops working
         assert settled == 5, "it went on although nobody read what it said"
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
@@ -199,8 +199,8 @@ def test_a_disk_that_became_smaller_is_read_as_far_as_it_goes(writer: Writer, di
     os.truncate(disk, 1000 * SECTOR)
     status, out, _ = writer.run(disk, "read", *READ)
     records = records_of(out, readback.SIZES)
-    _, _, errno, _, read, told = readback.RUN.unpack(records[-1][1])
-    assert (status, read, told) == (1, 1000, 1000)
+    _, _, errno, _, read, total = readback.RUN.unpack(records[-1][1])
+    assert (status, read, total) == (1, 1000, 1000)
     assert os.strerror(errno) == "No space left on device"
 
 

@@ -1,4 +1,4 @@
-"""The YKUSH driver against the device's bytes, and every lie it can tell. The same through USB is in the guest."""
+"""The YKUSH driver against the device's bytes, and every wrong answer of a device. USB is in the guest."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_permission_denied() -> None:
 
 
 def test_a_serial_number_that_may_not_be_read() -> None:
-    """What hidapi tells a user who may not open the device."""
+    """The error of hidapi for a user who may not open the device."""
     host = HidHost()
     ykush(host, "")
     with refused("that of the one at 3-1:1.0 cannot be read"), opened(host, "ykush", 3, serial="YK12345"):
@@ -292,8 +292,8 @@ def test_a_device_that_answers_anything(answers: list[bytes]) -> None:
     mad.answers = answers
     host.devices = [(host.devices[0][0], mad)]
 
-    def told() -> bool | None:
+    def answered_state() -> bool | None:
         with opened(host, "ykush", 3, timeout=0.001) as switch:
             return switch.read("1")
 
-    assert survives(told) in (True, False, None)
+    assert survives(answered_state) in (True, False, None)

@@ -139,7 +139,7 @@ static void on_cpu(unsigned int cpu, int (*what)(void *))
 		wake_up_process(task);
 }
 
-/* All are made before one is woken: whoever takes this processor does not give it back. */
+/* All are made before one is started: the thread that takes this processor does not give it back. */
 static void on_every_cpu(int (*what)(void *))
 {
 	struct task_struct *tasks[8];
