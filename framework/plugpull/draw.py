@@ -16,7 +16,7 @@ from plugpull.rig.model import Rig
 from plugpull.rig.topology import CutPoint, Topology
 
 CHOICES = ("choose_victim", "choose_hub")
-"""Methods of ``rig`` that choose."""
+"""The methods of ``rig`` that choose."""
 DAY = 86400
 
 
@@ -88,7 +88,7 @@ def tops_to_cut(topology: Topology) -> tuple[CutPoint, ...]:
 
 
 def candidates_of(scenario: Callable[..., Any], rig: Rig) -> tuple[str, ...]:
-    """What the first choice in a scenario's source is between on this rig; nothing if it does not choose."""
+    """The candidates of the first choice in a scenario's source on this rig; none if it does not choose."""
     call = next(_choices(scenario), None)
     if call is None:
         return ()
@@ -101,7 +101,7 @@ def candidates_of(scenario: Callable[..., Any], rig: Rig) -> tuple[str, ...]:
 
 
 def _choices(scenario: Callable[..., Any]) -> Iterator[ast.Call]:
-    """The calls in a scenario's source that choose, first things first."""
+    """The calls in a scenario's source that choose, in their order."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(scenario)))
     except (OSError, TypeError, SyntaxError):

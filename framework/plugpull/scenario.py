@@ -35,7 +35,7 @@ from plugpull.targets.filesystem import Filesystem
 from plugpull.targets.target import Target, Targets, reached_by, targets_of
 
 GONE_WITHIN = 10.0
-"""Seconds that a disk which was cut last gets to be gone from the DUT before what is there counts as left over."""
+"""Seconds that the DUT gets to remove the last traces of a disk that was cut. Later ones count as left over."""
 BLOCKED_FOR = 12.0
 """Seconds that a task which is blocked at the end of a scenario gets to run: the limit of ``nothing_blocked`` and half
 of that. Nothing waits where none is blocked."""
@@ -66,11 +66,11 @@ class ScenarioRig:
         self._draw = draw if draw is not None else Draw(context.streams.of(VICTIMS))
         self.breaker = Breaker(context)
         self.asked = 0
-        """How many checks were asked for."""
+        """The number of checks that were asked for."""
         self.censuses = 0
-        """How many censuses were put on record."""
+        """The number of recorded censuses."""
         self.grace_periods = 0
-        """How many grace periods were put on record."""
+        """The number of recorded grace periods."""
         self._begun: ev.Census | None = None
         self._kind = ""
         self._filesystems: dict[str, Filesystem] = {}
@@ -127,9 +127,9 @@ class ScenarioRig:
     def load(self, disks: Targets, pattern: Pattern) -> RunningLoad | RunningStamps:
         """Run a load on these disks for the length of the ``with`` block, then read back what was written.
 
-        Writes are stamped, so that ``data_intact`` can tell passes, disks and torn blocks apart. fio does the reading,
-        and the writing of ``fio_write``. On a filesystem that ``filesystem`` made, fio works on a file. Raises
-        ``RigError`` if the load does not start.
+        Writes are stamped, so that ``data_intact`` recognises data of another pass or disk, and torn blocks. fio
+        does the reading, and the writing of ``fio_write``. On a filesystem that ``filesystem`` made, fio works on a
+        file. Raises ``RigError`` if the load does not start.
         """
         targets = targets_of(disks)
         if pattern.fio or any(target.in_file for target in targets):
@@ -292,8 +292,8 @@ class ScenarioRig:
         return ev.Census(at=at, moment=moment, things=things, slab=slab, memory=memory, exact=exact)
 
     def _record_what_is_left(self) -> None:
-        """What takes its time to go gets it, and the time is on record: so are the first and the last census that had
-        something left over."""
+        """Wait up to ``GONE_WITHIN`` seconds until nothing is left over. To show how long that took, record the first
+        and the last census that had something left over."""
         deadline = time.monotonic() + GONE_WITHIN
         first: ev.Census | None = None
         last: ev.Census | None = None
@@ -312,7 +312,7 @@ class ScenarioRig:
 
     def end(self) -> None:
         """Heal, and look for what is left behind. Never raises."""
-        # First and whatever else is wrong: a dead DUT is no reason to leave its ports off.
+        # First of all, even if the DUT is dead: its ports must not stay off.
         self.breaker.heal()
         with suppress(RigError):  # as below
             for view in self.context.bench.seen_from_outside():

@@ -91,7 +91,7 @@ def test_a_port_is_ours_alone(host: DutHost, line: SerialLine, port: Port) -> No
         LocalHost().serial(port.path)
 
 
-def test_a_board_that_is_unplugged_is_told(host: DutHost) -> None:
+def test_a_board_that_is_unplugged_is_named(host: DutHost) -> None:
     master, slave = pty.openpty()
     line = host.serial(os.ttyname(slave))
     os.close(slave)
@@ -143,7 +143,7 @@ def test_only_sysfs_is_written(host: DutHost, tmp_path: Path) -> None:
     victim.write_text("mine")
     (tmp_path / "sys").symlink_to("/sys")
     for path in (victim, Path("/sys/../etc/hostname"), Path("/sys/../proc/sys/kernel/hostname")):
-        with pytest.raises(RigError, match="no sysfs attribute"):
+        with pytest.raises(RigError, match="not a sysfs attribute"):
             host.write_text(str(path), "yours")
     assert victim.read_text() == "mine"
     assert host.read_text(str(victim)) == "mine"

@@ -82,8 +82,8 @@ SIGNATURES = [
 
 @pytest.fixture(scope="module")
 def dut() -> Iterator[Guest]:
-    with guest(RIG) as woken:
-        yield woken
+    with guest(RIG) as started:
+        yield started
 
 
 def changed(identity: Identity, **differences: object) -> Identity:
@@ -160,7 +160,7 @@ def test_a_kernel_name_that_is_no_disk_is_refused(dut: Guest, kname: str) -> Non
 
 
 def test_a_character_device_is_not_taken_for_a_disk(dut: Guest) -> None:
-    with pytest.raises(GuardRefused, match="null is no disk"):
+    with pytest.raises(GuardRefused, match="null is not a disk"):
         dut.call("guard", disk=changed(dut.context.identity("disk1"), kname="null"))
 
 
@@ -324,8 +324,8 @@ def test_no_line_of_a_flooded_kernel_log_is_lost_in_silence(dut: Guest) -> None:
     assert len(numbers) >= LINES
     assert numbers == sorted(set(numbers)), "a line came twice or out of order"
     missing = numbers[-1] - numbers[0] + 1 - len(numbers)
-    told = sum(event.count for event in dut.recorder.since(mark) if isinstance(event, ev.LogLost))
-    assert missing == told
+    missed = sum(event.count for event in dut.recorder.since(mark) if isinstance(event, ev.LogLost))
+    assert missing == missed
     dropped = [e.summary for e in dut.recorder.since(mark) if isinstance(e, ev.RigFault)]
     assert dropped == []
 
@@ -355,7 +355,7 @@ def test_an_agent_whose_controller_is_gone_ends_fio_and_unmounts() -> None:
         # A filesystem is let go of only after the last process that has a file open in it has ended.
         deadline = time.monotonic() + 60
         while needs_recovery(medium) and time.monotonic() < deadline:
-            time.sleep(0.05)  # seen from outside: nobody is left to tell
+            time.sleep(0.05)  # seen from outside, where no event is left
         assert not needs_recovery(medium)
         unchanged = digest(medium)
         time.sleep(0.5)  # that nothing is written any more can only be seen by looking twice

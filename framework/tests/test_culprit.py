@@ -290,10 +290,10 @@ LEFT = "[{:12.6f}] usb {}: USB disconnect, device number 5"
 
 def returns(port: str, *times: tuple[float, float], ids: str = "152d:0578") -> list[str]:
     """A disk that leaves and is found again, at these times."""
-    told = []
+    lines = []
     for left, back in times:
-        told += [LEFT.format(left, port), *disk("b", 3, port, ids=ids, at=back)]
-    return told
+        lines += [LEFT.format(left, port), *disk("b", 3, port, ids=ids, at=back)]
+    return lines
 
 
 def test_a_device_that_returns_at_once_was_not_pulled_by_a_hand() -> None:

@@ -35,10 +35,10 @@ def server(tmp_path: Path) -> Iterator[Sshd]:
 
 @contextmanager
 def dialled(dut: Dut, last: Message | None = None) -> Iterator[tuple[AgentLink, Message, Queue[Message]]]:
-    told: Queue[Message] = Queue()
+    reported: Queue[Message] = Queue()
     with ExitStack() as held:
-        link, said = connect(reach_of(dut), told.put, held, last or {})
-        yield link, said, told
+        link, said = connect(reach_of(dut), reported.put, held, last or {})
+        yield link, said, reported
 
 
 def refused(dut: Dut, kind: type[RigError] = RigError) -> RigError:
@@ -114,7 +114,7 @@ def test_what_the_user_configured_for_this_host_is_not_in_the_way(server: Sshd) 
 def test_a_key_that_is_refused(server: Sshd) -> None:
     (server.folder / "authorized_keys").write_bytes(b"")
     error = refused(server.dut())
-    assert "refused our key" in error.what
+    assert "refused the key" in error.what
     assert f"ssh-copy-id {HOST}" in error.hint
 
 
@@ -270,9 +270,9 @@ def test_no_fio_there(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_dropped_connection_is_told_with_ssh_s_words_and_the_dut_is_reached_again(server: Sshd) -> None:
-    with dialled(server.dut()) as (link, first, told):
+    with dialled(server.dut()) as (link, first, reported):
         server.drop()
-        while (message := told.get(timeout=PATIENCE)).get("ev") != "link.lost":
+        while (message := reported.get(timeout=PATIENCE)).get("ev") != "link.lost":
             pass
         assert message["why"].startswith(f"ssh {HOST}: ")
         with pytest.raises(AgentGone):
@@ -284,7 +284,7 @@ def test_a_dropped_connection_is_told_with_ssh_s_words_and_the_dut_is_reached_ag
 
 
 class Wire:
-    """A cable between ssh and sshd, which can be cut without either being told."""
+    """A cable between ssh and sshd, which can be cut without either of them noticing."""
 
     def __init__(self, to: int) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -325,11 +325,11 @@ def test_a_connection_that_dies_without_a_word_is_noticed_and_the_agent_left_beh
         (server.folder / "config").write_text(
             (server.folder / "config").read_text().replace("StrictHostKeyChecking yes", "StrictHostKeyChecking no")
         )
-        with dialled(server.dut()) as (link, said, told):
+        with dialled(server.dut()) as (link, said, reported):
             link.call("expect", PATIENCE, every=1.0)
             wire.cut()
             begun = time.monotonic()
-            while (message := told.get(timeout=PATIENCE)).get("ev") != "link.lost":
+            while (message := reported.get(timeout=PATIENCE)).get("ev") != "link.lost":
                 pass
             assert time.monotonic() - begun < ALIVE_EVERY * (ALIVE_COUNT + 1) + PATIENCE / 2
             assert "not responding" in message["why"]

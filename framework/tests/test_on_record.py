@@ -109,7 +109,7 @@ def test_the_agent_numbers_what_only_it_can_say() -> None:
     service = Service(lines.append)
     messages: list[dict[str, Any]] = [{"ev": kind} for kind in sorted(NUMBERED - {"disk.add", "disk.remove"})]
     for message in [{"ev": "sample"}, *messages, {"id": 1, "ok": True}]:
-        service._tell(message)
+        service._send(message)
     assert [message["report"] for message in messages] == list(range(1, len(messages) + 1))
     assert service.op_hello()["reports"] == len(messages)
 

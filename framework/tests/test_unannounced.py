@@ -119,7 +119,7 @@ def test_a_part_that_is_announced_late_was_announced() -> None:
     bench.replace(ev.Uevent, lambda event: event.devpath == "/x", at=GONE + 4.6, devpath=PORT, seqnum=14)
     bench.replace(ev.Uevent, lambda event: event.at == GONE + 4.7, seqnum=15)
     (said,) = summaries(bench.judge(removed(VICTIM)).findings)
-    assert said == "the removal of 1-1.1 of disk1 was never announced", "it was announced anew before"
+    assert said == "the removal of 1-1.1 of disk1 was never announced", "it was announced again before"
 
 
 def test_a_part_that_is_announced_after_what_it_hangs_off_accuses_the_kernel() -> None:

@@ -51,9 +51,9 @@ def _step(arguments: argparse.Namespace) -> int:
     try:
         return _judged(arguments)
     except UsageError as error:
-        return _told(error, STOP)
+        return _printed(error, STOP)
     except PlugpullError as error:
-        return _told(error, SKIP)
+        return _printed(error, SKIP)
     except KeyboardInterrupt:
         return STOP
     except Exception:
@@ -73,13 +73,13 @@ def _judged(arguments: argparse.Namespace) -> int:
     try:
         run.check_kernels(arguments, rig)
     except UsageError as error:
-        return _told(error, SKIP)
+        return _printed(error, SKIP)
     ended = session(arguments, rig, next(iter(arguments.kernel), None), arguments.words)
     if ended.interrupted:
         return STOP
     return ended.status if ended.status in (EXIT_PASS, EXIT_FAIL) and ended.directory is not None else SKIP
 
 
-def _told(error: PlugpullError, status: int) -> int:
+def _printed(error: PlugpullError, status: int) -> int:
     print(f"plugpull: {clean(str(error))}", file=sys.stderr)
     return status

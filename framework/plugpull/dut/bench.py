@@ -28,7 +28,7 @@ class PostMortem:
 class Bench(Protocol):
     """A rig that is ready to be used: a DUT with its agent, and the switches that can cut things off it.
 
-    The virtual bench and real ones look alike from here on.
+    Code above this line does not distinguish the virtual bench from real ones.
     """
 
     @property

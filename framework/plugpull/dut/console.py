@@ -18,7 +18,7 @@ from typing import Protocol
 _TIMESTAMP = re.compile(r"^\[\s*(\d+\.\d+)\](?:\[[^\]]*\])? ?")
 _LAST_WORDS = re.compile(r"Kernel panic - not syncing|Oops: |BUG: |general protection fault|kernel BUG at")
 KEPT = 2000
-"""Lines that are kept in memory; all are on disk."""
+"""Lines that are kept in memory. All lines are on disk."""
 LAST_WORDS = 400
 """Lines that are kept from the first sign of death on."""
 LONGEST = 1 << 14
@@ -26,14 +26,14 @@ LONGEST = 1 << 14
 LARGEST = 64 << 20
 """Bytes of a console that are kept on disk. A kernel that repeats an error without end would fill any disk."""
 TRIES = 3
-"""Times that a sysrq is sent before its silence counts."""
+"""Times that a sysrq is sent before silence counts as no answer."""
 _ECHO = "~"
 _ERASE = b"\x15"
 """Ctrl-U: deletes the line typed so far, in case there is a login prompt."""
 
 
 class Wire(Protocol):
-    """What a console is connected by."""
+    """The connection of a console."""
 
     def read(self) -> bytes:
         """Wait for data and return it. Empty at the end of the stream."""

@@ -25,8 +25,8 @@ Planned = tuple[int, CutPoint]
 
 @dataclass(frozen=True)
 class _Gang:
-    """What one switch has to do for a cut: its ports, and the cuts each of them is switched for. There are several
-    where an outlet feeds several things."""
+    """The ports that one switch has to switch, each with the cuts that it is switched for. An outlet that feeds several
+    things is switched for several cuts."""
 
     switch: Switch
     ports: dict[str, list[Planned]]
@@ -43,20 +43,20 @@ class Breaker:
         self._off: dict[str, tuple[Planned, ...]] = {}
         """The outlets that are off, each with every cut that was made there since it was on."""
         self._holding: dict[str, frozenset[int]] = {}
-        """The cuts that hold an outlet off. None do once restoring it was tried."""
+        """The cuts that hold each outlet off. Empty once its restoration was tried."""
         self._lock = threading.Lock()
         self._cuts = 0
         self._faults = 0
         context.restore = self.heal
 
     def announce(self, fault: dict[str, Any]) -> int:
-        """Put a fault on record, as data, before anything of it is done; its number."""
+        """Record a fault as data, before anything of it is done. Returns its number."""
         self._faults += 1
         self._context.recorder.record(ev.FaultInjected(at=self._context.now(), number=self._faults, fault=fault))
         return self._faults
 
     def arm(self, points: Sequence[CutPoint], trigger: Trigger, permanent: bool, fault: int = 0) -> tuple[int, ...]:
-        """Put the cuts on record before anything is done; their numbers. ``fault`` is what ``announce`` returned."""
+        """Record the cuts before anything is done. Returns their numbers. ``fault`` is what ``announce`` returned."""
         numbers = []
         group = self._cuts + 1 if len(points) > 1 else 0
         for point in points:
@@ -124,7 +124,7 @@ class Breaker:
                 self._holding[point.outlet] = self._holding.get(point.outlet, frozenset()) | {cut}
 
     def _let_go(self, planned: Sequence[Planned]) -> tuple[Planned, ...]:
-        """The cuts to restore now that these let go of their outlets: none where another cut holds on."""
+        """The cuts whose outlets can be restored once these are healed. An outlet that another cut holds stays off."""
         due: dict[Planned, None] = {}
         with self._lock:
             for cut, point in planned:
@@ -242,7 +242,7 @@ class Breaker:
             self._context.recorder.record(healed)
 
     def _heal(self, outlets: Sequence[str]) -> dict[str, str]:
-        """Turn these on, the switches side by side and each port on its own; why not, for those that failed."""
+        """Turn these on, the switches in parallel and each port by itself. Returns the error of each that failed."""
         failed: dict[str, str] = {}
         by_switch: dict[str, list[str]] = {}
         for outlet in outlets:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def encode(thing: object) -> dict[str, Any]:
-    """A fault or trigger as data, for the history: just what is read back from it."""
+    """A fault or trigger as data for the history. ``decode`` reads it back."""
     data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(thing))
     return data
 

@@ -12,7 +12,7 @@ from plugpull.faults.triggers import After, Now, Trigger
 from plugpull.rig.topology import CutPoint
 
 Point = CutPoint | str
-"""How faults say which cut point: itself, such as ``disk.cable``, or its name, such as "disk1.cable"."""
+"""A cut point, such as ``disk.cable``, or its name, such as "disk1.cable"."""
 
 
 class Fault:
@@ -48,7 +48,7 @@ class CutFault(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="cut"):
 
 
 class Pause(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="pause"):
-    """Nothing, until the trigger fires."""
+    """Do nothing until the trigger fires."""
 
     until: Trigger
 
@@ -57,7 +57,7 @@ class Pause(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="pause"):
 
 
 class InSequence(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="in_sequence"):
-    """One after the other. What one of them leaves open stays open while the others are made."""
+    """Faults one after the other. What one of them leaves open stays open while the next are made."""
 
     faults: tuple[Fault, ...]
 
@@ -67,7 +67,7 @@ class InSequence(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="in_s
 
 
 class Together(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="together"):
-    """All begun at the same moment, and each at its own pace from there on."""
+    """Faults that begin at the same moment. Each goes on at its own pace."""
 
     faults: tuple[Fault, ...]
 

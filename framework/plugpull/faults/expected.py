@@ -1,4 +1,4 @@
-"""What a fault will have done, on paper: pure functions of the fault and the rig."""
+"""What a fault must do to the disks of a rig: pure functions of the fault and the rig."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Planned(NamedTuple):
 
 
 def rehearse(script: Script) -> tuple[Planned, ...]:
-    """What a script switches, and when. Each trigger fires as early as it can, and the kernel takes no time."""
+    """The ports that a script switches, and when, if each trigger fires as early as it can and the kernel takes no
+    time."""
     now, due, plan = 0.0, dict[Wait, float](), list[Planned]()
     run = ScriptRun(script)
     while run.step is not None:

@@ -1,4 +1,4 @@
-"""Carrying a fault out on the bench, and healing it."""
+"""Injects a fault on the bench, and heals it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from plugpull.faults.watching import Attachment, Watch, wait_for_first
 from plugpull.history import events as ev
 
 SEEN_WITHIN = 5.0
-"""Seconds the cut waits for the kernel to take the victims off its list. Afterwards the checks say what that means."""
+"""Seconds to wait after a cut for the kernel to take the victims off its list. The checks judge a longer time."""
 BACK_WITHIN = 20.0
-"""Seconds a cut that was restored waits for its victims to be back. Here, too, the checks judge."""
+"""Seconds to wait after a restoration for the victims to be back. The checks judge a longer time."""
 
 
 class Injection:
-    """A fault on its way through the bench.
+    """A fault that is injected on the bench and healed.
 
     As a context manager it is injected at the beginning of the ``with`` block and healed at its end. ``inject`` and
     ``heal`` do the same apart, so that several can overlap in any order: a port stays off until the last of them is
@@ -56,8 +56,10 @@ class Injection:
         self._watches: dict[Wait, Watch] = {}
 
     def inject(self) -> Injection:
-        """Put the fault on record and make it. Raises RigError when a switch fails or a trigger does not fire, and
-        UsageError for a cut point that the rig does not have; nothing has been done then."""
+        """Record the fault and make it.
+
+        Raises RigError when a switch fails or a trigger does not fire. Raises UsageError, before anything is done, for
+        a cut point that the rig does not have."""
         for name in points_cut(self.fault):
             self._context.topology.cut_point(name)
         self._number = self._breaker.announce(encode(self.fault))
@@ -90,7 +92,7 @@ class Injection:
             raise
 
     def _do(self, step: Step) -> Over:
-        """Do one step; those of its waits that are over."""
+        """Do one step. Returns those of its waits that are over."""
         match step:
             case Arm(openings):
                 self._arm(openings)
@@ -104,7 +106,7 @@ class Injection:
         return NOTHING
 
     def _arm(self, openings: Sequence[Opening]) -> None:
-        """Put cuts on record, a group at a time."""
+        """Record cuts, one group at a time."""
         groups: dict[object, list[Opening]] = {}
         for opening in openings:
             groups.setdefault(opening.group, []).append(opening)
@@ -125,7 +127,7 @@ class Injection:
             self._breaker.switch_all(planned, on)
 
     def _wait(self, waits: Sequence[Wait]) -> Over:
-        """Wait until one of these is over; all that are."""
+        """Wait until one of these is over. Returns all that are."""
         for wait in waits:
             if wait not in self._watches:
                 self._watches[wait] = self._watch(wait.until)
@@ -151,7 +153,7 @@ class Injection:
         return tuple(dict.fromkeys(disk for name in points for disk in self._points[name].victims))
 
     def _is_over(self, wait: Wait, happened: str) -> None:
-        """Put on record what was waited for, where that was not known beforehand."""
+        """Record which wait ended, where that was not known beforehand."""
         context = self._context
         if isinstance(wait.until, Gone):
             context.phase("hold")

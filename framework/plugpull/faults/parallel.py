@@ -1,4 +1,4 @@
-"""Doing things to several switches at the same moment."""
+"""Commands several switches at the same moment."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ person who was asked to pull a plug need not be waited for."""
 
 
 def at_once(works: Mapping[str, Callable[[], None]]) -> dict[str, Exception]:
-    """Run these in parallel, let go at the same instant; what each raised, for those that did.
+    """Run these in parallel, started at the same instant. Returns the exceptions of those that failed.
 
-    A single one runs in the calling thread. Interrupted, it lets what is under way end first: a port that is switched
-    off after it was healed would stay off.
+    A single one runs in the calling thread. When it is interrupted, it waits for the commands under way: a port that is
+    switched off after it was healed would stay off.
     """
     failures: dict[str, Exception] = {}
     if len(works) == 1:
@@ -61,7 +61,7 @@ def words_of(error: Exception) -> str:
 
 
 def raise_all(failures: Mapping[str, Exception], of: int) -> None:
-    """One error for all of them; the error itself where there was only one thing to do."""
+    """One error for all of them, or the error itself if there was only one thing to do."""
     if not failures:
         return
     if of == 1:

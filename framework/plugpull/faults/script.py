@@ -1,7 +1,7 @@
-"""What a fault does, step by step, without doing it: the language between faults and whatever carries them out.
+"""The steps of a fault as data, apart from carrying them out.
 
 A script is a generator of steps. Each step is answered with those of its waits that are over, an empty set for a step
-that waits for nothing. ``injection.py`` carries scripts out on a bench, ``expected.py`` on paper.
+that waits for nothing. ``injection.py`` carries scripts out on a bench; ``expected.py`` only follows them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Back:
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """One opening of cut points, all at once. Each opening is itself: the same fault made twice opens twice.
+    """Cut points that are opened at once. Two openings are never equal: the same fault made twice opens twice.
 
     Openings with equal ``group`` are one cut to the disks that they share: they are armed together, made at once or in
     one burst, and restored together.
@@ -50,7 +50,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Arm:
-    """Put these on record, before anything is done."""
+    """Record these before anything is done."""
 
     openings: tuple[Opening, ...]
 
@@ -118,8 +118,8 @@ class ScriptRun:
 
 
 def side_by_side(scripts: Iterable[Script]) -> Script:
-    """Several scripts as one. What several of them do at the same moment is one step; and of equal things that they
-    begin to wait for at the same moment, one is waited for, so that all go on together."""
+    """Several scripts as one. Things that several of them do at the same moment become one step. Equal things that they
+    begin to wait for at the same moment become one wait, so that all go on together."""
     lanes = [ScriptRun(script) for script in scripts]
     shared: dict[Wait, Wait] = {}
     while lanes := [lane for lane in lanes if lane.step is not None]:
@@ -142,7 +142,7 @@ def side_by_side(scripts: Iterable[Script]) -> Script:
 
 
 def _advance(lanes: Sequence[ScriptRun], kind: type[Step]) -> None:
-    """Let the lanes at such a step go on."""
+    """Let the scripts at such a step go on."""
     for lane in lanes:
         if isinstance(lane.step, kind):
             lane.advance()

@@ -1,4 +1,4 @@
-"""When a cut is made: after so many bytes, at a time, when the kernel says something, or at random within a range."""
+"""Triggers of cuts: a number of bytes moved, a time, a message of the kernel, or a random moment within a range."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plugpull.rig.quantities import format_size
 from plugpull.streams import TRIGGERS
 
 TRIGGER_DEADLINE = 120.0
-"""Seconds a trigger may take; then the bench did not do what the scenario needs."""
+"""Seconds that a trigger may take. After that, the scenario ends with an error of the bench."""
 
 
 class Trigger:
@@ -100,7 +100,7 @@ def _load_began(context: ScenarioContext, disk: str) -> ev.Event | None:
 
 
 class After(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="after"):
-    """When so much time has passed. Raises UsageError for a time that has passed already."""
+    """When so much time has passed. Raises UsageError for a negative time."""
 
     seconds: float
 
@@ -192,7 +192,9 @@ class _Promise(Watch):
 
 
 class KernelSays(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="kernel_says"):
-    """When the kernel logs a line that matches a regular expression, from now on. Raises UsageError if it is none."""
+    """When the kernel logs a line that matches a regular expression, from now on.
+
+    Raises UsageError for an invalid expression."""
 
     pattern: str
 

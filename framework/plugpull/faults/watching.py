@@ -1,4 +1,4 @@
-"""Waiting for the first of several things."""
+"""Waits for the first of several events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from plugpull.history import events as ev
 class Watch:
     """One thing that is waited for, from the moment the watch is made.
 
-    ``until`` is the controller's monotonic time, seconds, at which ``come`` is asked at the latest.
-    ``happened`` says what came, such as "after 1.37 s (at random within 1 to 3 s)".
+    ``until`` is the controller's monotonic time, seconds, at which ``come`` is called at the latest.
+    ``happened`` says what happened, such as "after 1.37 s (at random within 1 to 3 s)".
     """
 
     def __init__(self, context: ScenarioContext, until: float, happened: str, *, since: int | None = None) -> None:
@@ -23,12 +23,12 @@ class Watch:
         self._mark = context.recorder.mark() if since is None else since
 
     def sees(self, event: ev.Event) -> bool:
-        """Whether this event is a reason to ask ``come``. Runs under the recorder's lock, so it must be quick. It may
-        get an event twice."""
+        """Whether this event is a reason to call ``come``. It runs under the recorder's lock, so it must be quick. It
+        may get an event twice."""
         return False
 
     def come(self) -> bool:
-        """Whether it has come. Raises RigError when it can come no more."""
+        """Whether it has happened. Raises RigError when it cannot happen any more."""
         return time.monotonic() >= self.until
 
     def catch_up(self, context: ScenarioContext, mark: int) -> None:
@@ -74,8 +74,7 @@ class Sighting(Watch):
 
 
 class Attachment(Watch):
-    """These disks are on the kernel's list, or off it, or ``within`` seconds are over: what that means is judged
-    later."""
+    """These disks are on the kernel's list, or off it, or ``within`` seconds are over. The checks judge which."""
 
     def __init__(self, context: ScenarioContext, disks: Sequence[str], attached: bool, within: float) -> None:
         super().__init__(context, time.monotonic() + within, "")
@@ -92,8 +91,9 @@ class Attachment(Watch):
 
 
 def wait_for_first(context: ScenarioContext, watches: Sequence[Watch]) -> tuple[Watch, ...]:
-    """Wait until one of these has come; all that have. Raises RigError when one can come no more, and AgentLost when
-    the DUT is lost."""
+    """Wait until one of these has happened. Returns all that have.
+
+    Raises RigError when one cannot happen any more, and AgentGone when the DUT is lost."""
     while True:
         mark = context.recorder.mark()
         for watch in watches:

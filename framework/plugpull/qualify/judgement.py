@@ -1,4 +1,4 @@
-"""Does a port cut what it claims? Pure functions of what was measured."""
+"""Judges whether a port cuts what it claims: pure functions of the measurements."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _vbus_findings(measured: MeasuredPort) -> list[str]:
 
 
 def _is_measured(vbus: Vbus) -> bool:
-    """Is this a measurement of the port? A meter that reads too little while the port is on is not at this port."""
+    """Whether this is a measurement of the port. A meter that reads too little while the port is on is not at it."""
     return bool(vbus.text()) and (vbus.volts_on is None or vbus.volts_on >= VBUS_THERE)
 
 

@@ -60,8 +60,8 @@ class MeasuredPort:
     """After how many of these seconds power came back by itself. None if it did not."""
     vbus: Vbus | None = None
     went: bool | None = None
-    """Did the disks go when the port was left off?"""
+    """Whether the disks left the kernel's list when the port was left off."""
     returned: bool | None = None
-    """Did the disks return when the port was turned on at the end?"""
+    """Whether the disks returned when the port was turned on at the end."""
     lost: tuple[str, ...] = ()
     """Missing evidence, in sentences."""

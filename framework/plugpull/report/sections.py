@@ -246,7 +246,7 @@ def _kernel_lines(
     if following is not None:
         end = min(end, max(following, cut.commanded_at))
     head, tail, omitted = around(timeline.kernel, cut.commanded_at - 0.5, end, KERNEL_LINES)
-    return _told(head, cut), _told(tail, cut), omitted
+    return _timed(head, cut), _timed(tail, cut), omitted
 
 
 def _moments(cut: CutResult) -> tuple[float | None, ...]:
@@ -255,7 +255,7 @@ def _moments(cut: CutResult) -> tuple[float | None, ...]:
     return (*of_switch, cut.kernel_saw_at, cut.last_byte_at, cut.returned_at, *of_disks)
 
 
-def _told(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLine, ...]:
+def _timed(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLine, ...]:
     return tuple(
         KernelLine(at=m.at, since=_minus(m.at, cut.commanded_at), level=severity(m.level), text=m.text[:1000])
         for m in messages

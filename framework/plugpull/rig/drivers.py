@@ -45,7 +45,7 @@ class Driver(Protocol):
 
     @property
     def identity_keys(self) -> tuple[str, ...] | None:
-        """The keys that tell one physical device from another. None: all keys of this kind."""
+        """The keys that identify a physical device. None: all keys of this kind."""
         ...
 
 

@@ -84,7 +84,7 @@ def shared(draft: Draft) -> Iterator[Mistake]:
 
 
 def _complete(draft: Draft) -> bool:
-    """Is every lead of the rig known?"""
+    """Whether every lead of the rig is known."""
     known = any(draft.of("dut")) and {"hub", "disk"} <= draft.whole
     return known and not any(entry.broken & {"cable", "power"} for entry in draft.of("dut", "hub", "disk"))
 

@@ -176,7 +176,7 @@ class DeviceSwitch(PortByPort, Closing):
         return tuple(Acknowledged(port, commanded, acknowledged) for port in ports)
 
     def _at_once(self, ports: Sequence[str]) -> bool:
-        """Can the device switch these ports in one command?"""
+        """Whether the device can switch these ports in one command."""
         return False
 
     def _command_many(self, ports: Sequence[str], on: bool) -> None:

@@ -80,7 +80,7 @@ def choose_device(found: Iterable[HidInfo], serial: str | None, what: str, machi
         )
     raise RigError(
         f"{' and '.join(info.path for info in matching)} both have the serial number {serial}",
-        hint="plugpull cannot tell them apart: unplug one, or plug it into another machine",
+        hint="plugpull cannot distinguish them: unplug one, or plug it into another machine",
     )
 
 

@@ -74,8 +74,8 @@ class Kind:
     find: Callable[[Host], Iterable[FoundSwitch]] | None = None
     """List the devices of this kind that are attached to a machine."""
     identity_keys: tuple[str, ...] | None = None
-    """The keys, of this kind or common to all, that tell one physical device from another: two rigs whose switches
-    have the same values are not used at the same time. None: all keys of this kind."""
+    """The keys, of this kind or common to all, that identify a physical device. Two rigs whose switches have the same
+    values are not used at the same time. None: all keys of this kind."""
 
 
 def names() -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def command(channel: int, energised: bool) -> bytes:
 
 
 def parse_state(answer: bytes, channel: int) -> bool:
-    """Is this relay (counted from 0) energised? For boards with one or two relays. Raises RigError."""
+    """Whether this relay (counted from 0) is energised. For boards with one or two relays. Raises RigError."""
     head = bytes((0xFF, channel + 1))
     if len(answer) != 3 or answer[:2] != head or answer[2] > 1:
         raise bad_answer(answer, f"{head.hex(' ')} and 00 or 01", f"for the state of relay {channel + 1}")

@@ -31,7 +31,7 @@ class LcusOptions(BoardOptions):
     channels: Annotated[int, Field(ge=1, le=16)] | None = None
     """The number of relays on the board, if it is not ``ports``: the board answers with that many lines."""
     read_back: bool | None = None
-    """Does the board answer FF? By default it is asked when it is opened."""
+    """Whether the board answers FF. By default it is asked when it is opened."""
 
 
 def command(channel: int, energised: bool) -> bytes:

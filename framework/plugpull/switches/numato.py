@@ -37,7 +37,7 @@ def parse_answer(answer: bytes, command: str) -> str:
 
 
 def parse_state(said: str) -> bool:
-    """Is the relay energised? From the answer to ``relay read``. Raises RigError."""
+    """Whether the relay is energised, from the answer to ``relay read``. Raises RigError."""
     if said not in ("on", "off"):
         raise bad_answer(said.encode(), "on or off", "'relay read'")
     return said == "on"

@@ -59,7 +59,7 @@ class PortDisable(DeviceSwitch):
 
 
 def parse_disable(text: str) -> bool:
-    """Is the port disabled? The attribute reads as 1 or 0. Raises RigError for anything else."""
+    """Whether the port is disabled: the attribute reads as 1. Raises RigError if it reads as neither 1 nor 0."""
     if text.strip() not in ("0", "1"):
         raise RigError(f"the attribute `disable` reads as {text.strip()[:40]!r}, which is neither 0 nor 1")
     return text.strip() == "1"

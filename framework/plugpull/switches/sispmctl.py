@@ -70,7 +70,7 @@ class Sispmctl(DeviceSwitch):
         if len(found) > 1:
             raise RigError(
                 f"{len(found)} strips with this serial number are attached to {where}, and sispmctl takes the first",
-                hint="plugpull cannot tell them apart: unplug one, or plug it into another machine",
+                hint="plugpull cannot distinguish them: unplug one, or plug it into another machine",
             )
         require_ports(self._context, found[0].outlets, "a strip of this model")
 

@@ -64,7 +64,7 @@ class HubStatus:
 
     @property
     def per_port(self) -> bool:
-        """Does the hub claim to switch each port by itself? A "ganged" one switches all ports at once."""
+        """Whether the hub claims to switch each port by itself. A "ganged" one switches all ports at once."""
         return "ppps" in self.title
 
     @property

@@ -73,7 +73,7 @@ def parse_acknowledgement(answer: bytes, command: int) -> None:
 
 
 def parse_state(answer: bytes, port: int) -> bool:
-    """Is this port up? Raises RigError for a refusal, and for the state of another port."""
+    """Whether this port is up. Raises RigError for a refusal, and for the state of another port."""
     if len(answer) < 2 or answer[0] != 1:
         raise RigError(f"it does not report the state of port {port}: it answered {_shown(answer)}", hint=_REPLUG)
     if answer[1] not in (port, 0x10 | port):
@@ -97,7 +97,7 @@ class _Handle:
         self._least = LEAST.get(info.product, 20)
         self.deadline = 0.0
         self.may_be_silent = False
-        """A missing answer is no error: pykush has a default for it."""
+        """Do not raise for a missing answer: pykush has a default for it."""
         self.owed = 0
         """Late answers that may still come, and must not be taken for the answers to other questions."""
         self.answer = b""

@@ -52,7 +52,7 @@ class Array:
 
     @property
     def size(self) -> int:
-        """Bytes, before what md keeps for its metadata is taken off: each member counts as the smallest."""
+        """Bytes, without allowing for md's metadata. Each member counts as the smallest one."""
         return min(member.size for member in self.members) * self._shares
 
     @property
@@ -88,5 +88,5 @@ class Array:
         return ScratchClaim(array, (self.kname, *(str(identity["kname"]) for identity in attached)))
 
     def usable(self, attached: Callable[[str], bool]) -> bool:
-        """Whether no more members are missing than it can do without."""
+        """Whether it has enough of its members to be read."""
         return sum(not attached(name) for name in self.disks) <= self.spare

@@ -16,7 +16,7 @@ class RigDisk(Part):
 
     @property
     def table(self) -> Disk:
-        """Its table in the rig file."""
+        """The disk's table in the rig file."""
         found = self._topology.device(self.name)
         assert isinstance(found, Disk)
         return found

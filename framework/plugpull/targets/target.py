@@ -51,7 +51,7 @@ class Target(Protocol):
         ...
 
     def usable(self, attached: Callable[[str], bool]) -> bool:
-        """Whether it can be opened while only those of its disks are attached of which ``attached`` says so."""
+        """Whether it can be opened when only the disks are attached for which ``attached`` returns True."""
         ...
 
 

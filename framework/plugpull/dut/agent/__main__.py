@@ -25,8 +25,8 @@ def find_port(name: str) -> str:
 
 
 def wait_for_host(fd: int) -> None:
-    """Until the other end is open. While it is closed, poll() returns at once with POLLHUP and there is no event to
-    wait for."""
+    """Wait until the other end is open. While it is closed, poll() returns at once with POLLHUP, so there is no event
+    to wait for."""
     poller = select.poll()
     poller.register(fd, select.POLLIN)
     while any(event & select.POLLHUP for _, event in poller.poll(1000)):
@@ -71,7 +71,7 @@ def _leave(number: int, frame: Any) -> None:
 
 def _end_when_forgotten(service: Service) -> None:
     while not service.forgotten():
-        time.sleep(0.5)  # that nothing comes is no event
+        time.sleep(0.5)  # silence is not an event that could be waited for
     os.kill(os.getpid(), signal.SIGTERM)
 
 

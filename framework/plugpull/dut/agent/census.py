@@ -1,4 +1,4 @@
-"""What the kernel of the DUT holds right now, by names that stay the same over a replug: to see what is left over."""
+"""Lists what the kernel of the DUT holds now, by names that stay the same over a replug, to find what is left over."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _listed(*parts: str) -> List[str]:
 
 
 def scsi_hosts(sys: str) -> List[str]:
-    """``usb-storage at 0000:00:10.0/1``. Hosts are numbered on and on; driver and place tell which they are."""
+    """``usb-storage at 0000:00:10.0/1``. Host numbers only grow; driver and place identify a host."""
     found = []
     for name in _listed(sys, "class/scsi_host"):
         base = os.path.join(sys, "class/scsi_host", name)
@@ -101,7 +101,7 @@ def xhci_slots(sys: str) -> List[str]:
 
 
 def traces(sys: str) -> List[str]:
-    """What is still there of disks that are not: backing devices (/sys/class/bdi) and directories in debugfs."""
+    """What is left of disks that are gone: backing devices (/sys/class/bdi) and directories in debugfs."""
     numbers = {read_attribute(sys, "block", name, "dev") for name in _listed(sys, "block")}
     backing = (name for name in _listed(sys, "class/bdi") if _SCSI_NUMBER.match(name) and name not in numbers)
     disks = set(_listed(sys, "block"))
@@ -158,7 +158,7 @@ def _below_loops(sys: str, source: str) -> str:
 
 
 def open_files(proc: str) -> List[str]:
-    """Block devices that this agent holds open, be they still there or not."""
+    """Block devices that this agent holds open, whether or not they still exist."""
     found = []
     for number in _listed(proc, "self/fd"):
         try:

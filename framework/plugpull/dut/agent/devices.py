@@ -20,12 +20,12 @@ from . import usb_hid
 from .disks import read_attribute, resolved
 
 MOST = 4096
-"""Bytes a switch may say in one answer."""
+"""The most bytes of one answer of a switch."""
 _HID_ID = re.compile(r"^HID_ID=[0-9A-F]+:([0-9A-F]+):([0-9A-F]+)$", re.MULTILINE)
 
 
 class Failed(Exception):
-    """What was asked of a device could not be done. The message says why, for a person, and ``hint`` what to do."""
+    """A device could not do what was requested. The message says why, for a person; ``hint`` says what to do."""
 
     def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
@@ -50,7 +50,7 @@ def _open(path: str) -> int:
     except OSError as error:
         raise Failed(
             "cannot open %s: %s" % (path, error.strerror),
-            "is it plugged in? `plugpull switch list` tells what is found",
+            "is it plugged in? `plugpull switch list` lists what is found",
         ) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,7 +64,7 @@ def _make_raw(fd: int, baud: int) -> None:
     """8N1 without any translation (cfmakeraw(3))."""
     speed = getattr(termios, "B%d" % baud, None)
     if speed is None:
-        raise Failed("%d baud is no speed this machine knows" % baud)
+        raise Failed("this machine does not know the speed of %d baud" % baud)
     attributes = termios.tcgetattr(fd)
     attributes[0] = attributes[1] = attributes[3] = 0
     attributes[2] = termios.CS8 | termios.CREAD | termios.CLOCAL
@@ -144,19 +144,19 @@ class Devices:
             _make_raw(fd, baud)
         except termios.error as error:
             os.close(fd)
-            raise Failed("%s is no serial port: %s" % (device, error.args[-1])) from None
+            raise Failed("%s is not a serial port: %s" % (device, error.args[-1])) from None
         except Failed:
             os.close(fd)
             raise
         return self._keep(fd)
 
     def write(self, handle: int, data: str, timeout: float = 2.0) -> None:
-        """All of it, within ``timeout`` seconds."""
+        """Write all of it within ``timeout`` seconds."""
         fd, left = self._fd(handle), bytes.fromhex(data)
         deadline = time.monotonic() + timeout
         while left:
             if not select.select([], [fd], [], max(0.0, deadline - time.monotonic()))[1]:
-                raise Failed("the device does not take what is written to it")
+                raise Failed("the device does not accept what is written to it")
             try:
                 left = left[os.write(fd, left) :]
             except BlockingIOError:
@@ -165,7 +165,7 @@ class Devices:
                 raise _gone(error) from None
 
     def read(self, handle: int, count: int, timeout: float, end: str = "") -> str:
-        """Up to ``count`` bytes, or up to and including ``end``; what there is, when ``timeout`` seconds are over."""
+        """Up to ``count`` bytes, or up to and including ``end``; at the timeout, in seconds, what has come."""
         mark = bytes.fromhex(end)
         return self._read(
             self._fd(handle), lambda got: len(got) >= count or (bool(mark) and got.endswith(mark)), 1, count, timeout
@@ -221,7 +221,7 @@ class Devices:
             except OSError as error:
                 raise Failed("cannot open the HID device at %s: %s" % (path, error.strerror)) from None
         if not re.match(r"^/dev/hidraw\d+\Z", path):
-            raise Failed("%s is no HID device" % path)
+            raise Failed("%s is not a HID device" % path)
         return self._keep(_open(path))
 
     def hid_write(self, handle: int, report: str) -> None:
@@ -235,7 +235,7 @@ class Devices:
         except OSError as error:
             raise _gone(error) from None
         if written != len(data):
-            raise Failed("the report was not taken")
+            raise Failed("the device did not accept the report")
 
     def hid_read(self, handle: int, count: int, timeout: float) -> str:
         """One input report; empty when none comes in time."""
@@ -266,7 +266,7 @@ class Devices:
                 return
             fcntl.ioctl(self._fd(handle), _hid_feature(6, len(buffer)), buffer, True)
         except OSError as error:
-            raise Failed("the feature report was not taken: %s" % error.strerror) from None
+            raise Failed("the device did not accept the feature report: %s" % error.strerror) from None
 
     # --- programs and files ---------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class Devices:
 
     def write_text(self, path: str, text: str) -> None:
         if not os.path.realpath(path).startswith("/sys/"):
-            raise Failed("%s is no sysfs attribute: nothing was written" % path)
+            raise Failed("%s is not a sysfs attribute: nothing was written" % path)
         try:
             with open(path, "w") as file:
                 file.write(text)

@@ -1,4 +1,4 @@
-"""Disks as the kernel lists them, and opening one without ever trusting its name."""
+"""Lists disks as the kernel does, and opens one without ever trusting its name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Disk = Dict[str, Any]
 
 
 class Refused(Exception):
-    """The scratch guard said no. The message says why, for a person; ``hint`` how to go on."""
+    """The scratch guard refused. The message says why, for a person; ``hint`` says how to go on."""
 
     def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
@@ -51,7 +51,7 @@ def usb_place(sysfs: str) -> Optional[str]:
     """``/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.2/.../0:0:0:0/...`` -> ``0000:00:05.0/1.2:0``.
 
     The controller is what the root hub hangs off: a PCI function, or ``xhci-hcd.0.auto`` on a board without PCI. Of a
-    SCSI address the LUN is told, and channel and target before it (``0.1.0``) where they are not both 0.
+    SCSI address it has the LUN, with channel and target before it (``0.1.0``) unless both are 0.
 
     A USB 3 controller has two buses whose ports are numbered apart. A place does not say which: see ``sockets``.
     """
@@ -132,7 +132,7 @@ def _scsi_serial(sysfs: str) -> str:
 
 
 def describe(kname: str, root: str = SYS) -> Optional[Disk]:
-    """Who this disk is and where it hangs; None when it has gone meanwhile. ``root`` is where sysfs is mounted."""
+    """The disk's identity and place; None if it has gone meanwhile. ``root`` is where sysfs is mounted."""
     base = os.path.join(root, "block", kname)
     devt = read_attribute(base, "dev")
     if not devt:
@@ -163,7 +163,7 @@ def describe(kname: str, root: str = SYS) -> Optional[Disk]:
 
 
 def all_disks(root: str = SYS) -> List[Disk]:
-    """Every disk with a device behind it: no loop, ram, md or device-mapper."""
+    """Every disk with a device behind it, so without loop, ram, md and device-mapper."""
     found = []
     block = os.path.join(root, "block")
     for kname in sorted(os.listdir(block)) if os.path.isdir(block) else []:
@@ -185,7 +185,7 @@ def _check_asked(wanted: Disk) -> str:
     devices (a watchdog, a tape), and an identity that leaves something open would fit disks that are not meant."""
     kname = str(wanted["kname"])
     if not re.match(r"^[A-Za-z0-9!_-]+\Z", kname):
-        raise Refused("%r is no kernel name" % kname)
+        raise Refused("%r is not a kernel name" % kname)
     for key in ("serial", "place", "size"):
         if not wanted.get(key):
             raise Refused("it was not said which %s %s must have" % (key, kname))
@@ -194,7 +194,7 @@ def _check_asked(wanted: Disk) -> str:
     except OSError as error:
         raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
     if not stat.S_ISBLK(mode):
-        raise Refused("%s is no disk" % kname)
+        raise Refused("%s is not a disk" % kname)
     return kname
 
 
@@ -233,7 +233,7 @@ def _prove(kname: str, fd: int, wanted: Disk) -> None:
     """Prove on an open descriptor that the disk is the wanted one, and that nobody else uses it. Raises Refused."""
     opened = os.fstat(fd)
     if not stat.S_ISBLK(opened.st_mode):
-        raise Refused("%s is no disk" % kname)
+        raise Refused("%s is not a disk" % kname)
     number = "%d:%d" % (os.major(opened.st_rdev), os.minor(opened.st_rdev))
     node = resolved("%s/dev/block/%s" % (SYS, number))
     found = describe(os.path.basename(node))
@@ -266,8 +266,8 @@ def place_of(socket: str) -> str:
 
 
 def refuse_twins(found: Disk, root: str = SYS) -> None:
-    """Refuse a disk if another USB device on the DUT has its serial number and size: all else tells them apart only as
-    long as nobody plugs them over. Several disks behind one bridge are told apart by their LUNs."""
+    """Refuse a disk if another USB device on the DUT has its serial number and size: their places distinguish them only
+    until somebody swaps them. Several disks behind one bridge are distinguished by their LUNs."""
     usb = _usb_device(str(found["sysfs"]))
     for other in all_disks(root):
         alike = (other["serial"], other["size"]) == (found["serial"], found["size"])
@@ -280,7 +280,7 @@ def refuse_twins(found: Disk, root: str = SYS) -> None:
 
 
 def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, wanted: Disk) -> None:
-    """Refuse a disk that is used without being claimed, or that is a part of something larger."""
+    """Refuse a disk that is in use although nothing claims it, or that is a part of something larger."""
     partitions = partitions_of(node)
     loop = loop_over({number, *partitions})
     if loop:

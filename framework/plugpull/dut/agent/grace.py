@@ -1,4 +1,4 @@
-"""Does every CPU still schedule? Asked of RCU: a grace period ends when each of them has scheduled or idled."""
+"""Checks that every CPU still schedules: an RCU grace period ends when each of them has scheduled or idled."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _GLOBAL = 1
 
 
 def synchronize() -> bool:
-    """Wait for a grace period. False if this kernel cannot be asked."""
+    """Wait for a grace period. False if this kernel has no call for it."""
     number = _MEMBARRIER.get(os.uname().machine)
     # CDLL lets go of the interpreter: a CPU that never answers must not stop the whole agent.
     return number is not None and ctypes.CDLL(None).syscall(number, _GLOBAL, 0, 0) == 0
 
 
 def grace_period(limit: float, wait: Callable[[], bool] = synchronize) -> Dict[str, Any]:
-    """``asked``: could the kernel be asked? ``ended``: did the grace period end? ``seconds`` is how long it was waited
-    for, at most ``limit``."""
+    """Wait for a grace period. ``asked``: whether the kernel has a call for it. ``ended``: whether the grace period
+    ended. ``seconds`` is how long it was waited for, at most ``limit``."""
     begun = now()
     asked: Optional[bool] = None
 

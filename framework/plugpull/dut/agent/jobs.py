@@ -1,4 +1,4 @@
-"""Starting and ending processes on the DUT. Nothing here waits without a deadline."""
+"""Starts and ends processes on the DUT. Nothing here waits without a deadline."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .disks import read_attribute
 from .streams import Stream
 from .wire import now
 
-Tell = Callable[[Dict[str, Any]], None]
+Send = Callable[[Dict[str, Any]], None]
 MAX_OUTPUT = 1 << 20
 
 
 def process_state(pid: int) -> Dict[str, Any]:
-    """What a process that does not end is doing: state letter, wait channel, kernel stack (root only)."""
+    """The state letter, wait channel and kernel stack (root only) of a process that does not end."""
     stat = read_attribute("/proc", str(pid), "stat")
     return {
         "pid": pid,
@@ -40,7 +40,7 @@ def start_time(pid: int) -> str:
 
 
 def retire(pid: int, started: str, grace: float = 5.0) -> bool:
-    """SIGTERM, and SIGKILL after ``grace`` seconds. False when it had ended already."""
+    """Send SIGTERM, and SIGKILL after ``grace`` seconds. False if it had ended already."""
     if pid == os.getpid() or not started or start_time(pid) != started:
         return False
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -48,7 +48,7 @@ def retire(pid: int, started: str, grace: float = 5.0) -> bool:
             os.kill(pid, number)
         deadline = now() + grace
         while start_time(pid) == started and now() < deadline:
-            time.sleep(0.02)  # it is no child of ours: there is nothing to wait on
+            time.sleep(0.02)  # it is not a child of ours, so there is nothing to wait on
     return True
 
 
@@ -66,15 +66,16 @@ def end_with_parent() -> None:
 class JobProcess:
     """One process in a session of its own, and the disk descriptors that pin its disk while it runs.
 
-    Its output is told when it has ended; with a ``stream``, standard output goes there, and what is told is the rest.
+    Its output is reported when it has ended. With a ``stream``, standard output goes there, and only the rest is
+    reported.
     """
 
     def __init__(
-        self, name: str, argv: List[str], fds: Tuple[int, ...], tell: Tell, stream: Optional[Stream] = None
+        self, name: str, argv: List[str], fds: Tuple[int, ...], send: Send, stream: Optional[Stream] = None
     ) -> None:
         self.name = name
         self.stream = stream
-        self._tell = tell
+        self._send = send
         self._fds = fds
         self.ended = threading.Event()
         self._asked = False
@@ -116,12 +117,12 @@ class JobProcess:
         self._fds = ()
 
     def _output(self) -> bytes:
-        """All that it says, up to its end."""
+        """All of its output, up to its end."""
         assert self._process.stdout is not None
         if self.stream is not None:
             assert self._process.stderr is not None
             self.stream.carry(self._process.stdout)
-            # It says a line on its way out at most, which fits into the pipe.
+            # On its way out it prints one line at most, which fits into the pipe.
             return self._process.stderr.read()[-MAX_OUTPUT:]
         kept = b""
         while True:
@@ -139,7 +140,7 @@ class JobProcess:
         status = self._process.wait()
         self._release()
         self.ended.set()
-        self._tell(
+        self._send(
             {
                 "ev": "job.end",
                 "at": now(),
@@ -151,9 +152,10 @@ class JobProcess:
         )
 
     def stop(self, grace: float) -> Dict[str, Any]:
-        """SIGINT, then SIGKILL, each with ``grace`` seconds; then say what it is stuck in. Never waits longer.
+        """Send SIGINT, then SIGKILL, each with ``grace`` seconds. Returns what it is stuck in. Never waits longer.
 
-        A program with a stream gets SIGTERM in between: told twice, it says what is in flight rather than wait for it.
+        A program with a stream gets SIGTERM in between. At the second signal, it reports the writes in flight instead
+        of waiting for them.
         """
         self._asked = True
         again = (signal.SIGTERM,) if self.stream is not None else ()
@@ -171,13 +173,13 @@ class JobProcess:
 class Jobs:
     """All processes this agent started."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, send: Send) -> None:
+        self._send = send
         self._jobs: Dict[str, JobProcess] = {}
         self._lock = threading.Lock()
 
     def start(self, name: str, argv: List[str], fds: Tuple[int, ...] = (), stream: Optional[Stream] = None) -> int:
-        job = JobProcess(name, argv, fds, self._tell, stream)
+        job = JobProcess(name, argv, fds, self._send, stream)
         with self._lock:
             self._jobs[name] = job
         return job.pid
@@ -199,14 +201,14 @@ class Jobs:
         return results
 
     def acknowledge(self, name: str, upto: int) -> None:
-        """So many bytes of this job's stream have arrived."""
+        """Note how many bytes of this job's stream have arrived."""
         with self._lock:
             job = self._jobs.get(name)
         if job is not None and job.stream is not None:
             job.stream.acknowledge(upto)
 
     def stop_all(self, grace: float) -> None:
-        """End everything: the controller is gone, and nobody reads what is still to be said."""
+        """End everything: the controller is gone, and nobody reads what is still to be sent."""
         with self._lock:
             streams = [job.stream for job in self._jobs.values() if job.stream is not None]
         for stream in streams:

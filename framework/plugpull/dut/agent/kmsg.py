@@ -71,7 +71,7 @@ def _stamp_of_mark(fd: int, deadline: float) -> Optional[float]:
         try:
             record = parse_record(os.read(fd, 8192))
         except BlockingIOError:
-            time.sleep(0.001)  # the mark is on its way through the ring buffer; poll() would tell no sooner
+            time.sleep(0.001)  # the mark is on its way through the ring buffer; poll() would not return sooner
             continue
         except OSError as error:
             if error.errno == errno.EPIPE:
@@ -83,10 +83,10 @@ def _stamp_of_mark(fd: int, deadline: float) -> Optional[float]:
 
 
 class KernelLog:
-    """Follows the log from now on and hands on each record; says how many were overwritten before it could."""
+    """Follows the log from now on, sends each record, and reports how many were overwritten before it could."""
 
-    def __init__(self, tell: Callable[[Dict[str, Any]], None], path: str = "/dev/kmsg") -> None:
-        self._tell = tell
+    def __init__(self, send: Callable[[Dict[str, Any]], None], path: str = "/dev/kmsg") -> None:
+        self._send = send
         self._fd = os.open(path, os.O_RDONLY)
         os.lseek(self._fd, 0, os.SEEK_END)
         self.offset = 0.0
@@ -106,7 +106,7 @@ class KernelLog:
                     continue
                 if error.errno == errno.EINVAL:
                     continue
-                self._tell({"ev": "watcher.broken", "at": now(), "what": "the kernel log", "why": str(error)})
+                self._send({"ev": "watcher.broken", "at": now(), "what": "the kernel log", "why": str(error)})
                 return
             record = parse_record(data)
             if record is None:
@@ -115,11 +115,11 @@ class KernelLog:
             if self._first < 0:
                 self._first = sequence
             if self._last >= 0 and sequence > self._last + 1:
-                self._tell({"ev": "kmsg.lost", "at": now(), "count": sequence - self._last - 1})
+                self._send({"ev": "kmsg.lost", "at": now(), "count": sequence - self._last - 1})
             self._last = sequence
             if _MARK in text:
                 continue
-            self._tell({"ev": "kmsg", **self._described(record)})
+            self._send({"ev": "kmsg", **self._described(record)})
 
     def _described(self, record: Record) -> Dict[str, Any]:
         level, sequence, stamp, text, facility = record

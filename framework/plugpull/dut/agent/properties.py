@@ -1,4 +1,4 @@
-"""What the kernel knows of a disk beyond its identity: how it is driven, cached and powered."""
+"""Reads what the kernel knows of a disk beyond its identity: how it is driven, cached and powered."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ USB = {
 
 
 def properties(kname: str, root: str = SYS) -> Dict[str, str]:
-    """Those that there are, as the kernel writes them. ``size`` is in sectors of 512 bytes."""
+    """The properties that the disk has, as the kernel writes them. ``size`` is in sectors of 512 bytes."""
     base = os.path.join(root, "block", kname)
     sysfs = resolved(base)
     usb = _usb_device(sysfs)
@@ -60,8 +60,8 @@ class Attendant:
     """Looks at each disk that was announced, and shortens its timers, in a thread of its own: the one that announces
     disks must not be held up."""
 
-    def __init__(self, tell: Callable[[Dict[str, Any]], None], timers: Timers) -> None:
-        self._tell = tell
+    def __init__(self, send: Callable[[Dict[str, Any]], None], timers: Timers) -> None:
+        self._send = send
         self._timers = timers
         self._queue: "queue.SimpleQueue[Disk]" = queue.SimpleQueue()
         threading.Thread(target=self._run, name="attendant", daemon=True).start()
@@ -75,13 +75,13 @@ class Attendant:
             try:
                 self._attend(disk)
             except Exception as error:
-                self._tell({"ev": "watcher.broken", "at": now(), "what": "disks that come", "why": repr(error)})
+                self._send({"ev": "watcher.broken", "at": now(), "what": "disks that come", "why": repr(error)})
 
     def _attend(self, disk: Disk) -> None:
-        self._tell(described(disk["kname"], disk["diskseq"], "attached"))
+        self._send(described(disk["kname"], disk["diskseq"], "attached"))
         done = self._timers.attached(disk)
         if done["changed"] or done["failed"]:
-            self._tell({"ev": "timers", "at": now(), "moment": "attached", **done})
+            self._send({"ev": "timers", "at": now(), "moment": "attached", **done})
 
 
 def described(kname: str, diskseq: int, moment: str) -> Dict[str, Any]:

@@ -11,7 +11,7 @@ from .disks import SYS, read_attribute
 from .wire import now
 
 CPU_EVERY = 10
-"""Samples between two of the CPU's."""
+"""The CPU's counters are read with one of this many samples."""
 
 
 class Sampler:
@@ -20,9 +20,9 @@ class Sampler:
     The files are kept open and read again in place; that costs a quarter of opening them each time.
     """
 
-    def __init__(self, tell: Callable[[Dict[str, Any]], None], tell_line: Callable[[bytes], None]) -> None:
-        self._tell = tell
-        self._tell_line = tell_line
+    def __init__(self, send: Callable[[Dict[str, Any]], None], send_line: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._send_line = send_line
         self._open: Dict[str, Tuple[int, int, int]] = {}
         self._lock = threading.Lock()
         self._stop, self._stopper = os.pipe()
@@ -30,7 +30,7 @@ class Sampler:
         self._thread: Optional[threading.Thread] = None
 
     def start(self, interval: float) -> None:
-        """Begin, with the disks that were added."""
+        """Begin with the disks that were added."""
         self._thread = threading.Thread(target=self._run, args=(interval,), name="sampler", daemon=True)
         self._thread.start()
 
@@ -86,7 +86,7 @@ class Sampler:
         try:
             self._sample_on(interval)
         except Exception as error:
-            self._tell({"ev": "watcher.broken", "at": now(), "what": "the disks' counters", "why": repr(error)})
+            self._send({"ev": "watcher.broken", "at": now(), "what": "the disks' counters", "why": repr(error)})
         finally:
             os.close(self._cpu)
 
@@ -101,7 +101,7 @@ class Sampler:
             number += 1
             disks = self._sample()
             at = now()
-            self._tell_line(b'{"ev":"sample","at":%.6f,"disks":{%s}%s}\n' % (at, disks.encode(), cpu.encode()))
+            self._send_line(b'{"ev":"sample","at":%.6f,"disks":{%s}%s}\n' % (at, disks.encode(), cpu.encode()))
             due += interval
             if due < at:
                 # Starved: take up the rhythm from here rather than catch up with a burst that would hide the gap.

@@ -29,7 +29,7 @@ from .volumes import Volumes
 from .wire import Message, Outbox, now
 
 RECORDS = ("facility", "properties", "reports", "state", "tasks", "timers")
-"""What this agent records beyond what the first agents did: a history that names it has to have it."""
+"""What this agent records in addition to the first agents. A history that names it must have it."""
 NUMBERED = frozenset(
     (
         "activity",
@@ -43,23 +43,23 @@ NUMBERED = frozenset(
         "uevent",
     )
 )
-"""Messages that each say something that no other says, so that one that is missing must be noticed. Samples have no
-numbers: counters are cumulative, and a hole shows by itself."""
+"""Messages whose loss must be noticed, because no other message says the same. Samples have no numbers: counters are
+cumulative, and a hole shows by itself."""
 ENDING_GRACE = 2.0
-"""Seconds each signal gets when the controller is gone: nobody waits for the result any more."""
+"""Seconds that each signal gets when the controller is gone. Nobody waits for the result then."""
 
 
 class Service:
-    """Answers requests and tells what happens. One per controller connection at a time."""
+    """Answers requests and reports what happens. There is one at a time per connection of a controller."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self.outbox = Outbox(write)
-        self.jobs = Jobs(self._tell)
+        self.jobs = Jobs(self._send)
         self.volumes = Volumes()
         self.devices = Devices()
         self.programs = Programs()
         self.timers = Timers()
-        self.attendant = Attendant(self._tell, self.timers)
+        self.attendant = Attendant(self._send, self.timers)
         self.tasks: Optional[TaskWatch] = None
         self._waiting: Optional[Set[Key]] = None
         self.log: Optional[KernelLog] = None
@@ -75,25 +75,25 @@ class Service:
         """Follow the kernel log and uevents from now on. Apart from construction so that a snapshot can be taken
         before."""
         try:
-            self.log = KernelLog(self._tell)
+            self.log = KernelLog(self._send)
         except OSError as error:
-            self._tell({"ev": "watcher.broken", "at": now(), "what": "the kernel log", "why": str(error)})
-        self.uevents = Uevents(self._tell)
+            self._send({"ev": "watcher.broken", "at": now(), "what": "the kernel log", "why": str(error)})
+        self.uevents = Uevents(self._send)
 
     def handle(self, message: Message) -> None:
         """Clock requests are answered at once, all others by a thread of their own: none can hold up another."""
         self.heard = now()
         if message.get("op") == "clock":
-            self._tell({"id": message.get("id"), "ok": True, "r": {"at": now(), "real": time.time()}})
+            self._send({"id": message.get("id"), "ok": True, "r": {"at": now(), "real": time.time()}})
             return
         threading.Thread(target=self._answer, args=(message,), name="request", daemon=True).start()
 
     def forgotten(self) -> bool:
-        """Was nothing heard for longer than was agreed?"""
+        """Whether nothing was heard for longer than was agreed."""
         return bool(self.patience) and now() - self.heard > self.patience
 
     def controller_gone(self) -> None:
-        """End what was started: there is nobody left to judge it."""
+        """End what was started, because nobody is left to judge it."""
         self.stop_sampling()
         self.outbox.drop_all()
         self.jobs.stop_all(ENDING_GRACE)
@@ -102,7 +102,7 @@ class Service:
         self.timers.restore()
         self.outbox.drop_all()
 
-    def _tell(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         if message.get("ev") == "disk.add" and self.sampler is not None:
             self.sampler.add(message["disk"]["kname"])
             self.attendant.attach(message["disk"])
@@ -128,7 +128,7 @@ class Service:
             answer = {"id": message.get("id"), "ok": False, "why": str(failure), "hint": failure.hint}
         except Exception as error:
             answer = {"id": message.get("id"), "ok": False, "why": "%s: %s" % (type(error).__name__, error)}
-        self._tell(answer)
+        self._send(answer)
 
     # --- operations -------------------------------------------------------------------------------------------
 
@@ -185,12 +185,12 @@ class Service:
 
     def op_sample(self, interval: float) -> None:
         self.stop_sampling()
-        self.sampler = Sampler(self._tell, self.outbox.send_line)
+        self.sampler = Sampler(self._send, self.outbox.send_line)
         for disk in all_disks():
             self.sampler.add(disk["kname"])
             self.attendant.attach(disk)
         self.sampler.start(interval)
-        self.tasks = TaskWatch(self._tell, before=self._waiting)
+        self.tasks = TaskWatch(self._send, before=self._waiting)
         self.tasks.start()
 
     def stop_sampling(self) -> None:
@@ -219,7 +219,7 @@ class Service:
         return {"pid": self.jobs.start(job, [fio, *arguments], (fd,)), "at": now()}
 
     def op_program(self, digest: str, data: str = "") -> bool:
-        """Keep a program in memory, to be run on a disk. Without ``data``: is it here?"""
+        """Keep a program in memory, to be run on a disk. Without ``data``: say whether it is here."""
         if data:
             self.programs.keep(digest, data)
         return self.programs.has(digest)
@@ -278,7 +278,7 @@ class Service:
         return {"at": now(), **grace_period(limit)}
 
     def op_guard(self, disk: Disk) -> None:
-        """Would this disk be accepted as scratch? Raises Refused when not."""
+        """Check that this disk would be accepted as scratch. Raises Refused otherwise."""
         os.close(open_scratch(disk))
 
     def op_mkfs(self, disk: Disk, fstype: str, timeout: float) -> Dict[str, Any]:
@@ -294,7 +294,7 @@ class Service:
         """What the driver of a switch asks of a device that is plugged in here: see ``Devices``."""
         action = None if do.startswith("_") else getattr(self.devices, do, None)
         if action is None:
-            raise Failed("this agent can do no %r" % do)
+            raise Failed("this agent cannot do %r" % do)
         return action(**arguments)
 
     def op_system_disks(self) -> List[str]:
@@ -307,7 +307,7 @@ class Service:
 
     def op_retire(self, pid: int, started: str) -> bool:
         """End an earlier agent whose connection broke and that may not know it yet: it holds devices and disks that
-        are needed. False when it was gone already. ``started`` tells it from another process with its number."""
+        are needed. False if it was gone already. ``started`` distinguishes it from a later process of that number."""
         return retire(pid, started)
 
     def op_expect(self, every: float) -> None:
@@ -315,7 +315,7 @@ class Service:
         self.patience = every
 
     def op_mute(self) -> None:
-        """Say nothing any more, as an agent would that hangs. For tests of what happens then."""
+        """Stop sending anything, like an agent that hangs. For tests of what happens then."""
         self.outbox.muted = True
 
     def op_stacks(self) -> None:

@@ -1,9 +1,9 @@
-"""What a disk is a part of, by what is written on it and by who uses it.
+"""Finds out what a disk is a part of, by its signatures and by its users.
 
-Signatures are looked for with libblkid, which knows them all and is what udev, mount and mkfs go by. The library and
-not ``blkid``, ``wipefs`` or ``lsblk``: those open a name, and report either one signature or none when there are
-several; the library reads the descriptor that was proved to be the disk, a partition too, and goes on after each find.
-It is on every Linux that can mount (util-linux). Where it is missing nothing is known, and the disk is refused.
+libblkid finds the signatures. It knows them all, and udev, mount and mkfs use it. The programs ``blkid``, ``wipefs``
+and ``lsblk`` do not serve: they open a name, and report one signature or none when there are several. The library reads
+the descriptor that was proved to be the disk, partitions too, and goes on after each find. Every Linux that can mount
+has it (util-linux). If it is missing, the disk is refused.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _FUNCTIONS: Tuple[Tuple[str, Any, Tuple[Any, ...]], ...] = (
 
 
 class Unreadable(Exception):
-    """The disk could not be looked at. The message says why."""
+    """The disk could not be examined. The message says why."""
 
 
 class Region(NamedTuple):
@@ -99,7 +99,7 @@ class Signature(NamedTuple):
 
 
 class Libblkid:
-    """The library, as far as it is needed here. Raises Unreadable where it is not installed."""
+    """The functions of the library that are needed here. Raises Unreadable if it is not installed."""
 
     def __init__(self, name: str = _LIBRARY) -> None:
         try:
@@ -173,10 +173,10 @@ class Libblkid:
     def _probe(self, fd: int, region: Region) -> Any:
         probe = self._calls["new_probe"]()
         if not probe:
-            raise Unreadable("libblkid has no memory left")
+            raise Unreadable("there is no memory left for libblkid")
         if self._calls["probe_set_device"](probe, fd, region.offset, region.size):
             self._calls["free_probe"](probe)
-            raise Unreadable("libblkid cannot look at %d bytes from %d on" % (region.size, region.offset))
+            raise Unreadable("libblkid cannot examine %d bytes from %d on" % (region.size, region.offset))
         return probe
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -191,7 +191,7 @@ class Libblkid:
 
 
 def _is_part(name: str, usage: int) -> bool:
-    """Is what has this signature a part of something that is larger than a disk?"""
+    """Whether a disk with this signature is a part of something larger."""
     return name not in _DEAR and (usage != _FILESYSTEM or name.endswith("_member") or name in _SHARED)
 
 

@@ -1,4 +1,4 @@
-"""Programs that the controller sends, and output that must not be lost."""
+"""Programs that the controller sends, and output of which nothing may be lost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .disks import Refused
 from .wire import Message, now
 
 WINDOW = 256 << 10
-"""Bytes that may be sent and not acknowledged when another chunk is sent. What is beyond waits in the pipe, and then
-the program waits: so what can get lost with this machine is bounded."""
+"""Bytes that may be unacknowledged when another chunk is sent. Further output waits in the pipe, and then the program
+waits. This bounds what can be lost with this machine."""
 CHUNK = 32 << 10
 BOUND = WINDOW + 2 * CHUNK + (64 << 10) + (64 << 10)
 """Bytes that can be under way: the window with the chunk that fills it, the chunk in hand, a pipe (pipe(7)), and what
 the writer has collected and not written (``pending`` in its main.c)."""
 GATHER = 0.03
-"""Seconds. A program that says a little all the time would keep this machine busy with passing it on."""
+"""Seconds between two chunks. Passing on a few bytes all the time would keep this machine busy."""
 
 
 class Stream:
@@ -36,7 +36,7 @@ class Stream:
         self._given_up = False
 
     def carry(self, source: IO[bytes]) -> None:
-        """Until ``source`` ends. When nobody acknowledges any more it is read no further, and then to no purpose."""
+        """Pass on ``source`` until it ends. When nobody acknowledges any more, its rest is read and thrown away."""
         while True:
             chunk: bytes = source.read1(CHUNK)  # type: ignore[attr-defined]
             if not chunk:
@@ -58,7 +58,7 @@ class Stream:
             self._changed.notify_all()
 
     def give_up(self) -> None:
-        """The controller is gone."""
+        """Stop waiting for acknowledgements: the controller is gone."""
         with self._changed:
             self._given_up = True
             self._changed.notify_all()
@@ -74,7 +74,7 @@ class Programs:
         return digest in self._kept
 
     def keep(self, digest: str, data: str) -> None:
-        """``data`` is base64 of a zlib stream. Raises Refused when it is not what ``digest`` says."""
+        """``data`` is base64 of a zlib stream. Raises Refused if its digest is not ``digest``."""
         program = zlib.decompress(base64.b64decode(data))
         if hashlib.sha256(program).hexdigest() != digest:
             raise Refused("the program arrived damaged")

@@ -139,7 +139,7 @@ def _claimed(root: str) -> Iterator[str]:
 
 
 def _explained(disk: str, root: str, proc: str) -> bool:
-    """Is it claimed by something else than a pool: an ordinary mount, md or device-mapper?"""
+    """Whether something other than a pool claims it: an ordinary mount, md or device-mapper."""
     base = os.path.join(root, "block", disk)
     holders = [*_listed(base, "holders"), *(one for part in _listed(base) for one in _listed(base, part, "holders"))]
     plain = (mount for mount in mounts(os.path.join(proc, "self")) if mount.kind != "zfs")

@@ -1,4 +1,4 @@
-"""Tasks that do not run: in uninterruptible sleep without a context switch. And kernel threads that do not stop."""
+"""Finds tasks that stay in uninterruptible sleep without a context switch, and kernel threads that do not stop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 Key = Tuple[int, str]
 """(process number, start in ticks since the boot): names a task for good."""
-Tell = Callable[[Dict[str, Any]], None]
+Send = Callable[[Dict[str, Any]], None]
 
 
 class Task(NamedTuple):
@@ -92,15 +92,15 @@ class _Blocked:
         self.seconds = 0.0
         self.reported = 0.0
         self.before = before
-        """Was it so when the watch began? Then it is not known since when."""
+        """Whether it was blocked when the watch began. Then it is not known since when."""
 
 
 class TaskWatch:
-    """Looks at all tasks every ``INTERVAL`` seconds: reports those that are blocked, and what kernel threads cost."""
+    """Examines all tasks every ``INTERVAL`` seconds; reports blocked ones, and the CPU time of kernel threads."""
 
-    def __init__(self, tell: Tell, proc: str = "/proc", before: Optional[Set[Key]] = None) -> None:
+    def __init__(self, send: Send, proc: str = "/proc", before: Optional[Set[Key]] = None) -> None:
         """``before``: the tasks that were in state D before the scenario began. Not given, those of the first look."""
-        self._tell = tell
+        self._send = send
         self._proc = proc
         self._before = before
         self._blocked: Dict[Key, _Blocked] = {}
@@ -128,10 +128,10 @@ class TaskWatch:
                 if self._stop.wait(INTERVAL):
                     return
         except Exception as error:
-            self._tell({"ev": "watcher.broken", "at": now(), "what": "the tasks", "why": repr(error)})
+            self._send({"ev": "watcher.broken", "at": now(), "what": "the tasks", "why": repr(error)})
 
     def look(self) -> None:
-        """One look at all tasks."""
+        """Examine all tasks once."""
         with self._lock:
             tasks = all_tasks(self._proc)
             at = now()
@@ -167,7 +167,7 @@ class TaskWatch:
 
     def _report(self, blocked: _Blocked, at: float, ended: bool = False) -> None:
         task = blocked.task
-        self._tell(
+        self._send(
             {
                 "ev": "task.blocked",
                 "at": at,
@@ -203,7 +203,7 @@ class TaskWatch:
             self._look_again()
 
     def _look_again(self) -> None:
-        """At those that are known to be blocked, only."""
+        """Examine only those that are known to be blocked."""
         with self._lock:
             at = now()
             passed, self._looked = at - self._looked, at
@@ -234,7 +234,7 @@ class TaskWatch:
         }
         busiest = sorted((name for name in shares if shares[name] >= BUSY), key=lambda name: -shares[name])[:MOST]
         hard, soft, count = (self._irq[kind] - irq[kind] for kind in range(3))
-        self._tell(
+        self._send(
             {
                 "ev": "activity",
                 "at": at,

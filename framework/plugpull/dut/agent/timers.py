@@ -149,7 +149,7 @@ def _host_of(device: str, sys: str) -> str:
 
 
 def _short_enough(path: str, before: str, value: str) -> bool:
-    """Somebody who has set a shorter time keeps it. 0, ``off`` and a limited number of warnings are not shorter."""
+    """Whether a value may stay because it is shorter. 0, ``off`` and a limited number of warnings are not shorter."""
     if before == value:
         return True
     if value == WITHOUT_LIMIT or not before.isdigit():

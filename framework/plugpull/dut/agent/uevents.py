@@ -27,7 +27,7 @@ def parse_uevent(data: bytes) -> Properties:
 
 
 def _import_pyudev() -> Any:
-    """pyudev, also where the C library's index of libraries is missing that ctypes would look libudev up in."""
+    """pyudev, also without the C library's index of libraries, in which ctypes looks libudev up."""
     if ctypes.util.find_library("udev") is None:
         ctypes.CDLL("libudev.so.1")
         find = ctypes.util.find_library
@@ -59,10 +59,10 @@ def _from_netlink() -> Iterator[Properties]:
 
 
 class Uevents:
-    """Tells of each uevent of the watched subsystems, and of each disk that comes and goes."""
+    """Reports each uevent of the watched subsystems, and each disk that comes or goes."""
 
-    def __init__(self, tell: Callable[[Dict[str, Any]], None]) -> None:
-        self._tell = tell
+    def __init__(self, send: Callable[[Dict[str, Any]], None]) -> None:
+        self._send = send
         try:
             _import_pyudev().Context()
             self.source = "pyudev"
@@ -82,12 +82,12 @@ class Uevents:
                 else:
                     others += 1
         except Exception as error:
-            self._tell({"ev": "watcher.broken", "at": now(), "what": "uevents", "why": repr(error)})
+            self._send({"ev": "watcher.broken", "at": now(), "what": "uevents", "why": repr(error)})
 
     def _hand_on(self, properties: Properties, at: float, others: int) -> None:
         action, devpath = properties.get("ACTION", ""), properties.get("DEVPATH", "")
         subsystem, devtype = properties.get("SUBSYSTEM", ""), properties.get("DEVTYPE", "")
-        self._tell(
+        self._send(
             {
                 "ev": "uevent",
                 "at": at,
@@ -103,8 +103,8 @@ class Uevents:
             return
         kname = os.path.basename(devpath)
         if action == "remove":
-            self._tell({"ev": "disk.remove", "at": at, "kname": kname, "diskseq": int(properties.get("DISKSEQ", 0))})
+            self._send({"ev": "disk.remove", "at": at, "kname": kname, "diskseq": int(properties.get("DISKSEQ", 0))})
         elif action == "add" and "/virtual/" not in devpath:
             disk = describe(kname)
             if disk is not None:
-                self._tell({"ev": "disk.add", "at": at, "disk": disk})
+                self._send({"ev": "disk.add", "at": at, "disk": disk})

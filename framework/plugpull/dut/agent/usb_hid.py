@@ -20,7 +20,7 @@ from typing import Any, Dict, List
 from .disks import read_attribute, resolved
 
 PATH = re.compile(r"^/dev/bus/usb/(\d{3})/(\d{3}):(\d+)\Z")
-"""What such a device is opened by: its node, and the number of its interface."""
+"""The node and the interface number by which such a device is opened."""
 _HID_CLASS = "03"
 _CONTROL = struct.Struct("@BBHHHIP")
 _TRANSFER = struct.Struct("@IIIP")
@@ -126,7 +126,7 @@ class UsbHid:
         return bytes(data.raw[: min(length, count)])
 
     def get_feature(self, report_id: int, count: int) -> bytes:
-        """Without its id."""
+        """A feature report without its id."""
         data = ctypes.create_string_buffer(count + bool(report_id))
         length = self._control(_GET_REPORT, _FEATURE, report_id, data)
         return bytes(data.raw[bool(report_id) : length])

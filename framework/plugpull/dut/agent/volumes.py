@@ -1,4 +1,4 @@
-"""Filesystems made and mounted for a scenario, always through a descriptor whose disk was proved to be scratch.
+"""Makes and mounts filesystems for a scenario, always through a descriptor whose disk was proved to be scratch.
 
 What is written into one goes through a descriptor of the mount's root, never through the name of its directory. When a
 disk disappears, somebody else may unmount it (systemd does, when the device of a mount unit goes away). The name then
@@ -141,7 +141,7 @@ class Volumes:
         return {"ok": True, "seconds": now() - begun, "detail": ""}
 
     def open(self, disk: str, uuid: str = "") -> int:
-        """A descriptor of the root of the filesystem that is mounted for ``disk``, for somebody who writes into it.
+        """A descriptor of the root of the filesystem that is mounted for ``disk``, for writing into it.
 
         Raises Refused when it is not mounted by this run, or not any more, or has another UUID than ``uuid`` by now.
         """
@@ -215,8 +215,8 @@ def open_root(target: str, device: int) -> Mounted:
 def mount_point(fd: int, proc: str = "/proc") -> str:
     """Where the filesystem behind a descriptor is mounted (proc_pid_fdinfo(5), mnt_id; proc_pid_mountinfo(5)); empty if
     it is not."""
-    told = (line.partition(":") for line in read_attribute(proc, "self/fdinfo/%d" % fd).splitlines())
-    number = {key: value.strip() for key, _, value in told}.get("mnt_id", "")
+    fields = (line.partition(":") for line in read_attribute(proc, "self/fdinfo/%d" % fd).splitlines())
+    number = {key: value.strip() for key, _, value in fields}.get("mnt_id", "")
     for line in read_attribute(proc, "self/mountinfo").splitlines():
         words = line.split()
         if len(words) > 4 and words[0] == number:

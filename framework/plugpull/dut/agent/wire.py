@@ -1,4 +1,4 @@
-"""JSON Lines over a byte stream: one object a line, both ways."""
+"""JSON Lines over a byte stream: one object per line, both ways."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def encode(message: Message) -> bytes:
 
 
 class Outbox:
-    """Sends messages from any thread, in order, without ever blocking the one that has something to say.
+    """Sends messages from any thread, in order, and never blocks the sender.
 
-    The queue is bounded. When the stream cannot keep up, ordinary messages are dropped and counted, and the count is
-    told as soon as there is room: evidence is lost loudly.
+    The queue is bounded. When the stream cannot keep up, ordinary messages are dropped and counted. The count is sent
+    as soon as there is room, so that lost evidence is noticed.
     """
 
     def __init__(self, write: Callable[[bytes], None], limit: int = 50_000) -> None:
@@ -76,7 +76,7 @@ class Outbox:
                 self._dropped += 1
 
     def drop_all(self) -> None:
-        """Forget what waits to be sent: nobody is there to read it."""
+        """Drop what waits to be sent: nobody reads it."""
         while True:
             try:
                 self._queue.get_nowait()
@@ -105,7 +105,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def messages(fd: int) -> Iterator[Optional[Message]]:
-    """Messages read from ``fd`` until it ends. A line that is none is given as ``None``."""
+    """Messages read from ``fd`` until it ends. ``None`` stands for a line that is not a message."""
     pending = b""
     while True:
         chunk = os.read(fd, 65536)

@@ -58,7 +58,7 @@ def boot_command(python: str, sudo: bool) -> list[str]:
 
 
 def boot_payload() -> bytes:
-    """What the waiting command is to be sent: the length of the agent, and the agent."""
+    """The bytes for the waiting command: the length of the agent, and the agent."""
     agent = agent_zip()
     return b"%0*d%s" % (_DIGITS, len(agent), agent)
 

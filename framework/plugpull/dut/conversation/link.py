@@ -207,7 +207,7 @@ class AgentLink:
             self._receive({"ev": "link.lost", "why": why})
 
     def give_up(self, why: str) -> None:
-        """End the waiting for answers: every request, also a later one, raises AgentGone with ``why``."""
+        """Stop waiting for answers: every request, also a later one, raises AgentGone with ``why``."""
         with self._lock:
             self.lost = why
             waiting = list(self._pending.values())

@@ -26,7 +26,7 @@ def _cpu(line: str) -> tuple[int, int]:
 
 
 def timers_set(message: Message, moment: ev.TimersMoment) -> ev.TimersSet:
-    """The event for the timers that the agent reports it changed."""
+    """The event for the timers that the agent reports as changed."""
     changed = tuple((path, before, after) for path, before, after in message["changed"])
     return ev.TimersSet(at=message["at"], moment=moment, changed=changed, failed=message["failed"])
 

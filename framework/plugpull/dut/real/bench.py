@@ -246,7 +246,7 @@ class RealBench:
         return f"the DUT's power was cycled through {outlet}"
 
     def _no_outlet(self) -> str:
-        return f'{self._setting.reach.name} has no "power" outlet in [dut] to bring it back by: it waits for a person'
+        return f'{self._setting.reach.name} has no "power" outlet in [dut], so a person has to restart it'
 
     def _judge_boot(self, said: Message) -> ev.DutDied | None:
         setting = self._setting

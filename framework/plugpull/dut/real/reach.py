@@ -92,7 +92,7 @@ class Connection:
         self.socket.settimeout(None)
 
     def why(self) -> RigError:
-        """Why nothing is heard from the agent."""
+        """The error that says why the agent does not answer."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         return self._reach.explain(self._process.poll(), self.words())
@@ -157,13 +157,13 @@ _SSH_SAYS = (
     ),
     _Saying(
         r"Permission denied \(|Too many authentication failures|no mutual signature",
-        "it refused our key",
+        "it refused the key",
         "ssh {host} has to work without a password: ssh-copy-id {host}, or name the key in your ssh configuration",
     ),
     _Saying(
         r"Could not resolve hostname|Name or service not known",
         "there is no machine of that name",
-        "`host` in [dut] is what you would give to ssh: is it right, and in your ssh configuration?",
+        "check `host` in [dut]: it is a name or an address for ssh, or a Host of your ssh configuration",
     ),
     _Saying(
         r"Connection refused",
@@ -174,7 +174,7 @@ _SSH_SAYS = (
     _Saying(
         r"Connection timed out|No route to host|Network is unreachable|Operation timed out",
         "it cannot be reached",
-        "is it switched on, and is the network between us up?",
+        "check that it is switched on, and the network between it and this machine",
         passing=True,
     ),
     _Saying(
@@ -262,7 +262,7 @@ def _explain_python(reach: Reach, dut: Dut, status: int | None, words: str) -> R
 
 
 def _last(words: str) -> str:
-    """The last line that says something."""
+    """The last line that is not blank."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 

@@ -17,7 +17,7 @@ from plugpull.switches.person import TerminalPerson
 
 
 def restore(entry: model.DeclaredSwitch, dut: model.Dut, folder: Path, port: str) -> None:
-    """Turn on a port that a run which was killed has left off. Raises RigError and UsageError."""
+    """Turn on a port that a killed run has left off. Raises RigError and UsageError."""
     if entry.via == "controller" or dut.kind == "local":
         _turn_on(entry, LocalHost(), folder, port)
         return

@@ -75,8 +75,8 @@ def refuse_own_control(rig: Rig, switch: str, host: Host, place: str) -> None:
 
 
 def is_below(rig: Rig, topology: Topology, point: CutPoint, place: str) -> bool:
-    """Would a cut at ``point`` take away what is at ``place`` (such as ``0000:00:14.0/1.2:0``)? Of the DUT's own power
-    that is not asked: it takes everything."""
+    """Whether a cut at ``point`` takes away what is at ``place`` (such as ``0000:00:14.0/1.2:0``). False for the DUT's
+    own power, which takes everything."""
     if point.device == "dut":
         return False
     paths = {controller.name: controller.path for controller in rig.controller}

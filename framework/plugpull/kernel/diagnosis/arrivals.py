@@ -1,4 +1,4 @@
-"""Does the kernel log say that a disk came or went? Its lines are looked for around the time of the uevent."""
+"""Finds the lines of the kernel log that say that a disk came or went, around the time of its uevent."""
 
 from __future__ import annotations
 

@@ -87,10 +87,10 @@ def _device(story: DeviceStory) -> str:
     steps = [step for step in story.steps if step.kind not in _QUIET]
     if story.device.key == KERNEL:
         return f"The kernel{_since(steps)}: {_joined(_quoted(step) for step in steps[:MOST_STEPS])}."
-    told = [_told(step, first=not number) for number, step in enumerate(_merged(steps)[:MOST_STEPS])]
-    rest = len(_merged(steps)) - len(told)
+    clauses = [_clause(step, first=not number) for number, step in enumerate(_merged(steps)[:MOST_STEPS])]
+    rest = len(_merged(steps)) - len(clauses)
     more = f", and {rest} more" if rest > 0 else ""
-    return f"{_capital(_named(story.device))}{_since(steps)}: {', then '.join(told)}{more}."
+    return f"{_capital(_named(story.device))}{_since(steps)}: {', then '.join(clauses)}{more}."
 
 
 def _named(device: Device) -> str:
@@ -121,7 +121,7 @@ def _merged(steps: Sequence[Step]) -> list[Step]:
     return merged
 
 
-def _told(step: Step, *, first: bool) -> str:
+def _clause(step: Step, *, first: bool) -> str:
     what = _WORDS.get(step.kind, step.kind)
     count = f" {step.count} times" if step.count > 1 else ""
     return f'{what}{count} ("{_bare(step.text)}")' if first else f"{what}{count}"
