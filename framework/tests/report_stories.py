@@ -16,7 +16,7 @@ import msgspec
 from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
-from plugpull.history.cuts import DiskTimes
+from plugpull.history.cut import DiskTimes
 from plugpull.judging.results import (
     RESULTS_VERSION,
     CheckResult,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugpull.finding import Finding
-from plugpull.history.cuts import DiskTimes
+from plugpull.history.cut import DiskTimes
 from plugpull.history.reader import History
 from plugpull.history.story import Story
 from plugpull.judging.outcome import judge_run

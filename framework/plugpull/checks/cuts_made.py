@@ -9,7 +9,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.fault_record import fault_doubts
 from plugpull.checks.steps import missing_switching
 from plugpull.checks.wiring import wiring_doubts
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import CutArmed, CutSwitched, Edge
 from plugpull.history.reader import Story
 

@@ -11,7 +11,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
 from plugpull.checks.limits import ended_with_error as limit_of
 from plugpull.checks.starved import awake, excused
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.reader import Story
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from plugpull.checks.limits import bench_kind
-from plugpull.history.cuts import Cut, Switching
+from plugpull.history.cut import Cut, Switching
 from plugpull.history.events import DiskAttached, DiskDetached, Judged, Sampled
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
@@ -16,7 +16,8 @@ SIGNS = frozenset({"uas.error", "scsi.error", "scsi.offline", "scsi.reset", "blo
 
 
 def cuts_of(story: Story, disk: str) -> tuple[Cut, ...]:
-    return tuple(cut for cut in story.cut_records if disk in cut.armed.victims)
+    """The cuts of ``disk`` as it met them: cuts that overlap and hold it off together are one."""
+    return story.cuts_of(disk)
 
 
 def not_executed(cut: Cut) -> str:
@@ -46,7 +47,7 @@ def unbidden(story: Story, cut: Cut, disk: str) -> str:
     restored = float("inf") if cut.on.commanded_at is None else cut.on.commanded_at - cut.error
     for event in story.attachments(disk):
         if event.at is not None and removed_at < event.at < min(restored, cut.until) and event.place == was.place:
-            return f"{disk} came back at {event.at:.2f} s though {cut.armed.point} was still off"
+            return f"{disk} came back at {event.at:.2f} s though {cut.restored_point} was still off"
     return ""
 
 
@@ -83,10 +84,11 @@ def here_by(story: Story, now: DiskAttached) -> float:
 
 
 def mates_of(story: Story, cut: Cut) -> set[str]:
-    """The victims of this cut and of those that are made at once with it: the worker of a hub (drivers/usb/core/hub.c,
-    hub_event) deals with one after the other."""
-    group = cut.armed.group
-    together = [one for one in story.cut_records if group and one.armed.group == group] or [cut]
+    """The victims of this cut and of those that are made at once or overlap with it: the worker of a hub
+    (drivers/usb/core/hub.c, hub_event) handles one after the other."""
+    own = (cut, *cut.joined)
+    groups = {one.armed.group for one in own if one.armed.group}
+    together = (*own, *(one for one in story.cut_records if one.armed.group in groups))
     return {victim for one in together for victim in one.armed.victims}
 
 

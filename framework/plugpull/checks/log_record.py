@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, DutReady, KernelMessage, LogLost
 from plugpull.history.story import NOT_THE_AGENT, Story
 from plugpull.kernel.diagnosis.arrivals import is_announced, is_disconnected

@@ -10,7 +10,7 @@ from plugpull.checks.belief import Belief, WriteCache, belief_at
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.power import Power, power_over
 from plugpull.checks.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.decode import CUT_OFF, decode_found, decode_ledger
 from plugpull.integrity.oracle.ledger import Ledger

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import Edge
 from plugpull.history.story import Story
 

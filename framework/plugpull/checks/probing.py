@@ -11,7 +11,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import here_by, limit, mates_of, seconds
 from plugpull.checks.limits import EACH_MORE, bench_kind
 from plugpull.checks.starved import awake
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, Uevent
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import place_of

@@ -11,7 +11,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import (
     Acted,
     AgentLost,

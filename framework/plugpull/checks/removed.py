@@ -30,7 +30,7 @@ from plugpull.checks.limits import removed_within
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.unannounced import no_uevent, unspoken
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import DiskDetached
 from plugpull.history.reader import Story
 

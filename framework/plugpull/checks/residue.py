@@ -16,7 +16,7 @@ from plugpull.checks.evidence import limit, mates_of, seconds
 from plugpull.checks.limits import returned_within
 from plugpull.checks.rig_places import RigPlaces, below
 from plugpull.checks.starved import awake
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import Census, KernelMessage
 from plugpull.history.reader import Story
 

@@ -30,7 +30,7 @@ from plugpull.checks.properties import UNBOUND
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.history.attachments import same_identity
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import (
     Acted,
     DiskAttached,
@@ -106,8 +106,8 @@ class Returned(Check, frozen=True, tag="returned"):
         return [(disk, cuts) for disk, cuts in restored.items() if cuts]
 
     def _limit(self, story: Story, cut: Cut, disk: str) -> float:
-        mechanism, together = cut.armed.mechanism, len(mates_of(story, cut))
-        return returned_within(story, disk, self.within, mechanism=mechanism, together=together)
+        together, mechanisms = len(mates_of(story, cut)), {one.armed.mechanism for one in (cut, *cut.joined)}
+        return max(returned_within(story, disk, self.within, mechanism=one, together=together) for one in mechanisms)
 
     def _one(self, story: Story, cut: Cut, disk: str) -> tuple[list[Accusation], list[str]]:
         doubt = not_executed(cut)
@@ -203,7 +203,7 @@ class Returned(Check, frozen=True, tag="returned"):
                 return f"{was.disk} was cut again before its {within:g} s to come back were over"
             why = story.why_not_covered(begin, deadline) if end < deadline else "the DUT was starved by its host"
             return f"whether {was.disk} came back is not known: {why}"
-        what = f"{was.disk} did not come back within {within:g} s of {cut.armed.point} being restored"
+        what = f"{was.disk} did not come back within {within:g} s of {cut.restored_point} being restored"
         return [Accusation(subject=was.disk, summary=what, at=deadline)]
 
 

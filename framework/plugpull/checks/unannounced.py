@@ -13,7 +13,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import off_the_samples
 from plugpull.checks.log_record import gone_in_silence, numbers_whole
 from plugpull.checks.starved import awake
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story
 from plugpull.kernel.diagnosis.arrivals import AFTER

@@ -19,7 +19,7 @@ from plugpull.checks.no_errors import no_errors
 from plugpull.checks.nothing_stuck import nothing_stuck
 from plugpull.checks.pace import kept_pace
 from plugpull.checks.residue import nothing_left
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
 from plugpull.kernel.diagnosis.expected import Expected, never

@@ -7,7 +7,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import unmountable as limit_of
 from plugpull.checks.starved import awake, excused
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import Acted
 from plugpull.history.reader import Story
 

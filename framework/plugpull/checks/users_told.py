@@ -11,7 +11,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.reader import Story
 

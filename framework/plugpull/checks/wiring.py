@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plugpull.checks.evidence import miswired, unbidden
+from plugpull.checks.evidence import cuts_of, miswired, unbidden
 from plugpull.history.events import CutArmed, DiskDetached, Edge
 from plugpull.history.reader import Story
 
@@ -70,9 +70,10 @@ def _unbidden(story: Story) -> Iterator[str]:
     """Disks that came back to their place while the switch was off: the switch, or its wiring, did that."""
     for cut in story.cut_records:
         for disk in cut.armed.victims:
-            doubt = unbidden(story, cut, disk)
-            if doubt:
-                yield doubt
+            # Of cuts that held the disk off together, the first one stands for all.
+            for whole in cuts_of(story, disk):
+                if whole.armed is cut.armed and (doubt := unbidden(story, whole, disk)):
+                    yield doubt
 
 
 def declared_outlet(rig: dict[str, Any], point: str) -> str | None:

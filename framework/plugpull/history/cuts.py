@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import msgspec
-
 from plugpull.history.attachments import Attachments, same_identity
+from plugpull.history.cut import Cut, DiskTimes, Switching
 from plugpull.history.events import CutArmed, CutSwitched, DiskAttached, Edge, Event, KernelMessage, Uevent
+from plugpull.history.holds import Hold, begin_of, holds_of, is_mixed, joined, last_of, until_of
 from plugpull.history.samples import Reading
 
 E = TypeVar("E", bound=Event)
@@ -19,97 +20,6 @@ _DISCONNECT = re.compile(r"usb (\d+-[\d.]+): USB disconnect")
 
 STILL_BUSY = 1.0
 """Seconds before the cut within which a byte must have moved for the disk to count as busy when it was cut."""
-
-
-EARLY = 1.0
-"""Seconds by which an acknowledgement may seem to come before its command: two mappings of clocks are compared."""
-
-
-@dataclass(frozen=True)
-class Switching:
-    """All ports of a cut point switched once, ``off`` or ``on``. Times are those of the slowest port, DUT seconds.
-
-    ``complete``: the command to every port is on record, and not only that it acknowledged.
-    ``read_back`` is ``None`` if the switch cannot be asked. ``skew`` is what lay
-    between the first and the last acknowledged edge of all that was switched at once, ``None`` for a single port.
-    """
-
-    state: str
-    commanded: bool = False
-    commanded_at: float | None = None
-    acknowledged_at: float | None = None
-    read_back: bool | None = None
-    ports: tuple[str, ...] = ()
-    error: float = 0.0
-    skew: float | None = None
-    complete: bool = True
-
-    @property
-    def doubt(self) -> str:
-        """Why this switching cannot be trusted, as a clause; empty when the switch acknowledged and confirmed it."""
-        where = f"the switch {', '.join(self.ports)}"
-        if not self.commanded:
-            return f"it was never switched {self.state}"
-        if self.commanded_at is None or not self.complete:
-            return f"{where} was commanded {self.state} at an unknown time"
-        if self.acknowledged_at is None:
-            return f"{where} did not acknowledge {self.state}"
-        if self.acknowledged_at < self.commanded_at - max(self.error, EARLY):
-            return f"{where} acknowledged {self.state} before the command"
-        if self.read_back is False:
-            return f"{where} was commanded {self.state} but read back otherwise"
-        return ""
-
-
-class DiskTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """When one victim went away and came back, seconds of DUT CLOCK_MONOTONIC.
-
-    ``removed_at``: its block device left the kernel's list. ``returned_at``: a disk with its identity was announced
-    again. ``first_io_at``: the first byte moved on it after that.
-    """
-
-    disk: str
-    last_io_at: float | None = None
-    removed_at: float | None = None
-    returned_at: float | None = None
-    first_io_at: float | None = None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One cut. ``until`` is when the next cut of one of its victims began, or when a permanent one was healed on the
-    way out (infinity if neither happened).
-
-    Where cuts that are made at once share a victim, such as its cable and its power, they are one cut to that disk: it
-    may go with the first command, and can be back only after the last of them was restored. So the ``commanded_at`` of
-    all of them is the earliest when they go off, and the latest when they come back on; then ``acknowledged_at`` is the
-    latest as well. A contact that bounces is such cuts, one after the other."""
-
-    armed: CutArmed
-    off: Switching
-    on: Switching
-    until: float
-    kernel_saw_at: float | None
-    disks: tuple[DiskTimes, ...]
-    kernel_skew: float | None = None
-    """From the first sign in the kernel of one of the cuts made at once to that of the last, seconds."""
-
-    @property
-    def executed(self) -> bool:
-        return not self.off.doubt
-
-    @property
-    def error(self) -> float:
-        """Bound on the error of the controller's times, seconds."""
-        return max(self.off.error, self.on.error)
-
-    @property
-    def restored_at(self) -> float | None:
-        """When the switch was commanded on again, if it acknowledged that."""
-        return self.on.commanded_at if self.on.acknowledged_at is not None else None
-
-    def times(self, disk: str) -> DiskTimes:
-        return next((times for times in self.disks if times.disk == disk), DiskTimes(disk=disk))
 
 
 @dataclass(frozen=True)
@@ -129,23 +39,62 @@ def assemble_cuts(evidence: CutEvidence) -> tuple[Cut, ...]:
     armed = evidence.of(CutArmed)
     edges = evidence.of(Edge)
     single = {cut.cut: (_switching(edges, cut.cut, "off"), _switching(edges, cut.cut, "on")) for cut in armed}
-    switchings = {cut.cut: _with_mates(evidence, cut, armed, single) for cut in armed}
-    cuts = []
-    for cut in armed:
-        off, on = switchings[cut.cut]
-        until = float("inf")
-        for other in armed:
-            begin = switchings[other.cut][0].commanded_at
-            later = begin is not None and off.commanded_at is not None and begin > off.commanded_at
-            at_once = cut.group and cut.group == other.group
-            if later and not at_once and begin is not None and set(cut.victims) & set(other.victims):
-                until = min(until, begin)
-        if cut.permanent and on.commanded:
-            # Power restored on the way out: what comes back then does not count for the cut.
-            until = min(until, float("inf") if on.commanded_at is None else on.commanded_at - on.error)
-            on = Switching("on")
-        cuts.append(_cut(evidence, cut, off, on, until))
+    plain = [_plain(cut, *_with_mates(evidence, cut, armed, single)) for cut in armed]
+    holds = {disk: holds_of(evidence.attachments, disk, plain) for cut in armed for disk in cut.victims}
+    cuts = [_complete(evidence, cut, plain, holds) for cut in plain]
     return tuple(replace(cut, kernel_skew=_kernel_skew(cut, cuts)) for cut in cuts)
+
+
+def cuts_of_disk(evidence: CutEvidence, disk: str, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
+    """The assembled cuts of one disk as the disk met them: one for all that held it off together."""
+    found: list[Cut] = []
+    for hold in holds_of(evidence.attachments, disk, cuts):
+        if is_mixed(hold):
+            found.append(_of_hold(evidence, disk, hold, until_of(disk, hold, cuts)))
+        else:
+            found += hold
+    return tuple(sorted(found, key=lambda cut: cut.armed.cut))
+
+
+def _plain(armed: CutArmed, off: Switching, on: Switching) -> Cut:
+    """A cut of which only the switchings are known so far."""
+    if not (armed.permanent and on.commanded):
+        return Cut(armed, off, on, math.inf, None, ())
+    # Power restored on the way out: what comes back then does not count for the cut.
+    healed = math.inf if on.commanded_at is None else on.commanded_at - on.error
+    return Cut(armed, off, Switching("on"), healed, None, ())
+
+
+def _complete(evidence: CutEvidence, cut: Cut, plain: Sequence[Cut], holds: Mapping[str, tuple[Hold, ...]]) -> Cut:
+    """The same cut with what happened to its victims."""
+    own = {disk: next(hold for hold in holds[disk] if cut in hold) for disk in cut.armed.victims}
+    until = {disk: until_of(disk, hold, plain) for disk, hold in own.items()}
+    made = _cut(evidence, cut.armed, cut.off, cut.on, min(until.values(), default=cut.until))
+    disks = tuple(_share(evidence, cut, own[times.disk], times, until[times.disk]) for times in made.disks)
+    return replace(made, disks=disks)
+
+
+def _share(evidence: CutEvidence, cut: Cut, hold: Hold, times: DiskTimes, until: float) -> DiskTimes:
+    """What of the times of a disk belongs to one cut of a hold: the first removes it, and it returns after the last."""
+    if not is_mixed(hold):
+        return times
+    (whole,) = _of_hold(evidence, times.disk, hold, until).disks
+    last = cut is last_of(hold)
+    return DiskTimes(
+        disk=times.disk,
+        last_io_at=times.last_io_at,
+        removed_at=whole.removed_at if cut is hold[0] else None,
+        returned_at=whole.returned_at if last else None,
+        first_io_at=whole.first_io_at if last else None,
+    )
+
+
+def _of_hold(evidence: CutEvidence, disk: str, hold: Hold, until: float) -> Cut:
+    """One cut for all of a hold, with what happened to ``disk``."""
+    cut = joined(hold)
+    begin = begin_of(cut)
+    times = _disk_times(evidence, disk, begin, begin - cut.off.error, cut.on, until)
+    return replace(cut, until=until, disks=(times,))
 
 
 def _with_mates(

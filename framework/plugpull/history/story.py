@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from plugpull.history.attachments import Attachments
 from plugpull.history.counters import rates_between
-from plugpull.history.cuts import Cut, CutEvidence, assemble_cuts
+from plugpull.history.cut import Cut
+from plugpull.history.cuts import CutEvidence, assemble_cuts, cuts_of_disk
 from plugpull.history.events import (
     AgentLost,
     ClockMapped,
@@ -243,4 +244,17 @@ class Story:
     @cached_property
     def cut_records(self) -> tuple[Cut, ...]:
         """Each cut that was armed, with every edge of its switch: what checks need to trust it."""
-        return assemble_cuts(CutEvidence(self.events, self._attachments, self._readings))
+        return assemble_cuts(self._cut_evidence)
+
+    def cuts_of(self, disk: str) -> tuple[Cut, ...]:
+        """The cuts of ``disk`` as it met them: cuts that overlap and hold it off together are one."""
+        return self._cuts_of_disks.get(disk, ())
+
+    @cached_property
+    def _cuts_of_disks(self) -> dict[str, tuple[Cut, ...]]:
+        victims = dict.fromkeys(victim for cut in self.cut_records for victim in cut.armed.victims)
+        return {disk: cuts_of_disk(self._cut_evidence, disk, self.cut_records) for disk in victims}
+
+    @cached_property
+    def _cut_evidence(self) -> CutEvidence:
+        return CutEvidence(self.events, self._attachments, self._readings)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from plugpull.errors import UsageError
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import DiskAttached, LedgerBegun, LedgerEnded
 from plugpull.history.reader import History, Story
 from plugpull.judging.results import Coverage, CoveredCell

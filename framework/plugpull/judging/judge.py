@@ -22,7 +22,7 @@ from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import Untouched, bystanders_of
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.finding import Finding
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import DutDied, DutReady, Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.integrity.oracle.statistics import loss_bound

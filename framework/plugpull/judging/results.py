@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from plugpull.finding import Finding
-from plugpull.history.cuts import Cut, DiskTimes
+from plugpull.history.cut import Cut, DiskTimes
 from plugpull.history.story import Story
 
 RESULTS_VERSION = 1

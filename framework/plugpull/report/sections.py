@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plugpull.history.cuts import DiskTimes
+from plugpull.history.cut import DiskTimes
 from plugpull.history.events import Event, KernelMessage, ScenarioBegun, ScenarioError
 from plugpull.history.story import Story
 from plugpull.judging.results import CheckResult, CutResult, ScenarioResult, Verdict

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from plugpull.history.cuts import Cut
+from plugpull.history.cut import Cut
 from plugpull.history.events import DutReady, Edge
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.arrivals import attached_times
