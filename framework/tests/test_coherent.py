@@ -71,6 +71,18 @@ def test_a_disk_that_is_sampled_after_its_removal() -> None:
     assert any("was removed at 15.07 s and was sampled until" in what for what in judgement.unknowns), judgement
 
 
+@pytest.mark.parametrize(("late", "many"), [(0.2, 0), (0.5, 1)])
+def test_a_disk_that_is_sampled_for_a_moment_after_its_removal(late: float, many: int) -> None:
+    story = healthy().story()
+    ghost = tuple(
+        msgspec.structs.replace(event, disks=event.disks | {"sdb": Counters(1, 0, 0, 0, 0, 0, 0, 0)})
+        if isinstance(event, ev.Sampled) and GONE < (event.at or 0.0) < GONE + late
+        else event
+        for event in story.events
+    )
+    assert len(coherent().judge(Story(story.begun, ghost, rig=story.rig)).unknowns) == many
+
+
 # --- cuts that were not made ----------------------------------------------------------------------------------
 
 
@@ -97,6 +109,11 @@ def _edges(bench: Bench, **changes: object) -> Judgement:
 def test_edges_that_cannot_be_true() -> None:
     assert "before it was cut" in _edges(healthy(), at=CUT - 1).unknowns[0]
     assert "a cut that was never armed" in " ".join(_edges(healthy(), cut=7).unknowns)
+    bench = healthy()
+    bench.replace(ev.Edge, lambda event: event.phase == "read-back" and event.state == "on", at=RESTORED - 0.5)
+    assert bench.judge(cuts_made()).unknowns == (
+        "cables port 1 was read back before it had acknowledged that it is on",
+    )
     bench = healthy()
     bench.switch("off", CUT)
     assert "is on record 2 times" in bench.judge(cuts_made()).unknowns[0]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stories import BACK, CUT, DISKS, RESTORED, SETTLED, VICTIM, Bench, healthy
 
 from plugpull.checks.cuts_made import cuts_made
-from plugpull.checks.on_record import missing_reports, on_record
+from plugpull.checks.on_record import missing_reports, missing_uevents, on_record
 from plugpull.dut.agent.service import NUMBERED, Service
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.translation import translate
@@ -69,6 +69,36 @@ def test_any_report_that_is_missing_is_noticed() -> None:
             f"1 reports of the agent are not on record; number {number} is the first that is not there",
         )
         assert judge_story(story).verdict is not Verdict.PASS
+
+
+def test_more_reports_than_the_scenario_says_there_were() -> None:
+    *events, ended = numbered(healthy().story()).events
+    assert isinstance(ended, ev.ScenarioEnded)
+    assert ended.reports is not None
+    fewer = with_events(healthy().story(), (*events, replace(ended, reports=ended.reports - 2)))
+    assert missing_reports(fewer) == (
+        f"the record has report {ended.reports} of the agent, and says that number {ended.reports - 2} was the last",
+    )
+
+
+def row_of_uevents(*rows: tuple[int, int | None]) -> Story:
+    """The healthy story with uevents of these numbers, and how many of others the agent counted before each."""
+    bench = healthy()
+    bench.drop(ev.Uevent)
+    for at, (number, others) in enumerate(rows, 12):
+        bench.add(
+            ev.Uevent(at=at, action="change", subsystem="usb", devpath="/devices/x", seqnum=number, others=others)
+        )
+    return bench.story()
+
+
+def test_uevents_that_the_agent_never_got() -> None:
+    assert missing_uevents(row_of_uevents((7, 0), (8, 0), (11, 2))) == ()
+    assert missing_uevents(row_of_uevents((7, 0), (9, 0), (11, 2))) == (), "the others were counted late"
+    (missing,) = missing_uevents(row_of_uevents((7, 0), (8, 0), (14, 2)))
+    assert missing == "3 uevents of the kernel are not on record, between number 7 and the last"
+    assert judge_story(row_of_uevents((7, 0), (8, 0), (14, 2))).verdict is Verdict.UNKNOWN
+    assert missing_uevents(row_of_uevents((7, None), (8, None), (14, None))) == (), "an agent that did not count"
 
 
 def test_reports_that_arrive_in_another_order_are_whole() -> None:

@@ -53,6 +53,15 @@ def test_what_was_flushed_and_is_not_there_is_lost() -> None:
     assert (wrong.expected_bytes(), wrong.found_bytes()) == (stamp(new, 0), stamp(old, 0))
 
 
+def test_a_stamp_where_its_write_did_not_write_is_wrong_and_its_bytes_are_not_known() -> None:
+    book = Book()
+    one, other = book.write(0), book.write(8)
+    book.flush()
+    wrong = only(opinion(book, SectorRun(ContentKind.STAMPED, 0, 1, other.number)))
+    assert wrong.kind is Damage.NEVER_WRITTEN
+    assert (wrong.expected_bytes(), wrong.found_bytes()) == (stamp(one, 0), b"")
+
+
 def test_what_was_there_before_is_lost_data_too() -> None:
     book = Book()
     book.write(0)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ledgers import Book
 from paces import BOTH, NEW, STOPPED, add_cpu, between, only, verdict, with_rates
+from sessions_on_record import on_record
 from stories import CUT, RATE, RESTORED, RIG, SETTLED, SURVIVORS, healthy
 
-from plugpull.checks import Check
+from plugpull.checks import Check, kept_pace
 from plugpull.checks.baseline import baseline
 from plugpull.checks.track import track
 from plugpull.history import events as ev
@@ -122,8 +124,26 @@ def test_a_request_that_hangs_while_others_go_on(check: Check) -> None:
     result = verdict(bench, check)
     assert result.verdict is Verdict.FAIL
     assert "a request of disk2 took 5.40 s (limit 5 s)" in result.findings[0].summary
-    bench.replace(ev.LoadEnded, lambda event: event.disk == "disk2", longest=1.2)
+    wrote = int(RATE * (STOPPED - SETTLED))
+    bench.replace(ev.LoadEnded, lambda event: event.disk == "disk2", longest=1.2, written_bytes=wrote)
     assert verdict(bench, check).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("took", "many"), [(5.4, 1), (1.2, 0)])
+def test_a_stamped_write_that_hangs_while_others_go_on(took: float, many: int) -> None:
+    book = Book()
+    hung = book.issue(0)
+    for sector in range(1, 7):
+        book.write(sector)
+    book.complete(hung)
+    hung.completed_at = hung.issued_at + took
+    book.write(7)
+    bench = healthy()
+    on_record(bench, book, disk="disk2")
+    for kind in (ev.LoadBegun, ev.LoadEnded):
+        bench.replace(kind, lambda event: event.disk == "disk2", job="stamp1-disk2")
+    found = [one.summary for one in bench.judge(kept_pace("disk2")).findings]
+    assert found == ["a request of disk2 took 5.40 s (limit 5 s)"] * many
 
 
 @BOTH

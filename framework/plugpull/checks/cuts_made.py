@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
@@ -11,6 +12,7 @@ from plugpull.checks.steps import missing_switching
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history.cut import Cut
 from plugpull.history.events import CutArmed, CutSwitched, Edge
+from plugpull.history.events.cuts import EdgePhase
 from plugpull.history.reader import Story
 
 AT_ONCE = 2.0
@@ -28,7 +30,7 @@ class CutsMade(Check, frozen=True, tag="cuts_made"):
         for cut in cuts:
             said.doubt(*_doubts(cut))
         said.doubt(*_doubled(story), *missing_switching(story), *_apart(story))
-        said.doubt(*fault_doubts(story), *wiring_doubts(story))
+        said.doubt(*_out_of_order(story), *fault_doubts(story), *wiring_doubts(story))
         return said.judgement(f"{len(cuts)} of {len(cuts)} cuts made" if cuts and said.clean else "")
 
 
@@ -52,6 +54,19 @@ def _doubts(cut: Cut) -> list[str]:
         if told is not None and answered is not None and answered < told - cut.error:
             doubts.append(f"the record says that {', '.join(switching.ports)} acknowledged before the command was sent")
     return doubts
+
+
+def _out_of_order(story: Story) -> Iterator[str]:
+    """Ports that were read back before they had acknowledged: they were asked before anything was done."""
+    answers = {(edge.cut, edge.state, edge.switch, edge.port): edge for edge in _steps(story, "acknowledged")}
+    for read in _steps(story, "read-back"):
+        answer = answers.get((read.cut, read.state, read.switch, read.port))
+        if answer is not None and (read.at or 0.0) < (answer.at or 0.0) - max(read.error, answer.error):
+            yield f"{read.switch} port {read.port} was read back before it had acknowledged that it is {read.state}"
+
+
+def _steps(story: Story, phase: EdgePhase) -> Iterator[Edge]:
+    return (edge for edge in story.of(Edge) if edge.phase == phase)
 
 
 def _apart(story: Story) -> list[str]:

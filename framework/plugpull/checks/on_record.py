@@ -5,7 +5,7 @@ from __future__ import annotations
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.steps import missing_steps
-from plugpull.history.events import AgentLost, DutDied, DutReady
+from plugpull.history.events import AgentLost, DutDied, DutReady, Uevent
 from plugpull.history.story import Story
 
 
@@ -15,7 +15,7 @@ class OnRecord(Check, frozen=True, tag="on_record"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        said.doubt(*missing_reports(story), *missing_steps(story))
+        said.doubt(*missing_reports(story), *missing_uevents(story), *missing_steps(story))
         return said.judgement()
 
 
@@ -37,6 +37,9 @@ def missing_reports(story: Story) -> tuple[str, ...]:
     before, last = readies[0].reports, ended.reports
     if before is None or last is None:
         return ()
+    highest = max((event.report for event in story.events), default=0)
+    if highest > last:
+        return (f"the record has report {highest} of the agent, and says that number {last} was the last",)
     numbers = {event.report for event in story.events if 0 < event.report <= last}
     first = min((before + 1, *numbers))
     missing = last - first + 1 - len(numbers) - ended.left_out
@@ -48,3 +51,17 @@ def missing_reports(story: Story) -> tuple[str, ...]:
             break
         hole = number + 1
     return (f"{missing} reports of the agent are not on record; number {hole} is the first that is not there",)
+
+
+def missing_uevents(story: Story) -> tuple[str, ...]:
+    """How many uevents are not on record, as a sentence. The kernel numbers them in one row, and the agent counts those
+    that it leaves out; what the socket had no room for was neither reported nor counted."""
+    events = sorted(story.of(Uevent), key=lambda event: event.seqnum)
+    if len(story.of(DutReady)) != 1 or len(events) < 2 or bool(story.of(AgentLost)) or bool(story.of(DutDied)):
+        return ()
+    others = [event.others for event in events[1:]]
+    counted = sum(other for other in others if other is not None)
+    missing = events[-1].seqnum - events[0].seqnum - len(others) - counted
+    if None in others or events[0].seqnum <= 0 or missing <= 0:
+        return ()
+    return (f"{missing} uevents of the kernel are not on record, between number {events[0].seqnum} and the last",)

@@ -33,7 +33,8 @@ class JudgedRound:
 
     ``opinion`` is ``None`` when nothing can be concluded. ``owed`` are the sectors that lack a completed write of which
     ``opinion`` holds nothing against the disk: nothing had flushed it, but the disk kept its power. ``failed`` are the
-    writes and flushes that the kernel reported an error of.
+    writes and flushes that the kernel reported an error of. ``slowest`` is the time that the slowest write took, in
+    seconds.
     """
 
     round: Round
@@ -45,6 +46,7 @@ class JudgedRound:
     unknowns: tuple[str, ...] = ()
     again: tuple[SectorRun, ...] = ()
     failed: tuple[FailedCommand, ...] = ()
+    slowest: float | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -176,7 +178,12 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
     origin = ledger.begun_ns / 1e9 if ledger.begun_ns else one.begun.at or 0.0
     power, cuts = power_over(story, one.disk, origin, float("inf") if one.at is None else one.at)
     judged = JudgedRound(
-        one, power, cuts, belief_at(story, one.disk, origin), failed=_failed(story, one, ledger, origin)
+        one,
+        power,
+        cuts,
+        belief_at(story, one.disk, origin),
+        failed=_failed(story, one, ledger, origin),
+        slowest=_slowest(story, one, ledger),
     )
     read = one.read
     if read is None or read.begun.error:
@@ -215,6 +222,13 @@ def _failed(story: Story, one: Round, ledger: Ledger, origin: float) -> tuple[Fa
     done = [("write", write.completed_at, write.error) for write in ledger.writes]
     done += [("flush", flush.completed_at, flush.error) for flush in ledger.flushes]
     return tuple(FailedCommand(what, origin + at, error) for what, at, error in done if error and at is not None)
+
+
+def _slowest(story: Story, one: Round, ledger: Ledger) -> float | None:
+    if one.doubts or any(True for _ in misfits(story, one, ledger)):
+        return None
+    took = [write.completed_at - write.issued_at for write in ledger.writes if write.completed_at is not None]
+    return max(took, default=None)
 
 
 def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:

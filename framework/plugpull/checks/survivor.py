@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import GAP, awake, granted, starved
 from plugpull.checks.track import Track, interpolate, track
 from plugpull.errors import RigError
@@ -183,11 +184,12 @@ class _Fate:
 
     def _slowest(self, story: Story, ended: LoadEnded, begin: float, end: float) -> None:
         """A request that hung while others went on. What was under way when the load was to end is judged by that."""
-        if ended.longest is None or ended.errno:
+        longest = ended.longest if ended.longest is not None else _slowest_write(story, ended)
+        if longest is None or ended.errno:
             return
-        took = ended.longest * granted(story, begin, end) ** 2
+        took = longest * granted(story, begin, end) ** 2
         if took > LONGEST:
-            said = f"a request of {self.disk} took {ended.longest:.2f} s (limit {LONGEST:g} s)"
+            said = f"a request of {self.disk} took {longest:.2f} s (limit {LONGEST:g} s)"
             self._accuse(said, end)
 
     def _by_itself(self, load: LoadBegun, readings: Sequence[Reading], ended: LoadEnded, at: float) -> float:
@@ -261,6 +263,12 @@ def _attachment_readings(story: Story, disk: str, at: float) -> tuple[Reading, .
             back = f"the counters of {disk} went back at {two.at:.2f} s"
             raise Unjudgeable(f"{back} although no other disk was announced: a reset of it, or another disk's samples")
     return readings
+
+
+def _slowest_write(story: Story, ended: LoadEnded) -> float | None:
+    """Seconds that the slowest write of a stamped load took, by its ledger; ``None`` for other loads."""
+    rounds = (one for one in every_round(story) if (one.round.disk, one.round.begun.job) == (ended.disk, ended.job))
+    return next((one.slowest for one in rounds), None)
 
 
 def _gone_at(story: Story, disk: str, readings: Sequence[Reading]) -> float | None:

@@ -112,7 +112,10 @@ class Wrong:
             return self.run.raw
         if self.run.kind is ContentKind.ZEROED:
             return bytes(SECTOR)
-        return Version(*self.own, self.held).stamp(self.first).encode() if self.held is not None else b""
+        # A write whose number stands where it did not write: what the sector holds is not known from its number.
+        if self.held is None or not self.held.sector <= self.first < self.held.end:
+            return b""
+        return Version(*self.own, self.held).stamp(self.first).encode()
 
     def evidence(self) -> tuple[str, ...]:
         """The evidence for a cause, one sentence each."""
