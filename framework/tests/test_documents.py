@@ -33,7 +33,7 @@ QUICK = ("rig check", "cache", "check", "report")
 """Commands that are over in a moment: those in the README are run."""
 PICTURE = 300_000
 """Bytes the picture in the README may have."""
-BARE = ("schema", "templates", "uplot", "vendor")
+BARE = ("messages", "schema", "templates", "uplot", "vendor")
 """Directories of files that are explained a level above."""
 
 
