@@ -8,43 +8,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from rig_builder import a_rig
+
 from plugpull.judging.results import Results, ScenarioResult
 from plugpull.judging.results_io import read_results
 
-RIG = """
-[rig]
-name = "small"
-
-[dut]
-kind = "virtual"
-
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 1
-mechanism = "data"
-
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-
-[[disk]]
-name = "victim"
-at = "usb.1"
-serial = "SMALL-1"
-size = "16 MiB"
-rate = "2 MiB/s"
-scratch = true
-cable = "cables.1"
-
-[[disk]]
-name = "survivor"
-at = "usb.2"
-serial = "SMALL-2"
-size = "16 MiB"
-rate = "2 MiB/s"
-scratch = true
-"""
+RIG = (
+    a_rig("small")
+    .switch(ports=1)
+    .controller()
+    .disk("victim", "usb.1", "SMALL-1", "16 MiB", rate="2 MiB/s", scratch=True, cable="cables.1")
+    .disk("survivor", "usb.2", "SMALL-2", "16 MiB", rate="2 MiB/s", scratch=True)
+    .text
+)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rig_builder import a_rig
+
 from plugpull.dut.bench import PostMortem
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import AgentLink
@@ -29,34 +31,13 @@ from plugpull.switches.base import Capabilities, Identity, PortByPort
 PATIENCE = 60.0
 """Seconds for what takes a moment, on a machine that may be busy."""
 
-RIG = """
-[rig]
-name = "desk"
-
-[dut]
-kind = "virtual"
-
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 2
-mechanism = "data"
-
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-""" + "".join(
-    f"""
-[[disk]]
-name = "disk{number}"
-at = "usb.{number}"
-serial = "S-{number}"
-size = "16 MiB"
-cable = "cables.{number}"
-scratch = true
-"""
-    for number in (1, 2)
+DESK = (
+    a_rig("desk")
+    .switch(ports=2)
+    .controller()
+    .disks("disk1", "disk2", serial="S-{n}", size="16 MiB", cable="cables.{n}", scratch=True)
 )
+RIG = DESK.text
 
 USB = "/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1"
 BLOCK = f"{USB}/1-1:1.0/host0/target0:0:0/0:0:0:0/block"

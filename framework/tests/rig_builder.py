@@ -65,6 +65,20 @@ class RigBuilder:
         number = name.removeprefix("disk")
         return self.table("disk", name=name, at=at or f"usb.{number}", serial=serial or f"S{number}", size=size, **keys)
 
+    def disks(self, *names: str, **keys: object) -> RigBuilder:
+        """A disk per name, in the ports ``usb.1``, ``usb.2``, ... ``{n}`` in a value becomes the number of the port:
+        ``disks("one", "two", serial="TWO-{n}", cable="cables.{n}")``."""
+        rig = self
+        for number, name in enumerate(names, start=1):
+            own = {key: value.format(n=number) if isinstance(value, str) else value for key, value in keys.items()}
+            rig = rig.table("disk", **{"name": name, "at": f"usb.{number}", "serial": f"S{number}", **own})
+        return rig
+
+    def having(self, name: str, **keys: object) -> RigBuilder:
+        """The same rig, with these keys in the table of this name."""
+        tables = ((header, {**table, **(keys if table.get("name") == name else {})}) for header, table in self.tables)
+        return replace(self, tables=tuple(tables))
+
     @property
     def text(self) -> str:
         return "".join(_table_text(header, keys) for header, keys in self.tables)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from guests import Guest, guest
 from media import MD_MAGIC, MEMBERS, partitioned, put
+from rig_builder import a_rig
 
 from plugpull.dut.conversation.link import GuardRefused
 from plugpull.errors import UsageError
@@ -23,34 +24,13 @@ from plugpull.load.patterns import Pattern, load_arguments
 pytestmark = pytest.mark.bench
 
 SIZE = 16 << 20
-RIG = """
-[rig]
-name = "guarded"
-
-[dut]
-kind = "virtual"
-
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 3
-mechanism = "data"
-
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-""" + "".join(
-    f"""
-[[disk]]
-name = "disk{number}"
-at = "usb.{number}"
-serial = "GUARD-{number}"
-size = "16 MiB"
-rate = "8 MiB/s"
-cable = "cables.{number}"
-scratch = {scratch}
-"""
-    for number, scratch in ((1, "true"), (2, "true"), (3, "false"))
+RIG = (
+    a_rig("guarded")
+    .switch(ports=3)
+    .controller()
+    .disks("disk1", "disk2", serial="GUARD-{n}", size="16 MiB", rate="8 MiB/s", cable="cables.{n}", scratch=True)
+    .disk("disk3", serial="GUARD-3", size="16 MiB", rate="8 MiB/s", cable="cables.3", scratch=False)
+    .text
 )
 
 Identity = dict[str, object]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from defects_bench import run_small
+from rig_builder import a_rig
 
 from plugpull.exit_status import EXIT_FAIL
 from plugpull.history import events as ev
@@ -13,33 +14,23 @@ from plugpull.history.reader import read_history
 
 pytestmark = pytest.mark.bench
 
-RIG = """
-[rig]
-name = "blocks"
-[dut]
-kind = "virtual"
-[[switch]]
-name = "mains"
-driver = "virtual"
-ports = 1
-mechanism = "mains"
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-[[disk]]
-name = "large"
-at = "usb.1"
-serial = "BLOCKS-1"
-size = "16 MiB"
-rate = "2 MiB/s"
-cache = "512 KiB"
-logical_block = 4096
-scratch = true
-power = "mains.1"
-[[defect]]
-kind = "torn-sector"
-disk = "large"
-"""
+RIG = (
+    a_rig("blocks")
+    .switch("mains", ports=1, mechanism="mains")
+    .controller()
+    .disks(
+        "large",
+        serial="BLOCKS-1",
+        size="16 MiB",
+        rate="2 MiB/s",
+        cache="512 KiB",
+        logical_block=4096,
+        scratch=True,
+        power="mains.1",
+    )
+    .table("defect", kind="torn-sector", disk="large")
+    .text
+)
 
 
 def test_a_block_that_is_half_old_and_half_new_is_torn(tmp_path: Path) -> None:

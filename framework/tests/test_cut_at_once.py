@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from desks import PATIENCE, RIG, Desk, DeskSwitch, desk
+from desks import DESK, PATIENCE, Desk, DeskSwitch, desk
 from stories import BACK, CUT, GONE, RESTORED, Bench, healthy
 
 from plugpull.checks import removed, returned
@@ -33,20 +33,11 @@ from plugpull.rig.topology import CutPoint
 from plugpull.switches.base import Acknowledged
 
 SHELF = (
-    RIG.replace(
-        "[[controller]]",
-        """\
-[[switch]]
-name = "mains"
-driver = "virtual"
-ports = 2
-mechanism = "mains"
-
-[[controller]]""",
-    )
-    + 'power = "mains.2"\n'
+    DESK.switch("mains", ports=2, mechanism="mains")
+    .having("disk1", power="mains.1")
+    .having("disk2", power="mains.2")
+    .text
 )
-SHELF = SHELF.replace('cable = "cables.1"', 'cable = "cables.1"\npower = "mains.1"')
 
 
 @dataclass

@@ -6,55 +6,33 @@ from collections.abc import Iterator
 
 import pytest
 from guests import Guest, guest
+from rig_builder import a_rig
 
 pytestmark = pytest.mark.bench
 
-RIG = """
-[rig]
-name = "caches"
-
-[dut]
-kind = "virtual"
-
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 4
-mechanism = "data"
-
-[[switch]]
-name = "mains"
-driver = "virtual"
-ports = 4
-mechanism = "mains"
-
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-rate = "64 MiB/s"
-""" + "".join(
-    f"""
-[[disk]]
-name = "disk{number}"
-at = "usb.{number}"
-serial = "CACHE-{number}"
-size = "16 MiB"
-cable = "cables.{number}"
-power = "mains.{number}"
-scratch = true
-cache = "2 MiB"
-{more}
-"""
-    for number, more in (
-        (1, ""),
-        (2, 'protocol = "uas"\nfua = true\nlogical_block = 4096'),
-        (3, "fua = true"),
-        (4, '[[defect]]\nkind = "cache-lied"\ndisk = "disk4"'),
-    )
-)
 PORTS = ("1", "2", "3", "4")
 DISKS = ("disk1", "disk2", "disk3")
 LIAR = "disk4"
+RIG = (
+    a_rig("caches")
+    .switch()
+    .switch("mains", mechanism="mains")
+    .controller(rate="64 MiB/s")
+    .disks(
+        *DISKS,
+        LIAR,
+        serial="CACHE-{n}",
+        size="16 MiB",
+        cable="cables.{n}",
+        power="mains.{n}",
+        scratch=True,
+        cache="2 MiB",
+    )
+    .having("disk2", protocol="uas", fua=True, logical_block=4096)
+    .having("disk3", fua=True)
+    .table("defect", kind="cache-lied", disk=LIAR)
+    .text
+)
 FLUSHED, CACHED, FORCED = (bytes([value]) * 4096 for value in (0x11, 0x22, 0x33))
 AT = {FLUSHED: 0, CACHED: 1 << 16, FORCED: 1 << 17}
 

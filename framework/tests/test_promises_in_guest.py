@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from guests import Guest, guest
+from rig_builder import a_rig
 
 from plugpull.checks import Judgement, nothing_lost
 from plugpull.faults import at_random
@@ -24,36 +25,22 @@ pytestmark = pytest.mark.bench
 CUTS = 2
 PATTERN = Stamped("4 KiB writes, a flush every 48", Writing(flush_writes=48), span=1 << 20)
 HEALTHY, LYING = ("healthy", "witness"), ("unsafe", "reordering")
-RIG = """
-[rig]
-name = "promises"
-[dut]
-kind = "virtual"
-[[switch]]
-name = "mains"
-driver = "virtual"
-ports = 4
-mechanism = "mains"
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-ports = 4
-[[defect]]
-kind = "reordered"
-disk = "reordering"
-""" + "".join(
-    f"""
-[[disk]]
-name = "{name}"
-at = "usb.{number}"
-serial = "PROMISE-{number}"
-size = "8 MiB"
-cache = "512 KiB"
-eviction = "random"
-scratch = true
-power = "mains.{number}"
-"""
-    for number, name in enumerate((*HEALTHY, *LYING), start=1)
+RIG = (
+    a_rig("promises")
+    .switch("mains", mechanism="mains")
+    .controller(ports=4)
+    .table("defect", kind="reordered", disk="reordering")
+    .disks(
+        *HEALTHY,
+        *LYING,
+        serial="PROMISE-{n}",
+        size="8 MiB",
+        cache="512 KiB",
+        eviction="random",
+        scratch=True,
+        power="mains.{n}",
+    )
+    .text
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from guests import FOUND_WITHIN, Guest, guest
+from rig_builder import a_rig
 from writers import Writer, found_of
 
 from plugpull.dut.conversation.link import GuardRefused
@@ -28,31 +29,12 @@ SIZE = 4 << 20
 RUN = 0x5EED
 EXTENTS = ((0, SIZE // SECTOR),)
 DISKS = ("one", "two")
-RIG = """
-[rig]
-name = "renames"
-[dut]
-kind = "virtual"
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 2
-mechanism = "data"
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-ports = 4
-""" + "".join(
-    f"""
-[[disk]]
-name = "{name}"
-at = "usb.{number}"
-serial = "RENAME-{number}"
-size = {SIZE}
-scratch = true
-cable = "cables.{number}"
-"""
-    for number, name in enumerate(DISKS, start=1)
+RIG = (
+    a_rig("renames")
+    .switch(ports=2)
+    .controller(ports=4)
+    .disks(*DISKS, serial="RENAME-{n}", size=SIZE, scratch=True, cable="cables.{n}")
+    .text
 )
 
 

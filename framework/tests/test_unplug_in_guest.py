@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from guests import guest
+from rig_builder import a_rig
 
 from plugpull.load.patterns import load_arguments, sequential_read, sequential_write
 from plugpull.load.runner import FioRunner
@@ -11,40 +12,17 @@ from plugpull.targets.disk import RigDisk
 
 pytestmark = pytest.mark.bench
 
-RIG = """
-[rig]
-name = "unplug"
-
-[dut]
-kind = "virtual"
-
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 1
-mechanism = "data"
-
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-
-[[disk]]
-name = "disk"
-at = "usb.1"
-serial = "UNPLUG-1"
-size = "16 MiB"
-rate = "1 MiB/s"
-protocol = "PROTOCOL"
-scratch = true
-cable = "cables.1"
-"""
+RIG = a_rig("unplug").switch(ports=1).controller()
 CUTS = 6
 """Without the order that ``Plugs.unplug`` keeps, QEMU 7.2 aborted at 14 of 34 cuts: six find it 19 times in 20."""
 
 
 @pytest.mark.parametrize("protocol", ["uas", "usb-storage"])
 def test_unplugged_again_and_again_with_data_in_flight(protocol: str) -> None:
-    with guest(RIG.replace("PROTOCOL", protocol)) as bench:
+    rig = RIG.disks(
+        "disk", serial="UNPLUG-1", size="16 MiB", rate="1 MiB/s", protocol=protocol, scratch=True, cable="cables.1"
+    )
+    with guest(rig.text) as bench:
         fio, target = FioRunner(bench.context), RigDisk("disk", bench.context.topology)
         for number in range(CUTS):
             pattern = (sequential_read, sequential_write)[number % 2]

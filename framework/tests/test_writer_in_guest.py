@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from guests import Guest, guest
+from rig_builder import a_rig
 from writers import found_of, records_of
 
 from plugpull.history import events as ev
@@ -18,27 +19,13 @@ from plugpull.targets.disk import RigDisk
 
 pytestmark = pytest.mark.bench
 
-RIG = """
-[rig]
-name = "stamped"
-[dut]
-kind = "virtual"
-[[switch]]
-name = "cables"
-driver = "virtual"
-ports = 1
-mechanism = "data"
-[[controller]]
-name = "usb"
-model = "qemu-xhci"
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "STAMP-1"
-size = "16 MiB"
-scratch = true
-cable = "cables.1"
-"""
+RIG = (
+    a_rig("stamped")
+    .switch(ports=1)
+    .controller()
+    .disk("disk1", serial="STAMP-1", size="16 MiB", scratch=True, cable="cables.1")
+    .text
+)
 EXTENTS = ((0, 8192), (32760, 8))
 RUN, DEVICE = 0x1234567890ABCDEF, device_number("STAMP-1")
 
