@@ -1,4 +1,4 @@
-"""The shape of ``results.json``: what a run came to. Built from a history by ``judge.py``, and from nothing else."""
+"""The structs of ``results.json``. ``judge.py`` makes them from a history."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ RESULTS_VERSION = 1
 
 
 class Verdict(StrEnum):
+    """PASS, FAIL (something was found) or UNKNOWN (evidence is missing, or the bench failed)."""
+
     PASS = "PASS"
     FAIL = "FAIL"
     UNKNOWN = "UNKNOWN"
@@ -26,16 +28,16 @@ Better = Literal["up", "down", ""]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the parts of ``results.json``. All times are seconds, DUT CLOCK_MONOTONIC; all sizes bytes."""
+    """Base of the structs in ``results.json``. Times are seconds of the DUT's CLOCK_MONOTONIC, sizes are bytes."""
 
 
 class CutResult(Record, frozen=True, kw_only=True):
-    """One cut. ``kernel_saw_at`` is the first sign of it in the kernel (log or uevent); ``returned_at`` is when
-    the last victim was back. ``error`` bounds the controller's times, in seconds.
+    """One cut. ``kernel_saw_at`` is its first sign in the kernel log or in a uevent; ``returned_at`` is when the last
+    victim was back. ``error`` is the bound on the error of the controller's times, in seconds.
 
-    Cuts with the same ``group`` (0: none) were made at once. ``skew`` is from the first of their edges that a switch
-    acknowledged to the last, on the controller's own clock; ``kernel_skew`` from the first sign of one of them in the
-    kernel to that of the last; ``restored_skew`` is the skew of turning them on again."""
+    Cuts with the same ``group`` (0: none) were made at once. ``skew`` is the time from the first to the last edge that
+    a switch acknowledged, on the controller's clock; ``kernel_skew`` is the time from the first sign of one of these
+    cuts in the kernel to the first sign of the last one; ``restored_skew`` is the skew of turning them on again."""
 
     point: str
     mechanism: str
@@ -90,11 +92,11 @@ def cut_results(story: Story) -> tuple[CutResult, ...]:
 
 
 class Survivor(Record, frozen=True, kw_only=True):
-    """How a disk outside the blast radius kept pace, from the independent samples (method: ``checks/pace.py``).
+    """The pace of a disk outside the blast radius, from the agent's samples (method: ``checks/pace.py``).
 
-    ``stall_s`` is the longest stall, ``stalls_s`` the sum of those that count. ``measured`` is its rate at the end in
-    the given ``unit``, ``limit`` what it had to be at least, and ``smallest`` the smallest loss, as a share, that the
-    spread of its baseline would have let the check see."""
+    ``stall_s`` is the longest stall, ``stalls_s`` the sum of the stalls that count. ``measured`` is the rate at the end
+    in ``unit``, and ``limit`` the lowest rate allowed. ``smallest`` is the smallest loss, as a share, that the check
+    could have noticed, given the spread of the baseline."""
 
     disk: str
     baseline_bps: float | None = None
@@ -109,10 +111,10 @@ class Survivor(Record, frozen=True, kw_only=True):
 
 
 class BadSectors(Record, frozen=True, kw_only=True):
-    """Sectors (of 512 bytes) that hold what they may not hold: ``sectors`` of them from ``first`` on.
+    """A range of wrong sectors of 512 bytes: ``sectors`` of them from ``first`` on.
 
-    ``expected`` and ``found`` in words; ``expected_hex`` and ``found_hex`` are the first sector's bytes, empty where
-    they are not known. ``evidence``: when what was promised was written and flushed, and what may explain the loss."""
+    ``expected`` and ``found`` are in words; ``expected_hex`` and ``found_hex`` are the bytes of the first sector, empty
+    if not known. ``evidence`` says when the promised data was written and flushed, and what may explain the loss."""
 
     kind: str
     first: int
@@ -127,10 +129,10 @@ class BadSectors(Record, frozen=True, kw_only=True):
 class DiskIntegrity(Record, frozen=True, kw_only=True):
     """What the oracle found on one disk (``integrity/oracle/rules.py``). ``counts`` are sectors by kind of damage.
 
-    ``rounds`` is how often it was read back and judged, ``rounds_lost`` in how many something was wrong. ``unflushed``
-    sectors were completed, never flushed, and are gone: that is legal; ``suspicious`` of them although the disk had
-    kept its power, which is legal too, and not what one expects. ``ledger_bytes`` per write is what keeping the record
-    cost. ``write_cache`` is what the kernel believed of the disk (``checks/belief.py``)."""
+    ``rounds`` is how often the disk was read back and judged, ``rounds_lost`` the number of rounds with an error.
+    ``unflushed`` sectors were completed, never flushed, and are gone, which is legal. ``suspicious`` of them are gone
+    although the disk kept its power, which is legal but unexpected. ``ledger_bytes`` is the size of the ledger.
+    ``write_cache`` is the kernel's view of the disk's cache (``checks/belief.py``)."""
 
     disk: str
     rounds: int = 1
@@ -149,13 +151,12 @@ class DiskIntegrity(Record, frozen=True, kw_only=True):
 
 
 class Integrity(Record, frozen=True, kw_only=True):
-    """Sectors compared, and of these the bad ones by kind; for loads of stamped writes, disk by disk. What is gone
-    though it was promised is in ``durable_lost``, the ``stale`` and ``zeroed`` ones among them.
+    """The number of compared sectors and of bad ones by kind; for stamped writes also disk by disk. ``durable_lost``
+    counts promised sectors that are gone, and includes ``stale`` and ``zeroed`` ones.
 
-    ``cuts`` were followed by a read-back, ``cuts_lost`` of them lost or damaged something. ``trials`` of them took the
-    power of a disk on which something beyond the fill was durable: only these could lose it. ``loss_bound`` is the
-    upper end of the 95 % confidence interval of the probability that a trial loses something, which ``trials_lost`` did
-    (Clopper and Pearson, 1934)."""
+    ``cuts`` were followed by a read-back; ``cuts_lost`` of them lost or damaged something. ``trials`` of them took the
+    power of a disk that had durable data beyond its fill: only these could lose any. ``trials_lost`` of them did, and
+    ``loss_bound`` is the upper end of the 95 % confidence interval of that probability (Clopper and Pearson, 1934)."""
 
     sectors_checked: int = 0
     durable_lost: int = 0
@@ -179,11 +180,11 @@ class Integrity(Record, frozen=True, kw_only=True):
 class Measurement(Record, frozen=True, kw_only=True):
     """A number that a check or a study measured: a rate, a time, a count.
 
-    ``value`` is in ``unit`` ("s", "B/s", "sectors", "of the baseline", ...). Of several repeats ``samples`` has each in
-    the order in which it was measured, ``n`` their number and ``value`` their median, unless the check says otherwise.
-    ``low`` and ``high`` bound the 95 % confidence interval of ``value``; they are absent where there are too few
-    repeats to know it. ``parameters`` say under what conditions it was measured (``{"block": 4096}``). ``better`` is
-    the direction of an improvement, empty if there is none. ``check`` is the check that measured it."""
+    ``value`` is in ``unit`` ("s", "B/s", "sectors", "of the baseline", ...). With several repeats, ``samples`` has them
+    in the order of measurement, ``n`` is their number and ``value`` their median, unless the check says otherwise.
+    ``low`` and ``high`` bound the 95 % confidence interval of ``value``; they are absent if there are too few repeats.
+    ``parameters`` are the conditions of the measurement (``{"block": 4096}``). ``better`` is the direction of an
+    improvement, empty if there is none. ``check`` is the check that measured it."""
 
     name: str
     subject: str = ""
@@ -198,16 +199,16 @@ class Measurement(Record, frozen=True, kw_only=True):
     check: str = ""
 
     def by(self, check: str) -> Measurement:
-        """The same, measured by ``check``."""
+        """This measurement under the name of ``check``."""
         return replace(self, check=check)
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
-    """What one check said. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)".
-    ``standing``: the scenario did not ask for it, it is judged for every scenario.
+    """The result of one check. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)".
+    ``standing``: the check is judged for every scenario, and this one did not ask for it.
 
-    Of a check that measures something, ``measured`` is the value nearest to its ``limit``, both in ``unit`` ("s",
-    "of the baseline", "x idle"); ``smallest`` is the smallest change, in the same unit, that it would have seen."""
+    For a check that measures something, ``measured`` is the value nearest to its ``limit``, both in ``unit`` ("s",
+    "of the baseline", "x idle"); ``smallest`` is the smallest change, in the same unit, that it could have noticed."""
 
     check: str
     verdict: Verdict
@@ -221,6 +222,8 @@ class CheckResult(Record, frozen=True, kw_only=True):
 
 
 class ScenarioResult(Record, frozen=True, kw_only=True):
+    """The result of one scenario. ``sentence`` is its verdict in words, ``split`` the seconds that each phase took."""
+
     id: str
     verdict: Verdict
     seconds: float
@@ -240,7 +243,7 @@ class ScenarioResult(Record, frozen=True, kw_only=True):
 
 
 class CoveredCell(Record, frozen=True, kw_only=True):
-    """How many ``cuts`` by this ``mechanism`` a disk of this ``driver`` met under this ``load``."""
+    """The number of ``cuts`` by one ``mechanism`` of disks with one ``driver`` under one ``load``."""
 
     driver: str
     mechanism: str
@@ -249,9 +252,9 @@ class CoveredCell(Record, frozen=True, kw_only=True):
 
 
 class Coverage(Record, frozen=True, kw_only=True):
-    """What of the rig was cut (``coverage.py``): executed cuts by name, 0 for what was not cut. Of ``points`` and
-    ``mechanisms`` the cuts are counted; of ``disks``, ``drivers``, ``controllers`` and ``loads`` the victims of cuts.
-    ``cells`` are all combinations that this rig can be cut in."""
+    """Which parts of the rig were cut (``coverage.py``): numbers of executed cuts by name, 0 for parts never cut.
+    ``points`` and ``mechanisms`` count cuts; ``disks``, ``drivers``, ``controllers`` and ``loads`` count victims.
+    ``cells`` are all combinations in which this rig can be cut."""
 
     points: dict[str, int] = {}
     mechanisms: dict[str, int] = {}
@@ -263,13 +266,15 @@ class Coverage(Record, frozen=True, kw_only=True):
 
 
 class Skipped(Record, frozen=True, kw_only=True):
-    """A scenario that was not run: this rig cannot serve it, or its author said so. It has no verdict."""
+    """A scenario that was not run because this rig cannot serve it, or because it is marked so. It has no verdict."""
 
     id: str
     reason: str
 
 
 class DutInfo(Record, frozen=True, kw_only=True):
+    """The device under test: its kernel, kind, hardware and tools."""
+
     kernel: str = ""
     kind: str = ""
     accel: str = ""
@@ -280,10 +285,10 @@ class DutInfo(Record, frozen=True, kw_only=True):
 
 
 class Results(Record, frozen=True, kw_only=True):
-    """All of ``results.json``. ``complete`` is false when the history ends before its run did (a crash, a SIGKILL).
+    """The contents of ``results.json``. ``complete`` is false if the history ends before its run did, as after a crash.
 
-    ``edited``: the history was judged as one that was edited on purpose, without comparing numbers and digests.
-    ``unknowns``: what keeps the run itself from passing, whatever its scenarios came to."""
+    ``edited``: the history was edited on purpose, so its line numbers and digests were not compared.
+    ``unknowns``: why the run cannot pass, whatever the verdicts of its scenarios are."""
 
     schema: int
     plugpull: str

@@ -1,0 +1,112 @@
+"""Verdicts as sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from plugpull.checks.evidence import seconds
+from plugpull.checks.kernel_clean import DIED, HUNG
+from plugpull.finding import Finding
+from plugpull.history.cut import Cut
+from plugpull.history.events import DutDied, RigFault, ScenarioError
+from plugpull.history.reader import History, Story
+from plugpull.judging.results import ScenarioResult, Verdict
+from plugpull.judging.sheet import Sheet
+from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.entry import Severity
+
+_BRACKETS = re.compile(r" \([^()]*\)")
+
+
+def story_sentence(
+    story: Story, sheet: Sheet, verdict: Verdict, findings: tuple[Finding, ...], unknowns: tuple[str, ...]
+) -> str:
+    """The verdict of one scenario in one sentence."""
+    if verdict is Verdict.FAIL:
+        bench = [said for said in (*(fault.summary for fault in story.of(RigFault)), *_stops(story)) if said]
+        if story.of(DutDied):
+            bench = [said for said in bench if not said.startswith(OF_A_DEATH)]
+        also = f" The bench failed too: {_first(bench[0], len(bench) - 1, 'fault')}" if bench else ""
+        return f"FAIL: {_first(_lead(findings).summary, len(findings) - 1, 'finding')}{also}"
+    if verdict is Verdict.UNKNOWN:
+        return f"UNKNOWN: {_first(unknowns[0], len(unknowns) - 1, 'reason')}"
+    cuts = ", ".join(_cut_words(story, cut) for cut in story.cut_records[:3])
+    if len(story.cut_records) > 3:
+        cuts += f" and {len(story.cut_records) - 3} more"
+    said = list(
+        dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst and not check.standing)
+    )
+    return f"PASS: {'; '.join(part for part in (cuts, ', '.join(said)) if part)}."
+
+
+OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ", "the stream to the agent ", "the stream from the agent ")
+"""How a fault of the bench begins that only follows from the death of the DUT (``dut/conversation/link.py``,
+``dut/listener.py``)."""
+
+
+def _lead(findings: Sequence[Finding]) -> Finding:
+    """The finding that a sentence begins with. A kernel that died or broke explains the other findings."""
+    for finding in findings:
+        if finding.check == "kernel_clean":
+            known = classify(finding.summary)
+            if finding.summary.startswith((DIED, HUNG)) or (known is not None and known.severity is Severity.FATAL):
+                return finding
+    return findings[0]
+
+
+def _stops(story: Story) -> list[str]:
+    """The errors that stopped the scenario early, apart from its own assertions."""
+    return [error.summary for error in story.of(ScenarioError) if error.fault != "assertion" and error.summary]
+
+
+def _first(text: str, others: int, noun: str) -> str:
+    more = f" (and {others} more {noun}{'s' * (others != 1)})" if others else ""
+    return f"{text.rstrip('.')}{more}."
+
+
+def _cut_words(story: Story, cut: Cut) -> str:
+    modes = {
+        load.mode
+        for disk in cut.armed.victims
+        if (load := story.load_at(disk, cut.off.commanded_at or 0.0)) is not None
+    }
+    doing = " and ".join(sorted(_doing(mode) for mode in modes)) or "idle"
+    kept = "for good " if cut.armed.permanent else ""
+    return f"{cut.armed.point} cut {kept}({cut.armed.mechanism}) while {doing}"
+
+
+def _doing(mode: str) -> str:
+    if "read" in mode:
+        return "reading"
+    return "writing" if "write" in mode else "reading and writing"
+
+
+def run_sentence(
+    history: History, scenarios: tuple[ScenarioResult, ...], verdict: Verdict, unknowns: list[str], skipped: int
+) -> str:
+    """The verdict of a run in one sentence."""
+    cuts = [cut for story in history.stories for cut in story.cut_records]
+    executed = f"{sum(cut.executed for cut in cuts)} of {len(cuts)} cuts executed"
+    executed += f", {skipped} skipped" if skipped else ""
+    count = len(scenarios)
+    if verdict is Verdict.PASS:
+        took = seconds(run_seconds(history, scenarios))
+        return f"PASS: {count} scenario{'s' * (count != 1)} passed in {took}, {executed}."
+    bad = [scenario for scenario in scenarios if scenario.verdict is verdict]
+    what = "failed" if verdict is Verdict.FAIL else "could not be judged"
+    numbers = f"{len(bad)} of {count} scenarios {what}, {executed}" if bad else executed
+    reason = bad[0].sentence.partition(": ")[2] if bad else f"{unknowns[0]}."
+    return f"{verdict}: {numbers}; {'first: ' if len(bad) > 1 else ''}{reason}"
+
+
+def run_seconds(history: History, scenarios: tuple[ScenarioResult, ...]) -> float:
+    """How long a run took, from its beginning to its end; the sum of its scenarios if that is not on record."""
+    if history.begun is not None and history.ended is not None:
+        try:
+            begun, ended = (datetime.fromisoformat(wall) for wall in (history.begun.wall, history.ended.wall))
+            return round((ended - begun).total_seconds(), 6)
+        except (TypeError, ValueError):
+            pass  # a run with an unreadable wall time can still be judged
+    return round(sum(scenario.seconds for scenario in scenarios), 6)
