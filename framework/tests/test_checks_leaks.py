@@ -41,7 +41,7 @@ def test_caches_that_warm_up_are_no_leak() -> None:
 def test_too_few_cycles_or_no_slabs_are_unknown() -> None:
     assert judged(leak_slope(), *(counted("cycle") for _ in range(5))).unknowns
     blind = [ev.Census(at=1.0, moment="cycle", things={}) for _ in range(8)]
-    assert judged(leak_slope(), *blind).unknowns == ("the kernel does not tell what its caches hold",)
+    assert judged(leak_slope(), *blind).unknowns == ("the kernel does not report what its caches hold",)
 
 
 def test_the_slope_of_a_line_and_of_nothing() -> None:

@@ -136,7 +136,7 @@ def test_it_never_came_back() -> None:
     ("agrees", "ack", "why"),
     [
         (False, True, "read back otherwise"),
-        (None, True, "cannot tell whether it is on again"),
+        (None, True, "does not report whether it is on again"),
         (True, False, "did not acknowledge on"),
     ],
 )

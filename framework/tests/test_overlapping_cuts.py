@@ -29,7 +29,7 @@ def cut(
     victims: tuple[str, ...] = (VICTIM,),
     permanent: bool = False,
 ) -> None:
-    """Add a cut whose switch does what it is told."""
+    """Add a cut whose switch obeys."""
     begin, end = times
     kept = len(bench.events)
     bench.arm(begin - 0.1, cut=number, victims=victims, permanent=permanent)

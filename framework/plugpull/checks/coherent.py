@@ -1,8 +1,8 @@
 """Do the witnesses of one scenario contradict each other?
 
-Which disks are there is told twice: by the kernel's announcements (``DiskAttached``, ``DiskDetached``) and by the
-agent's samples, which list every disk in ``/sys/block``. Where the two disagree for long, something of the record is
-missing, doubled or wrong, and nothing that rests on it can be relied on.
+Two witnesses record which disks are attached: the kernel's announcements (``DiskAttached``, ``DiskDetached``), and the
+agent's samples, which list every disk in ``/sys/block``. If the two disagree for long, a part of the record is missing,
+doubled or wrong, and no conclusion from it is reliable.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
         """Nothing that a scenario says of its cuts holds if the agent was lost or the clocks contradict each other."""
         times = [event.at for event in story.events if event.at is not None]
         if story.cut_records and times:
-            what = "the record tells when things happened"
+            what = "the times on record are right"
             yield Claim(what=what, evidence=(Evidence.CLOCK, Evidence.UEVENTS), begin=min(times), end=_last(story))
 
 
@@ -100,7 +100,7 @@ def _samples(story: Story) -> Iterator[str]:
 
 
 def _counters(story: Story) -> Iterator[str]:
-    """An attachment's counters only grow (Documentation/admin-guide/iostats.rst); they begin anew with the next."""
+    """An attachment's counters only grow (Documentation/admin-guide/iostats.rst); they start again with the next."""
     ends = {_key(event): event.at for event in story.of(DiskDetached) if event.at is not None}
     most: dict[Key, int] = {}
     below: Counter[Key] = Counter()

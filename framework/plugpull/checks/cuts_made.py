@@ -50,8 +50,8 @@ def _doubts(cut: Cut) -> list[str]:
         doubts.append(f"the record says that {cut.armed.point} was restored before it was cut")
     # Of cuts made at once that share a disk the times are those of all of them together.
     for switching in () if cut.armed.group else (cut.off, cut.on):
-        told, answered = switching.commanded_at, switching.acknowledged_at
-        if told is not None and answered is not None and answered < told - cut.error:
+        commanded, answered = switching.commanded_at, switching.acknowledged_at
+        if commanded is not None and answered is not None and answered < commanded - cut.error:
             doubts.append(f"the record says that {', '.join(switching.ports)} acknowledged before the command was sent")
     return doubts
 

@@ -21,7 +21,7 @@ def cuts_of(story: Story, disk: str) -> tuple[Cut, ...]:
 
 
 def not_executed(cut: Cut) -> str:
-    """Why nothing can be concluded from this cut, as a sentence; empty if the switch did what it was told."""
+    """Why nothing can be concluded from this cut, as a sentence; empty if the switch obeyed."""
     return f"{cut.armed.point} was not cut: {cut.off.doubt}" if cut.off.doubt else ""
 
 
@@ -31,7 +31,7 @@ DUT's time."""
 
 
 def switched_at(story: Story, switching: Switching) -> float | None:
-    """DUT time, seconds, by which the switch had certainly done what it was told: when it acknowledged. ``None`` if it
+    """DUT time, seconds, by which the switch had certainly obeyed: when it acknowledged. ``None`` if it
     did not. A real switch takes the time it takes; an emulated one waits for nothing but the DUT."""
     if switching.acknowledged_at is None or switching.commanded_at is None or bench_kind(story) != "virtual":
         return switching.acknowledged_at

@@ -1,4 +1,4 @@
-"""Does each witness of one scenario tell a story that can be true: times in order, counts that can be counts?
+"""Is the record of each witness possible: are times in order, and are counts plausible?
 
 The agent reads samples and the kernel log one after the other, so what is on record later happened later. Where it did
 not, lines of another record are among these, or clocks were set.

@@ -16,7 +16,7 @@ from plugpull.history.events import LoadBegun
 from plugpull.history.reader import Story
 
 SAMPLES = 3
-"""Returns of each kind that a factor near 1 takes to be told from chance."""
+"""Returns of each kind that are needed to distinguish a factor near 1 from chance."""
 LEAST_SPARE = 0.3
 """Seconds: what one return differs from the next on an idle emulated bench."""
 

@@ -94,8 +94,8 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
                 yield _accusation(kind, what, begin, last, _introduced(story, name))
 
     def _missing(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Accusation]:
-        """What was there at the beginning is to be there at the end. A story that does not say where its rig is cannot
-        tell what a cut took away."""
+        """What was there at the beginning must be there at the end. Without the positions of the rig's parts, it is
+        not known what a cut took away."""
         gone = _cut_off(story, places, end.at or float("inf"))
         for kind, name, _ in left_over(end, begin) if places.known else ():
             place = places.place_of(kind, name)
@@ -120,7 +120,7 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
         said = Collector(self, "DUT")
         said.take(*self._things(taken))
         if not all(census.slab for census in taken):
-            said.doubt("the kernel does not tell what its caches hold")
+            said.doubt("the kernel does not report what its caches hold")
         used = [sum(census.slab.values()) for census in taken]
         said.take(*self._memory("kernel memory", used, taken))
         said.take(*self._memory("kernel memory beside its caches", [_beside(census) for census in taken], taken))
@@ -150,9 +150,8 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
             )
 
     def _objects(self, taken: Sequence[Census]) -> Iterator[Accusation]:
-        """Where the counts are exact, each cache for itself tells a leak of one object with each cut: what it holds at
-        least grows from the first third of the cuts to the second, and again to the last. What it holds for a moment
-        makes it no smaller."""
+        """With exact counts, a single cache shows a leak of one object per cut: the least that it holds grows from the
+        first third of the cuts to the second, and again to the last. Objects held for a moment do not lower it."""
         third = (len(taken) - 1) // 3
         if third < FEWEST_OF_A_THIRD:
             return
@@ -171,10 +170,10 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
         slope = slope_of(counts)
         unit = " bytes" if subject == "memory" else ""
         grown = _grown(taken) if subject == "memory" else ()
-        told = f"{slope.value:.3g}{unit} a cycle (99 % sure of {slope.low:.3g} to {slope.high:.3g})"
+        growth = f"{slope.value:.3g}{unit} a cycle (99 % sure of {slope.low:.3g} to {slope.high:.3g})"
         return Accusation(
             subject=subject,
-            summary=f"the DUT leaks {what}: {told} over {len(counts)} cycles",
+            summary=f"the DUT leaks {what}: {growth} over {len(counts)} cycles",
             at=taken[-1].at,
             evidence=(", ".join(map(str, counts)), *grown),
         )
@@ -238,7 +237,7 @@ def _back(story: Story, cut: Cut, at: float) -> bool:
 
 
 def _introduced(story: Story, name: str) -> tuple[str, ...]:
-    """What the kernel said of a SCSI host when it came: ``scsi host3: usb-storage 2-1:1.0`` tells whose it is
+    """What the kernel logged about a SCSI host when it came: ``scsi host3: usb-storage 2-1:1.0`` names its driver
     (drivers/scsi/hosts.c, scsi_add_host_with_dma)."""
     if not (number := re.match(r"host\d+\b", name)):
         return ()

@@ -146,7 +146,7 @@ class Returned(Check, frozen=True, tag="returned"):
         if took - cut.error > within:
             late = f"{now.disk} came back only after {seconds(took)} {limit(within)}"
             if cut.on.read_back is None:
-                return f"{late}, but its switch cannot tell since when it is on again"
+                return f"{late}, but its switch does not report since when it is on again"
             return _accusation(now.disk, late, now)
         if took + cut.error > within:
             clocks = f"with clocks known to {seconds(cut.error)}: too close to the limit of {within:g} s"
@@ -191,7 +191,7 @@ class Returned(Check, frozen=True, tag="returned"):
         if cut.on.doubt:
             return f"{was.disk} did not come back, but {cut.on.doubt}"
         if cut.on.read_back is None:
-            return f"{was.disk} did not come back, but its switch cannot tell whether it is on again"
+            return f"{was.disk} did not come back, but its switch does not report whether it is on again"
         within = self._limit(story, cut, was.disk)
         begin = switched_at(story, cut.on) or 0.0
         deadline = begin + within

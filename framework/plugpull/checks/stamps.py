@@ -192,7 +192,7 @@ def _bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        return b""  # a gap, and told as one
+        return b""  # reported as a gap
 
 
 def _complete(read: ReadBack) -> None:

@@ -192,13 +192,13 @@ BUSY = 0.7
 
 def ran(story: Story, span: Span) -> bool:
     """Whether the host is on record as having run the DUT at full speed around ``span``: what it did then, or did not
-    do, was its own doing. False where nothing tells."""
+    do, was its own doing. False if that is not known."""
     rate = _rate(story, span)
     return rate is not None and rate >= BUSY
 
 
 def _rate(story: Story, span: Span) -> float | None:
-    """CPU seconds per second that an emulated DUT had from its host around ``span``; ``None`` where nothing tells."""
+    """CPU seconds per second that an emulated DUT had from its host around ``span``; ``None`` if not known."""
     known = sorted((one.controller, one.at or 0.0, one.ran) for one in story.of(ClockMapped) if one.ran is not None)
     before = [one for one in known if one[1] <= span.begin]
     after = [one for one in known if one[1] >= span.end]

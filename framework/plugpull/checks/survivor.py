@@ -47,7 +47,7 @@ class Watched:
 
 
 def watched(story: Story, disk: str) -> Watched:
-    """What there is to judge of ``disk``. Raises ``Unjudgeable``."""
+    """The evidence on ``disk``. Raises ``Unjudgeable`` if it is not enough for a judgement."""
     cut, load = _first_cut(story, disk)
     settled = _settled(story, load, cut)
     readings = _attachment_readings(story, disk, cut)
