@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,9 +35,10 @@ PIECES = st.one_of(
 @given(st.lists(PIECES, max_size=30))
 def test_any_bytes_are_read_as_line_by_line(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
+    plain = re.sub(rb"\x1b\[[\d;]*[mK]", b"", data.replace(b"\0", b""))
     expected = {
         number: event
-        for number, line in enumerate(data.replace(b"\0", b"").split(b"\n"), start=1)
+        for number, line in enumerate(plain.split(b"\n"), start=1)
         if (event := classify(line.decode("utf-8", "replace").rstrip("\r"))) is not None
     }
     assert {each.line: each.event for each in read_log(io.BytesIO(data), "log")} == expected

@@ -27,22 +27,26 @@ _PARTS = (
     r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]:]{1,20}: *\d+\] ?|c\d +\d+ (?=\S)",  # vendors of phones
     rf"\[[^\[\]]{{0,30}}(?<!\d){_CLOCK}[^\[\]]{{0,20}}\]:? ?",  # dmesg -T in any language; loggers of consoles
     r"\[[^\W\d_]{3,5}\d{1,2} \d\d:\d\d\] ",  # dmesg --reltime
-    rf"(?:[a-z]\w+|local\d) *:{_LEVEL} *: ?|(?:\S+: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
+    rf"(?:[a-z]\w{{1,9}}|local\d) *:{_LEVEL} *: ?|(?:\S{{1,64}}: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
     rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
     # syslog, journalctl, logread, in any language: a clock, then words without a colon up to the kernel's tag
     rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: [\w.+-]+){{0,5}} {_KERNEL}",
     rf"\d+\.\d+ (?:\S+ )?{_KERNEL}",  # journalctl -o short-unix
-    rf"[\w.-]+ {_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
-    r"[\w.-]+ login: (?=\[)",  # a serial console's prompt, with the cursor still behind it
+    rf"[\w.-]{{1,64}} {_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
+    r"[\w.-]{1,64} login: (?=\[)",  # a serial console's prompt, with the cursor still behind it
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
     r"> ?|`+|\| (?=\[)",  # quoted in a mail; Markdown
 )
 _PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
-_USUAL = re.compile(
-    rf"\[ *\d+\.\d+\] (?=[A-Za-z])(?!(?:[\w.-]+ )?{_KERNEL}|klogd: |[\w.-]+ login: |c\d +\d|[A-Z]\[\d|[a-z]\w+ +:"
+_MESSAGE_FOLLOWS = (
+    rf"(?=[A-Za-z])(?!(?:[\w.-]{{1,64}} )?{_KERNEL}|klogd: |[\w.-]{{1,64}} login: |c\d +\d|[A-Z]\[\d|[a-z]\w+ +:"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)"
 )
-"""A time stamp followed by the message, which is the form of nearly every line. No other prefix follows it."""
+_USUAL = re.compile(
+    rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d [\w.-]{{1,64}} kernel: )?\[ *\d+\.\d+\] {_MESSAGE_FOLLOWS}"
+)
+"""A time stamp, perhaps behind syslog's prefix, and the message: the form of nearly every line. No other prefix
+follows it."""
 _HALF = re.compile(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
 """A time stamp behind text that another program wrote on the console without ending its line."""
 _SECOND = re.compile(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
@@ -50,7 +54,7 @@ _PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[\"'#]")
 _TIME = re.compile(r"\[ *(\d+\.\d+)(?:@\d+)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
 _RECORD = re.compile(r"\d{1,3},\d+,(\d+),")
 _LEVEL_OF = re.compile(rf"<(\d{{1,3}})>|(?:^|\s)(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
-_ESCAPE = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+_ESCAPE = re.compile(r"\x1b\[[\d;]*[mK]")
 _MESSAGE = re.compile(r"(?:^|[{,\s])\"MESSAGE\"\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
 _FIELD = re.compile(r"\"(PRIORITY|__MONOTONIC_TIMESTAMP|_TRANSPORT|SYSLOG_IDENTIFIER)\"\s*:\s*\"([^\"]*)\"")
 _VERBOSE = re.compile(r"^\s*MESSAGE=")

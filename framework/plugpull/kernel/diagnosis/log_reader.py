@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -16,7 +16,7 @@ from plugpull.kernel.catalogue.prefix import second_message, split_prefix, time_
 from plugpull.kernel.diagnosis.continuation import continued
 from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
 from plugpull.kernel.diagnosis.restarts import BACK, Restart, restarts
-from plugpull.kernel.diagnosis.unwrap import Unwrapped, unwrapped
+from plugpull.kernel.diagnosis.unwrap import unwrapped
 
 BLOCK = 1 << 20
 """Bytes read at a time. Together with LONGEST_LINE it bounds the memory for an endless stream."""
@@ -24,7 +24,8 @@ LONGEST_LINE = 4096
 """Bytes of a line that are read: printk truncates a message at about 1 KiB (PRINTKRB_RECORD_MAX)."""
 LONGEST_REPORT = 64 << 10
 """Bytes after the first line of a report in which the rest of it is searched."""
-_COLOUR = re.compile(rb"\x1b\[[\d;]*[A-Za-z]")
+_COLOUR = re.compile(rb"\x1b\[[\d;]*[mK]")
+"""What dmesg --color and grep --color put around words."""
 
 
 class LogEvent(msgspec.Struct, frozen=True):
@@ -63,12 +64,12 @@ class Readable(Protocol):
 
 
 def read_log(stream: Readable, name: str) -> Iterator[LogEvent]:
-    """The recognised messages of a log, in order, and its restarts. Lines that were certainly wrapped are joined, and
-    colours are removed. Invalid UTF-8 is replaced and NUL bytes are skipped."""
+    """The recognised messages of a log, in order, and its restarts. Colours are removed. Lines that were certainly
+    wrapped are joined in the first MiB: nobody mails more. Invalid UTF-8 is replaced and NUL bytes are skipped."""
     reader, rest = _Reader(name), b""
     while block := stream.read(BLOCK):
         block = (rest + block).replace(b"\0", b"")
-        if b"\x1b[" in block:
+        if b"\x1b" in block:
             block = _COLOUR.sub(b"", block)
         end = block.rfind(b"\n") + 1
         if len(block) - end > BLOCK:
@@ -89,28 +90,31 @@ class _Reader:
         self._before = 0
         self._reported = 0
         self._tail = b""
+        self._read = 0
 
     def scan(self, block: bytes, upto: int) -> Iterator[LogEvent]:
         """The messages in the first ``upto`` bytes of ``block``, which end with a whole line."""
-        wrapped = unwrapped(block[:upto])
-        if wrapped.joints:
-            block = wrapped.text + block[upto:]
-        upto = len(wrapped.text)
-        lines = block.count(b"\n", 0, upto) + len(wrapped.joints)
+        lines = block.count(b"\n", 0, upto)
+        joints: tuple[int, ...] = ()
+        if self._read < BLOCK:
+            text, joints = unwrapped(block[:upto])
+            block, upto = text + block[upto:], len(text)
         begun = list(restarts(block, upto, self._tail))
         for number, start, found in _candidates(block[:upto]):
             while begun and begun[0].start <= start:
-                yield self._restart(block, wrapped, begun.pop(0))
-            event = self._event(block, start, self._before + number + bisect_right(wrapped.joints, start), found)
+                yield self._restart(block, joints, begun.pop(0))
+            line = self._before + number + (bisect_right(joints, start) if joints else 0)
+            event = self._event(block, start, line, found)
             if event is not None:
                 yield event
         for restart in begun:
-            yield self._restart(block, wrapped, restart)
+            yield self._restart(block, joints, restart)
         self._before += lines
+        self._read += upto
         self._tail = block[max(0, upto - BACK) : upto]
 
-    def _restart(self, block: bytes, wrapped: Unwrapped, found: Restart) -> LogEvent:
-        number = self._before + block.count(b"\n", 0, found.start) + bisect_right(wrapped.joints, found.start) + 1
+    def _restart(self, block: bytes, joints: Sequence[int], found: Restart) -> LogEvent:
+        number = self._before + block.count(b"\n", 0, found.start) + bisect_right(joints, found.start) + 1
         return LogEvent(self._name, number, found.event, Report(found.event, number, number, found.headline))
 
     def _event(self, block: bytes, start: int, number: int, found: set[int]) -> LogEvent | None:

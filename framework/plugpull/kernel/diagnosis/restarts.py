@@ -82,9 +82,10 @@ def _last_of(before: bytes) -> tuple[str, float | None] | None:
         at = time_of(prefix)
         if at is not None:
             return (body.strip(), at) if at > RAN else None
-        if "kernel" in prefix and body.strip() and not _BANNER.match(body):
+        banner = body.startswith("Linux version ")
+        if "kernel" in prefix and body.strip() and not banner:
             return body.strip(), None
-        if start == 0:
+        if start == 0 or banner:
             return None
         end = start
     return None
