@@ -28,14 +28,15 @@ class Version:
 class Contents:
     """The versions of a file's blocks and of its size, the oldest first.
 
-    ``garbled``: an fsync is under way that may leave anything in the blocks that it was to write. ``fsynced`` is the
-    number of the last operation that kept all of it, 0 if none did.
+    ``garbled``: an fsync is under way that may leave anything in the blocks that it was to write. ``touched`` is the
+    number of the last operation on the content, ``fsynced`` that of the last one that kept all of it; 0 if none did.
     """
 
     sizes: list[Version] = field(default_factory=lambda: [Version(0, None)])
     blocks: dict[int, list[Version]] = field(default_factory=dict)
     size: int = 0
     garbled: bool = False
+    touched: int = 0
     fsynced: int = 0
 
     # --- asking -----------------------------------------------------------------------------------------------------
@@ -68,6 +69,7 @@ class Contents:
 
     def write(self, operation: Written) -> None:
         """Data was written, or may have been."""
+        self.touched = operation.number
         begin, end = operation.offset, operation.offset + operation.length
         if end > self.size and not isinstance(operation, WriteMapped):
             self._grow(operation, begin, end)
@@ -76,6 +78,7 @@ class Contents:
 
     def truncate(self, operation: Truncate) -> None:
         """The size was changed, or may have been."""
+        self.touched = operation.number
         if operation.size > self.size:
             self._grow(operation, operation.size, operation.size)
             return

@@ -84,7 +84,7 @@ def decode_found_tree(data: bytes) -> FoundTree:
     """Decode a scanner's output. Nothing here raises: an unusable one is incomplete and says why."""
     try:
         return msgspec.json.decode(data, type=FoundTree)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return FoundTree(mount_errno=None, complete=False, problems=(f"the scan cannot be decoded: {error}",))
 
 

@@ -62,7 +62,7 @@ def decode_file_ledger(data: bytes) -> FileLedger:
     for number, line in enumerate(whole, 1):
         try:
             decoded = _DECODER.decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             reading.doubt(f"line {number} cannot be decoded ({error}); the rest is not used")
             break
         reading.take(decoded)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from plugpull.integrity.oracle.files.names import TOP, Change, Names, Slot, name_limits
 from plugpull.integrity.oracle.files.operations import AnyOperation, Fsync
 from plugpull.integrity.oracle.files.promises import Promises
@@ -22,6 +24,7 @@ class NameRules:
         self._promises = promises
         self._missing: dict[Slot, set[int]] = {}
         self._misheld: dict[Slot, Placed] = {}
+        self._absent: set[int] = set()
         self.checked = 0
         self.kept = 0
 
@@ -31,9 +34,10 @@ class NameRules:
             if slot[0] in self._placing.directories and slot[0] not in self._placing.unlisted:
                 self._look_at(slot)
         wrong = [self._unknown(placed) for slot, placed in self._placing.placed.items() if slot not in self._names.of]
-        for number in self._names.things:
-            if number != TOP:
-                wrong += self._number_of_names(number)
+        things = sorted(self._names.things.values(), key=lambda thing: thing.kind != "directory")
+        for thing in things:
+            if thing.file != TOP:
+                wrong += self._number_of_names(thing.file)
         wrong += [self._held_wrongly(slot, placed) for slot, placed in self._misheld.items()]
         wrong += [self._gone(slot, allowed) for slot, allowed in self._missing.items()]
         return [*wrong, *self._links()]
@@ -63,12 +67,14 @@ class NameRules:
             self._missing.pop(slot, None)
         if any(slot in self._misheld for slot in slots):
             return []  # something else is in its place, which is one fault and not two
-        kept = self._kept_by(slots)
+        self._absent.add(number)
+        required = [slot for slot in slots if self._names.allowed(slot) == {number}]
         moved = any(change.moved == number and not change.kept for change in self._names.touching[number])
-        kind = FileDamage.NEITHER_NAME if moved and not showing else FileDamage.LOST
+        kind = FileDamage.NEITHER_NAME if moved and not showing and not required else FileDamage.LOST
+        slots = required or slots
         where = " or ".join(sorted(self._path(slot) for slot in slots))
-        found = "nothing is" if not showing else f"only {len(showing)} of {low} names are"
-        return [FileWrong(kind, where, self._words(number), found, kept_by=kept)]
+        found = "nothing" if not showing else f"only {len(showing)} of {low} names"
+        return [FileWrong(kind, where, self._words(number), found, kept_by=self._kept_by(slots))]
 
     def _too_many(self, number: int, slots: list[Slot], high: int) -> FileWrong:
         for slot in slots:
@@ -79,18 +85,27 @@ class NameRules:
         return FileWrong(FileDamage.BOTH_NAMES, paths[0], expected, " and ".join(paths), kept_by=kept)
 
     def _may_be_elsewhere(self, number: int) -> bool:
-        """True if a kept name of an object is in a directory that need not be there, or could not be listed.
-
-        An fsync of the file itself is an exception: it keeps the file reachable.
-        """
+        """True if an object may have a name that is not seen: in a directory that could not be listed, that is reported
+        as missing itself, or that was never kept. A directory that was kept and is gone was removed, and was empty."""
         directories = self._placing.directories.keys() - self._placing.unlisted
-        away = [slot for slot in self._names.of if slot[0] not in directories]
-        return any(
-            slot in change.kept and (slot[0] in self._placing.unlisted or not isinstance(change.kept[slot], Fsync))
-            for slot in away
-            if number in self._names.allowed(slot)
-            for change in self._names.of[slot]
-        )
+        for slot, change in self._kept_places(number):
+            if slot[0] in directories or number not in self._names.allowed(slot):
+                continue
+            if slot[0] in self._placing.unlisted or slot[0] in self._absent:
+                return True
+            if not isinstance(change.kept[slot], Fsync) and not self._was_kept(slot[0]):
+                return True  # an fsync of the file itself would have kept it reachable
+        return False
+
+    def _kept_places(self, number: int) -> Iterator[tuple[Slot, Change]]:
+        for change in self._names.touching.get(number, []):
+            for slot in change.kept:
+                if change.holds[slot] == number:
+                    yield slot, change
+
+    def _was_kept(self, number: int) -> bool:
+        """True if a directory was kept with all directories above it."""
+        return number == TOP or any(self._was_kept(slot[0]) for slot, _ in self._kept_places(number))
 
     # --- slot by slot -------------------------------------------------------------------------------------------------
 
@@ -114,7 +129,7 @@ class NameRules:
         expected = " or ".join(sorted(self._words(number) for number in allowed))
         kind = FileDamage.LOST if len(allowed) == 1 else FileDamage.NEITHER_NAME
         by = kept.kept[slot] if kept is not None else None
-        return FileWrong(kind, self._path(slot), expected, "nothing is", kept_by=by)
+        return FileWrong(kind, self._path(slot), expected, "nothing", kept_by=by)
 
     def _unknown(self, placed: Placed) -> FileWrong:
         found = f"a {placed.entry.kind}"

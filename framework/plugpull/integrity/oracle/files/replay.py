@@ -162,7 +162,7 @@ class Replay:
 
 
 def settled_slots(replay: Replay) -> dict[Slot, int]:
-    """Files that were kept whole after their last change of name, with that name and the directories above.
+    """Files that were fsynced after their last change of content and of name, with the directories above them.
 
     A rename of a directory is never settled: FAT writes the new entry without the number of its first cluster at first
     (``vfat_build_slots``).
@@ -170,7 +170,9 @@ def settled_slots(replay: Replay) -> dict[Slot, int]:
     names, made = replay.names, {}
     for slot, number in names.now.items():
         contents = replay.contents.get(number)
-        if contents is None or not contents.settled or contents.fsynced < names.touching[number][-1].operation.number:
+        if contents is None or not contents.settled:
+            continue
+        if contents.fsynced < max(contents.touched, names.touching[number][-1].operation.number):
             continue
         above = list(names.above(slot))
         if any(isinstance(names.of[one][-1].operation, Rename) for one in above):

@@ -81,7 +81,7 @@ def judge(ledger: FileLedger, found: FoundTree, promises: Promises, cut: Cut | N
         return opinion
     if found.errno:
         text = error_name(found.errno)
-        opinion.wrong.append(FileWrong(FileDamage.UNREADABLE, "", "a readable directory is", f"{text} is"))
+        opinion.wrong.append(FileWrong(FileDamage.UNREADABLE, "", "a readable directory", text))
         return opinion
     replay = Replay(ledger, promises, cut or Cut())
     opinion.problems += [f"file ledger: {problem}" for problem in replay.problems]
@@ -136,19 +136,14 @@ class _Judge:
         rules = NameRules(self._replay.names, placing, self._promises)
         opinion.wrong += rules.judge()
         opinion.names, opinion.kept = rules.checked, rules.kept
-        judged: set[int] = set()
+        judged: dict[int, Entry] = {}
         for placed in placing.placed.values():
             entry = placed.entry
-            if entry.kind != "file" or not placed.candidates or (entry.inode and entry.inode in judged):
-                if entry.errno and entry.kind != "file":
-                    opinion.wrong.append(
-                        FileWrong(
-                            FileDamage.UNREADABLE, entry.path, f"a readable {entry.kind}", error_name(entry.errno)
-                        )
-                    )
-                continue
-            judged |= {entry.inode} if self._promises.inodes else set()
-            self._judge_content(opinion, entry, self._options(placed))
+            if entry.kind != "file":
+                opinion.wrong += _unreadable(entry)
+            elif placed.candidates and not _same_content(entry, judged.get(entry.inode)):
+                self._judge_content(opinion, entry, self._options(placed))
+                judged[entry.inode] = entry
         return opinion
 
     def _options(self, placed: Placed) -> Iterable[int]:
@@ -195,3 +190,14 @@ def _covered(entry: Entry) -> int:
             break
         reached = stretch.end
     return reached
+
+
+def _same_content(entry: Entry, other: Entry | None) -> bool:
+    """True for a second name of a file, which shows the same content."""
+    return other is not None and entry.inode > 0 and (entry.size, entry.content) == (other.size, other.content)
+
+
+def _unreadable(entry: Entry) -> list[FileWrong]:
+    if not entry.errno:
+        return []
+    return [FileWrong(FileDamage.UNREADABLE, entry.path, f"a readable {entry.kind}", error_name(entry.errno))]

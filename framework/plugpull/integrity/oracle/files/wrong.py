@@ -50,7 +50,7 @@ class FileWrong:
     kept_by: AnyOperation | None = None
 
     def sentence(self) -> str:
-        """Such as "a/x: lost after fsync: file 3 is expected, nothing is there"."""
+        """Such as "a/x: lost after fsync: file 3 expected, nothing found"."""
         where = f"{self.path or 'the directory of the writer'}"
         if self.blocks:
             many = f"blocks {self.block} to {self.block + self.blocks - 1}"
