@@ -1,4 +1,4 @@
-"""The check ``unmount``: the filesystem of a disk that was cut can be unmounted."""
+"""The check ``unmountable``: the filesystem of a disk that was cut can be unmounted."""
 
 from __future__ import annotations
 
