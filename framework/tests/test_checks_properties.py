@@ -83,6 +83,17 @@ def test_a_disk_that_is_healed_on_the_way_out_comes_back_after_the_last_look() -
     assert bench.judge(same_properties()).unknowns == ()
 
 
+@pytest.mark.parametrize(("before", "many"), [(0.01, 0), (0.4, 0), (1.0, 1)])
+def test_a_disk_that_is_healed_just_before_the_last_look(before: float, many: int) -> None:
+    """The disks to look at are listed first: one came 0.01 s before the look at the first of them."""
+    bench = watched()
+    bench.attach("disk4", 25.6 - before)
+    attached = next(one for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == "disk4")
+    bench.add(properties(attached, 25.6 - before + 0.03, "attached"))
+    said = bench.judge(same_properties()).unknowns
+    assert said == ("how disk4 was driven at the end is not on record",) * many
+
+
 def returned_as(kname: str) -> Bench:
     bench = healthy()
     bench.replace(ev.DiskAttached, lambda event: event.at == BACK, kname=kname)

@@ -69,6 +69,9 @@ HELD_BACK = ("blocked", "created-blocked", "quiesce")
 """States in which commands wait, which a disk passes through: only for what is still so at the end."""
 LEAVING = 0.2
 """Seconds before its removal is announced in which a disk without requests is taken apart."""
+JUST_CAME = 0.5
+"""Seconds before the last look at the disks in which one that is announced may come too late for it: what a permanent
+cut took comes back when the scenario heals. How it was driven was read then."""
 _HOST = re.compile(r"/host(\d+)/")
 RETURNS = 5
 """Attachments of one disk below which rising host numbers may be an accident of who was let go first."""
@@ -128,9 +131,10 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         missing = []
         for attached in (one for one in story.of(DiskAttached) if one.disk):
             key, at = (attached.kname, attached.diskseq), attached.at or 0.0
+            asked = end is not None and at < end - JUST_CAME and story.detached_at(attached) is None
             if (*key, "attached") not in known and _stayed(story, attached):
                 missing.append(f"how {attached.disk} was driven at {at:.2f} s is not on record")
-            elif end is not None and at < end and story.detached_at(attached) is None and (*key, "end") not in known:
+            elif asked and (*key, "end") not in known:
                 missing.append(f"how {attached.disk} was driven at the end is not on record")
         return missing
 
