@@ -17,16 +17,21 @@ from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 ERRORS = frozenset(
     {
+        "ata.error",
         "block.error",
+        "dm.error",
         "fs.error",
         "fs.readonly",
         "hcd.died",
         "hcd.error",
         "md.failure",
+        "nvme.error",
+        "pci.error",
         "scsi.error",
         "scsi.offline",
         "scsi.reset",
         "storage.cache-error",
+        "thunderbolt.error",
         "uas.error",
         "usb.disconnect",
         "usb.enumeration-error",

@@ -83,7 +83,7 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
     kinds: dict[str, list[RecordedLine]] = {}
     doubts: dict[str, str] = {}
     for line in log_of(story).own:
-        if line.event is not None:
+        if line.event is not None and line.event.kind not in OTHER_HARDWARE:
             said = _known_line(story, line.event.kind, line)
         elif line.body.startswith(CUT_HERE):
             there = is_followed_by_report(line, groups)
@@ -100,6 +100,8 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
     yield from doubts.values()
 
 
+OTHER_HARDWARE = frozenset({"ata.error", "dm.error", "nvme.error", "pci.error", "thunderbolt.error"})
+"""Kinds of messages about hardware that need not be the rig's. They are judged by their level, as unknown ones are."""
 HELD = "held"
 """A line that is a finding."""
 
@@ -115,9 +117,9 @@ def _known_line(story: Story, kind: str, line: RecordedLine) -> str:
 
 
 def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual: bool) -> str:
-    """A message that is in no catalogue: critical ones accuse, errors are a doubt; on real machines, whose other
-    hardware logs errors every day, only those of the storage path. One that names a disk is held against that disk
-    (``no_errors``, ``undisturbed``)."""
+    """A message that is in no catalogue, or is about other hardware: critical ones accuse, errors are a doubt; on real
+    machines, whose other hardware logs errors every day, only those of the storage path. One that names a disk is held
+    against that disk (``no_errors``, ``undisturbed``)."""
     at, body = line.at, line.body
     if at is None or line.level > ERROR or not body or harmless(body):
         return ""
@@ -133,7 +135,8 @@ def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual:
         return ""
     if not about.disks and (any(line.names) or (storage and expected.any_at(at))):
         return ""  # of a device that is none of the rig's; or of storage while something was cut, which may be why
-    return f"the kernel logged an error that is in no catalogue: {body}"
+    unknown = " that is in no catalogue" if line.event is None else ""
+    return f"the kernel logged an error{unknown}: {body}"
 
 
 def _accusation(lines: list[RecordedLine]) -> Accusation:

@@ -14,9 +14,14 @@ from importlib.resources import files
 from plugpull.kernel.catalogue.entry import Entry, Severity
 from plugpull.kernel.catalogue.wording import Beginning
 
-SUBSYSTEMS = ("fatal", "machine", "usb", "md", "fs", "storage")
-"""The files in the order in which their entries are tried. Fatal messages come first, filesystems before the disks they
-name."""
+SUBSYSTEMS = (
+    "fatal", "machine", "usb", "md", "fs", "storage",
+    "usb_core", "usb_storage", "usb_host", "scsi", "ata", "nvme", "thunderbolt", "pci", "block", "md_raid", "dm",
+    "ext4", "xfs", "btrfs", "f2fs", "fat", "ntfs3", "udf", "vfs", "core",
+)  # fmt: skip
+"""The files in the order in which their entries are tried. The first six hold wordings of all versions that are easily
+recognised: fatal messages first, filesystems before the disks they name. The others hold the remaining formats of the
+recorded census, one by one."""
 _ANSWER = re.compile(r"\[(?:nothing: (.+)|([\w.-]+) (fatal|warning|error|info))\]$")
 
 
@@ -29,12 +34,13 @@ def read_entries(name: str, text: str) -> Iterator[Entry]:
     """The entries of one file. Raises ValueError for a wording without an answer or a source."""
     kind, severity, reason, source = "", Severity.INFO, "", ""
     for number, line in enumerate(text.split("\n"), 1):
-        if not line or line[0] in "#!":
+        first = line[:1]
+        if first in ("", "#", "!"):
             continue
-        if line[0] == "[" and (answer := _ANSWER.match(line)):
+        if first == "[" and (answer := _ANSWER.match(line)):
             reason, kind = answer[1] or "", answer[2] or ""
             severity = Severity(answer[3]) if kind else Severity.INFO
-        elif line.startswith("@ "):
+        elif first == "@":
             source = line[2:]
         elif not source or not (kind or reason):
             raise ValueError(f"{name}.txt:{number}: {line!r} has no answer or no source above it")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class Severity(StrEnum):
@@ -15,8 +16,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One wording of a message. The first entry that matches wins.
 
     ``wording`` is in the notation of ``wording.py``; it is compared with the message without its prefix (time stamp,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
@@ -22,14 +23,21 @@ for _number, _entry in enumerate(ENTRIES):
         _WORDS.setdefault(_word, []).append(_number)
 ENTRIES_OF = list(_WORDS.values())
 """The numbers of the entries that have a word, by the number of the word."""
-_FINDER = BytesAhoCorasick([word.encode() for word in _WORDS], implementation=Implementation.DFA)
+LARGE = 1 << 18
+"""Bytes from which it pays to build the larger automaton, which takes 50 ms and then searches twice as fast."""
 _COMPILED: list[re.Pattern[str] | None] = [None] * len(ENTRIES)
 
 
 def words_in(text: bytes) -> Iterable[tuple[int, int, int]]:
     """(number of the word, where it begins, where it ends) for all words in ``text``."""
-    found: list[tuple[int, int, int]] = _FINDER.find_matches_as_indexes(text, overlapping=True)
+    found: list[tuple[int, int, int]] = _automaton(len(text) >= LARGE).find_matches_as_indexes(text, overlapping=True)
     return found
+
+
+@cache
+def _automaton(large: bool) -> BytesAhoCorasick:
+    implementation = Implementation.DFA if large else Implementation.ContiguousNFA
+    return BytesAhoCorasick([word.encode() for word in _WORDS], implementation=implementation)
 
 
 def answer_of(body: str, candidates: set[int]) -> Entry | None:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 SHORTEST = 3
 """Characters. Shorter words are in too many lines."""
+CERTAIN = 16
+"""Characters. Nothing this long is in many lines: there is no need to search for something rarer."""
 MOST_LETTERS = 16
 """Characters of a word that are searched. Longer words are no rarer in logs."""
 _CONVERSION = r"%[-+ #0]*[\d.*]*(?:hh|h|ll|l|L|q|j|z|t)?(?:p[A-Za-z\d]*|[diouxXcsefgEGw%])"
@@ -59,6 +61,9 @@ def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
 
 def needles_of(wording: str) -> frozenset[str]:
     """Words of which every such message contains at least one. Raises ValueError if there is none of three letters."""
+    longest = max(_SPLIT.split(wording), key=len)
+    if len(longest) >= CERTAIN:
+        return frozenset({_plain(longest)[:MOST_LETTERS]})
     runs = [frozenset({_rarest_part(_plain(run))}) for run in _SPLIT.split(wording)]
     groups = [frozenset(map(_best_of, _choices(piece))) for piece, kind in _pieces(wording) if kind == "choice"]
     best = max((*runs, *groups), key=lambda words: min(map(_rarity, words)))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from plugpull.kernel.catalogue.classify import classify_message
+from plugpull.kernel.catalogue.finder import named
 from plugpull.kernel.catalogue.prefix import LEVELS, level_of, split_prefix
 from plugpull.kernel.catalogue.uncatalogued import about_storage, harmless
 from plugpull.kernel.diagnosis.continuation import LONGEST
@@ -50,7 +50,7 @@ def unknown_in(stream: BinaryIO) -> list[Unknown]:
         level, body = level_of(prefix), indented.strip()
         if not body or not _chosen(prefix, body, level) or part_of_report(indented):
             continue
-        if harmless(body) or classify_message(body, prefix + body) is not None:
+        if harmless(body) or named(body) is not None:
             continue
         key = _VARIABLE.sub("#", body)[:LONGEST]
         if key in found:
