@@ -22,7 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         *("dut.agent", "integrity.oracle"),
     ),
     ("interrupts", "history", "progress", "plugin_stash", "rig", "setup", "kernel", "kernel.catalogue"),
-    ("cache", "coordination", "draw", "judging.results", "kernel.diagnosis", "dut.conversation"),
+    ("cache", "coordination", "draw", "judging.results", "kernel.census", "kernel.diagnosis", "dut.conversation"),
     ("checks", "judging.coverage", "judging.plan", "judging.results_io", "report", "switches"),
     ("discover", "dut", "judging.sheet"),
     ("dut.real", "faults", "judging.bench_faults", "judging.sentences", "targets", "virtual"),
