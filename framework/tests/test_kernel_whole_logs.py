@@ -196,6 +196,15 @@ def test_wrapped_lines_are_read_as_if_they_were_not(width: int, quote: str) -> N
     assert [each.event.text.removeprefix(quote) for each in found] == [each.event.text for each in events_of(*LOG)]
 
 
+@pytest.mark.parametrize("width", [72, 80, 84])
+def test_lines_that_a_terminal_broke_are_joined_without_a_space(width: int) -> None:
+    broken = [line[at : at + width] for line in LOG for at in range(0, len(line), width)]
+    assert [(each.event.text, each.event.kind) for each in events_of(*broken)] == [
+        (each.event.text, each.event.kind) for each in events_of(*LOG)
+    ]
+    assert unwrapped("\n".join([*broken, "a remark"]).encode()).joints == ()
+
+
 def test_the_numbers_of_lines_are_those_of_the_file() -> None:
     lines = wrapped(72)
     for each in events_of(*lines):

@@ -1,8 +1,9 @@
-"""Joins the lines of a log that a mail program or a web form wrapped, where that is certain.
+"""Joins the lines of a log that a mail program, a web form or a terminal wrapped, where that is certain.
 
 A program that wraps at a width breaks a line only where the next word does not fit. So a piece without a time stamp
 belongs to the line before it if its first word did not fit there, at the width of the longest line. It is certain if
-this holds for nearly all pieces, and if no message of the log is longer than a wrapped line can be.
+this holds for nearly all pieces, and if no message of the log is longer than a wrapped line can be. A terminal breaks
+words, so that every broken line has exactly its width.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ NARROWEST, WIDEST = 60, 100
 """Columns. Mail programs and forms wrap at 66 to 90; a log with longer messages was not wrapped."""
 ENOUGH = 2
 """Pieces from which on their fit is not chance."""
+ENOUGH_FULL = 3
+"""Full lines of different messages from which on it is not chance that each of them, and no other, goes on in the
+next line."""
 MOST = 0.8
 """Share of the pieces that must fit. The others are text that somebody wrote under a message."""
 
@@ -22,6 +26,7 @@ _STAMPED = re.compile(
     rb"\s*(?:<\d{1,3}>|\w+ *:\w+ *: )?(?:\[ *\d+\.\d+\]|\[[^\[\]]{0,30}\d\d:\d\d:\d\d[^\[\]]{0,20}\]"
     rb"|[^\[\]<>\"']{0,40}\d\d:\d\d:\d\d[^\[\]<>\"']{0,60}?kernel: )"
 )
+_NUMBER = re.compile(rb"\d+")
 _QUOTE = re.compile(rb"(?:> ?)*")
 _NOT_A_PIECE = re.compile(rb"[\s\[<>]|$|[`=*#$~|]|--|-{2,}|\S*\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:")
 
@@ -38,13 +43,22 @@ def unwrapped(text: bytes) -> Unwrapped:
     lines = text.split(b"\n")
     if not _may_be_wrapped(lines):
         return Unwrapped(text)
+    full = _behind_full_lines(lines)
+    if _of_several_forms(lines, full):
+        return _joined(lines, full, b"")
     pieces = _pieces(lines)
     breaks = {at: _room(lines[at - 1], lines[at]) for at in pieces}
     widest = max((len(lines[at]) for at in range(len(lines)) if at in pieces or _is_stamped(lines[at])), default=0)
     fitting = {at for at, room in breaks.items() if room >= widest}
-    if len(fitting) < ENOUGH or len(fitting) < MOST * len(breaks) or not NARROWEST <= widest <= WIDEST:
+    full = {at for at in breaks if len(lines[at - 1]) == widest}
+    if (
+        (len(full) * 2 > len(breaks) and _of_several_forms(lines, full))
+        or len(fitting) < ENOUGH
+        or len(fitting) < MOST * len(breaks)
+        or not NARROWEST <= widest <= WIDEST
+    ):
         return Unwrapped(text)
-    return _joined(lines, fitting)
+    return _joined(lines, fitting, b" ")
 
 
 def _may_be_wrapped(lines: Sequence[bytes]) -> bool:
@@ -75,6 +89,28 @@ def _pieces(lines: Sequence[bytes]) -> set[int]:
     return found
 
 
+def _behind_full_lines(lines: Sequence[bytes]) -> set[int]:
+    """The pieces of a log that a terminal wrapped; empty if a line that is not full goes on, or a full one does not."""
+    widest = max(map(len, lines))
+    if not NARROWEST <= widest <= WIDEST:
+        return set()
+    found: set[int] = set()
+    for at in range(1, len(lines)):
+        before, line = lines[at - 1], lines[at]
+        part = bool(line.strip()) and not line.startswith(b"  ") and not _is_stamped(line)
+        goes_on = part and (at - 1 in found or _is_stamped(before))
+        if goes_on != (len(before) == widest):
+            return set()
+        if goes_on:
+            found.add(at)
+    return found
+
+
+def _of_several_forms(lines: Sequence[bytes], pieces: set[int]) -> bool:
+    """Whether the lines before these pieces end differently. Repeats of one message are of one length anyway."""
+    return len({_NUMBER.sub(b"", lines[at - 1][-20:]) for at in pieces}) >= ENOUGH_FULL
+
+
 def _quote(line: bytes) -> bytes:
     found = _QUOTE.match(line)
     return found.group() if found else b""
@@ -85,17 +121,17 @@ def _room(before: bytes, piece: bytes) -> int:
     return len(before.rstrip()) + 1 + len(piece[len(_quote(piece)) :].split(b" ", 1)[0].rstrip())
 
 
-def _joined(lines: Sequence[bytes], pieces: set[int]) -> Unwrapped:
+def _joined(lines: Sequence[bytes], pieces: set[int], glue: bytes) -> Unwrapped:
     joined: list[bytes] = []
     joints: list[int] = []
     length = 0
     for at, line in enumerate(lines):
         if at in pieces:
-            before = joined[-1].rstrip()
+            before = joined[-1].rstrip() if glue else joined[-1]
             length += len(before) - len(joined[-1])
             joints.append(length)
-            joined[-1] = before + b" " + line[len(_quote(line)) :]
-            length += 1 + len(line) - len(_quote(line))
+            joined[-1] = before + glue + line[len(_quote(line)) :]
+            length += len(glue) + len(line) - len(_quote(line))
         else:
             joined.append(line)
             length += len(line) + (1 if at else 0)
