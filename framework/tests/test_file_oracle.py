@@ -84,7 +84,8 @@ def test_fsync_of_a_new_file_keeps_its_name_where_that_is_promised(name: Filesys
     book.mkdir("d")
     book.create("d/a")
     book.fsync("d/a")
-    assert damage(book, name=name) == ({FileDamage.LOST} if kept else set())
+    made = opinion(book, tree(), name)
+    assert [(wrong.kind, wrong.path) for wrong in made.wrong] == ([(FileDamage.LOST, "d")] if kept else [])
 
 
 def test_fsync_of_a_new_file_keeps_the_directory_only_while_it_is_in_it() -> None:
@@ -385,6 +386,7 @@ def test_hard_links_are_counted() -> None:
     one, two = file("a", made, wrote), file("a", made, wrote, links=2)
     assert damage(book, one) == set()
     assert damage(book, two) == {FileDamage.LINK_COUNT}
+    assert damage(book, file("b", made, wrote)) == {FileDamage.LOST}
     assert damage(book, two, file("b", made, wrote, links=2)) == set()
     book.fsyncdir()
     assert damage(book, one) == {FileDamage.LOST}
@@ -431,11 +433,12 @@ def test_a_directory_is_renamed_with_all_that_is_in_it() -> None:
 def test_a_directory_made_again_with_the_inode_of_the_one_before_is_not_mistaken() -> None:
     book = FileBook()
     old = book.mkdir("d")
-    book.create("d/a")
+    made = book.create("d/a")
     book.sync()
     book.unlink("d/a")
     book.rmdir("d")
     book.mkdir("d", inode=100 + old)
+    assert damage(book, directory("d", old), file("d/a", made)) == set()
     book.fsyncdir()
     assert damage(book, directory("d", old)) == set()
     assert damage(book) == {FileDamage.LOST}
@@ -449,6 +452,56 @@ def test_renaming_one_name_of_a_file_to_its_other_name_changes_nothing() -> None
     names = [file(path, made, wrote, links=2) for path in ("a", "b")]
     assert damage(book, *names) == set()
     assert damage(book, file("b", made, wrote)) == {FileDamage.LOST}
+
+
+def test_a_name_whose_removal_was_not_kept_may_still_be_there_after_a_later_link_was() -> None:
+    book = FileBook()
+    d, e = book.mkdir("d"), book.mkdir("e")
+    made = book.create("d/a")
+    book.link("d/a", "e/b")
+    book.sync()
+    book.unlink("d/a")
+    book.link("e/b", "e/c")
+    book.fsyncdir("e")
+    both = (directory("d", d), directory("e", e))
+    names = [file(path, made, links=3) for path in ("d/a", "e/b", "e/c")]
+    assert damage(book, *both, *names) == set()
+    assert damage(book, *both, *[file(path, made, links=2) for path in ("e/b", "e/c")]) == set()
+    assert damage(book, *both, *[file(path, made, links=2) for path in ("d/a", "e/b")]) == {FileDamage.LOST}
+
+
+def test_a_file_is_not_lost_with_the_directory_that_it_was_moved_out_of() -> None:
+    book = FileBook()
+    d = book.mkdir("d")
+    made = book.create("d/a")
+    book.sync()
+    book.rename("d/a", "b")
+    book.rmdir("d")
+    assert damage(book, file("b", made)) == set()
+    assert damage(book, directory("d", d), file("d/a", made)) == set()
+    assert damage(book) == {FileDamage.NEITHER_NAME}
+
+
+def test_after_a_failed_fsync_of_a_directory_a_later_success_promises_only_later_names() -> None:
+    book, made, wrote = synced()
+    book.rename("a", "b")
+    book.fsyncdir(errno=errno.EIO)
+    other = book.create("c")
+    book.fsyncdir()
+    for path in ("a", "b"):
+        assert damage(book, file(path, made, wrote), file("c", other)) == set()
+        assert damage(book, file(path, made, wrote)) == {FileDamage.LOST}
+
+
+def test_without_inode_numbers_files_are_recognised_by_their_stamps() -> None:
+    book = FileBook(inodes=False)
+    a, b = book.create("a"), book.create("b")
+    one, two = book.write("a"), book.write("b")
+    book.sync()
+    second = file("b", b, two, inode=0)
+    assert damage(book, file("a", a, one, inode=0), second) == set()
+    wrong = only(opinion(book, tree(file("a", b, two, inode=0), second)))
+    assert (wrong.kind, wrong.path, wrong.blocks) == (FileDamage.FOREIGN, "a", 0)
 
 
 def test_an_operation_on_names_that_failed_changed_nothing_if_it_was_refused() -> None:

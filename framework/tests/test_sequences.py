@@ -7,6 +7,7 @@ from itertools import islice, product
 import pytest
 from file_books import B, FileBook
 
+import plugpull.integrity.sequences
 from plugpull.integrity.oracle.files import operations as op
 from plugpull.integrity.oracle.files.promises import PROMISES, Cut
 from plugpull.integrity.oracle.files.replay import Replay
@@ -85,6 +86,13 @@ def test_every_kind_is_followed_by_every_sync_that_it_can_be() -> None:
     assert {"create", "write", "append", "truncate", "mmap", "link", "rename", "replace"} == {
         kind for kind, sync in kinds if sync == "fsync"
     }
+
+
+def test_there_are_as_many_as_the_documentation_says() -> None:
+    said = " ".join((plugpull.integrity.sequences.__doc__ or "").split())
+    one, two = ((count(length), count(length, NO_LINKS)) for length in (1, 2))
+    assert f"{one[0]} sequences of one operation, {two[0]:,} of two" in said
+    assert f"without links {one[1]}, {two[1]:,} and" in said
 
 
 def test_what_a_sequence_needs_is_set_up() -> None:

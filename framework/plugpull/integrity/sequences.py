@@ -3,6 +3,8 @@
 CrashMonkey and ACE (Mohan et al., OSDI'18) found that the crash bugs reported in five years came after an fsync-like
 call and needed at most three operations on a fresh filesystem. A story plays a sequence on a fresh filesystem and cuts
 right after the sync returned.
+
+There are 102 sequences of one operation, 6,736 of two and 326,622 of three; without links 76, 3,848 and 149,206.
 """
 
 from __future__ import annotations

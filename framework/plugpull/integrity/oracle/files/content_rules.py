@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from plugpull.integrity.oracle.files.contents import ABSENT, ZERO, Contents, Version, since_kept
+from plugpull.integrity.oracle.files.contents import ZERO, Contents, Version, since_kept
 from plugpull.integrity.oracle.files.found import Entry, Stretch
 from plugpull.integrity.oracle.files.operations import (
     BLOCK,
@@ -107,7 +107,7 @@ class ContentRules:
 
 
 def _value(value: int) -> str:
-    return "zeros" if value in (ZERO, ABSENT) else f"the data of operation {value}"
+    return "zeros" if value == ZERO else f"the data of operation {value}"
 
 
 def _shown(stretch: Stretch, block: int) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from plugpull.integrity.oracle.files.operations import BLOCK, AnyOperation, Truncate, WriteMapped, Written
 
-ZERO, ABSENT = 0, -1
-"""Values of a block beside numbers of operations: zeros, and beyond the end of the file."""
+ZERO = 0
+"""The value of a block beside numbers of operations: nothing, which a file shows as zeros where it has that size."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Contents:
             return {ZERO: None}
         allowed: dict[int, Version | None] = {}
         for version in since_kept(versions):
-            allowed[ZERO if version.value == ABSENT else version.value] = version
+            allowed[version.value] = version
         return allowed
 
     def ever(self, block: int) -> set[int]:
@@ -72,24 +72,16 @@ class Contents:
         self.touched = operation.number
         begin, end = operation.offset, operation.offset + operation.length
         if end > self.size and not isinstance(operation, WriteMapped):
-            self._grow(operation, begin, end)
+            self._resize(operation, end)
         for block in range(begin // BLOCK, end // BLOCK):
             self._put(block, operation.number, operation)
 
     def truncate(self, operation: Truncate) -> None:
         """The size was changed, or may have been."""
         self.touched = operation.number
-        if operation.size > self.size:
-            self._grow(operation, operation.size, operation.size)
-            return
         for block in [block for block in self.blocks if block >= operation.size // BLOCK]:
-            self._put(block, ABSENT, operation)
-        self._resize(operation, operation.size)
-
-    def _grow(self, operation: AnyOperation, begin: int, end: int) -> None:
-        for block in [block for block in self.blocks if self.size // BLOCK <= block < begin // BLOCK]:
             self._put(block, ZERO, operation)
-        self._resize(operation, end)
+        self._resize(operation, operation.size)
 
     def _resize(self, operation: AnyOperation, size: int) -> None:
         self.sizes.append(Version(size, operation, doubtful=not operation.succeeded))
@@ -97,7 +89,7 @@ class Contents:
             self.size = size
 
     def _put(self, block: int, value: int, operation: AnyOperation) -> None:
-        versions = self.blocks.setdefault(block, [Version(ABSENT, None)])
+        versions = self.blocks.setdefault(block, [Version(ZERO, None)])
         versions.append(Version(value, operation, doubtful=not operation.succeeded))
 
     def keep(self, sync: AnyOperation, blocks: Iterable[int] | None = None) -> None:

@@ -57,7 +57,7 @@ class NameRules:
     def _number_of_names(self, number: int) -> list[FileWrong]:
         low, high = name_limits(self._names, number, keeps_moved=self._promises.keeps_moved)
         showing = {slot: placed for slot, placed in self._placing.placed.items() if number in placed.candidates}
-        certain = [slot for slot, placed in showing.items() if placed.certain == number and slot in self._names.of]
+        certain = [s for s, placed in showing.items() if placed.certain == number and number in self._names.ever(s)]
         if len(certain) > high >= 1:
             return [self._too_many(number, certain, high)]
         if len(showing) >= low or self._may_be_elsewhere(number):
