@@ -192,9 +192,13 @@ class DeviceSwitch(PortByPort, Closing):
         try:
             yield time.monotonic() + self._context.timeout
         except RigError as error:
+            self._failed()
             device = "" if self.identity.place in error.what else f" ({self.identity})"
             what = without_userinfo(f"switch {self.name}{device}: {error.what}")
             raise RigError(what, hint=error.hint) from None
+
+    def _failed(self) -> None:
+        """Note that a command failed: its answer may still be on its way. By default this does not matter."""
 
     def _number(self, port: str) -> int:
         """The number of a port. Raises RigError if the switch does not have it."""

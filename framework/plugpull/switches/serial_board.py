@@ -135,14 +135,8 @@ class SerialBoard(DeviceSwitch):
             self._doubtful = False
         return states
 
-    @contextmanager
-    def _deadline(self) -> Iterator[float]:
-        try:
-            with super()._deadline() as deadline:
-                yield deadline
-        except RigError:
-            self._doubtful = True
-            raise
+    def _failed(self) -> None:
+        self._doubtful = True
 
     def _channel(self, port: str) -> int:
         return self._number(port) - self._context.first_port

@@ -19,8 +19,7 @@ as HID devices, in drivers/hid/hid-quirks.c. hidapi reaches it through libusb, a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -205,15 +204,8 @@ class Ykush(HidSwitch):
         with self._deadline() as self._handle.deadline:
             return self._state(number)
 
-    @contextmanager
-    def _deadline(self) -> Iterator[float]:
-        try:
-            with super()._deadline() as deadline:
-                yield deadline
-        except RigError:
-            # Whatever failed, an answer may still be on its way.
-            self._handle.owed = max(1, self._handle.owed)
-            raise
+    def _failed(self) -> None:
+        self._handle.owed = max(1, self._handle.owed)
 
     def _verify(self, ports: Sequence[str], on: bool) -> None:
         failed = [port for port in ports if self._state(self._number(port)) != on]
