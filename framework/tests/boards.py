@@ -20,6 +20,13 @@ PATIENCE = 20.0
 """Seconds a board gets in tests where it answers: for a machine that is busy."""
 
 
+class Parrot(Board):
+    """Says what it hears."""
+
+    def feed(self, data: bytes) -> bytes:
+        return data
+
+
 class Nobody:
     """A person who is not there."""
 

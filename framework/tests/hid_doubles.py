@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,13 +137,3 @@ def refused(match: str, within: float = PATIENCE) -> Iterator[None]:
     assert time.monotonic() - begun < within + PATIENCE
     assert caught.value.what.startswith("switch sw")
     assert caught.value.hint
-
-
-def survives(parse: Callable[..., Any], *arguments: Any) -> Any:
-    """The result, or None if the parser refused with an explanation."""
-    try:
-        return parse(*arguments)
-    except RigError as error:
-        explained = error.what and error.hint
-    assert explained
-    return None

@@ -1,4 +1,4 @@
-"""Opening drivers that run programs, and what a parser makes of arbitrary text."""
+"""Opens drivers that run programs, and feeds parsers with arbitrary text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from plugpull.switches.host_local import LocalHost
 from plugpull.switches.kinds import open_switch
 
 FUZZ = int(os.environ.get("PLUGPULL_FUZZ", "300"))
+"""Examples for each parser: PLUGPULL_FUZZ=10000 takes a minute."""
 
 
 def opened(
@@ -31,6 +32,16 @@ def opened(
 ) -> Switch:
     table = {"name": "sw", "driver": driver, "ports": ports, "mechanism": mechanism, "timeout": timeout, **options}
     return open_switch(model.DeclaredSwitch.model_validate(table), host or LocalHost(), person or Nobody(), folder)
+
+
+def survives(parse: Callable[..., Any], *arguments: Any) -> Any:
+    """The result, or None if the parser refused with an explanation."""
+    try:
+        return parse(*arguments)
+    except RigError as error:
+        explained = error.what and error.hint
+    assert explained
+    return None
 
 
 def said_of(parse: Callable[[Any], object], said: object) -> object:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 from agents import agent, alive, wait_dead
+from boards import Parrot
 
-from fixtures.boards import Board, Port
+from fixtures.boards import Port
 from plugpull.dut.agent import devices
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.real.dut_host import DutHost
@@ -27,13 +28,6 @@ from plugpull.switches.kinds import open_switch
 from plugpull.switches.person import TerminalPerson
 
 PATIENCE = 60.0
-
-
-class Parrot(Board):
-    """Says what it hears."""
-
-    def feed(self, data: bytes) -> bytes:
-        return data
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from consoles import Kernel, kernel_on_a_console, wait_less
+from rig_builder import a_rig
 from sshds import HOST, Sshd, sshd
 
 from fixtures.boards import KmTronic, Port
@@ -36,38 +37,6 @@ def kernel() -> Iterator[Kernel]:
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_less(monkeypatch)
     monkeypatch.setattr(outlet, "OFF_FOR", 0.2)
-
-
-RIG = """
-[rig]
-name = "revival"
-
-[dut]
-kind = "ssh"
-host = "{host}"
-ssh_options = [{options}]
-python = "{python}"
-console = "{console}"
-power = "relay.1"
-
-[[switch]]
-name = "relay"
-driver = "kmtronic"
-device = "{relay}"
-ports = 1
-mechanism = "mains"
-wiring = "nc"
-
-[[controller]]
-name = "usb"
-path = "0000:00:14.0"
-
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "NOT-HERE"
-size = "1 GiB"
-"""
 
 
 class Machine:
@@ -110,11 +79,10 @@ def test_a_dut_that_hung_is_power_cycled_and_the_next_scenario_reaches_it(
         server = held.enter_context(sshd(tmp_path))
         machine = Machine(server, kernel, tmp_path)
         relay = held.enter_context(Port(KmTronic(channels=1, on_change=machine.switched)))
-        options = ", ".join(f'"{word}"' for word in server.options)
-        file = tmp_path / "rig.toml"
-        file.write_text(
-            RIG.format(host=HOST, options=options, python=machine.python, console=kernel.path, relay=relay.path)
-        )
+        reached = {"host": HOST, "ssh_options": list(server.options), "python": str(machine.python)}
+        rig = a_rig("revival", "ssh", **reached, console=kernel.path, power="relay.1").controller()
+        rig = rig.switch("relay", "kmtronic", 1, "mains", device=relay.path, wiring="nc")
+        file = rig.disk("disk1", serial="NOT-HERE").write(tmp_path)
         journal = Journal(tmp_path / "journal", tmp_path)
         held.callback(journal.close)
         opened = prepare_real(load_rig(file), file, journal, held)

@@ -14,6 +14,7 @@ from pathlib import Path
 from queue import Queue
 
 import pytest
+from rig_builder import a_rig
 from sshds import HOST, Sshd, sshd
 
 from fixtures.lab.ssh import make_key
@@ -193,31 +194,10 @@ def test_ssh_is_not_installed(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> 
     assert "cannot run ssh" in refused(server.dut()).what
 
 
-RIG = """
-[rig]
-name = "loopback"
-
-[dut]
-kind = "{kind}"
-{keys}
-
-[[controller]]
-name = "usb"
-path = "0000:00:14.0"
-
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "NOT-HERE"
-size = "1 GiB"
-"""
-
-
-def verdict_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, **keys: str) -> tuple[str, RigError]:
+def verdict_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, **keys: object) -> tuple[str, RigError]:
     """What comes of a scenario on such a DUT: the verdict, and the error it stopped with."""
     monkeypatch.setenv("PLUGPULL_CACHE", str(tmp_path / "cache"))
-    file = tmp_path / "rig.toml"
-    file.write_text(RIG.format(kind=kind, keys="\n".join(f"{key} = {value}" for key, value in keys.items())))
+    file = a_rig("loopback", kind, **keys).controller().disk("disk1", serial="NOT-HERE").write(tmp_path)
     run = begin_run(Options(file, tmp_path / "out"), lambda text: None)
     errors = []
     try:
@@ -233,9 +213,8 @@ def verdict_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, **key
     return results.verdict, stopped
 
 
-def ssh_keys(server: Sshd, **more: str) -> dict[str, str]:
-    options = ", ".join(f'"{word}"' for word in server.options)
-    return {"host": f'"{HOST}"', "ssh_options": f"[{options}]", **more}
+def ssh_keys(server: Sshd, **more: object) -> dict[str, object]:
+    return {"host": HOST, "ssh_options": list(server.options), **more}
 
 
 NOBODY = "setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3"
@@ -243,7 +222,7 @@ NOBODY = "setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3"
 
 def test_no_root_there(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = "python3" if os.getuid() else script(server.folder / "nobodys-python", f'exec {NOBODY} "$@"')
-    verdict, error = verdict_of(tmp_path, monkeypatch, "ssh", **ssh_keys(server, python=f'"{python}"'))
+    verdict, error = verdict_of(tmp_path, monkeypatch, "ssh", **ssh_keys(server, python=str(python)))
     assert verdict == "UNKNOWN"
     assert "only root may read the kernel log" in error.what
     assert "log in as root, or write sudo = true" in error.hint
@@ -251,7 +230,7 @@ def test_no_root_there(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_no_root_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = "python3" if os.getuid() else script(tmp_path / "nobodys-python", f'exec {NOBODY} "$@"')
-    verdict, error = verdict_of(tmp_path, monkeypatch, "local", python=f'"{python}"')
+    verdict, error = verdict_of(tmp_path, monkeypatch, "local", python=str(python))
     assert verdict == "UNKNOWN"
     assert "this machine: the agent runs as user" in error.what
     assert "run plugpull as root" in error.hint
@@ -260,7 +239,7 @@ def test_no_root_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="the agent needs root")
 def test_no_fio_there(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     poor = script(tmp_path / "poor-python", f'PATH=/nowhere exec {Path(sys.executable).resolve()} "$@"')
-    verdict, error = verdict_of(tmp_path, monkeypatch, "ssh", **ssh_keys(server, python=f'"{poor}"'))
+    verdict, error = verdict_of(tmp_path, monkeypatch, "ssh", **ssh_keys(server, python=str(poor)))
     assert verdict == "UNKNOWN"
     assert "fio is not installed on the DUT" in error.what
     assert "install the fio package" in error.hint

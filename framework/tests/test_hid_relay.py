@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hid_doubles import HidHost, opened, refused, relay, survives
+from hid_doubles import HidHost, opened, refused, relay
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from program_doubles import FUZZ, survives
 
 from fixtures.boards.board import Lie
 from plugpull.switches import hid_relay as driver
 from plugpull.switches.host import HidInfo
 from plugpull.switches.kinds import kind_named
-
-EXAMPLES = int(os.environ.get("PLUGPULL_FUZZ", "300"))
-"""Examples for each parser: PLUGPULL_FUZZ=10000 takes a minute."""
 
 
 @pytest.mark.parametrize("wiring", ["no", "nc"])
@@ -160,7 +156,7 @@ def test_what_is_written_is_what_the_sources_show() -> None:
     assert driver.command_all(False)[:2] == b"\x00\xfc"
 
 
-@settings(max_examples=EXAMPLES, deadline=None, database=None)
+@settings(max_examples=FUZZ, deadline=None, database=None)
 @given(st.binary(max_size=12) | st.binary(min_size=8, max_size=8))
 def test_reports_of_arbitrary_bytes(report: bytes) -> None:
     parsed = survives(driver.parse_report, report)

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from boards import Parrot
 
-from fixtures.boards import Board, Port
+from fixtures.boards import Port
 from plugpull.errors import RigError
 from plugpull.switches import host_local
 from plugpull.switches.host import HidInfo, SerialLine
@@ -19,13 +20,6 @@ from plugpull.switches.host_local import LocalHost
 
 PATIENCE = 20.0
 HOST = LocalHost()
-
-
-class Parrot(Board):
-    """Says what it hears."""
-
-    def feed(self, data: bytes) -> bytes:
-        return data
 
 
 @pytest.fixture

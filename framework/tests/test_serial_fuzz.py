@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from program_doubles import FUZZ, survives
 
 from fixtures.boards import BOARDS
-from plugpull.errors import RigError
 from plugpull.switches import devantech, icse, kmtronic, lcus, numato, sainsmart
-
-EXAMPLES = int(os.environ.get("PLUGPULL_FUZZ", "300"))
-"""Examples for each parser: PLUGPULL_FUZZ=10000 takes a minute."""
 
 CHANNELS = st.integers(1, 32)
 
@@ -31,18 +27,8 @@ NUMATO = pieces(b"relay read 0", b"relay readall", b"\n\r", b">", b"on", b"off",
 SAID = st.text(max_size=12) | st.text("0123456789abcdefABCDEF", max_size=10)
 
 
-def survives(parse: Callable[..., Any], *arguments: Any) -> Any:
-    """The result, or None if the parser refused with an explanation."""
-    try:
-        return parse(*arguments)
-    except RigError as error:
-        explained = error.what and error.hint
-    assert explained
-    return None
-
-
 def fuzz(*strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    quick = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+    quick = settings(max_examples=FUZZ, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
     return lambda test: quick(given(*strategies)(test))
 
 

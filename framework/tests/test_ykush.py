@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
 from boards import give
-from hid_doubles import SHORT, HidHost, YkushDevice, opened, refused, survives, ykush
+from hid_doubles import SHORT, HidHost, YkushDevice, opened, refused, ykush
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from program_doubles import FUZZ, survives
 
 from fixtures.boards.board import Lie
 from fixtures.gadgets import Ykush as Double
@@ -18,8 +18,6 @@ from plugpull.rig.model import Mechanism
 from plugpull.switches import ykush as driver
 from plugpull.switches.kinds import kind_named
 
-EXAMPLES = int(os.environ.get("PLUGPULL_FUZZ", "300"))
-"""Examples for each parser: PLUGPULL_FUZZ=10000 takes a minute."""
 PRODUCTS = {0xF2F7: ("vbus", 3), 0x0042: ("vbus", 3), 0xF11B: ("data+vbus", 3), 0xF0CD: ("vbus", 1)}
 
 
@@ -260,14 +258,14 @@ ANSWERS = st.binary(max_size=70) | st.tuples(st.sampled_from([0, 1, 255]), st.in
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None, database=None)
+@settings(max_examples=FUZZ, deadline=None, database=None)
 @given(ANSWERS, st.integers(1, 3))
 def test_states_of_arbitrary_bytes(answer: bytes, port: int) -> None:
     state = survives(driver.parse_state, answer, port)
     assert state == {bytes((1, port)): False, bytes((1, 0x10 | port)): True}.get(answer[:2])
 
 
-@settings(max_examples=EXAMPLES, deadline=None, database=None)
+@settings(max_examples=FUZZ, deadline=None, database=None)
 @given(ANSWERS, st.sampled_from([1, 2, 3, 0x0A, 0x11, 0x12, 0x13, 0x1A]))
 def test_acknowledgements_of_arbitrary_bytes(answer: bytes, command: int) -> None:
     survives(driver.parse_acknowledgement, answer, command)
@@ -283,7 +281,7 @@ class Mad(YkushDevice):
             self.queue.append((0.0, self.answers.pop(0)))
 
 
-@settings(max_examples=max(30, EXAMPLES // 10), deadline=None, database=None)
+@settings(max_examples=max(30, FUZZ // 10), deadline=None, database=None)
 @given(st.lists(st.binary(max_size=70), max_size=12))
 @example([b"\x01\x11".ljust(64, b"\0"), b"", b"\xff" * 64])
 def test_a_device_that_answers_anything(answers: list[bytes]) -> None:
