@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What there is to report about a message: ``kind`` is empty if nothing, and then ``reason`` says why."""
+    """The report on a message: ``kind`` is empty if nothing, and then ``reason`` says why."""
 
     kind: str
     severity: str
