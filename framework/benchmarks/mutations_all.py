@@ -23,6 +23,7 @@ from benchmarks import (
     mutations_state,
     mutations_untrue,
     mutations_watched,
+    mutations_witnesses,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "mutations_state",
     "mutations_untrue",
     "mutations_watched",
+    "mutations_witnesses",
 ]
