@@ -50,7 +50,7 @@ def test_a_rig_file_that_declares_larger_blocks_than_the_disk_has_makes_a_mix_un
     story = replace(bench.story(), rig={"disk": [{"name": VICTIM, "serial": f"S-{VICTIM}", "logical_block": 4096}]})
     judgement = nothing_lost().judge(story)
     assert judgement.findings == ()
-    said = f"{VICTIM} holds old and new side by side inside of 4096 bytes, the logical block that the rig file declares"
+    said = f"{VICTIM} holds old and new data within 4096 bytes, the logical block size in the rig file"
     assert any(said in why for why in judgement.unknowns) == torn
 
 

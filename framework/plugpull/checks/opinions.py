@@ -196,7 +196,6 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         return replace(judged, unknowns=tuple(sentences)), None
     _note_problems(one, ledger, found, read)
     block = _logical_block(story, one, ledger, found, judged.belief)
-    declared = _declared_block(story, one.disk)
     again = tuple(run for reading in one.again for run in decode_found(reading.parts).runs)
     through = judged.belief.write_cache is WriteCache.THROUGH
     opinion = _ask(one, ledger, found, block, completed=through)
@@ -208,12 +207,15 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
             # What no flush had promised is compared all the same on a disk that kept its power.
             opinion.checked, opinion.unclaimed = strict.checked, strict.unclaimed
     unknowns = list(_unknowns(one, opinion))
+    declared = _declared_block(story, one.disk)
     if declared > block and outside(_ask(one, ledger, found, declared, completed=through).wrong, opinion.wrong):
-        mix = (
-            f"{one.disk} holds old and new side by side inside of {declared} bytes, the logical block that the rig file"
-        )
-        unknowns.append(f"{mix} declares; the disk says that its blocks have {block} bytes")
+        unknowns.append(_mixed(one.disk, declared, block))
     return replace(judged, opinion=opinion, owed=owed, unknowns=tuple(unknowns), again=again), tuple(found.runs)
+
+
+def _mixed(disk: str, declared: int, block: int) -> str:
+    where = f"{declared} bytes, the logical block size in the rig file"
+    return f"{disk} holds old and new data within {where}; the disk reports logical blocks of {block} bytes"
 
 
 def _failed(story: Story, one: Round, ledger: Ledger, origin: float) -> tuple[FailedCommand, ...]:

@@ -59,7 +59,7 @@ class Happening:
 
 
 @dataclass
-class Step:
+class StoryStep:
     """One or several events of a kind. ``at`` is the time of the first, ``until`` that of the last, seconds."""
 
     kind: str
@@ -75,7 +75,7 @@ class DeviceStory:
     """What happened to one device. ``troubled`` is true if any of it was an error that no cut explains."""
 
     device: Device
-    steps: tuple[Step, ...]
+    steps: tuple[StoryStep, ...]
     troubled: bool
 
 
@@ -208,7 +208,7 @@ def _disks(story: Story, lines: Iterable[LogLine]) -> dict[str, Device]:
 class _Steps:
     """Combines the events of one device into steps."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StoryStep] = field(default_factory=list)
     troubled: bool = False
 
     def add(self, happening: Happening) -> None:
@@ -220,7 +220,7 @@ class _Steps:
                 step.until = happening.at
                 return
         at = happening.at
-        self.steps.append(Step(happening.kind, happening.place, at, at, happening.body))
+        self.steps.append(StoryStep(happening.kind, happening.place, at, at, happening.body))
 
 
 def _close(one: float | None, two: float | None) -> bool:

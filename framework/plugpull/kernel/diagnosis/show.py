@@ -10,7 +10,7 @@ import msgspec
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.diagnosis.culprit import Hint, hints
-from plugpull.kernel.diagnosis.error_story import MOST, DeviceStory, ErrorStory, Step
+from plugpull.kernel.diagnosis.error_story import MOST, DeviceStory, ErrorStory, StoryStep
 from plugpull.kernel.diagnosis.log_reader import LogEvent
 from plugpull.plain import clean_json, clean_line
 
@@ -114,13 +114,13 @@ def device_text(story: DeviceStory) -> Iterator[str]:
         last = step.at
 
 
-def _when(step: Step, last: float | None) -> str:
+def _when(step: StoryStep, last: float | None) -> str:
     when = f"{step.at:12.6f}" if step.at is not None else f"line {step.place:<7}"
     since = f"+{step.at - last:.3f}" if step.at is not None and last is not None else ""
     return f"{when} {since:>10}"
 
 
-def _repeats(step: Step) -> str:
+def _repeats(step: StoryStep) -> str:
     if step.count == 1:
         return ""
     seconds = f" in {step.until - step.at:.3f} s" if step.at is not None and step.until is not None else ""
