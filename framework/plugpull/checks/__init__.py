@@ -1,4 +1,4 @@
-"""Pure judgements of a history, one subject a file. Scenarios import the helpers from here."""
+"""Pure judgements of a history, one subject per file. Scenarios import the helpers from here."""
 
 from plugpull.checks.answered import Answered, answered
 from plugpull.checks.base import Check, Judgement, check_name, decode_check, encode_check

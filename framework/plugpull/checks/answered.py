@@ -1,4 +1,4 @@
-"""Does every disk answer that was not cut? Requests in flight of which none is completed are a disk that hangs."""
+"""Whether every disk that was not cut answers. A disk with requests in flight that completes none of them hangs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from plugpull.history.events import LoadBegun, LoadEnded, ReadBackBegun, ReadBac
 from plugpull.history.story import Story
 
 VIRTUAL = 3.0
-"""Seconds on an emulated bench. The longest on healthy ones, over 78 scenarios: 0.80 s, for a flush."""
+"""Seconds on an emulated bench. The longest time in 78 healthy scenarios was 0.80 s, for a flush."""
 REAL = 20.0
-"""Seconds on a real bench: a disk that has gone to sleep needs up to 10 to spin up, and a command is given up after 15
+"""Seconds on a real bench. A sleeping disk needs up to 10 s to spin up, and a command is aborted after 15 s
 (``dut/agent/timers.py``)."""
 
 
 LEFT_OPEN = 0.5
-"""Seconds without a completion from which on requests in flight in the very last sample are a doubt. None of 368
-healthy scenarios ended with one in flight: their loads had ended, and their data had been read back."""
+"""Seconds without a completion after which requests in flight in the last sample are a doubt. None of 368 healthy
+scenarios ended with a request in flight: their loads had ended, and their data had been read back."""
 
 
 class Answered(Check, frozen=True, tag="answered"):
-    """A disk that was not cut never has requests in flight and completes none for longer than ``limit`` seconds.
-    ``None`` is the default of the bench's kind. The longest single request of a survivor is for ``kept_pace``."""
+    """A disk that was not cut never completes nothing for longer than ``limit`` seconds while requests are in flight.
+
+    ``None`` is the default of the kind of bench. ``kept_pace`` judges the longest single request of a survivor."""
 
     limit: float | None = None
 
@@ -58,7 +59,7 @@ def answered(limit: float | None = None) -> Answered:
 
 
 def _unanswered(story: Story) -> Iterator[tuple[str, float, float]]:
-    """(disk, begin, end) of each time in which requests were in flight and none was completed."""
+    """(disk, begin, end) of each period in which requests were in flight and none was completed."""
     owners = {(one.kname, one.diskseq): one.disk for one in story.all_attachments if one.disk}
     waiting: dict[tuple[str, int], tuple[float, float, tuple[int, int]]] = {}
     for sample in story.of(Sampled):
@@ -81,9 +82,9 @@ def _unanswered(story: Story) -> Iterator[tuple[str, float, float]]:
 
 
 def _owed(story: Story, disk: str, at: float) -> float:
-    """Seconds for which an emulated disk has work of before ``at``, DUT seconds: it completes a large request at once,
-    and the next one only when that has passed at the disk's rate. mkfs zeroes 4 MiB with one request, for which a disk
-    of 1 MiB/s needs 4 s."""
+    """Seconds that an emulated disk still needs at ``at`` for earlier work. It completes a large request at once, and
+    the next one only after the time that the first one takes at its rate. mkfs zeroes 4 MiB with one request, for which
+    a disk of 1 MiB/s needs 4 s."""
     table: dict[str, Any] = next((one for one in story.rig.get("disk", ()) if one.get("name") == disk), {})
     rate = float(table.get("rate") or 0.0)
     if bench_kind(story) != "virtual" or not rate:
@@ -98,8 +99,8 @@ def _owed(story: Story, disk: str, at: float) -> float:
 
 
 def _open_at_the_end(story: Story, disk: str, at: float) -> bool:
-    """Whether the last sample is that of ``at``, and all that plugpull did on the disk was over by then. Somebody else
-    may use a disk that is not scratch."""
+    """Whether ``at`` is the time of the last sample, and plugpull's own work on the disk was over. Others may
+    use disks that are not scratch."""
     if at < max(story.sample_times) or disk in _not_scratch(story):
         return False
     begun = {load.job for load in story.of(LoadBegun) if load.disk == disk}
@@ -114,7 +115,7 @@ def _not_scratch(story: Story) -> set[str]:
 
 
 def _cut(story: Story, disk: str, at: float) -> bool:
-    """Is this disk cut at this time, or on its way back?"""
+    """Whether the disk is cut at this time, or not back yet."""
     for cut in cuts_of(story, disk):
         begin = cut.off.commanded_at
         back = cut.times(disk).returned_at

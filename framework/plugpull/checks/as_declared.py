@@ -1,4 +1,4 @@
-"""Is each disk of the rig what the rig file declares, and there once?"""
+"""Whether each disk of the rig is as the rig file declares it, and attached only once."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from plugpull.history.events import DiskAttached, DiskProperties
 from plugpull.history.reader import Story
 
 LONGEST_TIMEOUT = 60
-"""Seconds. The disk driver's own is 30 (SD_TIMEOUT in drivers/scsi/sd.h), and was so in 227 of 227 records."""
+"""Seconds. The default of the disk driver is 30 (SD_TIMEOUT in drivers/scsi/sd.h); 227 of 227 records have it."""
 TOGETHER = 1.0
-"""Seconds for which two attachments of one disk have to overlap to be two: uevents are read a little late."""
+"""Seconds by which two attachments of one disk must overlap to count as two. Uevents are read a little late."""
 
 
 class AsDeclared(Check, frozen=True, tag="as_declared"):
-    """Each disk of the rig is first announced with the size that the rig file gives, and is never there twice. An
-    emulated one is driven as its firmware asks: by the driver of its protocol, and with its cache.
+    """Each disk of the rig is first announced with the size in the rig file, and is never attached twice.
 
-    What a disk comes back as after a cut is for ``returned`` to judge.
+    An emulated disk has the driver of its protocol and the cache mode of its firmware. ``returned`` judges the
+    properties of a disk after a cut.
     """
 
     def judge(self, story: Story) -> Judgement:
@@ -48,7 +48,7 @@ def _sizes(story: Story) -> Iterator[Accusation]:
 
 
 def _driven(story: Story) -> Iterator[Accusation]:
-    """What the kernel made of an emulated disk's answers. A disk with a defect may answer something else."""
+    """How the kernel drives an emulated disk. A disk with a defect may be driven otherwise."""
     if bench_kind(story) != "virtual":
         return
     faulty = {str(defect.get("disk", "")) for defect in story.rig.get("defect", ())}
@@ -66,8 +66,8 @@ def _driven(story: Story) -> Iterator[Accusation]:
 
 
 def _timeouts(story: Story) -> Iterator[Accusation]:
-    """Commands that the kernel would never give up: without a timeout, or with a very long one. On a real DUT that is
-    its owner's business."""
+    """Commands that the kernel would never abort: without a timeout, or with a very long one. The owner of a real DUT
+    may choose such timeouts."""
     seen = (event for event in story.of(DiskProperties) if event.moment == "attached")
     for event in seen if bench_kind(story) == "virtual" else ():
         timeout = event.values.get("timeout", "")
@@ -77,7 +77,7 @@ def _timeouts(story: Story) -> Iterator[Accusation]:
 
 
 def _due(disk: dict[str, Any]) -> dict[str, str]:
-    """The properties that an emulated disk has to have by its table in the rig file, where that says."""
+    """The properties that the rig file declares for an emulated disk."""
     through, fua, protocol = disk.get("write_through"), disk.get("fua"), disk.get("protocol")
     due = {"write_cache": "write through" if through else "write back"} if through is not None else {}
     due |= {"fua": "1" if fua else "0"} if fua is not None else {}

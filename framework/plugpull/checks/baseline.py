@@ -1,8 +1,8 @@
-"""What a disk transferred before the first cut, how steady that was, and what can be claimed of it.
+"""The rate of a disk before the first cut, and its spread.
 
-The rate is the mean of half-second windows. A window of less than a third of the highest one is not part of it: a disk
-that stood still meanwhile, or had not got going yet, would otherwise be compared with less than it can do. The spread
-of the windows that remain says how far a later mean rate may be off by chance.
+The rate is the mean of half-second windows. Windows below a third of the highest one are left out: the disk stood still
+or had not started, and including them would make the baseline too low. The spread of the other windows is the measure
+of how far a later mean rate may differ by chance.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from plugpull.checks.track import Track
 WINDOW = 0.5
 """Seconds of a window."""
 LEAST = 1.0
-"""Seconds that a baseline must have."""
+"""The minimum length of a baseline, seconds."""
 STEADY = 1 / 3
-"""Share of the highest window below which one does not count."""
+"""Windows below this share of the highest one do not count."""
 SIGMAS = 2.0
-"""Standard errors within which a difference is taken for chance: 95 % of cases."""
+"""Differences of up to this many standard errors count as chance: 95 % of cases."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class Baseline:
 
     @property
     def stationary(self) -> bool:
-        """False when part of it is so slow that it is not known which part is the usual pace."""
+        """False if some windows are so slow that the usual pace is not known."""
         return not self.dropped
 
     def noise(self, seconds: float) -> float:
         """Standard error of a mean rate over ``seconds``, as a share of the baseline rate."""
-        # A sample sees whole requests only: both ends of a window are known to one of them.
+        # A sample counts whole requests, so both ends of a window are known to one request.
         grain = self.block / (self.rate * seconds * sqrt(6)) if seconds > 0 else 1.0
         return max(self.spread * sqrt(WINDOW / seconds), grain) if seconds > 0 else 1.0
 
     def margin(self, seconds: float) -> float:
-        """How far the mean rate of ``seconds``, as a share of this baseline, may be off by chance."""
+        """How far the mean rate over ``seconds`` may differ by chance, as a share of this baseline."""
         return SIGMAS * sqrt(self.noise(seconds) ** 2 + self.noise(self.windows * WINDOW) ** 2)
 
 

@@ -1,5 +1,6 @@
-"""What the kernel believed of a disk: its write cache, and its logical blocks. From the kernel's own
-messages, or from sysfs where these are not on record.
+"""The kernel's view of a disk: its write cache and its logical block size.
+
+It is taken from the kernel's own messages, or from sysfs if they are not on record.
 
 ``sd`` prints both each time it attaches a disk (sd_read_capacity and sd_read_cache_type in drivers/scsi/sd.c)::
 
@@ -23,8 +24,8 @@ _ASSUMED = re.compile(_DISK + r"Assuming drive cache: write (?P<kind>through|bac
 
 
 class WriteCache(StrEnum):
-    """``ASSUMED_THROUGH``: the disk said nothing of its cache, and the kernel took it for write-through. Flushes never
-    leave the kernel then, and the disk has promised nothing."""
+    """``ASSUMED_THROUGH``: the disk did not report its cache, and the kernel assumed write-through. Then the kernel
+    sends no flushes, and the disk has promised nothing."""
 
     BACK = "write-back"
     THROUGH = "write-through"
@@ -34,7 +35,7 @@ class WriteCache(StrEnum):
 
 @dataclass(frozen=True)
 class Belief:
-    """``fua``: the kernel sends FUA to the disk rather than a flush. ``logical_block`` is bytes, 0 if not on record."""
+    """``fua``: the kernel sends FUA instead of a flush. ``logical_block`` is in bytes, 0 if not on record."""
 
     write_cache: WriteCache = WriteCache.UNKNOWN
     fua: bool = False
@@ -42,12 +43,12 @@ class Belief:
 
     @property
     def flushes_are_sent(self) -> bool:
-        """Does a flush of an application reach the disk, as far as is known?"""
+        """Whether a flush of an application reaches the disk, if known."""
         return self.write_cache not in (WriteCache.THROUGH, WriteCache.ASSUMED_THROUGH)
 
 
 def belief_at(story: Story, disk: str, at: float) -> Belief:
-    """What the kernel believed of ``disk`` at ``at`` (DUT seconds), by the last messages before."""
+    """The kernel's view of ``disk`` at ``at`` (DUT seconds), from the last messages before."""
     attachment = story.attachment_at(disk, at)
     if attachment is None:
         return Belief()
@@ -56,7 +57,11 @@ def belief_at(story: Story, disk: str, at: float) -> Belief:
         if message.at is None or message.at > at or f"[{attachment.kname}]" not in message.text:
             continue
         if "Attached SCSI" in message.text and message.at < _begin(attachment.at) - 1.0:
-            cache, fua, block = WriteCache.UNKNOWN, False, 0  # it was another attachment's, under the same name
+            cache, fua, block = (
+                WriteCache.UNKNOWN,
+                False,
+                0,
+            )  # it is about another attachment with the same name
         if (said := _BLOCKS.search(message.text)) is not None:
             block = int(said["size"])
         elif (said := _ASSUMED.search(message.text)) is not None:
@@ -68,8 +73,8 @@ def belief_at(story: Story, disk: str, at: float) -> Belief:
 
 
 def _by_sysfs(story: Story, attachment: DiskAttached, said: Belief) -> Belief:
-    """What the log does not say, from sysfs. There is no saying from it whether a disk that counts as write-through
-    said so itself."""
+    """The properties from sysfs that the log does not have. sysfs does not show whether a write-through disk reported
+    that itself."""
     for event in story.of(DiskProperties):
         if (event.kname, event.diskseq, event.moment) == (attachment.kname, attachment.diskseq, "attached"):
             if said.write_cache is WriteCache.UNKNOWN:

@@ -1,4 +1,4 @@
-"""Did every task of the DUT run? One in uninterruptible sleep that nothing wakes holds what it holds for good."""
+"""Whether any task of the DUT was blocked. A task in uninterruptible sleep that nothing wakes never frees its locks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from plugpull.history.events import TaskBlocked
 from plugpull.history.story import Story
 
 WAITS_FOR_IO = 40.0
-"""Seconds that a task of a real DUT may wait for I/O. A disk whose bridge outlives it answers nothing: a command is
-given up after 15 s (``dut/agent/timers.py``), and the error handler needs as long again."""
+"""Seconds that a task of a real DUT may wait for I/O. A disk that failed behind a working bridge does not answer. A
+command is aborted after 15 s (``dut/agent/timers.py``), and the error handler needs as long again."""
 AWAKE = 0.5
-"""Share of the limit for which the DUT must certainly have run. The agent counts no long starvation itself; on a host
-with many times as many guests as CPUs short ones add up, and still no healthy task was blocked for 3 s."""
+"""Share of the limit for which the DUT must have run. The agent leaves out long starvation itself. On a host with many
+times as many guests as CPUs, short starvations add up, and still no healthy task was blocked for 3 s."""
 _FRAME = re.compile(r"(?:\[<[0-9a-f]*>\] )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[([\w-]+)\])?")
 _WAITING = re.compile(
     r"^_*(?:schedule\w*|io_schedule\w*|wait_for_common\w*|wait_for_completion\w*|bit_wait\w*|out_of_line_wait\w*"
@@ -33,8 +33,8 @@ _IO = re.compile(
 
 
 class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
-    """No kernel thread and no process is in uninterruptible sleep for longer than ``limit`` seconds without having
-    run. What was so before the scenario began is not held against it."""
+    """No kernel thread and no process stays in uninterruptible sleep for longer than ``limit`` seconds. Tasks that were
+    blocked before the scenario began do not count."""
 
     limit: float = 8.0
 
@@ -42,7 +42,7 @@ class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
         longest: dict[tuple[int, float], TaskBlocked] = {}
         for event in story.of(TaskBlocked):
             known = longest.get((event.pid, event.since))
-            # The last report says whether it ran again; its stack is in those before.
+            # The last report says whether the task ran again; earlier ones have its stack.
             if not event.before and (known is None or event.seconds >= known.seconds):
                 stack = event.stack or (known.stack if known else ())
                 longest[event.pid, event.since] = _with_stack(event, stack)
@@ -100,7 +100,7 @@ def _who(event: TaskBlocked) -> str:
 
 
 def _where(event: TaskBlocked) -> str:
-    """The innermost function that says more than that it waits: ``usb_stor_disconnect [usb_storage]``."""
+    """The innermost function that is not merely a wait: ``usb_stor_disconnect [usb_storage]``."""
     for line in event.stack:
         frame = _FRAME.search(line)
         if frame and not _WAITING.match(frame.group(1)):

@@ -1,8 +1,8 @@
-"""What healthy runs of a bench measured, disk by disk, and the limits that follow for its rig file.
+"""Limits for a rig file, from the values that healthy runs of the bench measured, disk by disk.
 
-The limit is the worst value seen and a margin. Of n healthy values the next one is the worst of all with a probability
-of 1 / (n + 1): so few values get more margin (the worst twice over for 3 of them, 1.5 times for many). A limit is never
-put below what the samples can resolve.
+A limit is the worst value measured plus a margin. After n healthy values, the next one is the worst of all with a
+probability of 1 / (n + 1), so few values need more margin: twice the worst value for 3 of them, 1.5 times for many. A
+limit is never below the resolution of the samples.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from plugpull.history.events import Judged
 from plugpull.history.reader import Story
 
 LONG = 3600.0
-"""Seconds: a limit that nothing exceeds, so that everything is measured."""
+"""Seconds. A limit that is never exceeded, so that everything is measured."""
 FEWEST = 3
-"""Values from which on a limit is suggested."""
+"""The number of values that a suggested limit needs."""
 LEAST = {"removed": 0.5, "returned": 1.0, "max_stall": 0.3, "all_stalls": 0.6, "recover_within": 1.0}
-"""Seconds below which no limit is suggested: two samples, and what a moment's disturbance of a bench takes."""
+"""The lowest suggested limit on stalls, seconds: two samples, and a short disturbance of the bench."""
 SHORTEST = 0.5
-"""Seconds of the other limits."""
+"""The lowest of the other suggested limits, seconds."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Suggestion:
 
     @property
     def toml(self) -> str:
-        """As it is written in a rig file: ``returned = "4.5 s"``."""
+        """The limit as a line of a rig file: ``returned = "4.5 s"``."""
         if self.limit is None:
             return ""
         return f"{self.name} = {self.limit:g}" if self.name in RATIOS else f'{self.name} = "{self.limit:g} s"'
@@ -55,7 +55,7 @@ RATIOS = frozenset({"min_ratio", "ready_under_load"})
 
 
 def measure(stories: Iterable[Story]) -> dict[str, dict[str, list[float]]]:
-    """Every value that the stories hold for a limit, by disk and by the name of the limit."""
+    """Every value in the stories that counts for a limit, by disk and by the name of the limit."""
     found: defaultdict[str, dict[str, list[float]]] = defaultdict(lambda: {name: [] for name in NAMES})
     for story in stories:
         times = story.sample_times
@@ -67,7 +67,7 @@ def measure(stories: Iterable[Story]) -> dict[str, dict[str, list[float]]]:
 
 
 def suggest(values: dict[str, list[float]]) -> tuple[Suggestion, ...]:
-    """The limits of one disk from its values, for each limit of which there is at least one value."""
+    """The limits of one disk, for each limit that has at least one value."""
     made = [_suggestion(name, values[name]) for name in NAMES if values.get(name)]
     return tuple(_ordered(made))
 
@@ -87,7 +87,7 @@ def _suggestion(name: str, values: list[float]) -> Suggestion:
 
 
 def _rounded_up(value: float) -> float:
-    """To tenths of a second, from 2 s on to halves."""
+    """Round to tenths of a second; from 2 s on, to half seconds."""
     step = 0.1 if value < 2 else 0.5
     return round(ceil(value / step - 1e-9) * step, 6)
 
@@ -126,7 +126,7 @@ def _asked(story: Story) -> Iterable[Check]:
 
 
 def _of_check(story: Story, check: Check) -> Iterable[tuple[str, str, float]]:
-    """What a check that the scenario asked for measures once its limits let everything through."""
+    """The values that a check of the scenario measures if its limits allow everything."""
     if isinstance(check, KeptPace):
         yield from _pace(story, check)
     elif isinstance(check, ReadyUnderLoad):
@@ -151,6 +151,6 @@ def _pace(story: Story, check: KeptPace) -> Iterable[tuple[str, str, float]]:
             "recover_within": survivor.recovery_s,
         }
         for name, value in values.items():
-            # A scenario that allows a load more says nothing of what the bench's other loads need.
+            # A scenario that allows one load more time says nothing about the other loads of the bench.
             if value is not None and (check.min_ratio is None or name not in RATIOS):
                 yield survivor.disk, name, value

@@ -1,4 +1,4 @@
-"""What a check's PASS rests on: which kind of evidence, of which disk, over which time."""
+"""The evidence that the PASS of a check rests on: its kind, its disk and its time span."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Evidence(StrEnum):
-    """A kind of evidence in a history, by where it comes from."""
+    """A kind of evidence in a history, by its source."""
 
     SAMPLES = "samples"
     """``Sampled``: the counters of ``/sys/block/*/stat``."""
@@ -29,11 +29,11 @@ class Evidence(StrEnum):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a PASS says, and the evidence that has to be there for it.
+    """One statement that a PASS makes, and the evidence that it needs.
 
-    ``what`` completes "it is not known whether ...". ``begin`` and ``end`` are DUT seconds. ``disk`` is the disk of the
-    rig that it is about, empty for the DUT as a whole. ``limit`` is the duration in seconds that is judged, if the
-    claim is about a time: a clock known less well than that cannot support it.
+    ``what`` completes the sentence "it is not known whether ...". ``begin`` and ``end`` are DUT seconds. ``disk`` is a
+    disk of the rig, or empty for the DUT as a whole. ``limit`` is the judged duration in seconds, if the claim is about
+    a time; the error of the clock must be smaller.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""Do the witnesses of one scenario contradict each other?
+"""Whether the witnesses of one scenario contradict each other.
 
 Two witnesses record which disks are attached: the kernel's announcements (``DiskAttached``, ``DiskDetached``), and the
 agent's samples, which list every disk in ``/sys/block``. If the two disagree for long, a part of the record is missing,
@@ -19,15 +19,15 @@ from plugpull.history.events import DiskAttached, DiskDetached, Sampled
 from plugpull.history.reader import Story
 
 APART = 1.0
-"""Seconds by which the two may differ: the sampler looks ten times a second, and a disk takes its time to go."""
+"""Seconds by which the two may differ. The sampler runs ten times a second, and removing a disk takes time."""
 
 LATE = 0.3
-"""Seconds by which a sample may still list a disk that was removed. Uevents are read late, so samples are hardly ever
-late: in 372 scenarios 3 were, by 0.01 s at most."""
+"""Seconds for which a sample may still list a removed disk. Uevents are read late, so this is rare: 3 samples in 372
+scenarios, by 0.01 s at most."""
 DYING = 2.0
-"""Seconds before a disk is off the list in which its counters may be read half torn down."""
+"""Seconds before the removal of a disk in which its counters may be wrong because it is being torn down."""
 FEW = 5
-"""Samples in a row with less than half of what was counted before that are no accident of the reading."""
+"""Consecutive samples with less than half of the earlier count that are not a reading error."""
 
 Key = tuple[str, int]
 """Kernel name and diskseq."""
@@ -43,7 +43,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
         return said.judgement()
 
     def claims(self, story: Story) -> Iterable[Claim]:
-        """Nothing that a scenario says of its cuts holds if the agent was lost or the clocks contradict each other."""
+        """Results about cuts are not valid if the agent was lost or the clocks contradict each other."""
         times = [event.at for event in story.events if event.at is not None]
         if story.cut_records and times:
             what = "the times on record are right"
@@ -56,7 +56,7 @@ def coherent() -> Coherent:
 
 
 def _last(story: Story) -> float:
-    """Up to the last thing that was heard: what comes after that is asked for by each check itself."""
+    """The time of the last event from the agent. Each check asks for later evidence itself."""
     return story.heard_until or 0.0
 
 
@@ -72,7 +72,7 @@ def _pairs(story: Story) -> Iterator[str]:
 
 
 def _same_name(story: Story) -> Iterator[str]:
-    """A kernel name is given to one disk at a time."""
+    """Kernel names that two disks had at the same time."""
     for later in story.of(DiskAttached):
         for earlier in story.all_attachments:
             if earlier is later or earlier.kname != later.kname or not _before(earlier, later):

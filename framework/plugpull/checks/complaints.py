@@ -1,4 +1,4 @@
-"""What the kernel log holds against the disks of the rig, and what of it no cut explains."""
+"""Messages of the kernel log that accuse disks of the rig, and that no cut explains."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ERRORS = frozenset(
         "usb.reset",
     }
 )
-"""Kinds of messages that are never about a disk that nobody touched."""
+"""Kinds of messages that never occur for an undisturbed disk."""
 SHOWN = 5
 """Kernel lines given as evidence at most."""
 
@@ -59,8 +59,8 @@ class Complaint:
 
 
 def explained_by_cuts(story: Story) -> tuple[Expected, Scope]:
-    """What the cuts of a story explain. A disk that left because two outlets are swapped is nobody's fault but the
-    bench's."""
+    """The messages that the cuts of a story explain, including those of disks that left because two outlets are
+    swapped."""
     return story.once(_explained)
 
 
@@ -70,13 +70,13 @@ def _explained(story: Story) -> tuple[Expected, Scope]:
 
 
 def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Complaint]:
-    """Every message that accuses disks of the rig, or a hub or controller of theirs, and that no cut explains."""
+    """Every message that accuses disks of the rig, or a hub or controller above them, and that no cut explains."""
     for line in log_of(story).own_timed:
         at, event = line.at, line.event
         if (event is None and line.level > WARNING) or (event and event.kind not in ERRORS):
             continue
         about = scope.about(line.names, at)
-        # What is not known to be an error has to name the disk itself: hubs and controllers speak of much.
+        # An uncatalogued message must name the disk itself: hubs and controllers log many harmless messages.
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
         kind = event.kind if event else ""
@@ -97,7 +97,7 @@ def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
 
 
 def accusations_of(subject: str, complaints: list[Complaint]) -> list[Accusation]:
-    """One accusation for what is known to be an error, one for what is in no catalogue."""
+    """One accusation for all catalogued errors, one for all uncatalogued messages."""
     found = []
     for known in (True, False):
         lines = [one for one in complaints if one.known is known]

@@ -1,5 +1,5 @@
-"""Does every CPU still schedule at the end? One that a driver never lets go of is reported by the kernel only after a
-while, and a scenario may be over before that."""
+"""Whether every CPU still schedules at the end. The kernel reports a CPU that a driver never releases only after a
+while, and the scenario may be over by then."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from plugpull.history.events import GracePeriod
 from plugpull.history.story import Story
 
 AWAKE = 15.0
-"""Seconds in which the DUT must not have been starved: after as many the kernel itself reports a stall. A slow host is
-no excuse: a grace period takes 0.1 s on an emulated DUT."""
+"""Seconds in which the DUT must not have been starved: the kernel itself reports a stall after this time. A slow host
+does not explain it: a grace period takes 0.1 s on an emulated DUT."""
 
 
 class CpusAnswer(Check, frozen=True, tag="cpus_answer"):
-    """The RCU grace period that was waited for at the end of the scenario came to its end."""
+    """The RCU grace period at the end of the scenario completed."""
 
     def judge(self, story: Story) -> Judgement:
         periods = story.of(GracePeriod)

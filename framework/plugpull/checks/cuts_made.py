@@ -1,4 +1,4 @@
-"""Was every armed cut really made, and is what is on record of it free of contradictions?"""
+"""Whether every armed cut was made, and its record has no contradictions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from plugpull.history.events.cuts import EdgePhase
 from plugpull.history.reader import Story
 
 AT_ONCE = 2.0
-"""Seconds within which cuts are made at once: a slow board takes 0.1 s a port, 44 groups of emulated ones 0.12 s."""
+"""Cuts at once are made within so many seconds. A slow board takes 0.1 s per port; 44 emulated groups took 0.12 s."""
 
 
 class CutsMade(Check, frozen=True, tag="cuts_made"):
-    """Every cut that was armed was made and, unless it was for good, restored, as far as its switch can say.
+    """Every armed cut was made and, unless it is permanent, restored, according to its switch.
 
     A cut that was not made is the bench's failure: it leads to UNKNOWN, never to a finding.
     """
@@ -48,7 +48,7 @@ def _doubts(cut: Cut) -> list[str]:
     on, off = cut.on.commanded_at, cut.off.commanded_at
     if on is not None and off is not None and on < off - cut.error:
         doubts.append(f"the record says that {cut.armed.point} was restored before it was cut")
-    # Of cuts made at once that share a disk the times are those of all of them together.
+    # Cuts made at once that share a disk have the times of all of them together.
     for switching in () if cut.armed.group else (cut.off, cut.on):
         commanded, answered = switching.commanded_at, switching.acknowledged_at
         if commanded is not None and answered is not None and answered < commanded - cut.error:
@@ -70,7 +70,7 @@ def _steps(story: Story, phase: EdgePhase) -> Iterator[Edge]:
 
 
 def _apart(story: Story) -> list[str]:
-    """Ports that were to be cut at once and were not."""
+    """Ports that were to be cut at once, and were cut too far apart."""
     return [
         f"{event.ports} ports were to be cut at once, and {event.skew:.2f} s lay between the first and the last"
         for event in story.of(CutSwitched)
@@ -79,7 +79,7 @@ def _apart(story: Story) -> list[str]:
 
 
 def _doubled(story: Story) -> list[str]:
-    """Cuts armed twice and edges recorded twice: something is doubled."""
+    """Cuts that are armed twice and edges that are recorded twice."""
     armed = Counter(cut.cut for cut in story.of(CutArmed))
     doubts = [f"cut {number} is on record {count} times" for number, count in armed.items() if count > 1]
     commands = (edge for edge in story.of(Edge) if edge.phase == "commanded")

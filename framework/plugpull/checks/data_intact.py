@@ -1,4 +1,4 @@
-"""Does what was written read back?"""
+"""Whether written data reads back."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from plugpull.judging.results import Integrity
 
 SECTOR = 512
 EARLY = 0.5
-"""Seconds by which a comparison may seem to come before the end of the load: two clocks are compared."""
+"""Seconds by which a comparison may seem to precede the end of the load, because two clocks are involved."""
 SHOWN = 5
 """Bad extents given as evidence at most."""
 
 
 class DataIntact(Check, frozen=True, tag="data_intact"):
-    """Every one of ``disks`` was read back and compared, and nothing was bad.
+    """Each of ``disks`` was read back and compared, without an error.
 
-    What was stamped is judged by the oracle (``integrity/oracle/``), what fio wrote by fio's own comparison. ``None``
-    means every disk that was written, apart from those that a permanent cut took away for good.
+    The oracle (``integrity/oracle/``) judges stamped data; fio compares what it wrote itself. ``None`` means every disk
+    that was written, apart from the victims of permanent cuts.
     """
 
     disks: tuple[str, ...] | None = None
@@ -75,8 +75,8 @@ class DataIntact(Check, frozen=True, tag="data_intact"):
 
 @dataclass
 class _Compared:
-    """What was compared on one disk. ``unpromised``: it lost its power, and nothing had been made durable on it.
-    ``smallest``: sectors of the smallest damage that would have been noticed."""
+    """The comparison of one disk. ``unpromised``: it lost its power before anything on it was durable. ``smallest`` is
+    the smallest damage that the comparison could have noticed, in sectors."""
 
     disk: str
     accusations: list[Accusation] = field(default_factory=list)
@@ -87,7 +87,7 @@ class _Compared:
 
 
 def _stamped(story: Story, disks: tuple[str, ...] | None) -> JudgedRounds | None:
-    """The rounds of stamped writing on these disks; None if nothing shows that there were any."""
+    """The rounds of stamped writing on these disks; None if there is no sign of any."""
     if not any(story.of(kind) for kind in (LedgerBegun, LedgerPart, LedgerEnded, StampingPlanned, ReadBackBegun)):
         return None
     return judge_rounds(story, disks)
@@ -120,12 +120,12 @@ def _compare(story: Story, record: JudgedRounds | None, disk: str) -> _Compared:
 
 
 def bad_reads(story: Story, disk: str) -> list[Accusation]:
-    """What fio found wrong on a disk."""
+    """The errors that fio found on a disk."""
     return [_accusation(event) for event in story.of(Verified) if event.disk == disk and event.bad]
 
 
 def _too_early(story: Story, disk: str) -> str:
-    """Why fio's comparisons do not say what a disk holds in the end, as a sentence; empty if they do."""
+    """Why fio's comparisons do not show the final contents of a disk, as a sentence; empty if they do."""
     read = [event.at for event in story.of(Verified) if event.disk == disk and event.at is not None]
     ends = [end.at for end in story.of(LoadEnded) if end.disk == disk and end.at is not None]
     cuts = [cut.off.commanded_at for cut in story.cut_records if disk in cut.armed.victims]
@@ -146,7 +146,7 @@ def _by_fio(made: _Compared, event: Verified) -> None:
 
 
 def data_intact(disks: Disks | None = None) -> DataIntact:
-    """What was written to ``disks`` must read back; by default, to every disk that was written."""
+    """Data written to ``disks`` must read back. By default, these are all disks that were written."""
     return DataIntact(None if disks is None else disk_names(disks))
 
 
@@ -170,7 +170,7 @@ def _accusation(event: Verified) -> Accusation:
 
 
 def _kind(what: str) -> str:
-    """The column of ``Integrity`` that a bad extent counts in, by the oracle's word for it."""
+    """The field of ``Integrity`` in which a bad extent counts, by the oracle's word for it."""
     said = what.lower()
     columns = (("torn", "torn"), ("misdirected", "misdirected"), ("foreign", "foreign"), ("unreadable", "unreadable"))
     for word, column in (*columns, ("never written", "never_written"), ("lost", "durable_lost")):

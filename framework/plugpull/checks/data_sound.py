@@ -1,4 +1,4 @@
-"""Is any data on record as wrong, whether or not the scenario asked about it?"""
+"""Whether any data is on record as wrong, even if the scenario did not ask about it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from plugpull.history.reader import Story
 
 
 class DataSound(Check, frozen=True, tag="data_sound"):
-    """What was read back and compared was right. It does not ask for a read-back: a scenario that wants one says so
-    with ``data_intact`` or ``nothing_lost``, and the disks that it asked about are left to these."""
+    """All data that was read back and compared was right. A read-back is not required: ``data_intact`` and
+    ``nothing_lost`` require one, and judge the disks that the scenario gives them."""
 
     def judge(self, story: Story) -> Judgement:
         compared = dict.fromkeys(event.disk for event in story.of(Verified))
@@ -31,7 +31,7 @@ class DataSound(Check, frozen=True, tag="data_sound"):
 
 
 def _others(story: Story, disks: Iterable[str], checks: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of ``disks`` that the scenario asked none of these ``checks`` about."""
+    """The ``disks`` that the scenario did not give to any of these ``checks``."""
     asked: set[str] = set()
     for judged in story.of(Judged):
         for data in judged.checks:

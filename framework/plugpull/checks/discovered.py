@@ -1,4 +1,4 @@
-"""Was every declared disk found, at its place, and how soon?"""
+"""Whether every declared disk was found at its place, and how soon."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from plugpull.judging.results import Measurement
 class Discovered(Check, frozen=True, tag="discovered"):
     """Each of ``disks`` is announced at most ``within`` seconds after it was plugged, at the place the rig file gives.
 
-    The time runs from the last phase ``plug`` before, or else from when the DUT was ready. The place is compared as the
-    chain of USB ports, and for a controller with a declared PCI address by that too; disks of one controller must show
-    one PCI address. ``within=None``: the disk's limit in the rig file, or the default of the kind of bench.
+    The time starts with the last phase ``plug`` before, or when the DUT was ready. The place is the chain of USB ports,
+    and the PCI address of the controller if declared; all disks of one controller must have the same PCI address.
+    ``within=None``: the disk's limit in the rig file, or the default of the kind of bench.
     """
 
     disks: tuple[str, ...]
@@ -100,7 +100,7 @@ def discovered(disks: Disks, within: float | None = None) -> Discovered:
 
 
 def declared_place(rig: dict[str, Any], disk: str) -> tuple[str, str] | None:
-    """The controller and the chain of ports, such as ("usb0", "1.2"), that the rig file gives ``disk``."""
+    """The controller and the chain of ports of ``disk`` in the rig file, such as ("usb0", "1.2")."""
     hubs = {hub.get("name"): hub.get("at") for hub in rig.get("hub", ())}
     at = next((one.get("at") for one in rig.get("disk", ()) if one.get("name") == disk), None)
     ports: list[str] = []
@@ -120,7 +120,7 @@ def _parse_place(place: str) -> tuple[str, str]:
 
 
 def _controller_address(story: Story, controller: str) -> str:
-    """The declared PCI address; without one, where the first of this controller's disks was found."""
+    """The declared PCI address, or the one at which the first disk of this controller was found."""
     for one in story.rig.get("controller", ()):
         if one.get("name") == controller and one.get("path"):
             return str(one["path"])
@@ -141,7 +141,7 @@ def _plugged_at(story: Story, before: float | None) -> float | None:
 
 
 def _begin(story: Story, found: DiskAttached) -> float | None:
-    """When the disk was plugged in; ``None`` if it was there already."""
+    """When the disk was plugged in; ``None`` if it was already attached."""
     if found.at is None or found in story.before:
         return None
     return _plugged_at(story, found.at)

@@ -1,4 +1,4 @@
-"""Did the users of a disk that was cut get an error, and could they end?"""
+"""Whether the users of a cut disk got an error and ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
                 yield Claim(what=what, evidence=evidence, begin=begin, end=ended.at, disk=disk, limit=within)
 
     def _one(self, story: Story, cut: Cut, disk: str) -> Accusation | str | float:
-        """The seconds it took, or what is wrong, or what is missing."""
+        """The seconds it took, or an accusation, or the sentence of a doubt."""
         begin = cut.off.commanded_at
         doubt = not_executed(cut)
         if doubt or begin is None:

@@ -1,4 +1,4 @@
-"""What several checks ask of the evidence: whether a cut is to be trusted, and words for both."""
+"""Questions about cuts that several checks have: whether a cut is reliable, and whom it took."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
 
 SIGNS = frozenset({"uas.error", "scsi.error", "scsi.offline", "scsi.reset", "block.error", "storage.cache-error"})
-"""Kernel messages about a disk that show that something happened to it."""
+"""Kinds of kernel messages which show that something happened to a disk."""
 
 
 def cuts_of(story: Story, disk: str) -> tuple[Cut, ...]:
@@ -26,20 +26,20 @@ def not_executed(cut: Cut) -> str:
 
 
 SWITCHING = 0.5
-"""Seconds that an emulated switch may take to acknowledge; 346 of them took 0.22 s at most. What takes longer is the
-DUT's time."""
+"""Seconds that an emulated switch may take to acknowledge; 346 edges took 0.22 s at most. More than that is time of the
+DUT."""
 
 
 def switched_at(story: Story, switching: Switching) -> float | None:
-    """DUT time, seconds, by which the switch had certainly obeyed: when it acknowledged. ``None`` if it
-    did not. A real switch takes the time it takes; an emulated one waits for nothing but the DUT."""
+    """When the switch had certainly obeyed, DUT seconds: when it acknowledged, or ``None`` if it did not. A real switch
+    may be slow; an emulated one waits only for the DUT."""
     if switching.acknowledged_at is None or switching.commanded_at is None or bench_kind(story) != "virtual":
         return switching.acknowledged_at
     return min(switching.acknowledged_at, switching.commanded_at + SWITCHING)
 
 
 def unbidden(story: Story, cut: Cut, disk: str) -> str:
-    """A disk that came back, at its place, though its cut point was still off, as a sentence; empty if it did not."""
+    """A sentence if a disk came back at its place while its cut point was still off; otherwise empty."""
     removed_at = cut.times(disk).removed_at
     was = None if cut.off.commanded_at is None else story.attachment_at(disk, cut.off.commanded_at - cut.error)
     if removed_at is None or was is None:
@@ -52,18 +52,18 @@ def unbidden(story: Story, cut: Cut, disk: str) -> str:
 
 
 READ_LATE = 1.1
-"""Seconds by which a busy agent may read a uevent late. The kernel stamps none of them, so their times are those at
-which they were read (``dut/agent/uevents.py``)."""
+"""Seconds by which a busy agent may read a uevent late. The kernel does not stamp uevents, so their time is when they
+were read (``dut/agent/uevents.py``)."""
 
 
 def lists(sample: Sampled, stay: DiskAttached | DiskDetached) -> bool:
-    """Whether this attachment of a disk is in a sample, which has every disk that is there."""
+    """Whether this attachment of a disk is in a sample. A sample lists all attached disks."""
     counters = sample.disks.get(stay.kname)
     return counters is not None and counters.diskseq == stay.diskseq
 
 
 def gone_by(story: Story, gone: DiskDetached | None, removed_at: float) -> float:
-    """By when a disk was certainly off the list: when its uevent was read, or a sample a little earlier lacked it."""
+    """The latest time of a disk's removal: when its uevent was read, or a slightly earlier sample without it."""
     if gone is None:
         return removed_at
     for sample in story.of(Sampled):
@@ -74,7 +74,7 @@ def gone_by(story: Story, gone: DiskDetached | None, removed_at: float) -> float
 
 
 def here_by(story: Story, now: DiskAttached) -> float:
-    """By when a disk was certainly on the list: when its uevent was read, or a sample a little earlier had it."""
+    """The latest time of a disk's arrival: when its uevent was read, or a slightly earlier sample with it."""
     at = now.at or 0.0
     for sample in story.of(Sampled):
         soon = sample.at is not None and at - READ_LATE <= sample.at < at
@@ -93,20 +93,21 @@ def mates_of(story: Story, cut: Cut) -> set[str]:
 
 
 def by_effect(cut: Cut) -> str:
-    """What to say of a cut whose switch cannot be asked what it did; empty where it was asked."""
+    """A note on a cut whose switch cannot be read back; empty if it was."""
     return "no read-back: verified by its effect alone" if cut.off.read_back is None else ""
 
 
 def ineffective(story: Story, cut: Cut, disk: str, until: float) -> str:
-    """Why the cut seems to have cut nothing, as a sentence; empty if something shows that it did.
+    """Why a cut seems to have had no effect on a disk that stayed on the kernel's list until ``until``, as a sentence;
+    empty if there is a sign of an effect.
 
-    To be asked about a disk that stayed on the kernel's list up to ``until``. A disk whose bytes kept moving was not
-    cut. Neither was one of which no sign was seen: not an uevent, not a kernel message, not a load that stopped.
+    A disk whose bytes kept moving was not cut. Without any sign (a uevent, a kernel message, a load that stopped), it
+    is not known to be cut either.
     """
     begin = cut.off.acknowledged_at or cut.off.commanded_at or 0.0
     ports = ", ".join(cut.off.ports)
     stayed = f"the switch {ports} said off, but {disk} stayed: the switch cut nothing"
-    # I/O already under way may still be completed, or counted when it fails, shortly after the edge.
+    # I/O in flight may still complete, or be counted when it fails, shortly after the edge.
     late = begin + (until - begin) / 2
     moved_late = story.moved(disk, late, until)
     if moved_late is None:
@@ -131,7 +132,7 @@ def _complained(story: Story, cut: Cut, disk: str, until: float) -> bool:
 
 
 def seconds(value: float) -> str:
-    """A duration as people write it: enough digits for what a cut takes, no more."""
+    """A duration in words, such as "0.21 s"."""
     return f"{value:.2f} s" if value < 100 else f"{value:.0f} s"
 
 
@@ -140,8 +141,8 @@ def limit(value: float) -> str:
 
 
 def judged_span(story: Story) -> tuple[float, float]:
-    """(begin, end) of what a scenario is judged for, DUT seconds: from its first event to its last judgement, or to its
-    end if there is none. The last seconds are left out: the agent may just not have had anything to say in them."""
+    """The (begin, end) of the judged time of a scenario, DUT seconds: from its first event to its last judgement, or to
+    its end if there is none. The last seconds are left out, because the agent may have had nothing to report."""
     times = [event.at for event in story.events if event.at is not None]
     begin = min(times, default=0.0)
     judged = [event.at for event in story.of(Judged) if event.at is not None]
@@ -150,20 +151,20 @@ def judged_span(story: Story) -> tuple[float, float]:
 
 
 QUIET = 3.0
-"""Seconds that may pass without a word from the agent: it exchanges clocks once a second (``dut/listener.py``)."""
+"""Seconds that may pass without a report of the agent. It exchanges clocks once a second (``dut/listener.py``)."""
 
 
 def victims_of(story: Story, besides: Collection[str] = ()) -> tuple[str, ...]:
-    """Every disk that some cut of the story takes, apart from ``besides``."""
+    """The victims of all cuts of the story, apart from ``besides``."""
     victims = (victim for cut in story.cut_records for victim in cut.armed.victims)
     return tuple(dict.fromkeys(victim for victim in victims if victim not in besides))
 
 
 def miswired(story: Story) -> str:
-    """Why the outlets of the bench are not what the rig file says, as a sentence; empty if nothing shows that.
+    """Why the outlets of the bench differ from the rig file, as a sentence; empty without a sign of that.
 
-    A victim that stayed while the switch said off, and another disk that left instead: somebody swapped two plugs. What
-    happened to either of them is then no finding.
+    If a victim stayed although the switch reported off, and another disk left instead, somebody swapped two plugs. Then
+    nothing that happened to either disk is a finding.
     """
     swap = next(swapped(story), None)
     if swap is None:
@@ -176,7 +177,7 @@ def miswired(story: Story) -> str:
 
 
 class Swap(NamedTuple):
-    """``left`` went at ``at``, DUT seconds, when ``stayed`` was to be cut."""
+    """The disk ``left`` was removed at ``at``, DUT seconds, although ``stayed`` was to be cut."""
 
     cut: Cut
     stayed: str
@@ -185,7 +186,7 @@ class Swap(NamedTuple):
 
 
 def swapped(story: Story) -> Iterator[Swap]:
-    """Every disk that left instead of a victim that stayed."""
+    """Each disk that left while a victim stayed."""
     for cut in story.cut_records:
         if cut.off.commanded_at is None or cut.off.doubt:
             continue
@@ -201,7 +202,7 @@ def swapped(story: Story) -> Iterator[Swap]:
 
 
 LEFT_INSTEAD = 5.0
-"""Seconds after the edge of a cut for good within which another disk's departure is taken for its effect."""
+"""Seconds after the edge of a permanent cut within which the removal of another disk counts as its effect."""
 
 
 def _overlap(cut: Cut, begin: float, until: float) -> bool:
@@ -215,8 +216,8 @@ def _stayed(story: Story, cut: Cut, disk: str, begin: float) -> bool:
 
 
 def off_the_samples(story: Story, cut: Cut, disk: str) -> float | None:
-    """Since when a disk that was cut is not in the samples, which list every disk that is there, DUT seconds; ``None``
-    if it stayed in them."""
+    """The time from which on a cut disk is missing from the samples, DUT seconds; ``None`` if it stayed in them. A
+    sample lists all attached disks."""
     begin = (cut.off.commanded_at or 0.0) - cut.error
     here = story.attachment_at(disk, begin)
     if here is None:
@@ -228,8 +229,8 @@ def off_the_samples(story: Story, cut: Cut, disk: str) -> float | None:
 
 
 def left_without_record(story: Story, cut: Cut, disk: str) -> str:
-    """Why it is not known whether a disk stayed although no ``DiskDetached`` of it is on record, as a sentence: the
-    samples say that it left. Empty if they do not."""
+    """A sentence if the samples show that a disk left although no ``DiskDetached`` of it is on record; otherwise
+    empty."""
     left = off_the_samples(story, cut, disk)
     here = story.attachment_at(disk, (cut.off.commanded_at or 0.0) - cut.error)
     if left is None or here is None:

@@ -1,4 +1,4 @@
-"""Is there what a disk had completed, where it never lost its power?"""
+"""Whether a disk that kept its power still has all completed writes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LACKS = "kept its power, and lacks what it had completed"
 
 
 class KeptWhilePowered(Check, frozen=True, tag="kept_while_powered"):
-    """A volatile write cache is lost with the power, not with the cable: what the kernel completed to the application
-    is there as long as the disk has power, flushed or not.
+    """A disk with power keeps every completed write, flushed or not. A volatile write cache is lost with the power, not
+    with the cable.
 
-    Judged for every stamped disk that no cut hit, and for victims whose data lines alone were cut (``mechanism =
-    "data"``) while a supply of their own fed them (``self_powered``). A disk that VBUS feeds may have lost its power
-    with its cable: nothing is held against it. A command in flight at the cut was not completed, and may be gone. What
-    a flush had promised is ``nothing_lost``'s.
+    Judged are all stamped disks that were not cut, and victims whose data lines alone were cut (``mechanism = "data"``)
+    while they had a supply of their own (``self_powered``). A disk fed by VBUS may have lost its power with its cable,
+    and is not judged. A command in flight at the cut was not completed, and may be gone. ``nothing_lost`` judges
+    flushed writes.
     """
 
     disks: tuple[str, ...] | None = None
@@ -51,5 +51,5 @@ class KeptWhilePowered(Check, frozen=True, tag="kept_while_powered"):
 
 
 def kept_while_powered(disks: Disks | None = None) -> KeptWhilePowered:
-    """What was completed must be there on each of ``disks`` that kept its power; by default, on every stamped disk."""
+    """Each of ``disks`` that kept its power must have all completed writes. By default, these are all stamped disks."""
     return KeptWhilePowered(None if disks is None else disk_names(disks))

@@ -1,4 +1,4 @@
-"""Did the kernel of a DUT that kept running stay healthy between two scenarios?"""
+"""Whether the kernel of a DUT that kept running stayed healthy between two scenarios."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ KERNEL = 0
 
 
 class KernelBetween(Check, frozen=True, tag="kernel_between"):
-    """Nothing fatal and no warning in what the kernel log got between the scenario before this one and this one. What
-    disks said there belongs to the cuts of the earlier scenario, and is not judged."""
+    """The kernel logged nothing fatal and no warning between the previous scenario and this one. Messages about disks
+    belong to the cuts of the previous scenario, and are not judged."""
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
@@ -35,5 +35,5 @@ class KernelBetween(Check, frozen=True, tag="kernel_between"):
 
 
 def kernel_between() -> KernelBetween:
-    """The kernel must have said nothing fatal since the scenario before."""
+    """The kernel must have logged nothing fatal since the previous scenario."""
     return KernelBetween()

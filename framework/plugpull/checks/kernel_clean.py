@@ -1,5 +1,5 @@
-"""Did the DUT's kernel stay healthy: no panic, oops, BUG, hung task, lockup, stall or WARNING, and nothing else that no
-healthy kernel prints?"""
+"""Whether the DUT's kernel stayed healthy: no panic, oops, BUG, hung task, lockup, stall or WARNING, and no other
+message that a healthy kernel never logs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from plugpull.kernel.diagnosis.scope import Level, Scope
 from plugpull.kernel.diagnosis.story_log import RecordedLine, log_of
 
 DIED = "the DUT's kernel died: "
-"""What the finding of a death begins with; the kernel's own words follow."""
+"""The finding of a death begins with this, followed by the kernel's own words."""
 HUNG = "the DUT hung"
-"""What it begins with where the kernel did not come back by itself (``dut/post_mortem.py``)."""
+"""The finding begins with this if the kernel did not recover by itself (``dut/post_mortem.py``)."""
 SHOWN = 12
 """Kernel lines given as evidence at most."""
 
@@ -32,8 +32,8 @@ _PCI = re.compile(r"\b[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d\b")
 
 
 class KernelClean(Check, frozen=True, tag="kernel_clean"):
-    """Nothing fatal and no warning in the kernel log, no dead controller, nothing critical that is in no catalogue; and
-    the DUT lived. What processes wrote to /dev/kmsg is not the kernel's."""
+    """The DUT lived, and its kernel log has nothing fatal, no warning, no dead controller and no uncatalogued critical
+    message. Lines that processes wrote to /dev/kmsg do not count."""
 
     def judge(self, story: Story) -> Judgement:
         said, groups = Collector(self, "kernel"), report_groups(story)
@@ -48,18 +48,18 @@ class KernelClean(Check, frozen=True, tag="kernel_clean"):
 
 
 def kernel_clean() -> KernelClean:
-    """The kernel log must hold nothing fatal, and all of it must have been read."""
+    """The kernel log must have nothing fatal, and must be complete."""
     return KernelClean()
 
 
 def _death(story: Story) -> Iterator[Accusation]:
-    """That the DUT died, if it did: that is wrong whatever a scenario asked for."""
+    """The death of the DUT, which is a fault in every scenario."""
     for died in story.of(DutDied)[:1]:
         yield Accusation(subject="kernel", summary=_of_death(died.headline), at=died.at, evidence=died.evidence)
 
 
 def _reports(story: Story, groups: Iterable[ReportGroup]) -> Iterator[Accusation | str]:
-    """The kernel's reports of something broken. One that the DUT's host explains is a doubt."""
+    """The kernel's reports of faults. A report that the DUT's host explains is a doubt."""
     died = story.of(DutDied)
     for group in groups:
         if died and group.is_of(died[0]):
@@ -69,7 +69,7 @@ def _reports(story: Story, groups: Iterable[ReportGroup]) -> Iterator[Accusation
 
 
 def _of_death(headline: str) -> str:
-    """A sentence of our own about the DUT stands for itself; the kernel's last words are introduced."""
+    """The summary of a death. A headline of plugpull's own is complete; the kernel's last words get an introduction."""
     return headline if headline.startswith("the DUT ") else f"{DIED}{headline or 'it said nothing'}"
 
 
@@ -77,8 +77,7 @@ def _of_death(headline: str) -> str:
 
 
 def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusation | str]:
-    """What single lines say against the kernel or the machine: a finding, or the sentence of a doubt. Lines that differ
-    in their numbers alone are one."""
+    """Accusations and doubts from single lines. Lines that differ only in their numbers are one."""
     expected, scope = explained_by_cuts(story)
     kinds: dict[str, list[RecordedLine]] = {}
     doubts: dict[str, str] = {}
@@ -103,7 +102,7 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
 OTHER_HARDWARE = frozenset({"ata.error", "dm.error", "nvme.error", "pci.error", "thunderbolt.error"})
 """Kinds of messages about hardware that need not be the rig's. They are judged by their level, as unknown ones are."""
 HELD = "held"
-"""A line that is a finding."""
+"""Marks a line that is a finding."""
 
 
 def _known_line(story: Story, kind: str, line: RecordedLine) -> str:
@@ -117,9 +116,11 @@ def _known_line(story: Story, kind: str, line: RecordedLine) -> str:
 
 
 def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual: bool) -> str:
-    """A message that is in no catalogue, or is about other hardware: critical ones accuse, errors are a doubt; on real
-    machines, whose other hardware logs errors every day, only those of the storage path. One that names a disk is held
-    against that disk (``no_errors``, ``undisturbed``)."""
+    """The judgement of a message that is uncatalogued or about other hardware: a critical one is a finding, an error is
+    a doubt.
+
+    On real machines, whose other hardware logs errors every day, only messages of the storage path count. ``no_errors``
+    and ``undisturbed`` judge messages that name a disk."""
     at, body = line.at, line.body
     if at is None or line.level > ERROR or not body or harmless(body):
         return ""
@@ -134,7 +135,7 @@ def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual:
     if about.level is Level.DISK or not (storage or virtual):
         return ""
     if not about.disks and (any(line.names) or (storage and expected.any_at(at))):
-        return ""  # of a device that is none of the rig's; or of storage while something was cut, which may be why
+        return ""  # about a device outside the rig, or about storage while something was cut, which may be the cause
     unknown = " that is in no catalogue" if line.event is None else ""
     return f"the kernel logged an error{unknown}: {body}"
 
@@ -152,7 +153,7 @@ def _accusation(lines: list[RecordedLine]) -> Accusation:
 
 
 def _is_virtual(story: Story) -> bool:
-    """Emulated hardware has no bits that flip."""
+    """Whether the hardware is emulated: then its memory has no bit errors."""
     return any(ready.kind == "virtual" for ready in story.of(DutReady))
 
 
@@ -172,7 +173,7 @@ def _missing(story: Story) -> list[str]:
 
 
 def _moved(story: Story) -> bool:
-    """Did a disk come or go while the log was followed? A real DUT's disks are there before its agent is."""
+    """Whether a disk came or went while the log was read. A real DUT's disks are attached before its agent starts."""
     begun = max((ready.at or 0.0 for ready in story.of(DutReady) if ready.kind != "virtual"), default=float("-inf"))
     events = (*story.of(DiskAttached), *story.of(DiskDetached))
     return any(event.at is None or event.at > begun for event in events)

@@ -1,4 +1,4 @@
-"""Findings from the reports of a broken kernel, and which of them the DUT's host explains."""
+"""Accusations from the reports of a broken kernel, and which reports the DUT's host explains."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ STALLED = 20.0
 SHORTEST = 3.0
 """Seconds for which the host must have stopped the DUT to explain a report whose message has no duration."""
 RAN = 0.5
-"""Share of the time that the DUT's CPUs must have counted to count as running. CPUs of a guest that its host does not
-run count nothing; CPUs that spin in the kernel count all of it."""
+"""The DUT's CPUs count as running if they accounted for this share of the time. CPUs of a stopped guest account for
+nothing; CPUs that spin in the kernel account for all of it."""
 
 _SECONDS = re.compile(r"stuck for (\d+)s|for more than (\d+) seconds")
 _WAITS = frozenset({"fatal.lockup", "fatal.hung-task", "cpu.hog"})
 
 
 def accusation_of(group: ReportGroup) -> Accusation:
-    """The accusation of a report group: its headline, and as evidence what matters of it."""
+    """The accusation of a report group: its headline, with the important lines as evidence."""
     frames = group.reports[0].frames if group.reports else ()
-    # Registers and module lists fill a screen; what matters comes first.
+    # Registers and module lists fill a screen, so the important lines come first.
     shown = [line for report in group.reports for line in report.lines] or [line.text for line in group.lines]
     evidence = (*shown[:SHOWN], *((f"in {' < '.join(frames)}",) if frames else ()))
     return Accusation(subject="kernel", summary=group.headline, at=group.at, evidence=evidence)
@@ -37,10 +37,10 @@ def accusation_of(group: ReportGroup) -> Accusation:
 
 
 def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
-    """Why the DUT is not to blame for a lockup or a stall, as a sentence; empty if it is.
+    """Why the DUT's host caused a lockup or a stall, as a sentence; empty if it did not.
 
-    A guest that its host did not run for a while reports afterwards that its CPUs were stuck. Its own count of CPU time
-    and its host's show whether that was so.
+    A guest that its host did not run for a while reports afterwards that its CPUs were stuck. The CPU time counted by
+    the guest and by the host shows whether that happened.
     """
     if at is None or kind not in _WAITS:
         return ""
@@ -57,7 +57,7 @@ def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
 
 
 def _cpus_ran(story: Story, gap: Span) -> bool:
-    """Whether the DUT's CPUs counted time in a gap, by the samples of their counters nearest to it."""
+    """Whether the DUT's CPUs accounted for time in a gap, by the samples of their counters nearest to it."""
     before = [one for one in story.cpu_times if one[0] <= gap.begin][-1:]
     after = [one for one in story.cpu_times if one[0] >= gap.end][:1]
     cpus = next((ready.cpus for ready in story.of(DutReady) if ready.cpus), 1)

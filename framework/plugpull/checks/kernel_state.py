@@ -1,4 +1,4 @@
-"""Is the kernel at the end what it was at the beginning: same boot, no new taint, no module held, no memory gone?"""
+"""Whether the kernel's state is the same at the end as at the beginning: boot, taint, modules in use, memory."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ TAINT = {
     17: "T, built with randomized structures",
     18: "N, an in-kernel test",
 }
-"""Bit -> letter and meaning (Documentation/admin-guide/tainted-kernels.rst)."""
+"""The letter and meaning of each taint bit (Documentation/admin-guide/tainted-kernels.rst)."""
 BY_LOADING = {0, 8, 10, 12, 13, 15, 16, 18}
 """Bits that loading a module or a table sets. On a real DUT somebody else may do that."""
 HELD = ("usb_storage", "uas", "xhci_hcd", "xhci_pci", "ehci_hcd", "ehci_pci", "sd_mod", "scsi_mod", "usbcore")
-"""Modules whose reference counts an emulated DUT has to have back."""
+"""Modules whose reference counts must be the same again on an emulated DUT."""
 GROWN = 32 << 20
 """Bytes by which the kernel's own memory may grow over a scenario. Healthy emulated DUTs: below 4 MiB."""
 
 
 class StateKept(Check, frozen=True, tag="state_kept"):
-    """The kernel is the same boot, has no new taint, holds no driver more often than before, and its own memory has
-    not grown by more than ``grown`` bytes."""
+    """The DUT did not restart, the kernel has no new taint and no additional references to drivers, and its own memory
+    did not grow by more than ``grown`` bytes."""
 
     grown: int = GROWN
 
@@ -53,12 +53,12 @@ class StateKept(Check, frozen=True, tag="state_kept"):
             return self._missing(story, begin, end)
         said = Collector(self, "kernel")
         said.take(*_boot(begin, end), *_taint(story, begin, end))
-        if bench_kind(story) == "virtual":  # nobody else uses the drivers and the memory of an emulated DUT
+        if bench_kind(story) == "virtual":  # only plugpull uses the drivers and the memory of an emulated DUT
             said.take(*_held(begin, end), *self._memory(begin, end))
         return said.judgement("the kernel as before" if said.clean else "")
 
     def _missing(self, story: Story, begin: DutState | None, end: DutState | None) -> Judgement:
-        """That the DUT fell silent, or that the scenario stopped before it began, is said elsewhere."""
+        """A doubt if the state is not on record. Other checks report a silent DUT and a stopped scenario."""
         said = Collector(self)
         if recorded(story, "state") and story.of(Residue) and not story.of(AgentLost) and not story.of(DutDied):
             said.doubt(f"the state of the kernel at the {'beginning' if begin is None else 'end'} is not on record")
@@ -75,12 +75,12 @@ class StateKept(Check, frozen=True, tag="state_kept"):
 
 
 def state_kept(grown: int = GROWN) -> StateKept:
-    """The kernel must be at the end what it was at the beginning."""
+    """The kernel's state must be the same at the end as at the beginning."""
     return StateKept(grown)
 
 
 def taint_names(bits: int) -> tuple[str, ...]:
-    """What the bits of a taint mean."""
+    """The meanings of the bits of a taint."""
     return tuple(TAINT.get(bit, f"bit {bit}") for bit in range(bits.bit_length()) if bits >> bit & 1)
 
 
@@ -110,7 +110,7 @@ def _taint(story: Story, begin: DutState, end: DutState, when: str = "during the
 
 
 def tainted_between(earlier: Story | None, story: Story) -> tuple[Accusation, ...]:
-    """What tainted a DUT that kept running after the end of the ``earlier`` scenario and before this one began."""
+    """New taint between the end of the ``earlier`` scenario and the beginning of this one, if the DUT kept running."""
     ends = [state for state in earlier.of(DutState) if state.moment == "end"] if earlier is not None else []
     begins = [state for state in story.of(DutState) if state.moment == "begin"]
     if not ends or not begins or bench_kind(story) in ("virtual", ""):

@@ -1,20 +1,19 @@
 """The limits that checks use where a scenario gives none.
 
-A limit is looked up in this order: the value the scenario gave, the disk's own ``limits`` in the rig file, the default
-of the bench's kind. The defaults stand near what healthy benches do, so that a change is noticed while it is small:
+A limit is looked up in this order: the value in the scenario, the disk's own ``limits`` in the rig file, the default of
+the kind of bench. The defaults are close to the behaviour of healthy benches, so that small changes are noticed:
 
 - *virtual*: 211 removals of one disk took 0.03 s (median) to 0.39 s, 186 returns 0.34 to 2.61 s; the longest stall of
   126 survivors was 0.16 s; the users of a dead disk had their error after 0.4 s, a filesystem was unmounted in 0.06 s,
   and the last of nine disks was found after 2.0 s.
-- *real* (``local`` and ``ssh``): what a hub's debouncing and a bridge's start add. A disk that lost its own power also
-  has to spin up before its bridge announces it.
+- *real* (``local`` and ``ssh``): more time for the debouncing of a hub and the start of a bridge. A disk that lost its
+  own power must also spin up before its bridge announces it.
 
-A hub's disks go and come one after the other, since one worker of the kernel handles them all (``hub_event`` in
-drivers/usb/core/hub.c): with a tree of six the last is gone 1.5 s after the cut and back 3.5 s after it was restored.
-So each further disk that is cut at once adds ``EACH_MORE``, whatever the limit of one disk comes from, unless the
-scenario gave the limit.
+A hub's disks leave and return one after the other, because one worker of the kernel handles them all (``hub_event`` in
+drivers/usb/core/hub.c). In a tree of six, the last disk is gone 1.5 s after the cut and back 3.5 s after the restoring.
+So each further disk that is cut at once adds ``EACH_MORE``, unless the scenario gives the limit.
 
-Time in which the DUT was starved by its host is not part of any measured value: see ``starved.py``.
+Time in which the DUT was starved by its host does not count in any measured value: see ``starved.py``.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from plugpull.history.events import DutReady
 from plugpull.history.story import Story
 
 SPIN_UP = 15.0
-"""Seconds that a real disk which lost its power gets to return. 3.5 inch disks need 6 to 12 s to spin up, and most
+"""Seconds that a real disk may take to return after a loss of power. 3.5 inch disks need 6 to 12 s to spin up, and most
 bridges announce the disk only then."""
 EACH_MORE = 0.5
-"""Seconds that each further disk gets to go and to return. In 20 cuts of two to nine disks at once each took up to
-0.30 s longer than the one before it to go, and up to 0.33 s to return."""
+"""Additional seconds for each further disk to leave and to return. In 20 cuts of two to nine disks at once, each disk
+took up to 0.30 s longer than the one before to leave, and up to 0.33 s longer to return."""
 EACH_FOUND = 0.3
-"""Seconds that each further disk gets to be found when all are plugged in at once."""
+"""Additional seconds for each further disk to be found when all are plugged in at once."""
 SMALL_RIG = 3
-"""Disks of the rigs on which the time until the last is found was measured."""
+"""The number of disks of the rigs on which the time until the last disk is found was measured."""
 POWER_CUTS = frozenset({"mains", "vbus", "data+vbus"})
 """Mechanisms that can take a real disk's power."""
 
@@ -80,20 +79,20 @@ NAMES = tuple(Limits.__dataclass_fields__)
 
 
 def limits_of(story: Story, disk: str = "") -> Limits:
-    """The limits of ``disk`` in this story; those of the bench if ``disk`` is empty or the rig file has none for it."""
+    """The limits of ``disk`` in this story, or of the bench if ``disk`` is empty or has no limits in the rig file."""
     defaults = VIRTUAL if bench_kind(story) == "virtual" else REAL
     return replace(defaults, **declared(story, disk))
 
 
 def declared(story: Story, disk: str) -> dict[str, float]:
-    """What the rig file itself says of ``disk``: its ``limits`` by name."""
+    """The ``limits`` of ``disk`` in the rig file, by name."""
     table: dict[str, Any] = next((one for one in story.rig.get("disk", ()) if one.get("name") == disk), {})
     own = table.get("limits") or {}
     return {name: float(own[name]) for name in NAMES if own.get(name) is not None}
 
 
 def bench_kind(story: Story) -> str:
-    """``virtual``, ``local`` or ``ssh``: as the rig file says, or else the DUT itself. Empty if neither does."""
+    """``virtual``, ``local`` or ``ssh``, from the rig file or else from the DUT. Empty if neither is on record."""
     kind = (story.rig.get("dut") or {}).get("kind")
     if kind:
         return str(kind)
@@ -140,7 +139,7 @@ def recover_within(story: Story, disk: str, given: float | None = None) -> float
 
 
 def ended_with_error(story: Story, disk: str, given: float | None = None) -> float:
-    """Seconds from a cut until the users of ``disk`` must have their error."""
+    """Seconds from a cut until the users of ``disk`` must have an error."""
     return limits_of(story, disk).ended_with_error if given is None else given
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from plugpull.kernel.diagnosis.culprit import Hint, hints
 from plugpull.kernel.diagnosis.device import Device
-from plugpull.kernel.diagnosis.error_story import KERNEL, DeviceStory, ErrorStory, Step
+from plugpull.kernel.diagnosis.error_story import KERNEL, DeviceStory, ErrorStory, StoryStep
 from plugpull.kernel.diagnosis.log_reader import Readable
 from plugpull.kernel.diagnosis.restarts import DIED
 from plugpull.plain import clean_line
@@ -103,31 +103,31 @@ def _named(device: Device) -> str:
     return f"{device.name} ({details})" if details and f"usb {device.port}" != device.name else device.title
 
 
-def _since(steps: Sequence[Step]) -> str:
+def _since(steps: Sequence[StoryStep]) -> str:
     at = next((step.at for step in steps if step.at is not None), None)
     return f", from {at:.1f} s after boot" if at is not None else ""
 
 
-def _merged(steps: Sequence[Step]) -> list[Step]:
+def _merged(steps: Sequence[StoryStep]) -> list[StoryStep]:
     """The steps, with those of one kind that alternate with another combined: abort, reset, abort, reset."""
-    merged: list[Step] = []
+    merged: list[StoryStep] = []
     for step in steps:
         same = next((one for one in merged[-2:] if one.kind == step.kind), None)
         if same is None:
-            merged.append(Step(step.kind, step.place, step.at, step.until, step.text, step.count))
+            merged.append(StoryStep(step.kind, step.place, step.at, step.until, step.text, step.count))
         else:
             same.count += step.count
             same.until = step.until
     return merged
 
 
-def _clause(step: Step, *, first: bool) -> str:
+def _clause(step: StoryStep, *, first: bool) -> str:
     what = _WORDS.get(step.kind, step.kind)
     count = f" {step.count} times" if step.count > 1 else ""
     return f'{what}{count} ("{_bare(step.text)}")' if first else f"{what}{count}"
 
 
-def _quoted(step: Step) -> str:
+def _quoted(step: StoryStep) -> str:
     again = f" ({step.count} times)" if step.count > 1 else ""
     return f"{_bare(step.text)}{again}" if step.kind == DIED else f'"{_bare(step.text)}"{again}'
 
