@@ -1,9 +1,8 @@
 """Properties of a disk that the kernel logs as it learns them, and that must not change: size, protection, cache.
 
-The disk driver logs them at info or notice level when a disk comes up, and again only when one has changed
+The disk driver logs them at info or notice level when a disk comes up, and again only after a change
 (sd_print_capacity, sd_read_write_protect_flag, sd_read_cache_type in drivers/scsi/sd.c; set_capacity_and_notify in
-block/genhd.c). A disk that is being removed or has not spun up cannot
-report its size and is logged with 0 blocks.
+block/genhd.c). A disk that is being removed or has not spun up cannot report its size and is logged with 0 blocks.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _WORDS = {
 
 
 def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Accusation]:
-    """A finding for each property of a disk of the rig that changed, if no cut explains the change."""
+    """An accusation for each property of a disk of the rig that changed without a cut that explains it."""
     known: dict[tuple[str, str], str] = {}
     for message in log_of(story).own_timed:
         learnt = _reported_property(message.body)
@@ -62,7 +61,7 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Accusati
 
 
 def _sized(scope: Scope, names: Names, at: float, live: tuple[str, ...]) -> tuple[str, ...]:
-    """The disks whose size a message with these names reports: if no disk has the name then, the next one to get it."""
+    """The disks whose size a message reports. If no disk has the name yet, it is the next one to get it."""
     mine = [stay for stay in scope.stays if stay.kname in names.blocks]
     if any(stay.begin <= at < stay.end for stay in mine):
         return live
@@ -72,7 +71,7 @@ def _sized(scope: Scope, names: Names, at: float, live: tuple[str, ...]) -> tupl
 
 
 def _reported_property(body: str) -> tuple[str, str] | None:
-    """(which property, its value in words)."""
+    """The name of the property, and its value in words."""
     if found := _PROTECTED.search(body):
         return "protection", "write protection" if found.group(1) == "on" else "no write protection"
     if found := _CACHE.search(body):

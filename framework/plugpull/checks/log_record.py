@@ -1,8 +1,8 @@
-"""Is the record of the kernel log complete? A log with a gap, or one that just ends, looks like a healthy kernel's.
+"""Whether the record of the kernel log is complete. A log with a gap, or one that ends early, looks healthy.
 
-Three sources show that: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one
-until the DUT is started again; the agent, which reports records that were overwritten before it could read them; and
-the uevents, since the kernel logs each disk that comes and each USB device that goes.
+Three sources show gaps: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one
+until the DUT restarts; the agent, which reports records that were overwritten before it could read them; and the
+uevents, because the kernel logs each disk that is attached and each USB device that is removed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from plugpull.kernel.diagnosis.arrivals import is_announced, is_disconnected
 from plugpull.kernel.diagnosis.story_log import log_of
 
 LISTED = 30.0
-"""Seconds before a DUT is ready in which its agent lists the disks that are attached already."""
+"""Seconds before a DUT is ready in which its agent lists the disks that are already attached."""
 
 MARKS = 8
-"""Marks at most that the agent writes into the log to measure the log's clock, and does not record."""
+"""The most marks that the agent writes into the log to measure its clock. They are not recorded."""
 BEGINNING = 0.5
 """Seconds after a DUT is ready in which records from before the marks may still arrive."""
 
@@ -35,7 +35,7 @@ def _lost(story: Story) -> str:
 
 
 def _missing_numbers(story: Story) -> str:
-    """Sequence numbers that are not in the record, apart from those that the agent reported as lost."""
+    """The sequence numbers missing from the record, apart from those that the agent reported as lost."""
     last = first_hole = -1
     missing = 0
     ready: float | None = None
@@ -81,7 +81,7 @@ def _silent(story: Story) -> Iterator[str]:
         if not attached.disk or attached.at is None:
             continue
         if any(at - LISTED <= attached.at <= at for at in readies):
-            continue  # it was attached before the agent started, which listed it
+            continue  # attached before the agent started; the agent listed it
         left = [one.at for one in story.of(DiskDetached) if one.disk == attached.disk and one.at is not None]
         last = max((at for at in left if at < attached.at), default=0.0)
         if not is_announced(story, attached, last):

@@ -1,4 +1,4 @@
-"""Hubs and other USB devices of the bench: what happened to them that no cut explains."""
+"""Events of hubs and other USB devices of the bench that no cut explains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plugpull.kernel.diagnosis.scope import About, Scope, place_of
 from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 COLLATERAL = 2.0
-"""Seconds after an edge in which something that happens to a stranger on the same controller is put down to it."""
+"""Seconds after an edge in which it counts as the cause of an event of another device on the same controller."""
 
 _BAD = frozenset({"usb.reset", "usb.enumeration-error", "usb.overcurrent", "usb.link-error"})
 _BUS = re.compile(r"/usb(\d+)(?=/|$)")
@@ -22,7 +22,7 @@ _PORT = re.compile(r"^\d+-\d+(?:\.\d+)*$")
 
 
 def _buses(story: Story) -> Iterator[tuple[str, str]]:
-    """(bus number, controller) as far as uevents name them: a controller with USB 3 has two buses."""
+    """(bus number, controller) of each bus in the uevents. A USB 3 controller has two buses."""
     for event in story.of(Uevent):
         bus = _BUS.search(event.devpath)
         if bus:
@@ -30,7 +30,7 @@ def _buses(story: Story) -> Iterator[tuple[str, str]]:
 
 
 class Neighbours:
-    """Asks a story about USB devices that are no disks of the rig."""
+    """Accusations about USB devices that are not disks of the rig."""
 
     def __init__(self, story: Story, scope: Scope, expected: Expected) -> None:
         self._story = story
@@ -47,11 +47,11 @@ class Neighbours:
             self._names.update(zip(stay.place.hubs[1:], hub_chain(story.rig, stay.disk), strict=False))
 
     def name_of(self, about: About) -> str:
-        """What the rig file calls a hub; else what the kernel does."""
+        """The name of a hub in the rig file, or else in the kernel."""
         return self._names.get(about.name, about.name)
 
     def removed(self) -> Iterator[Accusation]:
-        """Hubs that left though they were not cut, and strangers that left with a cut that was not theirs."""
+        """Hubs that left although they were not cut, and other devices that left with a cut of something else."""
         for event in self._story.of(Uevent):
             if event.action != "remove" or (event.subsystem, event.devtype) != ("usb", "usb_device"):
                 continue
@@ -65,7 +65,7 @@ class Neighbours:
                 yield Accusation(subject=self._subject(path), summary=summary, at=at)
 
     def in_error(self) -> Iterator[Accusation]:
-        """USB devices that are neither disks nor hubs of the rig, and were reset or did not work."""
+        """USB devices, neither disks nor hubs of the rig, that were reset or had errors."""
         lines: dict[str, list[TimedLine]] = {}
         for message in log_of(self._story).own_timed:
             event = message.event
@@ -85,10 +85,10 @@ class Neighbours:
             )
 
     def _is_judged(self, path: str, at: float) -> bool:
-        """All is judged that hangs on an emulated controller, and on a real one the rig's hubs and what is behind them.
+        """Judged is everything on an emulated controller, and on a real one the rig's hubs and the devices behind them.
 
-        Whatever else shares a real machine's controller is nobody's business, unless something was cut just then. A hub
-        that is cut may have a second half on another bus and at another port, with which it leaves."""
+        Other devices on a real machine's controller count only right after a cut. A hub that is cut may have a second
+        half on another bus and at another port, which leaves with it."""
         if path in self._hubs:
             return True
         if self._expected.hub_is_cut(at):

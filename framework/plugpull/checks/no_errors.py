@@ -1,4 +1,4 @@
-"""Were the survivors left without an I/O error?"""
+"""Whether the survivors had no I/O error."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from plugpull.history.events import LoadBegun
 from plugpull.history.reader import Story
 
 CRASHED = (-4, -6, -7, -8, -11)
-"""What ``subprocess`` says of a program that SIGILL, SIGABRT, SIGBUS, SIGFPE or SIGSEGV ended: nobody asked it to."""
+"""Exit statuses in ``subprocess`` of programs ended by SIGILL, SIGABRT, SIGBUS, SIGFPE or SIGSEGV."""
 
 
 class NoErrors(Check, frozen=True, tag="no_errors"):
-    """No I/O error on any of ``disks``: neither met by its load nor reported by the kernel, whatever it calls the disk:
-    by its name or SCSI address then, its port, the hub or controller it is behind, the array it is in.
+    """Neither the loads on ``disks`` nor the kernel had an I/O error on them. The kernel may name a disk by its block
+    device or SCSI address at that time, its port, a hub or controller above it, or an array that it is in.
 
-    What the kernel reports about a disk from its own cut until its return is expected, and so is what it reports then
-    about the hub or controller that the cut disk shares with others. A message that is not in the catalogue counts if
-    it is a warning or worse and names the disk: it should be in the catalogue."""
+    Messages about a disk from its own cut until its return are expected, also those about a hub or controller that the
+    cut disk shares with others. An uncatalogued message counts if it is a warning or worse and names the disk."""
 
     disks: tuple[str, ...]
 
@@ -47,7 +46,7 @@ class NoErrors(Check, frozen=True, tag="no_errors"):
 
 
 def _load_errors(story: Story, disk: str) -> Iterator[Accusation | str]:
-    """What the loads on a disk met: errors, and ends that prove nothing."""
+    """Errors of the loads on a disk, and doubts about loads that ended unexpectedly."""
     for load in story.of(LoadBegun):
         if load.disk != disk:
             continue

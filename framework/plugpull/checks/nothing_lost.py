@@ -1,4 +1,4 @@
-"""Is all there that the disks had promised to keep? The oracle says so, from ledgers and read-backs on record."""
+"""Whether the disks kept all promised data. The oracle decides this from ledgers and read-backs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from plugpull.judging.results import BadSectors, DiskIntegrity, Integrity, Measu
 from plugpull.kernel.diagnosis.story_log import log_of
 
 SHOWN = 6
-"""Wrong stretches given as evidence at most."""
+"""The most wrong ranges given as evidence."""
 
 
 class NothingLost(Check, frozen=True, tag="nothing_lost"):
-    """Every sector that was stamped holds what it may hold by the rules of ``integrity/oracle/rules.py``.
+    """Every stamped sector has contents that the rules of ``integrity/oracle/rules.py`` allow.
 
-    ``None`` means every disk that was stamped, apart from those that a permanent cut took away for good. Unflushed
-    writes that are gone are legal, and counted; what a disk without power loss owes besides, ``kept_while_powered``
-    judges.
+    ``None`` means every stamped disk, apart from the victims of permanent cuts. Lost unflushed writes are legal, and
+    counted. ``kept_while_powered`` judges what else a disk must keep that did not lose its power.
     """
 
     disks: tuple[str, ...] | None = None
@@ -63,7 +62,7 @@ class NothingLost(Check, frozen=True, tag="nothing_lost"):
 
 
 def nothing_lost(disks: Disks | None = None) -> NothingLost:
-    """Nothing that ``disks`` had promised to keep may be gone; by default, of every disk that was stamped."""
+    """No promised data of ``disks`` may be lost. By default, these are all stamped disks."""
     return NothingLost(None if disks is None else disk_names(disks))
 
 
@@ -71,7 +70,7 @@ def nothing_lost(disks: Disks | None = None) -> NothingLost:
 
 
 class _Sheet:
-    """What is gathered about one disk over all its rounds."""
+    """The results of one disk over all its rounds."""
 
     def __init__(self, disk: str) -> None:
         self.disk = disk
@@ -109,7 +108,7 @@ class _Sheet:
 
     @property
     def bad(self) -> int:
-        """Sectors that hold what they may not hold."""
+        """The number of wrong sectors."""
         return sum(self.counts.values())
 
     def measurement(self) -> Measurement:
@@ -157,7 +156,7 @@ def _bad(wrong: Wrong) -> BadSectors:
 
 
 def loss(story: Story, one: JudgedRound, opinion: Opinion, what: str) -> Accusation:
-    """The accusation about a round whose disk holds what it may not hold."""
+    """The accusation about a round whose disk has wrong sectors."""
     first = opinion.wrong[0]
     where = f"{first.kind.value} at sector {first.first}: expected {first.expected()}; found {first.found()}"
     evidence = [_line(wrong) for wrong in opinion.wrong[:SHOWN]]
@@ -175,7 +174,7 @@ def _line(wrong: Wrong) -> str:
 
 
 def _resets(story: Story, one: Round) -> Iterable[str]:
-    """A device that was reset may have lost its cache, and then answered a flush of which it knew nothing more."""
+    """Resets of the device. It may have lost its cache then, and answered a flush without writing anything."""
     until = one.at
     for line in log_of(story).timed:
         if (until is not None and line.at > until) or line.at < (one.begun.at or 0.0):
@@ -224,7 +223,7 @@ def integrity_of(sheets: Iterable[_Sheet]) -> Integrity:
 
 
 def _worst(sheets: Iterable[_Sheet], integrity: Integrity) -> str:
-    """What was promised, what was found, and in how many cuts there was something to lose."""
+    """The promises, the result, and the number of cuts that could have lost something."""
     rounds = [one for sheet in sheets for one in sheet.rounds]
     counted = [f"{integrity.sectors_checked} sectors"]
     if integrity.unflushed:
@@ -240,7 +239,7 @@ def _worst(sheets: Iterable[_Sheet], integrity: Integrity) -> str:
 
 
 def promises(rounds: Iterable[JudgedRound]) -> str:
-    """What kinds of promises were put to the test, such as "of what was flushed"."""
+    """The kinds of promises that were tested, such as "that was flushed"."""
     rounds = list(rounds)
     kinds = {one.belief.write_cache for one in rounds}
     words = []

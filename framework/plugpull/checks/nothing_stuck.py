@@ -1,4 +1,4 @@
-"""Is nothing of ours left hanging on the DUT?"""
+"""Whether any process of the run was left on the DUT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plugpull.history.reader import Story
 
 
 class NothingStuck(Check, frozen=True, tag="nothing_stuck"):
-    """Every load could be ended, and none of our processes is left on the DUT."""
+    """Every load could be ended, and no process of the run is left on the DUT."""
 
     def judge(self, story: Story) -> Judgement:
         said, stuck = Collector(self), story.of(ProcessStuck)
@@ -34,5 +34,5 @@ class NothingStuck(Check, frozen=True, tag="nothing_stuck"):
 
 
 def nothing_stuck() -> NothingStuck:
-    """Nothing of ours may be left on the DUT."""
+    """No process of the run may be left on the DUT."""
     return NothingStuck()

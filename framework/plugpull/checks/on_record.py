@@ -1,4 +1,4 @@
-"""Is everything on record that was reported? The agent numbers its reports, so one that is missing leaves a hole."""
+"""Whether all reports are on record. The agent numbers its reports, so a missing one leaves a gap."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from plugpull.history.story import Story
 
 
 class OnRecord(Check, frozen=True, tag="on_record"):
-    """No report of the agent and no step of the bench is missing from the record. An absent line is never a finding:
-    nobody knows what it said."""
+    """No report of the agent and no step of the bench is missing from the record. A missing line is never a finding,
+    because its contents are unknown."""
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
@@ -25,11 +25,11 @@ def on_record() -> OnRecord:
 
 
 def missing_reports(story: Story) -> tuple[str, ...]:
-    """How many of the agent's numbered reports are not on record, as a sentence: uevents, disks that came and went,
-    kernel messages, blocked tasks, activity, properties and shortened timeouts.
+    """How many of the agent's numbered reports are missing, as a sentence: uevents, attached and removed disks, kernel
+    messages, blocked tasks, activity, properties and shortened timeouts.
 
-    They are numbered from before the DUT is ready to the end of the scenario, which says what the last number was.
-    Whether something was lost with an agent that was itself lost is said elsewhere."""
+    The numbers start before the DUT is ready; the end of the scenario has the last one. Other checks report an agent
+    that was lost."""
     readies, ended = story.of(DutReady), story.ended
     lost = bool(story.of(AgentLost)) or bool(story.of(DutDied))
     if len(readies) != 1 or ended is None or lost:
@@ -54,8 +54,8 @@ def missing_reports(story: Story) -> tuple[str, ...]:
 
 
 def missing_uevents(story: Story) -> tuple[str, ...]:
-    """How many uevents are not on record, as a sentence. The kernel numbers them in one row, and the agent counts those
-    that it leaves out; what the socket had no room for was neither reported nor counted."""
+    """How many uevents are missing, as a sentence. The kernel numbers all uevents, and the agent counts those that it
+    leaves out. Uevents that did not fit into the socket were neither reported nor counted."""
     events = sorted(story.of(Uevent), key=lambda event: event.seqnum)
     if len(story.of(DutReady)) != 1 or len(events) < 2 or bool(story.of(AgentLost)) or bool(story.of(DutDied)):
         return ()

@@ -1,4 +1,4 @@
-"""The oracle's opinion of every round of stamped writing on record, and what may keep one from being formed."""
+"""The oracle's opinion of every round of stamped writing, or why it cannot have one."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ class FailedCommand(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedRound:
-    """One round and what the oracle makes of it.
+    """One round and the oracle's opinion of it.
 
-    ``opinion`` is ``None`` when nothing can be concluded. ``owed`` are the sectors that lack a completed write of which
-    ``opinion`` holds nothing against the disk: nothing had flushed it, but the disk kept its power. ``failed`` are the
-    writes and flushes that the kernel reported an error of. ``slowest`` is the time that the slowest write took, in
-    seconds.
+    ``opinion`` is ``None`` if nothing can be concluded. ``owed`` are sectors that lack a completed, unflushed write on
+    a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
+    ``slowest`` is the duration of the slowest write, in seconds.
     """
 
     round: Round
@@ -54,18 +53,18 @@ class JudgedRound:
 
     @property
     def trial(self) -> bool:
-        """Could this round's cut have lost something that was promised? Its disk lost its power, and something beyond
-        the fill had been made durable."""
+        """Whether the cut of this round could have lost promised data: the disk lost its power, and had durable data
+        beyond its fill."""
         return self.power is Power.LOST and self.opinion is not None and self.opinion.promised > 0
 
     @property
     def unpromised(self) -> bool:
-        """Its disk lost its power, or may have, and nothing had been promised of what was written."""
+        """Whether the disk lost its power, or may have, before any written data was promised."""
         made = self.opinion
         return made is not None and self.power is not Power.KEPT and _blank(self.round) and not made.promised
 
     def promise_words(self) -> str:
-        """What kind of promise the kernel took the disk's for."""
+        """The kind of promise that the disk made, in the kernel's view."""
         cache = self.belief.write_cache
         if cache is WriteCache.UNKNOWN:
             return "what the kernel believed of the disk's write cache is not on record"
@@ -74,7 +73,7 @@ class JudgedRound:
         return f"the kernel believed the disk to be {cache}: {sent}{fua}"
 
     def read_again(self, opinion: Opinion) -> Iterable[str]:
-        """Did a second reading of the wrong sectors find the same?"""
+        """Whether a second reading of the wrong sectors found the same, as evidence."""
         if not self.again:
             return
         same = other = 0
@@ -103,8 +102,8 @@ def _holds_the_same(one: SectorRun, two: SectorRun, first: int) -> bool:
 
 @dataclass(frozen=True)
 class JudgedRounds:
-    """What is on record of stamped writing on ``disks``. ``missing``: of what was to be on record, whatever disks are
-    asked about; ``unknowns``: these, and what is not known of the rounds."""
+    """The judged rounds of stamped writing on ``disks``. ``missing`` are sentences about missing records, of any disk;
+    ``unknowns`` are these and the doubts about the rounds."""
 
     disks: tuple[str, ...]
     rounds: tuple[JudgedRound, ...]
@@ -113,7 +112,7 @@ class JudgedRounds:
 
 
 def claims_of(record: JudgedRounds, what: str) -> Iterable[Claim]:
-    """The spans of ledgers and read-backs that a judgement of these rounds rests on."""
+    """The time spans of ledgers and read-backs that a judgement of these rounds needs."""
     for one in record.rounds:
         ended = one.round.read.ended if one.round.read is not None else None
         begin, end = one.round.begun.at, ended.at if ended is not None else one.round.at
@@ -123,8 +122,7 @@ def claims_of(record: JudgedRounds, what: str) -> Iterable[Claim]:
 
 
 def judge_rounds(story: Story, disks: tuple[str, ...] | None = None) -> JudgedRounds:
-    """Every round on ``disks`` (``None``: all that were stamped, apart from those that a permanent cut took for good),
-    judged. ``unknowns`` are sentences about what is missing."""
+    """Judge every round on ``disks``. ``None`` means all stamped disks, apart from the victims of permanent cuts."""
     missing, every = _every_round(story)
     stamped = tuple(dict.fromkeys(one.round.disk for one in every))
     wanted = stamped if disks is None else disks
@@ -143,7 +141,7 @@ def every_round(story: Story) -> tuple[JudgedRound, ...]:
 
 
 def _every_round(story: Story) -> tuple[tuple[str, ...], tuple[JudgedRound, ...]]:
-    """What is missing of the rounds of a story, and all of them judged: once, for all checks that ask."""
+    """The missing records of a story's rounds, and all rounds judged. This is done once for all checks."""
     known = vars(story)
     if "_judged_rounds" not in known:
         known["_judged_rounds"] = _judge_every_round(story)
@@ -204,7 +202,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         strict = _ask(one, ledger, found, block, completed=True)
         owed = tuple(outside(strict.wrong, opinion.wrong))
         if strict.checked > opinion.checked and not opinion.wrong:
-            # What no flush had promised is compared all the same on a disk that kept its power.
+            # On a disk that kept its power, unflushed writes are compared as well.
             opinion.checked, opinion.unclaimed = strict.checked, strict.unclaimed
     unknowns = list(_unknowns(one, opinion))
     declared = _declared_block(story, one.disk)
@@ -239,12 +237,12 @@ def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: boo
 
 
 def _blank(one: Round) -> bool:
-    """Nothing was written before it that would have to be there still."""
+    """Whether nothing written before this round must still be there."""
     return one.begun.session == 1 and not one.begun.fill
 
 
 def _unknowns(one: Round, opinion: Opinion) -> Iterable[str]:
-    # A finding stands whatever is missing; what is missing is said all the same where the disk has none.
+    # A finding stands despite missing records; without one, the missing records are a doubt.
     nothing_claimed = _blank(one) and not opinion.problems and not opinion.unjudged
     if not opinion.wrong and not opinion.intact and not nothing_claimed:
         for problem in opinion.problems or ["nothing was compared"]:
@@ -252,7 +250,7 @@ def _unknowns(one: Round, opinion: Opinion) -> Iterable[str]:
 
 
 def _strange(one: Round, found: Found) -> Iterable[str]:
-    """Why what was read cannot be this round's."""
+    """Why the data that was read cannot belong to this round."""
     own = (one.begun.session, one.begun.run, one.begun.device)
     if found.device and (found.session, found.run, found.device) != own:
         yield "the reader looked for stamps of another session, disk or run"
@@ -271,8 +269,8 @@ def _note_problems(one: Round, ledger: Ledger, found: Found, read: ReadBack) -> 
 
 
 def _logical_block(story: Story, one: Round, ledger: Ledger, found: Found, belief: Belief) -> int:
-    """Bytes. The largest of those on record: a mix inside of it is wrong. What the rig file declares counts only where
-    nobody asked the disk."""
+    """The largest logical block size on record, bytes: old and new data within one block is an error. The size in the
+    rig file counts only if the disk's own size is not on record."""
     read = one.read.begun.logical if one.read is not None else 0
     asked = max(ledger.logical, found.logical, belief.logical_block)
     said = max(read, asked, 0 if asked else _declared_block(story, one.disk))
@@ -280,7 +278,7 @@ def _logical_block(story: Story, one: Round, ledger: Ledger, found: Found, belie
 
 
 def _declared_block(story: Story, disk: str) -> int:
-    """Bytes of a logical block by the rig file; 0 if it does not say."""
+    """The logical block size in the rig file, bytes; 0 if it has none."""
     tables = story.rig.get("disk", [])
     own = [table for table in tables if isinstance(table, dict) and table.get("name") == disk]
     declared = own[0].get("logical_block", 0) if own else 0

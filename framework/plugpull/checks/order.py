@@ -1,7 +1,7 @@
 """Is the record of each witness possible: are times in order, and are counts plausible?
 
-The agent reads samples and the kernel log one after the other, so what is on record later happened later. Where it did
-not, lines of another record are among these, or clocks were set.
+The agent reads samples and the kernel log in order, so later lines happened later. If they did not, the record has
+lines of another run, or clocks were set.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from plugpull.history.events import (
 from plugpull.history.story import Story
 
 BACK = 2.0
-"""Seconds by which the record may go back: threads of the agent stamp what they read before they hand it on."""
+"""Seconds by which times may go back: the agent's threads stamp events before they pass them on."""
 STAMPS_BACK = 1.0
-"""Seconds by which a kernel message may be stamped before the one it follows: CPUs' clocks differ by microseconds, and
-their offset to CLOCK_MONOTONIC is measured once."""
+"""Seconds by which a kernel message may be stamped earlier than the one before it. The CPUs' clocks differ by
+microseconds, and their offset to CLOCK_MONOTONIC is measured once."""
 STAMPED = 1.0
-"""Seconds within which the kernel log has to be stamped: whether a cut explains a message is judged by its time."""
+"""The largest allowed error of the kernel log's times, seconds: times decide whether a cut explains a message."""
 
 
 def disorder(story: Story) -> Iterator[str]:
-    """What of this record cannot be, a clause each."""
+    """Why the record is impossible, one clause per reason."""
     yield from _samples(story)
     yield from _log(story)
     yield from _negative(story)
@@ -52,7 +52,7 @@ def _samples(story: Story) -> Iterator[str]:
 
 
 def _log(story: Story) -> Iterator[str]:
-    """The kernel numbers its messages in the order in which it logs them."""
+    """Kernel messages whose numbers are out of order."""
     known = [event for event in story.of(KernelMessage) if event.seq >= 0 and event.at is not None]
     for one, two in pairwise(sorted(known, key=lambda event: event.seq)):
         if (two.at or 0.0) < (one.at or 0.0) - STAMPS_BACK and two.source == one.source:
@@ -73,8 +73,7 @@ def _negative(story: Story) -> Iterator[str]:
 
 
 def _restarts(story: Story) -> Iterator[str]:
-    """A DUT that is booted in the middle of a scenario was restarted by somebody. A second agent of one that was not
-    lost has not seen what the first saw."""
+    """A DUT that was booted, or an agent that was started, in the middle of a scenario without a loss on record."""
     ready = False
     for event in story.events:
         if isinstance(event, AgentLost | DutDied):
@@ -87,7 +86,7 @@ def _restarts(story: Story) -> Iterator[str]:
 
 
 def _serials(story: Story) -> Iterator[str]:
-    """A disk of the rig is found by its serial number, so it cannot be announced with another than the rig file's."""
+    """Disks that are announced with another serial number than in the rig file, by which they are found."""
     for disk in story.rig.get("disk", ()):
         name, serial = str(disk.get("name")), disk.get("serial")
         first = next(iter(story.attachments(name)), None)
@@ -96,7 +95,7 @@ def _serials(story: Story) -> Iterator[str]:
 
 
 def _uevents(story: Story) -> Iterator[str]:
-    """Disks come and go by uevents (``dut/agent/uevents.py``)."""
+    """Disks that were attached or removed without a uevent (``dut/agent/uevents.py``)."""
     virtual = any(ready.kind == "virtual" for ready in story.of(DutReady))
     if virtual and story.of(DiskDetached) and not story.of(Uevent):
         yield "disks came and went, and not a uevent is on record"
@@ -111,7 +110,7 @@ def _uevents(story: Story) -> Iterator[str]:
 
 
 def _writers(story: Story) -> Iterator[str]:
-    """Disks that were written although nothing on record wrote to them."""
+    """Disks that were written without a load on record."""
     users = {event.disk for event in story.of(LoadBegun)} | {event.disk for event in story.of(LedgerBegun)}
     users |= {event.disk for event in story.of(Verified)} | {event.disk for event in story.of(Acted)}
     scratch = (str(disk.get("name")) for disk in story.rig.get("disk", ()) if disk.get("scratch") is True)

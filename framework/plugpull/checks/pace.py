@@ -1,32 +1,31 @@
-"""Did the survivors keep their throughput while another disk was cut and came back?
+"""Whether the survivors kept their throughput while another disk was cut and came back.
 
-Method. All of it rests on the independent samples of ``/sys/block/*/stat`` (``Sampled``), never on what fio says of
-itself: a fio that is stuck, or killed, has no numbers.
+Method. It uses only the agent's samples of ``/sys/block/*/stat`` (``Sampled``), never the numbers of fio: a fio process
+that is stuck or was killed has none.
 
-- *Counter*: bytes read or bytes written, whichever the disk's load does; both if it does both.
+- *Counter*: bytes read or bytes written, depending on the disk's load; both if the load does both.
 - *Judged time*: from ``LoadSettled`` until the load was asked to end. Time in which the DUT was starved by its host
-  (``starved.py``) is taken out of the time line, with the bytes moved in it; all durations below are of the time that
-  remains. If it exceeds 20 % of the judged time the verdict is UNKNOWN. It also is if a single gap could hide a long
+  (``starved.py``) is removed, with the bytes moved in it; all durations below refer to the remaining time. If more than
+  20 % of the judged time is starved, the verdict is UNKNOWN. It is also UNKNOWN if a single gap could hide a long
   stall: a disk that moved the fraction f of its baseline in a gap of g seconds may have stood still for up to (1 - f) g
   seconds of it.
 - *Baseline*: the mean rate from ``LoadSettled`` to the commanded off edge of the first cut, with its spread
-  (``baseline.py``). At least 1 s of it is needed. What is compared with it is below a limit only if it is by more than
-  that spread explains.
-- *Declared rate*: where the rig file has a rate for the disk, the baseline of fio's loads must be half of it.
-- *Stall*: a stretch in which the mean rate is below 5 % of the baseline, so that a trickle is one too. It is exact to
-  two sampling intervals. Judged are the longest and the sum of those longer than a disk at this rate may need for the
-  requests that it holds at once.
+  (``baseline.py``). It must be at least 1 s long. A rate is below a limit only if the spread does not explain it.
+- *Declared rate*: if the rig file has a rate for the disk, the baseline of fio's loads must be at least half of it.
+- *Stall*: a period with a mean rate below 5 % of the baseline, so a trickle is a stall too. Its length is exact to two
+  sampling intervals. Judged are the longest stall, and the sum of all stalls that are longer than the disk needs for
+  its requests in flight.
 - *Recovery*: for each commanded edge (off and on, of every cut), the time from the edge to the start of the first
-  1 s window that is at pace, where the mean from that start up to the next edge (or the end) is at pace too. At pace is
-  a mean rate of at least ``min_ratio`` x baseline. One noisy window later on does not spoil a recovery, and one lucky
-  window does not make one. Edges less than 1 s apart count as one. The worst edge is reported.
-- *Final ratio*: mean rate from where pace was regained after the last edge to the end (over the last 2 s only, if
-  nothing was restored), divided by the baseline. The last 2 s are judged by themselves too: a slow decline shows there.
-- *Slow hosts*: where the host ran the DUT at a share of its speed, stalls and recoveries count for the time that it
-  had (``starved.awake``), and a rate is compared with what could be had. Less than half of its CPU time over the whole
-  of the judged time is UNKNOWN.
-- *CPU*: a load that uses up the DUT's CPUs before the first cut already is bound by them, not by its disk. Then a lower
-  rate accuses nobody.
+  1 s window at pace, if the mean from that start up to the next edge (or the end) is at pace too. At pace means a mean
+  rate of at least ``min_ratio`` x baseline. So neither a later noisy window nor a single fast one changes the result.
+  Edges less than 1 s apart count as one. The worst edge is reported.
+- *Final ratio*: the mean rate from the recovery after the last edge to the end (over the last 2 s only, if nothing was
+  restored), divided by the baseline. The last 2 s are also judged by themselves, which shows a slow decline.
+- *Slow hosts*: if the host ran the DUT at a share of its speed, stalls and recoveries count only for the granted time
+  (``starved.awake``), and rates are compared with the attainable rate. Less than half of the CPU time over the judged
+  time is UNKNOWN.
+- *CPU*: a load that used up the DUT's CPUs before the first cut is bound by them, not by its disk. A lower rate is then
+  not a finding.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ from plugpull.judging.results import Better, Measurement, Survivor
 MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""
 MOST_HIDDEN = 2.0
-"""Seconds of a stall that starvation of a virtual DUT may hide without making its verdict UNKNOWN."""
+"""The longest stall, in seconds, that starvation of a virtual DUT may hide without making the verdict UNKNOWN."""
 TRICKLE = 0.05
-"""Share of the baseline below which a disk stands still."""
+"""A disk below this share of its baseline stands still."""
 SLOWEST = 0.5
 """Share of its declared rate that a disk must reach before the first cut."""
 
@@ -63,9 +62,10 @@ RATIO = "of the baseline"
 
 
 class KeptPace(Check, frozen=True, tag="kept_pace"):
-    """No stall of a survivor longer than ``max_stall`` seconds, no more than ``all_stalls`` of them together, and after
-    every edge at least ``min_ratio`` of its baseline rate again within ``recover_within`` seconds. The module says how
-    these are measured. ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
+    """No survivor stalls for longer than ``max_stall`` seconds, or for more than ``all_stalls`` seconds in total. After
+    every edge, each has at least ``min_ratio`` of its baseline rate again within ``recover_within`` seconds.
+
+    The module describes the method. ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
 
     disks: tuple[str, ...]
     max_stall: float | None = None
@@ -128,7 +128,7 @@ def kept_pace(
 
 @dataclass
 class _Verdict:
-    """What is made of one survivor."""
+    """The judgement of one survivor."""
 
     story: Story
     disk: str
@@ -138,11 +138,11 @@ class _Verdict:
 
     @property
     def survivor(self) -> Survivor:
-        """Its entry in the results, made of what was measured."""
+        """Its entry in the results, from the measurements."""
         return survivor_of(self.disk, self.said.measurements, self.limits.min_ratio, self.smallest)
 
     def reach(self) -> None:
-        """Judge, and put down what was found."""
+        """Judge, and add the results to the collector."""
         try:
             self._judge(watched(self.story, self.disk))
         except Unjudgeable as reason:
@@ -207,11 +207,11 @@ class _Verdict:
                 return
 
     def _stalls(self, seen: Watched, base: Baseline) -> tuple[float, float]:
-        """The longest stall and the sum of all, seconds."""
+        """The longest stall and the sum of all stalls, seconds."""
         slow = seen.line.stalls(TRICKLE * base.rate)
         stalls = [Stall(one.began, one.seconds * self._speed(one.began, one.began + one.seconds)) for one in slow]
         longest = max(stalls, key=lambda stall: stall.seconds, default=Stall(seen.settled, 0.0))
-        # All requests that the disk holds at once may be completed together, and then none for as long as they take.
+        # A disk may complete all requests in flight together, and then none until the next ones are done.
         pause = seen.load.block * seen.load.depth / base.rate + 2 * _interval(seen.line)
         long = [stall for stall in stalls if stall.seconds > pause]
         total = sum(stall.seconds for stall in long)
@@ -224,11 +224,11 @@ class _Verdict:
         return longest.seconds, total
 
     def _speed(self, begin: float, end: float) -> float:
-        """What a second of [begin, end] counts: 1, or less if the DUT's host ran it slowly."""
+        """The weight of a second of [begin, end]: 1, or less if the DUT's host ran it slowly."""
         return granted(self.story, begin, end) ** 2
 
     def attainable(self, seen: Watched, begin: float, end: float) -> float:
-        """Share of the baseline that can be had in [begin, end], as the DUT's host runs it faster or slower."""
+        """The share of the baseline that is attainable in [begin, end], given the speed of the DUT's host."""
         return min(1.0, self._speed(begin, end) / self._speed(seen.settled, seen.cut))
 
     def _declared(self, seen: Watched, base: Baseline) -> None:

@@ -1,4 +1,4 @@
-"""Did a disk keep its power while something was cut?"""
+"""Whether a disk kept its power during a cut."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ CUTS_VBUS = frozenset({"vbus", "data+vbus", "mains"})
 
 
 class Power(StrEnum):
-    """What became of a disk's supply. ``UNSURE``: the rig file does not say enough to hold anything against the
-    disk."""
+    """Whether a disk kept its power. ``UNSURE``: the rig file does not say enough to accuse the disk."""
 
     KEPT = "kept"
     LOST = "lost"
@@ -23,11 +22,11 @@ class Power(StrEnum):
 
 
 def power_in(story: Story, cut: Cut, disk: str) -> Power:
-    """What one cut did to a disk's power, by the rig file.
+    """The effect of one cut on a disk's power, by the rig file.
 
-    A cut of the data lines alone leaves a disk with a supply of its own as it was. Of a disk that VBUS feeds this
-    cannot be said, because its port may lose VBUS together with the link; nor of one with its own supply whose VBUS is
-    cut, because enclosures turn their disk off when it is gone.
+    A cut of the data lines alone does not affect a disk with its own supply. It may affect a disk fed by VBUS, because
+    the port may turn VBUS off together with the link. A cut of VBUS may affect a disk with its own supply, because
+    enclosures turn their disk off without VBUS.
     """
     if disk not in cut.armed.victims:
         return Power.KEPT
@@ -45,7 +44,7 @@ def power_in(story: Story, cut: Cut, disk: str) -> Power:
 
 
 def power_over(story: Story, disk: str, begin: float, end: float) -> tuple[Power, tuple[Cut, ...]]:
-    """What became of a disk's power in [begin, end], and the cuts that hit it then. Times are DUT seconds."""
+    """Whether a disk kept its power in [begin, end], and the cuts that took it then. Times are DUT seconds."""
     cuts = tuple(
         cut
         for cut in story.cut_records
@@ -64,7 +63,7 @@ def _began(cut: Cut) -> float:
 
 
 def _tables(story: Story) -> Mapping[str, Mapping[str, Any]]:
-    """The tables of the rig file that have a name and can be cut, by name."""
+    """The hubs and disks of the rig file, by name."""
     found: dict[str, Mapping[str, Any]] = {}
     for kind in ("hub", "disk"):
         tables = story.rig.get(kind, [])
@@ -73,14 +72,13 @@ def _tables(story: Story) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _contradicts(story: Story, tables: Mapping[str, Mapping[str, Any]], cut: Cut) -> bool:
-    """Does the rig file say that another mechanism is behind this cut point, or another switch than the one that was
-    switched?"""
+    """Whether the rig file has another mechanism or another switch for this cut point than the record."""
     name, _, kind = cut.armed.point.rpartition(".")
     switch, _, port = str(tables.get(name, {}).get(kind) or "").partition(".")
     declared = [table for table in story.rig.get("switch", []) if isinstance(table, Mapping)]
     mechanisms = {str(table.get("mechanism")) for table in declared if table.get("name") == switch}
     if not mechanisms:
-        return False  # a rig file that does not say it
+        return False  # not in this rig file
     other_port = any(
         edge.cut == cut.armed.cut and (edge.switch, edge.port) != (switch, port) for edge in story.of(Edge)
     )
@@ -88,7 +86,7 @@ def _contradicts(story: Story, tables: Mapping[str, Mapping[str, Any]], cut: Cut
 
 
 def _at_one_outlet(tables: Mapping[str, Mapping[str, Any]], point: str) -> Iterable[str]:
-    """This cut point and those that are switched by the same outlet."""
+    """This cut point and all others on the same outlet."""
     name, _, kind = point.rpartition(".")
     outlet = tables.get(name, {}).get(kind)
     yield point

@@ -1,8 +1,8 @@
-"""How long does the kernel take from a USB device to its disk: as long after a return as at first?
+"""Whether the kernel takes longer to probe a disk after a return than at first.
 
-The limit of ``returned`` has to let a slow hub and a slow disk pass. What the kernel does between the announcement of
-the USB device and that of the disk is the same each time, so it is compared with itself. In 304 returns on healthy
-emulated benches it took at most 0.94 s longer than the first time, and 0.66 s where only one disk was cut.
+The limit of ``returned`` must allow slow hubs and slow disks. The kernel's own work between the announcements of the
+USB device and of the disk is the same each time, so its duration is compared with the first one. In 304 returns on
+healthy emulated benches it took at most 0.94 s longer than at first, and 0.66 s longer if only one disk was cut.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import place_of
 
 MORE = 1.5
-"""Seconds by which it may take longer, and ``EACH_MORE`` for each further disk of the same cut. Only emulated benches
-are judged: real disks spin up at their own pace."""
+"""Seconds by which it may take longer, plus ``EACH_MORE`` for each further disk of the same cut. Only emulated benches
+are judged, because real disks differ in their time to spin up."""
 
 
 def slow_probe(story: Story, cut: Cut, now: DiskAttached) -> Accusation | None:
-    """A return of which the probing took much longer than that of the disk's first attachment in the story."""
+    """An accusation if probing took much longer than at the disk's first attachment in the story."""
     first = next((one for one in story.all_attachments if one.disk == now.disk), None)
     if bench_kind(story) != "virtual" or first is None or first is now or first.driver != now.driver:
         return None

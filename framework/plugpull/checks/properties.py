@@ -1,4 +1,4 @@
-"""Is a disk driven as before after it came back, and at the end: same driver, depth, cache and sizes, writable?"""
+"""Whether a disk has the same properties after a return and at the end: driver, depth, cache, sizes, writability."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ AFTER_RETURN = {
     "tx_lanes": "sends on {now} lanes instead of {was}",
     "usb_version": "speaks USB {now} instead of {was}",
 }
-"""What must be the same after a return, and how a difference is said. Power management is left out: on a real DUT udev
-sets it at any time after the disk was announced."""
+"""The properties that must be the same after a return, with the wording of a difference. Power management is not among
+them: on a real DUT, udev sets it at any time after the disk was announced."""
 UNBOUND = "driver"
-"""What older agents recorded as the driver of a disk that was just leaving, and had none any more."""
+"""The driver that older agents recorded for a disk that was being removed."""
 AT_THE_END = (
     "driver",
     "ro",
@@ -58,30 +58,30 @@ AT_THE_END = (
     "max_hw_sectors_kb",
     "state",
 )
-"""What nothing but a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
+"""Properties that only a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
 FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
-"""Counts that the SCSI layer keeps of commands (drivers/scsi/scsi_sysfs.c): one that is sent again and then succeeds
-shows nowhere else."""
+"""Command counters of the SCSI layer (drivers/scsi/scsi_sysfs.c). A command that succeeds when it is repeated shows
+nowhere else."""
 STATE = "is in state {now} instead of {was}"
 NOT_SERVED = ("offline", "transport-offline")
 """States in which the SCSI layer refuses every command to a disk (drivers/scsi/scsi_sysfs.c, sdev_states)."""
 HELD_BACK = ("blocked", "created-blocked", "quiesce")
-"""States in which commands wait, which a disk passes through: only for what is still so at the end."""
+"""States in which commands wait. A disk passes through them, so they count only at the end."""
 LEAVING = 0.2
-"""Seconds before its removal is announced in which a disk without requests is taken apart."""
+"""Seconds before the announcement of its removal in which the kernel tears a disk down."""
 JUST_CAME = 0.5
 """Seconds before the last look at the disks in which one that is announced may come too late for it: what a permanent
 cut took comes back when the scenario heals. How it was driven was read then."""
 _HOST = re.compile(r"/host(\d+)/")
 RETURNS = 5
-"""Attachments of one disk below which rising host numbers may be an accident of who was let go first."""
+"""The number of attachments below which rising host numbers may be accidental."""
 HELD_ON = 1.0
-"""Seconds before a return within which a user of the disk must have ended to have let go of its name."""
+"""A user of the disk must have ended at least so many seconds before the return to have released its name."""
 
 
 class SameProperties(Check, frozen=True, tag="same_properties"):
-    """Every disk of the rig has, whenever it comes back and at the end, the properties it was first seen with, and the
-    kernel's name for it that nothing else holds."""
+    """Every disk of the rig has the same properties as at first whenever it comes back and at the end, and the lowest
+    free kernel name."""
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
@@ -121,12 +121,12 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
 
     def _missing(self, story: Story) -> list[str]:
-        """An agent that was to record properties has to have done so for each attachment, and at the end."""
+        """Doubts about missing properties. An agent that records them does so for each attachment and at the end."""
         if not recorded(story, "properties") or story.of(AgentLost):
             return []
         known = {(event.kname, event.diskseq, event.moment) for event in story.of(DiskProperties)}
         looked = [event.at for event in story.of(DiskProperties) if event.moment == "end" and event.at is not None]
-        # The disks are asked right after what is left of the loads.
+        # The properties are read right after the processes left by loads.
         end = min(looked or [event.at for event in story.of(Residue) if event.at is not None], default=None)
         missing = []
         for attached in (one for one in story.of(DiskAttached) if one.disk):
@@ -141,7 +141,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
 def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:
     """Commands that failed although the disk stayed. Only for emulated DUTs, and for disks without a filesystem:
-    programs, and mkfs among them, try commands that a disk need not know."""
+    programs such as mkfs try commands that a disk need not support."""
     if bench_kind(story) != "virtual" or any(acted.disk == disk for acted in story.of(Acted)):
         return
     for name, how in FAILURES.items():
@@ -169,15 +169,15 @@ def _of(story: Story, disk: str) -> list[DiskProperties]:
 
 
 def _stayed(story: Story, attached: DiskAttached) -> bool:
-    """Was it there for long enough to be looked at?"""
+    """Whether it was attached for long enough for its properties to be read."""
     gone = story.detached_at(attached)
     end = story.sample_times[-1] if story.sample_times else attached.at or 0.0
     return (end if gone is None else gone) - (attached.at or 0.0) > 2.0
 
 
 def _undivided(story: Story, read: DiskProperties) -> bool:
-    """Were these read before the disk began to leave? The kernel takes a disk apart piece by piece: one that is leaving
-    has no driver, no SCSI device or no size any more, while its name is still there."""
+    """Whether the properties were read before the removal of the disk began. The kernel tears a disk down in steps: its
+    driver, SCSI device or size may be gone while its name still exists."""
     over = (read.at if read.until is None else read.until) or 0.0
     for attached in story.attachments(read.disk):
         if (attached.kname, attached.diskseq) == (read.kname, read.diskseq):
@@ -188,14 +188,14 @@ def _undivided(story: Story, read: DiskProperties) -> bool:
 
 
 def _off_at(cut: Cut, at: float) -> bool:
-    """Was the port commanded off, and not yet on again?"""
+    """Whether the port was commanded off and not yet on again."""
     off, on = cut.off.commanded_at, cut.on.commanded_at
     return off is not None and off - cut.error < at and (on is None or on > at)
 
 
 def _refused(story: Story) -> Iterator[Accusation]:
-    """Disks that are attached and to which the kernel sends nothing, if they were so from the beginning: a change is
-    found by comparison."""
+    """Attached disks that the kernel sends no commands to, if that was so from the beginning. A comparison finds
+    changes."""
     for disk in _disks(story):
         first: dict[tuple[str, int], str] = {}
         for event in _of(story, disk):
@@ -210,7 +210,7 @@ def _refused(story: Story) -> Iterator[Accusation]:
 
 
 def _better(name: str, before: str, after: str) -> bool:
-    """More commands at once, or more lanes, accuse nobody."""
+    """Whether the change is an improvement: more commands at once, or more lanes."""
     counted = name in ("queue_depth", "rx_lanes", "tx_lanes") and before.isdigit() and after.isdigit()
     return counted and int(after) > int(before)
 
@@ -229,8 +229,8 @@ def _worded(name: str, value: str) -> str:
 
 
 def _renamed(story: Story) -> Iterator[Accusation]:
-    """Disks that came back under a later name though the old one was free: the kernel gives out the first free one, so
-    something still holds it. Only for emulated DUTs: on others any program may have the old disk open."""
+    """Disks that came back with a later name although the old one was free. The kernel assigns the first free name, so
+    something still holds the old one. Only for emulated DUTs: on others any program may have the old disk open."""
     if bench_kind(story) != "virtual":
         return
     for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
@@ -248,8 +248,8 @@ def _renamed(story: Story) -> Iterator[Accusation]:
 
 
 def _numbers_rise(story: Story) -> Iterator[Accusation]:
-    """Disks that got a higher SCSI host number with every return, although nothing else took the lower ones: hosts get
-    the lowest free number (drivers/scsi/hosts.c, scsi_host_alloc), so each removal left one behind."""
+    """Disks that got a higher SCSI host number with every return, although nothing else took the lower ones. Hosts get
+    the lowest free number (drivers/scsi/hosts.c, scsi_host_alloc), so each removal left a host behind."""
     if bench_kind(story) != "virtual":
         return
     for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
@@ -270,14 +270,14 @@ def _later(was: str, now: str) -> bool:
 
 
 def _taken(story: Story, was: DiskAttached, gone: float) -> bool:
-    """Did another disk get the name? It may have had it well before it was announced."""
+    """Whether another disk got the name, possibly well before it was announced."""
     return any(
         one.kname == was.kname and one.disk != was.disk and (one.at or 0.0) >= gone for one in story.all_attachments
     )
 
 
 def _in_use(story: Story, disk: str, gone: float, back: float) -> bool:
-    """Did something of ours still have the disk open shortly before it came back?"""
+    """Whether a process of the run still had the disk open shortly before it came back."""
     if any(event.disk == disk for event in story.of(ProcessStuck)):
         return True
     for load in story.of(LoadBegun):

@@ -1,7 +1,7 @@
-"""Does the evidence reach as far as a claim does? The one place that answers this, for all checks.
+"""Whether the evidence covers the claims of the checks.
 
-A PASS says that nothing happened which would have been seen. So for every claim it is asked whether it would have been
-seen: whether the kind of evidence it rests on is there from the beginning of its span to the end, without a hole.
+A PASS means that a fault would have been seen. So for every claim, its kinds of evidence must be on record from the
+beginning to the end of its time span, without a gap.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from plugpull.history.events.dut import CLOCK_DRIFT
 from plugpull.history.reader import Story
 
 LONGEST_HOLE = 2.0
-"""Seconds without a sample that are no hole yet: what a stall of that length would look like is judged by the check."""
+"""Seconds without a sample that do not count as a gap: the check itself judges stalls of this length."""
 SLACK = 1.0
-"""Seconds by which samples may begin late or end early: some of them are under way when a scenario ends."""
+"""Seconds by which samples may begin late or end early: some are in transit when a scenario ends."""
 HOLE = 10.0
-"""Median sampling intervals without a sample that make a hole, unless the DUT was starved."""
+"""The number of median sampling intervals without a sample that is a gap, unless the DUT was starved."""
 LONG_APART = 0.5
-"""Seconds by which two clocks that contradict each other make it unknown whether something came before a cut."""
+"""If two clocks contradict each other by more seconds, the order of events and cuts is not known."""
 
 
 def unreached(story: Story, claims: Iterable[Claim]) -> tuple[str, ...]:
-    """A sentence for each claim that the evidence does not support, and why; each reason is given once."""
+    """A sentence for each claim that the evidence does not support, with the reason. Each reason is given once."""
     said: dict[str, str] = {}
     for claim in claims:
         for evidence in claim.evidence:
@@ -79,7 +79,7 @@ def _hole(story: Story, claim: Claim, times: tuple[float, ...], whose: str) -> s
 
 
 def _attached(story: Story, claim: Claim, at: float) -> bool:
-    """A disk that is not there is not sampled."""
+    """Whether the disk of a claim is attached: a disk that is not attached is not sampled."""
     if not claim.disk:
         return True
     here = story.attachment_at(claim.disk, at)
@@ -88,7 +88,7 @@ def _attached(story: Story, claim: Claim, at: float) -> bool:
 
 
 CLOCKS_APART = 5.0
-"""Seconds after the last comparison of the clocks for which they are known: there is one a second."""
+"""Seconds after the last comparison for which the clocks count as known. There is one comparison per second."""
 
 
 def _clock(story: Story, claim: Claim) -> str:
@@ -108,7 +108,7 @@ def _clock(story: Story, claim: Claim) -> str:
 
 
 def clock_doubts(story: Story) -> tuple[str, ...]:
-    """Why it is not known what came before what on the two clocks; empty if they agree well enough to say so."""
+    """Why the order of events on the two clocks is not known, as sentences; empty if the clocks agree well enough."""
     said = clocks_contradict((one for one in story.of(ClockMapped) if one.at is not None), beyond=LONG_APART)
     return (said,) if said else ()
 
@@ -145,7 +145,7 @@ def _agent(story: Story, claim: Claim) -> str:
 
 
 def _elsewhere(_: Story, __: Claim) -> str:
-    """Ledgers and read-backs are checked by the oracle, sector by sector (``nothing_lost``)."""
+    """The oracle checks ledgers and read-backs, sector by sector (``nothing_lost``)."""
     return ""
 
 
