@@ -8,8 +8,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from plugpull.integrity.oracle.files import operations as op
-from plugpull.integrity.oracle.files.found import Entry, FoundTree, Stretch
-from plugpull.integrity.oracle.files.ledger import FileLedger, FilesBegun, FilesEnded, Returned, encode_file_line
+from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, Stretch
+from plugpull.integrity.oracle.files.ledger import (
+    FileLedger,
+    FilesBegun,
+    FilesEnded,
+    OperationReturned,
+    encode_file_line,
+)
 from plugpull.integrity.oracle.stamp import Stamp
 
 RUN = 0xABCDEF0123456789
@@ -112,7 +118,9 @@ class FileBook:
             if one.returned is not None:
                 inode = getattr(one, "inode", 0)
                 made.append(
-                    encode_file_line(Returned(number=one.number, at=one.returned, errno=one.errno, inode=inode))
+                    encode_file_line(
+                        OperationReturned(number=one.number, at=one.returned, errno=one.errno, inode=inode)
+                    )
                 )
         returned = sum(one.returned is not None for one in self.made.operations)
         return [*made, encode_file_line(FilesEnded(operations=len(self.made.operations), returned=returned))]
@@ -131,23 +139,23 @@ def stretch(value: int | bytes | Stretch, block: int, number: int) -> Stretch:
 
 def file(
     path: str, number: int, *values: int | bytes | Stretch, links: int = 1, inode: int | None = None, errno: int = 0
-) -> Entry:
+) -> FoundEntry:
     """A file that was found: object ``number``, with these blocks."""
     content = tuple(stretch(value, block, number) for block, value in enumerate(values))
     inode = 100 + number if inode is None else inode
     size = B * len(values)
-    return Entry(path=path, kind="file", size=size, links=links, inode=inode, content=content, errno=errno)
+    return FoundEntry(path=path, kind="file", size=size, links=links, inode=inode, content=content, errno=errno)
 
 
-def directory(path: str, number: int, links: int = 2, errno: int = 0) -> Entry:
-    return Entry(path=path, kind="directory", links=links, inode=100 + number, errno=errno)
+def directory(path: str, number: int, links: int = 2, errno: int = 0) -> FoundEntry:
+    return FoundEntry(path=path, kind="directory", links=links, inode=100 + number, errno=errno)
 
 
-def symlink(path: str, number: int, target: str = "there") -> Entry:
-    return Entry(path=path, kind="symlink", inode=100 + number, target=target)
+def symlink(path: str, number: int, target: str = "there") -> FoundEntry:
+    return FoundEntry(path=path, kind="symlink", inode=100 + number, target=target)
 
 
-def tree(*entries: Entry, **fields: object) -> FoundTree:
+def tree(*entries: FoundEntry, **fields: object) -> FoundTree:
     return FoundTree(entries=entries, **fields)  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ from file_books import RUN, B
 from file_model import TOP, Model
 from file_plays import Played, written
 
-from plugpull.integrity.oracle.files.found import Entry, FoundTree, Stretch, Unremovable
+from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, Stretch, Unremovable
 from plugpull.integrity.oracle.files.wrong import FileDamage
 
 Planted = tuple[FoundTree, set[FileDamage]]
@@ -43,7 +43,7 @@ def doubted(model: Model, path: str) -> bool:
     return node is None or node.number in model.doubted
 
 
-def kept_content(played: Played, found: FoundTree) -> list[Entry]:
+def kept_content(played: Played, found: FoundTree) -> list[FoundEntry]:
     """Found files whose data were synced and not changed since."""
     model = played.model
     made = []
@@ -59,12 +59,12 @@ def kept_content(played: Played, found: FoundTree) -> list[Entry]:
     return made
 
 
-def replaced(found: FoundTree, old: Entry, *new: Entry) -> FoundTree:
+def replaced(found: FoundTree, old: FoundEntry, *new: FoundEntry) -> FoundTree:
     entries = [*(one for one in found.entries if one is not old), *new]
     return msgspec.structs.replace(found, entries=tuple(entries))
 
 
-def with_block(entry: Entry, block: int, content: Stretch) -> Entry:
+def with_block(entry: FoundEntry, block: int, content: Stretch) -> FoundEntry:
     stretches = list(entry.content)
     stretches[block] = msgspec.structs.replace(content, first=block)
     return msgspec.structs.replace(entry, content=tuple(stretches))
@@ -153,7 +153,7 @@ def resurrected(played: Played, found: FoundTree, random: Random) -> Planted | N
     node = model.nodes[number]
     if node.kind != "file":
         return None
-    entry = Entry(path=path, kind="file", inode=100 + number)
+    entry = FoundEntry(path=path, kind="file", inode=100 + number)
     return replaced(found, entry, entry), {FileDamage.RESURRECTED, FileDamage.OLD_VERSION, FileDamage.BOTH_NAMES}
 
 
@@ -191,7 +191,7 @@ def old_block(played: Played, found: FoundTree, random: Random) -> Planted | Non
     return replaced(found, entry, with_block(entry, block, new)), {kind}
 
 
-def _any_block(played: Played, found: FoundTree, random: Random) -> tuple[Entry, int] | None:
+def _any_block(played: Played, found: FoundTree, random: Random) -> tuple[FoundEntry, int] | None:
     """A block that may not hold just anything."""
     model = played.model
     if model.journaled:

@@ -11,8 +11,8 @@ from file_books import RUN, B, FileBook, stamp_of
 from file_model import MOST, TOP, Model, Node
 
 from plugpull.integrity.oracle.files import operations as op
-from plugpull.integrity.oracle.files.found import Entry, FoundTree, Stretch
-from plugpull.integrity.oracle.files.promises import Cut, FilesystemClass
+from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, Stretch
+from plugpull.integrity.oracle.files.promises import CutEffect, FilesystemClass
 
 Action = tuple[str, int, int]
 """(what, and two numbers that choose names, blocks and sizes)."""
@@ -30,7 +30,7 @@ class Played:
     """A plan played through: the model after the cut, and what is known of the cut."""
 
     model: Model
-    cut: Cut
+    cut: CutEffect
 
     @property
     def book(self) -> FileBook:
@@ -280,7 +280,7 @@ def play(
         player.do(action, returns=not (last and ending == "inside"), error=error)
         for _ in range(random.randrange(3)):
             player.model.background()
-    return Played(player.model, Cut(player.cut_at, powered=powered, flushes=flushes))
+    return Played(player.model, CutEffect(player.cut_at, powered=powered, flushes=flushes))
 
 
 # --- what a scan finds ------------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def play(
 def scan(played: Played) -> FoundTree:
     """What is on the disk."""
     model = played.model
-    entries: list[Entry] = []
+    entries: list[FoundEntry] = []
     links: dict[int, int] = {}
     _walk(model, TOP, "", entries, links)
     if not model.journaled:
@@ -297,22 +297,22 @@ def scan(played: Played) -> FoundTree:
     return FoundTree(entries=tuple(entries), removal_tried=True)
 
 
-def _walk(model: Model, at: int, above: str, entries: list[Entry], links: dict[int, int]) -> None:
+def _walk(model: Model, at: int, above: str, entries: list[FoundEntry], links: dict[int, int]) -> None:
     everywhere = [number for names in model.disk.names.values() for number in names.values()]
     for name, number in model.disk.names[at].items():
         node, path = model.nodes[number], f"{above}{name}"
         inode = 100 + number if model.fstype not in ("vfat", "exfat") else 7000 + len(entries)
         if node.kind == "directory":
             inside = [model.nodes[n].kind for n in model.disk.names[number].values()]
-            entries.append(Entry(path=path, kind="directory", links=2 + inside.count("directory"), inode=inode))
+            entries.append(FoundEntry(path=path, kind="directory", links=2 + inside.count("directory"), inode=inode))
             _walk(model, number, f"{path}/", entries, links)
         elif node.kind == "symlink":
-            entries.append(Entry(path=path, kind="symlink", inode=inode, target=node.target))
+            entries.append(FoundEntry(path=path, kind="symlink", inode=inode, target=node.target))
         else:
             content = _content(model, node)
             size = B * model.disk.size[number]
             count = everywhere.count(number)
-            entries.append(Entry(path=path, kind="file", size=size, links=count, inode=inode, content=content))
+            entries.append(FoundEntry(path=path, kind="file", size=size, links=count, inode=inode, content=content))
 
 
 def _content(model: Model, node: Node) -> tuple[Stretch, ...]:
@@ -338,7 +338,7 @@ def stretch_of(model: Model, number: int, block: int, value: int) -> Stretch:
     return Stretch(content="stamped", first=block, blocks=1, run=RUN, file=number, number=value, origin=block)
 
 
-def _unsettled(played: Played, entries: list[Entry]) -> list[Entry]:
+def _unsettled(played: Played, entries: list[FoundEntry]) -> list[FoundEntry]:
     """FAT after a cut: what was not settled is anything at all, and may be there under several names."""
     model, random = played.model, played.model.random
     made = []
@@ -355,8 +355,8 @@ def _unsettled(played: Played, entries: list[Entry]) -> list[Entry]:
     return made
 
 
-def _with(entry: Entry, *content: Stretch) -> Entry:
-    return Entry(path=entry.path, kind=entry.kind, size=B * len(content), inode=entry.inode, content=content)
+def _with(entry: FoundEntry, *content: Stretch) -> FoundEntry:
+    return FoundEntry(path=entry.path, kind=entry.kind, size=B * len(content), inode=entry.inode, content=content)
 
 
 def written(book: FileBook) -> dict[int, op.Operation]:

@@ -10,20 +10,22 @@ import msgspec
 import pytest
 from file_books import HOLE, RUN, B, FileBook, directory, file, stamp_of, symlink, tree
 
-from plugpull.integrity.oracle.files.found import Entry, FoundTree, Stretch, Unremovable, decode_found_tree
+from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, Stretch, Unremovable, decode_found_tree
 from plugpull.integrity.oracle.files.found import encode_found_tree as encoded
 from plugpull.integrity.oracle.files.ledger import CUT_OFF, decode_file_ledger
-from plugpull.integrity.oracle.files.promises import PROMISES, Cut, FilesystemClass
+from plugpull.integrity.oracle.files.promises import PROMISES, CutEffect, FilesystemClass
 from plugpull.integrity.oracle.files.rules import FileOpinion, judge
 from plugpull.integrity.oracle.files.wrong import FileDamage, FileWrong
 
 JOURNALED: tuple[FilesystemClass, ...] = ("ext4", "xfs", "btrfs", "f2fs")
 FAT: tuple[FilesystemClass, ...] = ("vfat", "exfat", "ntfs3")
 EVERY = (*JOURNALED, *FAT)
-CABLE = Cut(powered=True)
+CABLE = CutEffect(powered=True)
 
 
-def opinion(book: FileBook, found: FoundTree, name: FilesystemClass = "ext4", cut: Cut | None = None) -> FileOpinion:
+def opinion(
+    book: FileBook, found: FoundTree, name: FilesystemClass = "ext4", cut: CutEffect | None = None
+) -> FileOpinion:
     return judge(book.made, found, PROMISES[name], cut)
 
 
@@ -33,7 +35,9 @@ def only(made: FileOpinion) -> FileWrong:
     return wrong
 
 
-def damage(book: FileBook, *entries: Entry, name: FilesystemClass = "ext4", cut: Cut | None = None) -> set[FileDamage]:
+def damage(
+    book: FileBook, *entries: FoundEntry, name: FilesystemClass = "ext4", cut: CutEffect | None = None
+) -> set[FileDamage]:
     return {wrong.kind for wrong in opinion(book, tree(*entries), name, cut).wrong}
 
 
@@ -153,8 +157,8 @@ def test_sync_and_syncfs_after_the_cut_promise_nothing() -> None:
         book = FileBook()
         book.create("a")
         getattr(book, sync)()
-        assert damage(book, cut=Cut(at=0.001, powered=True)) == set()
-        assert damage(book, cut=Cut(at=1.0, powered=True)) == {FileDamage.LOST}
+        assert damage(book, cut=CutEffect(at=0.001, powered=True)) == set()
+        assert damage(book, cut=CutEffect(at=1.0, powered=True)) == {FileDamage.LOST}
 
 
 @pytest.mark.parametrize(("name", "kept"), [("ext4", True), ("xfs", True), ("btrfs", True), ("f2fs", False)])
@@ -162,14 +166,14 @@ def test_an_fsync_that_succeeds_after_the_cut_lied(name: FilesystemClass, kept: 
     book, made, old = synced()
     book.write("a")
     book.fsync("a")
-    assert bool(damage(book, file("a", made, old), name=name, cut=Cut(at=0.0091, powered=True))) is kept
-    assert damage(book, file("a", made, old), name=name, cut=Cut(at=1.0)) == {FileDamage.OLD_VERSION}
+    assert bool(damage(book, file("a", made, old), name=name, cut=CutEffect(at=0.0091, powered=True))) is kept
+    assert damage(book, file("a", made, old), name=name, cut=CutEffect(at=1.0)) == {FileDamage.OLD_VERSION}
 
 
 def test_without_flushes_only_a_disk_that_keeps_its_power_keeps_anything() -> None:
     book, _, _ = synced()
-    assert damage(book, cut=Cut(flushes=False)) == set()
-    assert damage(book, cut=Cut(flushes=False, powered=True)) == {FileDamage.LOST}
+    assert damage(book, cut=CutEffect(flushes=False)) == set()
+    assert damage(book, cut=CutEffect(flushes=False, powered=True)) == {FileDamage.LOST}
 
 
 # --- data -------------------------------------------------------------------------------------------------------------

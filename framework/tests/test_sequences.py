@@ -9,9 +9,9 @@ from file_books import B, FileBook
 
 import plugpull.integrity.sequences
 from plugpull.integrity.oracle.files import operations as op
-from plugpull.integrity.oracle.files.promises import PROMISES, Cut
+from plugpull.integrity.oracle.files.promises import PROMISES, CutEffect
 from plugpull.integrity.oracle.files.replay import Replay
-from plugpull.integrity.sequences import KINDS, NO_LINKS, FinalSync, Kind, Sequence, Step, count, sequences
+from plugpull.integrity.sequences import KINDS, NO_LINKS, FileSequence, FileStep, FinalSync, Kind, count, sequences
 
 SWAPS: tuple[dict[str, str], ...] = (
     {},
@@ -21,7 +21,7 @@ SWAPS: tuple[dict[str, str], ...] = (
 )
 
 
-def recorded(sequence: Sequence) -> FileBook:
+def recorded(sequence: FileSequence) -> FileBook:
     """The ledger of a writer that does it: the setup, a sync, the steps, and the last sync."""
     book = FileBook()
     for path in sequence.directories:
@@ -37,13 +37,13 @@ def recorded(sequence: Sequence) -> FileBook:
     return book
 
 
-def do(book: FileBook, step: Step) -> None:
+def do(book: FileBook, step: FileStep) -> None:
     if step.kind in ("rename", "replace", "rename-directory"):
         book.rename(step.path, step.to)
     elif step.kind == "link":
         book.link(step.path, step.to)
     elif step.kind == "append":
-        replay = Replay(book.made, PROMISES["ext4"], Cut())
+        replay = Replay(book.made, PROMISES["ext4"], CutEffect())
         size = replay.contents[replay.names.at(step.path)].size
         book.do(op.AppendBlocks, path=step.path, offset=size, length=B)
     elif step.kind == "truncate":
@@ -56,7 +56,7 @@ def swapped(path: str, names: dict[str, str]) -> str:
     return "/".join(names.get(part, part) for part in path.split("/"))
 
 
-def key(sequence: Sequence, names: dict[str, str]) -> tuple[object, ...]:
+def key(sequence: FileSequence, names: dict[str, str]) -> tuple[object, ...]:
     steps = tuple((step.kind, swapped(step.path, names), swapped(step.to, names)) for step in sequence.steps)
     return steps, sequence.sync.kind, swapped(sequence.sync.path, names)
 
@@ -73,7 +73,7 @@ def test_no_two_sequences_are_the_same_up_to_names(length: int) -> None:
 def test_every_sequence_can_be_done(length: int, each: int) -> None:
     for sequence in islice(sequences(length), 0, None, each):
         book = recorded(sequence)
-        problems = Replay(book.made, PROMISES["ext4"], Cut()).problems
+        problems = Replay(book.made, PROMISES["ext4"], CutEffect()).problems
         assert problems == [], sequence.name
 
 

@@ -44,7 +44,7 @@ NO_LINKS = frozenset(KINDS) - {"link", "symlink"}
 
 
 @dataclass(frozen=True, order=True)
-class Step:
+class FileStep:
     """An operation. ``to`` is the second path of a link or a rename."""
 
     kind: Kind
@@ -61,7 +61,7 @@ class FinalSync:
 
 
 @dataclass(frozen=True)
-class Sequence:
+class FileSequence:
     """What is done. ``directories`` and ``files`` exist, synced, before the first step.
 
     Files have two blocks of data then. A step writes, appends or maps one block; a truncation is to one block.
@@ -69,7 +69,7 @@ class Sequence:
 
     directories: tuple[str, ...]
     files: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FileStep, ...]
     sync: FinalSync
 
     @property
@@ -79,7 +79,7 @@ class Sequence:
         return ", ".join([*words, f"{self.sync.kind} {self.sync.path}".strip()])
 
 
-def sequences(length: int, kinds: Iterable[Kind] = KINDS) -> Iterator[Sequence]:
+def sequences(length: int, kinds: Iterable[Kind] = KINDS) -> Iterator[FileSequence]:
     """All sequences of ``length`` operations of these kinds, each with each sync, the simplest order first.
 
     Of several that differ only in which directory is called A and which file x, one is made. An fsync is of a file or a
@@ -92,7 +92,7 @@ def sequences(length: int, kinds: Iterable[Kind] = KINDS) -> Iterator[Sequence]:
         if not state.possible:
             continue
         for sync in state.syncs():
-            yield Sequence(state.directories_before, state.files_before, steps, sync)
+            yield FileSequence(state.directories_before, state.files_before, steps, sync)
 
 
 def count(length: int, kinds: Iterable[Kind] = KINDS) -> int:
@@ -100,28 +100,28 @@ def count(length: int, kinds: Iterable[Kind] = KINDS) -> int:
     return sum(1 for _ in sequences(length, kinds))
 
 
-def _steps(kinds: Iterable[Kind]) -> list[Step]:
-    made: list[Step] = []
+def _steps(kinds: Iterable[Kind]) -> list[FileStep]:
+    made: list[FileStep] = []
     for kind in kinds:
         if kind in ("link", "rename", "replace"):
-            made += [Step(kind, one, two) for one, two in permutations(PATHS, 2)]
+            made += [FileStep(kind, one, two) for one, two in permutations(PATHS, 2)]
         elif kind == "rename-directory":
-            made += [Step(kind, one, two) for one, two in permutations(DIRECTORIES, 2)]
+            made += [FileStep(kind, one, two) for one, two in permutations(DIRECTORIES, 2)]
         elif kind in ("mkdir", "rmdir"):
-            made += [Step(kind, path) for path in (*DIRECTORIES, *(f"{one}/{INNER}" for one in DIRECTORIES))]
+            made += [FileStep(kind, path) for path in (*DIRECTORIES, *(f"{one}/{INNER}" for one in DIRECTORIES))]
         else:
-            made += [Step(kind, path) for path in PATHS]
+            made += [FileStep(kind, path) for path in PATHS]
     return made
 
 
 # --- symmetry ---------------------------------------------------------------------------------------------------------
 
 
-def _renamed(step: Step, names: dict[str, str]) -> Step:
+def _renamed(step: FileStep, names: dict[str, str]) -> FileStep:
     def path(old: str) -> str:
         return "/".join(names.get(part, part) for part in old.split("/")) if old else ""
 
-    return Step(step.kind, path(step.path), path(step.to))
+    return FileStep(step.kind, path(step.path), path(step.to))
 
 
 _SWAPS: tuple[dict[str, str], ...] = (
@@ -131,7 +131,7 @@ _SWAPS: tuple[dict[str, str], ...] = (
 )
 
 
-def _is_first(steps: tuple[Step, ...]) -> bool:
+def _is_first(steps: tuple[FileStep, ...]) -> bool:
     """True for the first of those sequences that differ in names alone."""
     return all(steps <= tuple(_renamed(step, names) for step in steps) for names in _SWAPS)
 
@@ -142,7 +142,7 @@ def _is_first(steps: tuple[Step, ...]) -> bool:
 class _State:
     """Which paths exist before and after some steps: what a step needs and no earlier one made is in the setup."""
 
-    def __init__(self, steps: tuple[Step, ...]) -> None:
+    def __init__(self, steps: tuple[FileStep, ...]) -> None:
         self._before: dict[str, bool] = {}
         self._now: dict[str, bool] = {}
         self._fresh: dict[str, str | None] = {}
@@ -198,7 +198,7 @@ class _State:
         self._now[path] = there
         self._directories.append(path.rpartition("/")[0])
 
-    def _do(self, step: Step) -> bool:
+    def _do(self, step: FileStep) -> bool:
         """Play a step through. False if it cannot succeed after those before it."""
         path, to = step.path, step.to
         if step.kind == "rename-directory":
@@ -220,7 +220,7 @@ class _State:
         self._played(step)
         return True
 
-    def _played(self, step: Step) -> None:
+    def _played(self, step: FileStep) -> None:
         path, to = step.path, step.to
         is_symlink = step.kind == "symlink" or (path in self._symlinks and bool(to))
         self._symlinks -= {path, to} if step.kind not in ON_DATA else set()
@@ -237,7 +237,7 @@ class _State:
             self._change(to, True)
             self._files += [path, to]
 
-    def _count(self, step: Step) -> None:
+    def _count(self, step: FileStep) -> None:
         """Keep track of which of the created files are empty."""
         if step.kind in ON_DATA:
             self._empty.discard(self._made.get(step.path, 0))

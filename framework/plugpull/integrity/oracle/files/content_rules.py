@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from plugpull.integrity.oracle.files.contents import ZERO, Contents, Version, since_kept
-from plugpull.integrity.oracle.files.found import Entry, Stretch
+from plugpull.integrity.oracle.files.contents import ZERO, ContentHistory, ContentVersion, since_kept
+from plugpull.integrity.oracle.files.found import FoundEntry, Stretch
 from plugpull.integrity.oracle.files.operations import (
     BLOCK,
     AppendBlocks,
@@ -28,7 +28,7 @@ class ContentRules:
         self._last = last
         self._whole = whole
 
-    def judge(self, entry: Entry, number: int, contents: Contents) -> list[FileWrong]:
+    def judge(self, entry: FoundEntry, number: int, contents: ContentHistory) -> list[FileWrong]:
         """What is wrong with a found file that is object ``number``."""
         if entry.errno:
             return [
@@ -43,18 +43,20 @@ class ContentRules:
         end = max(version.value for version in since_kept(contents.sizes)) // BLOCK
         return [*wrong, *_merged(self._blocks(entry, number, contents, end))]
 
-    def _may_judge_size(self, entry: Entry) -> bool:
+    def _may_judge_size(self, entry: FoundEntry) -> bool:
         """False if the file was written after the known part of the ledger."""
         return self._whole or not any(one.number > self._last for one in entry.content)
 
-    def _blocks(self, entry: Entry, number: int, contents: Contents, end: int) -> Iterator[FileWrong]:
+    def _blocks(self, entry: FoundEntry, number: int, contents: ContentHistory, end: int) -> Iterator[FileWrong]:
         for stretch in entry.content:
             for block in range(stretch.first, min(stretch.end, end)):
                 wrong = self._block(entry.path, number, contents, stretch, block)
                 if wrong is not None:
                     yield wrong
 
-    def _block(self, path: str, number: int, contents: Contents, stretch: Stretch, block: int) -> FileWrong | None:
+    def _block(
+        self, path: str, number: int, contents: ContentHistory, stretch: Stretch, block: int
+    ) -> FileWrong | None:
         allowed = contents.allowed(block)
         if contents.garbled and len(since_kept(contents.blocks.get(block, []))) > 1:
             return None
@@ -73,7 +75,12 @@ class ContentRules:
         )
 
     def _damage(
-        self, number: int, contents: Contents, stretch: Stretch, block: int, allowed: dict[int, Version | None]
+        self,
+        number: int,
+        contents: ContentHistory,
+        stretch: Stretch,
+        block: int,
+        allowed: dict[int, ContentVersion | None],
     ) -> FileDamage | None:
         if stretch.content in ("zero", "hole"):
             return None if ZERO in allowed else FileDamage.LOST
@@ -89,7 +96,7 @@ class ContentRules:
             return None
         return FileDamage.OLD_VERSION if stretch.number in contents.ever(block) else FileDamage.CORRUPT
 
-    def _is_mix(self, number: int, stretch: Stretch, block: int, allowed: dict[int, Version | None]) -> bool:
+    def _is_mix(self, number: int, stretch: Stretch, block: int, allowed: dict[int, ContentVersion | None]) -> bool:
         """True if a block consists of versions that may all be there: a page is not locked while it is written back,
         so that a write may change it on its way to the disk."""
         raw, known = stretch.raw, [self._bytes(number, block, value, version) for value, version in allowed.items()]
@@ -98,7 +105,7 @@ class ContentRules:
         words = range(0, BLOCK, _WORD)
         return all(any(raw[at : at + _WORD] == data[at : at + _WORD] for data in known) for at in words)
 
-    def _bytes(self, number: int, block: int, value: int, version: Version | None) -> bytes:
+    def _bytes(self, number: int, block: int, value: int, version: ContentVersion | None) -> bytes:
         operation = version.operation if version is not None else None
         if value == ZERO or not isinstance(operation, WriteBlocks | AppendBlocks | WriteMapped):
             return bytes(BLOCK)

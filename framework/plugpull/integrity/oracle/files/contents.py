@@ -12,7 +12,7 @@ ZERO = 0
 
 
 @dataclass(slots=True)
-class Version:
+class ContentVersion:
     """A value that a block, or the size, got from an operation.
 
     ``kept_by`` is the sync that kept it. ``doubtful``: it failed, or a sync over it did, so no later sync keeps it.
@@ -25,15 +25,15 @@ class Version:
 
 
 @dataclass
-class Contents:
+class ContentHistory:
     """The versions of a file's blocks and of its size, the oldest first.
 
     ``garbled``: an fsync is under way that may leave anything in the blocks that it was to write. ``touched`` is the
     number of the last operation on the content, ``fsynced`` that of the last one that kept all of it; 0 if none did.
     """
 
-    sizes: list[Version] = field(default_factory=lambda: [Version(0, None)])
-    blocks: dict[int, list[Version]] = field(default_factory=dict)
+    sizes: list[ContentVersion] = field(default_factory=lambda: [ContentVersion(0, None)])
+    blocks: dict[int, list[ContentVersion]] = field(default_factory=dict)
     size: int = 0
     garbled: bool = False
     touched: int = 0
@@ -46,12 +46,12 @@ class Contents:
         """True if all of it was kept and nothing was done to it since."""
         return self.sizes[-1].kept_by is not None and all(v[-1].kept_by is not None for v in self.blocks.values())
 
-    def allowed(self, block: int) -> dict[int, Version | None]:
+    def allowed(self, block: int) -> dict[int, ContentVersion | None]:
         """The values that a block within the found size may have, each with its version."""
         versions = self.blocks.get(block)
         if not versions:
             return {ZERO: None}
-        allowed: dict[int, Version | None] = {}
+        allowed: dict[int, ContentVersion | None] = {}
         for version in since_kept(versions):
             allowed[version.value] = version
         return allowed
@@ -84,13 +84,13 @@ class Contents:
         self._resize(operation, operation.size)
 
     def _resize(self, operation: AnyOperation, size: int) -> None:
-        self.sizes.append(Version(size, operation, doubtful=not operation.succeeded))
+        self.sizes.append(ContentVersion(size, operation, doubtful=not operation.succeeded))
         if operation.succeeded:
             self.size = size
 
     def _put(self, block: int, value: int, operation: AnyOperation) -> None:
-        versions = self.blocks.setdefault(block, [Version(ZERO, None)])
-        versions.append(Version(value, operation, doubtful=not operation.succeeded))
+        versions = self.blocks.setdefault(block, [ContentVersion(ZERO, None)])
+        versions.append(ContentVersion(value, operation, doubtful=not operation.succeeded))
 
     def keep(self, sync: AnyOperation, blocks: Iterable[int] | None = None) -> None:
         """A sync succeeded: of the whole file, or of these blocks without the size."""
@@ -106,13 +106,13 @@ class Contents:
                 version.doubtful = version.doubtful or version.kept_by is None
 
 
-def since_kept(versions: list[Version]) -> list[Version]:
+def since_kept(versions: list[ContentVersion]) -> list[ContentVersion]:
     """The last kept version and all after it; all if none was kept."""
     at = next((at for at in range(len(versions) - 1, -1, -1) if versions[at].kept_by is not None), 0)
     return versions[at:]
 
 
-def _keep(versions: list[Version], sync: AnyOperation) -> None:
+def _keep(versions: list[ContentVersion], sync: AnyOperation) -> None:
     """Keep the newest version that is not doubtful, and so everything before it is replaced."""
     for version in reversed(versions):
         if version.doubtful:

@@ -34,7 +34,7 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.first + self.blocks
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A name below the writer's directory. ``size`` is in bytes; ``links`` is the link count, ``inode`` the inode
     number. ``errno`` is the error of reading the entry itself, or of listing a directory."""
 
@@ -73,7 +73,7 @@ class FoundTree(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     mount_errno: int | None = 0
     errno: int = 0
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FoundEntry, ...] = ()
     removal_tried: bool = False
     unremovable: tuple[Unremovable, ...] = ()
     complete: bool = True

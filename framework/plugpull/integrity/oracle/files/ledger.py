@@ -24,7 +24,7 @@ class FilesBegun(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag=
     version: int = VERSION
 
 
-class Returned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do", tag="returned"):
+class OperationReturned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do", tag="returned"):
     """An operation returned. ``inode`` is that of what it created."""
 
     number: int
@@ -40,7 +40,7 @@ class FilesEnded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     returned: int
 
 
-Line = FilesBegun | Returned | FilesEnded | AnyOperation
+Line = FilesBegun | OperationReturned | FilesEnded | AnyOperation
 
 
 @dataclass
@@ -100,7 +100,7 @@ class _Reading:
             self.doubt("the beginning of the file ledger is missing")
         elif isinstance(line, FilesEnded):
             self._end(line)
-        elif isinstance(line, Returned):
+        elif isinstance(line, OperationReturned):
             self._return(line)
         else:
             self._submit(line)
@@ -123,7 +123,7 @@ class _Reading:
         self._in_order(operation.submitted)
         known.append(operation)
 
-    def _return(self, line: Returned) -> None:
+    def _return(self, line: OperationReturned) -> None:
         known = self.made.operations
         if not known or known[-1].number != line.number or known[-1].returned is not None:
             self.doubt(f"operation {line.number} returned, but it was not the one under way")

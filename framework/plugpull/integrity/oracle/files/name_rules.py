@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plugpull.integrity.oracle.files.names import TOP, Change, Names, Slot, name_limits
+from plugpull.integrity.oracle.files.names import TOP, Change, NameHistory, Slot, name_limits
 from plugpull.integrity.oracle.files.operations import AnyOperation, Fsync
 from plugpull.integrity.oracle.files.promises import Promises
-from plugpull.integrity.oracle.files.tree import Placed, Placing
+from plugpull.integrity.oracle.files.tree import FoundName, Placing
 from plugpull.integrity.oracle.files.wrong import FileDamage, FileWrong
 
 
@@ -18,12 +18,12 @@ class NameRules:
     neither fewer names nor more than the operations after its last kept one can have left.
     """
 
-    def __init__(self, names: Names, placing: Placing, promises: Promises) -> None:
+    def __init__(self, names: NameHistory, placing: Placing, promises: Promises) -> None:
         self._names = names
         self._placing = placing
         self._promises = promises
         self._missing: dict[Slot, set[int]] = {}
-        self._misheld: dict[Slot, Placed] = {}
+        self._misheld: dict[Slot, FoundName] = {}
         self._absent: set[int] = set()
         self.checked = 0
         self.kept = 0
@@ -109,7 +109,7 @@ class NameRules:
 
     # --- slot by slot -------------------------------------------------------------------------------------------------
 
-    def _held_wrongly(self, slot: Slot, placed: Placed) -> FileWrong:
+    def _held_wrongly(self, slot: Slot, placed: FoundName) -> FileWrong:
         kept, path = self._names.kept_change(slot), placed.entry.path
         found = " or ".join(self._words(number) for number in sorted(placed.candidates)) or f"a {placed.entry.kind}"
         allowed = self._names.allowed(slot)
@@ -131,7 +131,7 @@ class NameRules:
         by = kept.kept[slot] if kept is not None else None
         return FileWrong(kind, self._path(slot), expected, "nothing", kept_by=by)
 
-    def _unknown(self, placed: Placed) -> FileWrong:
+    def _unknown(self, placed: FoundName) -> FileWrong:
         found = f"a {placed.entry.kind}"
         return FileWrong(FileDamage.UNKNOWN_NAME, placed.entry.path, "nothing", found)
 

@@ -70,7 +70,7 @@ class Change:
 
 
 @dataclass
-class Names:
+class NameHistory:
     """All names of a session. ``now`` is the state that the writer sees, ``of`` the changes of each slot in order."""
 
     now: dict[Slot, int] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class Names:
 # --- how many names an object may have --------------------------------------------------------------------------------
 
 
-def name_limits(names: Names, number: int, *, keeps_moved: bool) -> tuple[int, int]:
+def name_limits(names: NameHistory, number: int, *, keeps_moved: bool) -> tuple[int, int]:
     """The smallest and the largest number of names that an object may have.
 
     The operations after the last kept one may each be there or not. A rename changes the number only of what it
@@ -227,7 +227,7 @@ def name_limits(names: Names, number: int, *, keeps_moved: bool) -> tuple[int, i
     return max(0, low), high
 
 
-def _reused(names: Names, change: Change, number: int) -> bool:
+def _reused(names: NameHistory, change: Change, number: int) -> bool:
     """True if ``change`` moved an object from a slot that another object has taken since."""
     if change.moved != number:
         return False

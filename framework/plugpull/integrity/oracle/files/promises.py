@@ -104,7 +104,7 @@ PROMISES: dict[FilesystemClass, Promises] = {
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutEffect:
     """What the cut did to the disk.
 
     ``at`` is the earliest time that it can have been, in the ledger's seconds; None if it was after the last

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plugpull.integrity.oracle.files.contents import Contents
+from plugpull.integrity.oracle.files.contents import ContentHistory
 from plugpull.integrity.oracle.files.ledger import FileLedger
-from plugpull.integrity.oracle.files.names import TOP, Change, Impossible, Names, Slot
+from plugpull.integrity.oracle.files.names import TOP, Change, Impossible, NameHistory, Slot
 from plugpull.integrity.oracle.files.operations import (
     BLOCK,
     AnyOperation,
@@ -20,7 +20,7 @@ from plugpull.integrity.oracle.files.operations import (
     WriteBlocks,
     WriteMapped,
 )
-from plugpull.integrity.oracle.files.promises import Cut, Promises
+from plugpull.integrity.oracle.files.promises import CutEffect, Promises
 
 DATA = (WriteBlocks, AppendBlocks, WriteMapped, Truncate)
 
@@ -31,9 +31,9 @@ class Replay:
     ``broken`` is set once the filesystem failed an operation on names: nothing later is promised.
     """
 
-    def __init__(self, ledger: FileLedger, promises: Promises, cut: Cut) -> None:
-        self.names = Names()
-        self.contents: dict[int, Contents] = {}
+    def __init__(self, ledger: FileLedger, promises: Promises, cut: CutEffect) -> None:
+        self.names = NameHistory()
+        self.contents: dict[int, ContentHistory] = {}
         self.problems: list[str] = []
         self._promises = promises
         self._cut = cut
@@ -57,7 +57,7 @@ class Replay:
         changes = len(self.names.changes)
         self.names.take(operation)
         if isinstance(operation, CreateFile) and operation.file in self.names.things:
-            self.contents[operation.file] = Contents()
+            self.contents[operation.file] = ContentHistory()
         if len(self.names.changes) > changes and not operation.succeeded:
             self._broken = True
 
@@ -79,7 +79,7 @@ class Replay:
             first = operation.offset // BLOCK
             self._sync_blocks(operation, contents, range(first, first + operation.length // BLOCK))
 
-    def _file(self, path: str) -> Contents:
+    def _file(self, path: str) -> ContentHistory:
         contents = self.contents.get(self.names.at(path))
         if contents is None:
             raise Impossible(f"{path} is not a file")
@@ -96,7 +96,7 @@ class Replay:
             return cut.before(operation.returned) and (promises.sync_flushes or cut.powered)
         return promises.late_fsync or cut.before(operation.returned)
 
-    def _sync_blocks(self, operation: WriteMapped, contents: Contents, blocks: range) -> None:
+    def _sync_blocks(self, operation: WriteMapped, contents: ContentHistory, blocks: range) -> None:
         if self._counts(operation):
             contents.keep(operation, blocks)
         elif not operation.succeeded:
@@ -119,7 +119,7 @@ class Replay:
                     if self._promises.names_new:
                         self._keep_new(operation, self.names.at(operation.path))
 
-    def _failed(self, contents: Contents) -> None:
+    def _failed(self, contents: ContentHistory) -> None:
         contents.doubt()
         if not self._promises.old_or_new and not self._cut.powered:
             contents.garbled = True

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 
 from plugpull.integrity.oracle.files.content_rules import ContentRules
-from plugpull.integrity.oracle.files.found import Entry, FoundTree
+from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree
 from plugpull.integrity.oracle.files.ledger import FileLedger
 from plugpull.integrity.oracle.files.name_rules import NameRules
 from plugpull.integrity.oracle.files.names import Slot
 from plugpull.integrity.oracle.files.operations import BLOCK
-from plugpull.integrity.oracle.files.promises import Cut, Promises
+from plugpull.integrity.oracle.files.promises import CutEffect, Promises
 from plugpull.integrity.oracle.files.replay import Replay, settled_slots
-from plugpull.integrity.oracle.files.tree import Placed, Placing, place
+from plugpull.integrity.oracle.files.tree import FoundName, Placing, place
 from plugpull.integrity.oracle.files.wrong import FileDamage, FileWrong, error_name
 
 OF_THE_BENCH = frozenset(
@@ -65,7 +65,7 @@ class FileOpinion:
         return min(self.wrong, key=lambda wrong: order.index(wrong.kind), default=None)
 
 
-def judge(ledger: FileLedger, found: FoundTree, promises: Promises, cut: Cut | None = None) -> FileOpinion:
+def judge(ledger: FileLedger, found: FoundTree, promises: Promises, cut: CutEffect | None = None) -> FileOpinion:
     """Judge what a filesystem shows after a cut.
 
     ``cut`` is by default one that took the disk's power after the last operation.
@@ -83,7 +83,7 @@ def judge(ledger: FileLedger, found: FoundTree, promises: Promises, cut: Cut | N
         text = error_name(found.errno)
         opinion.wrong.append(FileWrong(FileDamage.UNREADABLE, "", "a readable directory", text))
         return opinion
-    replay = Replay(ledger, promises, cut or Cut())
+    replay = Replay(ledger, promises, cut or CutEffect())
     opinion.problems += [f"file ledger: {problem}" for problem in replay.problems]
     judging = _Judge(ledger, found, promises, replay)
     if promises.atomic:
@@ -136,7 +136,7 @@ class _Judge:
         rules = NameRules(self._replay.names, placing, self._promises)
         opinion.wrong += rules.judge()
         opinion.names, opinion.kept = rules.checked, rules.kept
-        judged: dict[int, Entry] = {}
+        judged: dict[int, FoundEntry] = {}
         for placed in placing.placed.values():
             entry = placed.entry
             if entry.kind != "file":
@@ -146,10 +146,10 @@ class _Judge:
                 judged[entry.inode] = entry
         return opinion
 
-    def _options(self, placed: Placed) -> Iterable[int]:
+    def _options(self, placed: FoundName) -> Iterable[int]:
         return placed.candidates & self._replay.names.allowed(placed.slot) or placed.candidates
 
-    def _judge_content(self, opinion: FileOpinion, entry: Entry, numbers: Iterable[int]) -> None:
+    def _judge_content(self, opinion: FileOpinion, entry: FoundEntry, numbers: Iterable[int]) -> None:
         if not entry.errno and _covered(entry) != -(-entry.size // BLOCK):
             opinion.problems.append(f"scan: {entry.path} was not read to its end")
             return
@@ -182,7 +182,7 @@ class _Judge:
         return "/".join([*(name for _, name in reversed(list(self._replay.names.above(slot)))), slot[1]])
 
 
-def _covered(entry: Entry) -> int:
+def _covered(entry: FoundEntry) -> int:
     """Blocks of a file whose content was scanned, without gaps from the first on."""
     reached = 0
     for stretch in entry.content:
@@ -192,12 +192,12 @@ def _covered(entry: Entry) -> int:
     return reached
 
 
-def _same_content(entry: Entry, other: Entry | None) -> bool:
+def _same_content(entry: FoundEntry, other: FoundEntry | None) -> bool:
     """True for a second name of a file, which shows the same content."""
     return other is not None and entry.inode > 0 and (entry.size, entry.content) == (other.size, other.content)
 
 
-def _unreadable(entry: Entry) -> list[FileWrong]:
+def _unreadable(entry: FoundEntry) -> list[FileWrong]:
     if not entry.errno:
         return []
     return [FileWrong(FileDamage.UNREADABLE, entry.path, f"a readable {entry.kind}", error_name(entry.errno))]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plugpull.integrity.oracle.files.found import Entry, FoundTree
-from plugpull.integrity.oracle.files.names import TOP, Names, Slot, Thing
+from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree
+from plugpull.integrity.oracle.files.names import TOP, NameHistory, Slot, Thing
 
 
 @dataclass(frozen=True)
-class Placed:
+class FoundName:
     """A found name. ``candidates`` are the objects that it can be, by inode number, stamps, kind and target."""
 
-    entry: Entry
+    entry: FoundEntry
     slot: Slot
     candidates: frozenset[int]
 
@@ -31,13 +31,13 @@ class Placing:
     not one of the ledger's.
     """
 
-    placed: dict[Slot, Placed] = field(default_factory=dict)
+    placed: dict[Slot, FoundName] = field(default_factory=dict)
     directories: dict[int, str] = field(default_factory=lambda: {TOP: ""})
     ambiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unlisted: set[int] = field(default_factory=set)
 
 
-def place(names: Names, found: FoundTree, run: int, *, inodes: bool, choice: Mapping[str, int]) -> Placing:
+def place(names: NameHistory, found: FoundTree, run: int, *, inodes: bool, choice: Mapping[str, int]) -> Placing:
     """Find out which object each name shows. ``choice`` decides what an ambiguous directory is."""
     made = Placing()
     by_inode: dict[int, set[int]] = {}
@@ -52,14 +52,14 @@ def place(names: Names, found: FoundTree, run: int, *, inodes: bool, choice: Map
         slot = above, entry.name
         known = names.ever(slot) | by_inode.get(entry.inode, set()) | (_stamped(entry, run) & names.things.keys())
         fitting = frozenset(n for n in known if _fits(entry, names.things[n], run, inodes=inodes))
-        placed = made.placed[slot] = Placed(entry, slot, fitting)
+        placed = made.placed[slot] = FoundName(entry, slot, fitting)
         if entry.kind == "directory" and fitting:
             _place_directory(names, made, placed, numbers, choice)
     return made
 
 
 def _place_directory(
-    names: Names, made: Placing, placed: Placed, numbers: dict[str, int], choice: Mapping[str, int]
+    names: NameHistory, made: Placing, placed: FoundName, numbers: dict[str, int], choice: Mapping[str, int]
 ) -> None:
     path = placed.entry.path
     options = tuple(sorted(placed.candidates & names.allowed(placed.slot) or placed.candidates, reverse=True))
@@ -74,12 +74,12 @@ def _place_directory(
         made.unlisted.add(number)
 
 
-def _stamped(entry: Entry, run: int) -> set[int]:
+def _stamped(entry: FoundEntry, run: int) -> set[int]:
     """The files whose stamps an entry holds."""
     return {one.file for one in entry.content if one.content == "stamped" and one.run == run}
 
 
-def _fits(entry: Entry, thing: Thing, run: int, *, inodes: bool) -> bool:
+def _fits(entry: FoundEntry, thing: Thing, run: int, *, inodes: bool) -> bool:
     if entry.kind != thing.kind or (thing.kind == "symlink" and entry.target != thing.target):
         return False
     if inodes and entry.inode and thing.inode:

@@ -1,0 +1,1 @@
+"""The program that writes and scans files on a mounted filesystem of the DUT."""
