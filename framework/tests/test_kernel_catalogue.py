@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.classify import classify, subject_of
 from plugpull.kernel.catalogue.entries import ENTRIES
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.diagnosis.headline import panic_headline
@@ -66,6 +66,29 @@ def test_each_kind(kind: str, subject: str, text: str, stamp: str) -> None:
     assert event.text == stamp + text
 
 
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("ata3.00", "ata3.00: failed command: READ FPDMA QUEUED"),
+        ("ata3", "ata3: SATA link down (SStatus 0 SControl 300)"),
+        ("nvme0", "nvme nvme0: I/O tag 12 (000c) opcode 0x2 (Read) QID 3 timeout, reset controller"),
+        ("nvme0n1", "nvme0n1: I/O Cmd(0x2) @ LBA 2048, 8 blocks, I/O Error (sct 0x0 / sc 0x0)"),
+        ("0000:00:1c.5", "pcieport 0000:00:1c.5: pciehp: Slot(3): Power fault"),
+        ("0000:05:00.0", "thunderbolt 0000:05:00.0: control channel stopped unexpectedly"),
+        ("253:0", "device-mapper: thin: 253:0: metadata operation 'dm_pool_commit_metadata' failed: error = -5"),
+        ("sr0", "UDF-fs: error (device sr0): udf_read_inode: (ino 5) failed !bh"),
+        ("sdb1", "ntfs3(sdb1): Failed to load $MFT."),
+        ("sdb1", "JBD2: I/O error when updating journal superblock for sdb1-8."),
+        ("sdc", "VFS: busy inodes on changed media or resized disk sdc"),
+        ("scsi0", "scsi0 (0:0): rejecting I/O to offline device"),
+        ("sdb1", "md: kicking non-fresh sdb1 from array!"),
+        ("", "usb-storage: Error in queuecommand_lck: us->srb = ffff9d66b02e3528"),
+    ],
+)
+def test_the_subject(subject: str, text: str) -> None:
+    assert subject_of(text) == subject
+
+
 @pytest.mark.parametrize("line", KNOWN, ids=lambda line: line[:60])
 def test_lines_of_kernels_of_many_versions(line: str) -> None:
     kind, severity, text = line.split(" ", 2)
@@ -102,6 +125,12 @@ def test_every_kind_there_is() -> None:
         "XFS (sdb1): WARNING: Reset corrupted AGFL on AG 1",
         "ODEBUG: Out of memory. ODEBUG disabled",
         "sdb: detected capacity change from 0 to 131072",
+        "usb 2-2: Product: USB Attached SCSI HBA",
+        "EXT4-fs (sdb): shut down requested (2)",
+        "ODEBUG: out of memory. ODEBUG disabled",
+        "F2FS-fs (sdb1): Can't set test_dummy_encryption on remount",
+        "i915 0000:00:02.0: failed to allocate memory",
+        "foo: registered new interface driver usb-storage",
         "sdb: detected capacity change from 131072 to 0",
     ],
 )

@@ -30,7 +30,7 @@ _SUBJECTS = tuple(
     for pattern in (
         r"\[(sd[a-z]+|sr\d+|nvme\d+n\d+)\]",
         (
-            r"(?:\bdev(?:ice)? |^[\w-]*(?:fs|FS)(?: \w+)? \((?:device )?|on device |Disk failure on )"
+            r"(?:\bdev(?:ice)? |^[\w-]*(?:fs|FS)(?::? \w+)? ?\((?:device )?|^ntfs3\(|on device |Disk failure on )"
             r"((?:sd|nvme|md|dm-|mmcblk|loop|sr|vd|xvd|hd)[\w-]*?)(?=[,:;.) ]|-\d+\.|$)"
         ),
         r"^(sd[a-z]+\d*|nvme\d+n\d+|sr\d+)(?: ?:|,)",
@@ -38,13 +38,25 @@ _SUBJECTS = tuple(
         r"\bof RAID array (md\w+)",
         r"\busb (\d+-[\d.]+|usb\d+)\b",
         r"^(?:usb-storage|uas|hub) (\d+-[\d.]+)",
-        r"^(?:sd|scsi|sr) (\d+:\d+:\d+:\d+)",
+        r"^(?:sd|scsi|sr|ses|st|sg|osst|ch) (\d+:\d+:\d+:\d+)",
         r"^scsi (host\d+)",
-        r"^[xeuo]hci[\w.-]* (\S+): ",
+        r"^scsi (target\d+:\d+:\d+)",
+        r"^(scsi\d+) ?[:(]",
+        r"^(?:[xeuo]hci|dwc[23]|musb)[\w.-]* (\S+): ",
+        r"^(ata\d+(?:\.\d\d)?): ",
+        r"^nvme (\S+): ",
+        r"^[\w-]+ ([\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.[\da-f])(?::pcie?\d+)?: ",
+        r"^thunderbolt (\S+): ",
+        r"^device-mapper: [\w -]+: (\d+:\d+|dm-\d+): ",
+        r"\bzio pool=(\S+)|^WARNING: Pool '(\S+)'",
         r"^INFO: task (\S+):\d+ ",
+        (
+            r"(?<![\w/.-])(?:/dev/)?(sd(?!io\b|hci\b|dr\d)[a-z]{1,3}\d*|nvme\d+n\d+(?:p\d+)?|mmcblk\d+(?:p\d+)?|sr\d+|md\d+|dm-\d+)"
+            r"(?:-\d+)?(?![\w/])"
+        ),
     )
 )
-"""The name nearest to a disk comes first: "sd 2:0:0:0: [sdb]" is about sdb."""
+"""The name nearest to a disk comes first: "sd 2:0:0:0: [sdb]" is about sdb. Any name of a disk comes last."""
 
 
 def classify(text: str) -> KernelEvent | None:
@@ -66,5 +78,5 @@ def subject_of(body: str) -> str:
     for pattern in _SUBJECTS:
         found = pattern.search(body)
         if found is not None:
-            return found.group(1)
+            return found[found.lastindex or 0]
     return ""
