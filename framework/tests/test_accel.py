@@ -1,4 +1,4 @@
-"""With what the virtual bench accelerates its guests, and how it says why."""
+"""Which accelerator the virtual bench uses for its guests, and the reason that it gives."""
 
 from __future__ import annotations
 

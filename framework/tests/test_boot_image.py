@@ -1,4 +1,4 @@
-"""What a guest is booted with."""
+"""The initramfs and the command line that a guest is booted with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bystanders seen from outside: a medium that was written shows it, wherever and whatever was written."""
+"""Bystanders seen from outside the guest: any write to a medium is noticed, wherever and whatever was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache: built once however many ask, whole or absent however its maker ends, never taken from a user."""
+"""The cache: an entry is built once for all processes, is never left in part, and is not removed while it is used."""
 
 from __future__ import annotations
 

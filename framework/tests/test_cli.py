@@ -1,4 +1,4 @@
-"""The command line: what it says of itself, what it refuses, and the status it ends with."""
+"""The command line: its help, the arguments that it refuses, and its exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs side by side: what only one found, saw or took longer for; several kernels; a step of a bisection."""
+"""Runs side by side: findings of one alone, events of one alone, longer times; several kernels; a bisection's step."""
 
 from __future__ import annotations
 

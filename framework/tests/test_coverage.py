@@ -1,4 +1,4 @@
-"""What a run says it covered, and what it says it did not."""
+"""The coverage that a run reports: what was cut, and what was not."""
 
 from __future__ import annotations
 

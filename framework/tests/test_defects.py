@@ -1,4 +1,4 @@
-"""It can fail: each seeded defect is caught, with the right verdict and a sentence that names it."""
+"""Each seeded defect of a bench is found, with the right verdict and a sentence that names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents say what is true: their commands parse and run, their examples work, their links lead somewhere."""
+"""The documents are true: their commands parse and run, their examples work, and their links have targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which disk is cut: drawn and repeatable, every one of them, or the next one each night."""
+"""The choice of the disk to cut: drawn with a seed, every disk, or the next one each night."""
 
 from __future__ import annotations
 

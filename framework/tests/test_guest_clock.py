@@ -15,7 +15,7 @@ from plugpull.virtual import snapshot
 
 
 class Link:
-    """The part of an agent's link that is used here, over a clock of this ``rate`` and with requests that last."""
+    """A double of an agent's link: its clock runs at ``rate``, and a request lasts ``lasts`` seconds."""
 
     def __init__(self, rate: float, lasts: float = 0.0) -> None:
         self.rate, self.lasts = rate, lasts

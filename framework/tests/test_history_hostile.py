@@ -1,4 +1,4 @@
-"""Histories that are not what they should be: refused or counted, never followed, never waited for, never a crash."""
+"""Histories with hostile content: they are refused, or their lines counted. The reader neither waits nor crashes."""
 
 from __future__ import annotations
 

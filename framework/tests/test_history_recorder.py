@@ -1,4 +1,4 @@
-"""The recorder: on disk after any death of the writer, waited on by other threads, loud when it cannot write."""
+"""The recorder: events are on disk however the writer ends, threads can wait for them, and a failed write raises."""
 
 from __future__ import annotations
 

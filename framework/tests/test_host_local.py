@@ -1,4 +1,4 @@
-"""The controller as the machine that switches hang off: serial ports, programs, files."""
+"""The controller as the machine that switches are plugged into: serial ports, programs, files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of a DUT, a device or a file is shown and not obeyed: no escape sequence is printed, no line is forged."""
+"""Text from a DUT, a device or a file is made safe: no escape sequence is printed, no line can be forged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that is ended from outside, at a random moment: nothing stays behind, and what was recorded can be read."""
+"""A run that is ended from outside at a random moment leaves nothing behind, and its history can be read."""
 
 from __future__ import annotations
 

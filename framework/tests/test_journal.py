@@ -1,4 +1,4 @@
-"""Tidying up after runs that were killed: theirs is removed and ended, everybody else's is left alone."""
+"""Cleaning up after killed runs: their processes are ended and their directories removed, those of others stay."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def alive(pid: int) -> bool:
 
 
 def left_behind(root: Path, name: str, *lines: bytes) -> Path:
-    """The journal of a run that is no more."""
+    """The journal of a run that has ended."""
     root.mkdir(exist_ok=True)
     path = root / f"{name}.jsonl"
     path.write_bytes(b"".join(lines))

@@ -1,4 +1,4 @@
-"""What the kernel says against itself and its machine is judged in every scenario; what healthy ones print is not."""
+"""The kernel's reports about itself and its machine are judged in every scenario; messages of healthy ones are not."""
 
 from __future__ import annotations
 

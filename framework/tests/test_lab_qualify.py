@@ -1,4 +1,4 @@
-"""What is found out about a real bench: a relay that is in a disk's power lead and one that is not; a first draft."""
+"""Qualifying relays of a bench, one in a disk's power lead and one that is not; and the draft of its rig file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher: a real one, in a made-up checkout whose environment is quick to make and needs no network."""
+"""The real launcher, in a made-up checkout whose environment is quick to make and needs no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DUT that lies: whatever it sends, the controller keeps a bounded part of it and is not held up."""
+"""A hostile DUT: whatever it sends, the controller keeps a bounded part of it and is not delayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DUT that says what cannot be understood: the thread that listens to it goes on."""
+"""Malformed messages of an agent do not end the thread that listens to it."""
 
 from __future__ import annotations
 

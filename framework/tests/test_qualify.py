@@ -1,4 +1,4 @@
-"""Whether a port is called good: each thing that can be wrong with it, and a healthy one with nothing wrong."""
+"""The verdict on a port: each defect that it can have, and a healthy port."""
 
 from __future__ import annotations
 

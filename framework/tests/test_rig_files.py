@@ -1,4 +1,4 @@
-"""Files that are no rig files, and the promise that whatever a file holds makes a Rig or a UsageError."""
+"""Files that are not rig files. Any content of a file gives a Rig or a UsageError, and nothing else."""
 
 from __future__ import annotations
 

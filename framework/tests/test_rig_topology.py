@@ -1,4 +1,4 @@
-"""What hangs where on a rig, what each cut takes away, and how it is shown."""
+"""The topology of a rig, the blast radius of each cut, and the printed tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What signals do to a run, apart from the run."""
+"""The handling of signals, without a run."""
 
 from __future__ import annotations
 

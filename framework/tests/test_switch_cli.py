@@ -1,4 +1,4 @@
-"""``plugpull switch`` as a person uses it, on switches whose state is a file."""
+"""The commands of ``plugpull switch``, on switches whose state is a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets: what they rest on, which cut reaches them, how they are recognised, and whose counters are theirs."""
+"""Targets: the disks below them, the cuts that reach them, their identity, and their counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unplugging emulated disks with data in flight: the bench must survive what it does to the guest."""
+"""Unplugging emulated disks with data in flight must not crash QEMU."""
 
 from __future__ import annotations
 
