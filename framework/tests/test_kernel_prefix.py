@@ -49,6 +49,7 @@ PREFIXES = {
     "BusyBox syslogd": "Nov 12 13:45:01 host user.err kernel: [   12.345678] ",
     "OpenWrt logread": "Mon Nov 12 13:45:01 2024 kern.err kernel: [   12.345678] ",
     "rsyslog": "2024-11-12T13:45:01.123456+01:00 host kernel: [   12.345678] ",
+    "RFC 5424": "<3>1 2024-11-12T13:45:01.123456+01:00 host kernel - - - ",
     "journalctl": "Nov 12 13:45:01 host kernel: ",
     "journalctl -o short-precise": "Nov 12 13:45:01.123456 host kernel: ",
     "journalctl -o short-iso": "2024-11-12T13:45:01+0100 host kernel: ",

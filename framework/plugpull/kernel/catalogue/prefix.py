@@ -28,6 +28,7 @@ _PARTS = (
     rf"\[[^\[\]]{{0,30}}(?<!\d){_CLOCK}[^\[\]]{{0,20}}\]:? ?",  # dmesg -T in any language; loggers of consoles
     r"\[[^\W\d_]{3,5}\d{1,2} \d\d:\d\d\] ",  # dmesg --reltime
     rf"(?:[a-z]\w{{1,9}}|local\d) *:{_LEVEL} *: ?|(?:\S{{1,64}}: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
+    rf"\d {_DATE}T{_CLOCK}{_ZONE} \S+ kernel - - (?:-|\[[^\]]*\]) ",  # RFC 5424, behind its level
     rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
     # syslog, journalctl, logread, in any language: a clock, then words without a colon up to the kernel's tag
     rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: [\w.+-]+){{0,5}} {_KERNEL}",
