@@ -1,4 +1,4 @@
-"""How much longer does a disk take to come back while the others are busy?"""
+"""Whether a disk takes longer to return while the other disks are busy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from plugpull.history.reader import Story
 SAMPLES = 3
 """Returns of each kind that are needed to distinguish a factor near 1 from chance."""
 LEAST_SPARE = 0.3
-"""Seconds: what one return differs from the next on an idle emulated bench."""
+"""Seconds by which returns differ on an idle emulated bench."""
 
 
 class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
-    """``disk`` was cut several times with no load on any other disk, and several times with some. Under load it may
-    take ``factor`` times as long as idle to return, and in any case ``spare`` seconds longer; compared are the medians.
+    """``disk`` was cut several times without load on other disks, and several times with load. Under load it may take
+    ``factor`` times as long to return as idle, or ``spare`` seconds longer. The medians are compared.
 
     ``factor=None``: the disk's limit in the rig file, or the default of the kind of bench. Then at least three returns
     of each kind are needed.
@@ -52,7 +52,7 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
         return self._compare(story, idle, busy, at, said)
 
     def ratio(self, story: Story) -> float | None:
-        """How many times as long as idle it took under load; ``None`` without three returns of each."""
+        """The ratio of the times under load and idle; ``None`` without three returns of each kind."""
         idle, busy, _ = self._returns(story)
         return median(busy) / median(idle) if min(len(idle), len(busy)) >= SAMPLES and median(idle) > 0 else None
 
@@ -66,8 +66,8 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
                 yield Claim(what=what, evidence=evidence, begin=restored_at, end=end, disk=self.disk, limit=spare)
 
     def _returns(self, story: Story) -> tuple[list[float], list[float], float]:
-        """Seconds that each return took while the others were idle, and while they were busy; when the slowest of the
-        latter was."""
+        """The seconds of each return while the others were idle, those while they were busy, and the time of the
+        slowest return under load."""
         idle: list[float] = []
         busy: list[tuple[float, float]] = []
         for cut in cuts_of(story, self.disk):
@@ -82,7 +82,7 @@ class ReadyUnderLoad(Check, frozen=True, tag="ready_under_load"):
         return idle, [took for took, _ in busy], max(busy, default=(0.0, 0.0))[1]
 
     def _compare(self, story: Story, idle: list[float], busy: list[float], at: float, said: Collector) -> Judgement:
-        # A single return has no median: then the slowest one counts, as ever.
+        # With a given factor, a single return is enough: then the slowest one counts.
         typical = median if self.factor is None else max
         usual, loaded = typical(idle), typical(busy)
         factor = limit_of(story, self.disk, self.factor)

@@ -1,7 +1,7 @@
-"""Was a disk that was cut taken off the kernel's list, and how soon?
+"""Whether a cut disk was removed from the kernel's list, and how soon.
 
-The time is counted from when the switch acknowledged the edge, without the time in which the DUT was starved by its
-host (``starved.py``). It is known as well as the clocks are: within that error of the limit nothing is concluded.
+The time starts when the switch acknowledged the edge, and leaves out time in which the DUT was starved by its host
+(``starved.py``). Its error is that of the clocks: within that error of the limit, the result is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ from plugpull.history.events import DiskDetached
 from plugpull.history.reader import Story
 
 LONG_ENOUGH = 0.5
-"""Seconds that a cut has to last for its victim's removal after the restoring edge to be a finding."""
+"""If a cut lasts for less than these seconds, a removal after the restoring edge is not a finding."""
 
 
 class Removed(Check, frozen=True, tag="removed"):
-    """Every cut of each of ``disks`` must see it gone at most ``within`` seconds after the edge, and before the edge
-    that restores it. ``None`` stands for all victims of all cuts but ``besides``; for ``within``, for the limit of the
-    disk or of the kind of bench (``limits.py``).
+    """Each of ``disks`` must be removed at most ``within`` seconds after every cut of it, and before it is restored.
 
-    A disk that stays accuses the kernel only if the cut is known to have cut something.
+    ``disks=None`` means all victims of all cuts apart from ``besides``; ``within=None`` the limit of the disk or of the
+    kind of bench (``limits.py``). A disk that stays is a finding only if the cut is known to have had an effect.
     """
 
     disks: tuple[str, ...] | None
@@ -94,12 +93,12 @@ class Removed(Check, frozen=True, tag="removed"):
 
 
 def removed(disks: Disks | None, within: float | None = None) -> Removed:
-    """Each of ``disks``, or each victim of every cut, must be gone ``within`` seconds of every cut that takes it."""
+    """Each of ``disks``, or each victim of every cut, must be gone ``within`` seconds after every cut that takes it."""
     return Removed(None if disks is None else disk_names(disks), within)
 
 
 def _one(story: Story, cut: Cut, disk: str, within: float) -> Accusation | str | None:
-    """A finding, the sentence of an unknown, or nothing: it was removed in time."""
+    """An accusation, the sentence of a doubt, or None if the disk was removed in time."""
     doubt = not_executed(cut)
     if doubt or cut.off.commanded_at is None:
         return doubt
@@ -116,7 +115,7 @@ def _one(story: Story, cut: Cut, disk: str, within: float) -> Accusation | str |
 
 
 def _left_before(story: Story, cut: Cut, disk: str, begin: float) -> float | None:
-    """When a disk left before its cut, DUT seconds, if no other cut took it and none may have been made early."""
+    """When a disk left before its cut, DUT seconds, if no other cut explains that."""
     gone = [event.at for event in story.of(DiskDetached) if event.disk == disk and event.at is not None]
     before = [at for at in gone if at < begin - cut.error]
     if not before or cut.off.read_back is None:
@@ -145,7 +144,7 @@ def _in_time(story: Story, cut: Cut, disk: str, removed_at: float, within: float
 
 
 def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Accusation | str:
-    """Why a disk that is not on record as removed stayed on the kernel's list."""
+    """The judgement of a disk that is not on record as removed."""
     begin = switched_at(story, cut.off) or cut.off.commanded_at or 0.0
     deadline = begin + within
     held = min(cut.restored_at or float("inf"), cut.until)
@@ -164,7 +163,7 @@ def _stayed(story: Story, cut: Cut, disk: str, within: float) -> Accusation | st
     nothing_cut = ineffective(story, cut, disk, watched)
     if nothing_cut:
         return nothing_cut
-    # A DUT that its host runs slowly takes longer, so what counts is watched for as long as the record goes.
+    # A DUT on a slow host takes longer, so the disk is watched for as long as the record lasts.
     counted = awake(story, begin, max(watched, min(held, story.heard_until or watched)))
     if counted < within - cut.error:
         off = seconds(counted)

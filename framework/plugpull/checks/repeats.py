@@ -1,4 +1,4 @@
-"""Measurements of something that was measured several times."""
+"""Measurements from several repeats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def repeated(
     better: Better = "",
     parameters: Mapping[str, str | float] | None = None,
 ) -> Measurement:
-    """The median of ``samples`` (at least one), with its confidence interval where they are enough to know it."""
+    """The median of ``samples`` (at least one), with its confidence interval if there are enough of them."""
     low, high = median_interval(samples) or (None, None)
     return Measurement(
         name=name,

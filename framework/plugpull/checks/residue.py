@@ -1,4 +1,4 @@
-"""Is the DUT, when a scenario is over, back where it began? And does it lose something with every cut?"""
+"""Whether anything is left on the DUT after a scenario, or missing, and whether it leaks with every cut."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from plugpull.history.events import Census, KernelMessage
 from plugpull.history.reader import Story
 
 FEWEST = 6
-"""Censuses below which a slope says nothing."""
+"""The number of censuses that a slope needs."""
 PLACED = ("scsi host", "block device", "usb device")
-"""Kinds of things that have a place, so that it is known whether a cut took them away."""
+"""Kinds of things with a place, which shows whether a cut took them away."""
 SURE = 1024
-"""Bytes a cycle. Six healthy series of 8 cycles were never 99 % sure to grow at all, though one probably did by 10 kB;
-the same with 12 kB more a cycle were all sure to grow by 2 kB or more."""
+"""Bytes per cycle. None of six healthy series of 8 cycles grew with 99 % certainty, although one probably grew by 10
+kB. With 12 kB more per cycle, all of them grew by 2 kB or more with 99 % certainty."""
 FEWEST_OF_A_THIRD = 4
-"""Cuts of a third below which its least says little."""
+"""The number of cuts that a third of a series needs."""
 GROWN, OBJECTS = 2048, 2
-"""Bytes and objects that a cache must grow by from one third of the cuts to the next, where the counts are exact; half
-of what it varies by within a third, if that is more. A leak of one object with each cut grows by a third more than
-within one. With sixteen healthy cuts kmalloc-4k did not change by a byte, and kmalloc-96 by up to 16 KiB to and fro."""
+"""With exact counts, a cache leaks if it grows by this many bytes and objects from one third of the cuts to the next,
+or by half of its variation within a third if that is more. In sixteen healthy cuts, kmalloc-4k did not change by a
+byte, and kmalloc-96 varied by up to 16 KiB."""
 ANNOUNCED = 1.0
-"""Seconds before a census within which a disk may just be coming."""
+"""Seconds before a census in which a disk may still be appearing."""
 ALL_CACHES = "SUnreclaim"
-"""The line of /proc/meminfo with what all caches hold, also those that are not counted one by one: whole pages."""
+"""The line of /proc/meminfo for all caches together, in whole pages, with those that are not counted one by one."""
 PAGES = 64 << 10
-"""Bytes a cycle. Two healthy series of 16 cycles grew by 2 and 14 kB, at most by 20 with 99 % certainty."""
+"""Bytes per cycle. Two healthy series of 16 cycles grew by 2 and 14 kB; the upper 99 % bound was 20 kB."""
 BESIDE_CACHES = ("KernelStack", "VmallocUsed", "Percpu")
-"""Lines of /proc/meminfo: stacks of threads, mappings, and what every CPU has of its own."""
+"""Lines of /proc/meminfo: stacks of threads, mappings, and per-CPU memory."""
 CONFIDENT = 2.576
 """Standard deviations of a two-sided 99 % interval."""
 
 
 class NothingLeft(Check, frozen=True, tag="nothing_left"):
-    """No SCSI host, block device, USB device, mount, open file, driver's thread or trace of a disk is there at the end
-    that was not there at the beginning, and nothing is missing, apart from what a cut took away. What goes within
-    ``limit`` seconds of the end has gone. Only what is at or below the rig counts."""
+    """The DUT has the same SCSI hosts, block devices, USB devices, mounts, open files, driver threads and traces of
+    disks at the end as at the beginning, apart from those that a cut took away.
+
+    Things that go within ``limit`` seconds after the end are not left over. Only things at or below the rig count."""
 
     limit: float = 2.0
     required: bool = True
-    """Is a scenario in which nothing was counted UNKNOWN for that alone?"""
+    """Whether a scenario without any census is UNKNOWN."""
 
     def judge(self, story: Story) -> Judgement:
         begin = next((census for census in story.of(Census) if census.moment == "begin"), None)
@@ -79,7 +80,7 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
         return _accusation(kind, what, begin, end, _introduced(story, name))
 
     def _late(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Accusation]:
-        """What went only after ``limit`` seconds."""
+        """Things that took more than ``limit`` seconds to go."""
         settling = [census for census in story.of(Census) if census.moment == "settling"]
         if len(settling) < 2:
             return
@@ -94,8 +95,8 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
                 yield _accusation(kind, what, begin, last, _introduced(story, name))
 
     def _missing(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Accusation]:
-        """What was there at the beginning must be there at the end. Without the positions of the rig's parts, it is
-        not known what a cut took away."""
+        """Things of the beginning that are missing at the end, apart from those that a cut took away. Nothing if the
+        positions of the rig's parts are not known."""
         gone = _cut_off(story, places, end.at or float("inf"))
         for kind, name, _ in left_over(end, begin) if places.known else ():
             place = places.place_of(kind, name)
@@ -104,10 +105,12 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
 
 
 class LeakSlope(Check, frozen=True, tag="leak_slope"):
-    """From one census to the next, as a scenario takes them with each cut, neither the number of things nor the memory
-    of the drivers, nor the kernel's beside its caches, grows. Memory is a finding when it is 99 % sure that more than
-    ``limit`` bytes go with each: caches that fill up as they are first used make less. It is UNKNOWN when it surely
-    grows, probably by more than that, and more cuts would have been needed to be sure."""
+    """Neither the number of things nor the memory of the kernel grows from one census to the next. The scenario takes a
+    census with each cut.
+
+    Growth of memory is a finding if it exceeds ``limit`` bytes per cycle with 99 % certainty; filling caches cause
+    less. It is UNKNOWN if memory certainly grows, probably by more than ``limit``, and more cuts are needed to be
+    certain."""
 
     limit: int = 8192
 
@@ -133,7 +136,7 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
         return said.judgement(worst if said.clean else "")
 
     def _things(self, taken: Sequence[Census]) -> Iterator[Accusation]:
-        """Kinds of things of which there are more with each census."""
+        """Kinds of things whose number grows with each census."""
         for kind in sorted({kind for census in taken for kind in census.things}):
             counts = [len(census.things.get(kind, ())) for census in taken]
             if slope_of(counts).low > 0:
@@ -180,22 +183,22 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
 
 
 def nothing_left(limit: float = 2.0) -> NothingLeft:
-    """Nothing at or below the rig may be on the DUT at the end that was not there at the beginning, or be missing.
-    What is left over gets ``limit`` seconds to go."""
+    """At the end, nothing at or below the rig may be left over on the DUT, or be missing, compared with the beginning.
+    Leftovers get ``limit`` seconds to go."""
     return NothingLeft(limit)
 
 
 def leak_slope(limit: int = 8192) -> LeakSlope:
-    """Nothing may grow with every cut. Wants a scenario that calls ``rig.take_census()`` after each."""
+    """Nothing may grow with every cut. The scenario must call ``rig.take_census()`` after each cut."""
     return LeakSlope(limit)
 
 
 def left_over(begin: Census, end: Census) -> tuple[tuple[str, str, int], ...]:
-    """(kind, name, how many more than at the beginning) of what is there too much at the end."""
+    """(kind, name, how many more than at the beginning) of everything that is left over at the end."""
     found = []
     for kind, names in end.things.items():
         extra = Counter(names) - Counter(begin.things.get(kind, ()))
-        # A disk that came back with another serial number is not left over: that is for returned() to judge.
+        # A disk that came back with another serial number is not left over: returned() judges it.
         grown = Counter(map(_place, names)) - Counter(map(_place, begin.things.get(kind, ())))
         found += [(kind, name, count) for name, count in sorted(extra.items()) if _place(name) in grown]
     return tuple(found)
@@ -207,13 +210,13 @@ def _accusation(kind: str, what: str, begin: Census, end: Census, more: tuple[st
 
 
 def _settled_after(story: Story, end: Census) -> float:
-    """Seconds until nothing was left over any more; 0 when nothing was from the start."""
+    """Seconds until nothing was left over; 0 if nothing was."""
     first = next((census.at for census in story.of(Census) if census.moment == "settling"), None)
     return 0.0 if first is None or end.at is None else awake(story, first, end.at)
 
 
 def _cut_off(story: Story, places: RigPlaces, at: float) -> list[str]:
-    """The places of what was cut for good, or was restored so late that it need not be back at ``at``."""
+    """The places that were cut permanently, or restored so late that they need not be back at ``at``."""
     found = []
     for cut in story.cut_records:
         restored = cut.restored_at
@@ -227,7 +230,7 @@ def _cut_off(story: Story, places: RigPlaces, at: float) -> list[str]:
 
 
 def _back(story: Story, cut: Cut, at: float) -> bool:
-    """Had the kernel announced all victims again well before ``at``, and did it not take them off its list since?"""
+    """Whether all victims were announced again well before ``at``, and stayed."""
     for disk in cut.armed.victims:
         returned_at = cut.times(disk).returned_at
         now = next((one for one in story.attachments(disk) if one.at == returned_at), None)
@@ -246,7 +249,7 @@ def _introduced(story: Story, name: str) -> tuple[str, ...]:
 
 
 def _place(name: str) -> str:
-    """``0000:00:10.0/1:0`` of ``0000:00:10.0/1:0 (serial ABC)``; other names stay as they are."""
+    """The place in a name: ``0000:00:10.0/1:0`` of ``0000:00:10.0/1:0 (serial ABC)``. Other names are unchanged."""
     return name.partition(" (serial ")[0]
 
 
@@ -258,8 +261,8 @@ class Slope:
 
 
 def slope_of(values: Sequence[float]) -> Slope:
-    """Theil-Sen: the median of the slopes of all pairs, which a few outliers cannot bend. The interval is Sen's, from
-    the variance of Kendall's S with its correction for ties (P. K. Sen, JASA 63, 1968)."""
+    """The Theil-Sen estimator: the median of the slopes of all pairs, which is robust against outliers. The interval is
+    Sen's, from the variance of Kendall's S with its correction for ties (P. K. Sen, JASA 63, 1968)."""
     slopes = sorted(
         (later - earlier) / (right - left) for (left, earlier), (right, later) in combinations(enumerate(values), 2)
     )
@@ -274,7 +277,7 @@ def slope_of(values: Sequence[float]) -> Slope:
 
 
 def _object(cache: str) -> int:
-    """Bytes of one object of ``kmalloc-cg-4k``; 0 for caches whose names do not say."""
+    """The size of one object by the name of its cache, such as ``kmalloc-cg-4k``, in bytes; 0 if the name has none."""
     found = re.match(r"kmalloc-(?:\w+-)*(\d+)(k?)$", cache)
     return int(found[1]) << (10 if found[2] else 0) if found else 0
 
@@ -288,7 +291,7 @@ def _per_cycle(slope: Slope) -> str:
 
 
 def _grown(taken: Iterable[Census]) -> tuple[str, ...]:
-    """The caches that grew most, for whoever looks for the leak."""
+    """The caches that grew most, as evidence."""
     first, *_, last = taken
     grown = {name: size - first.slab.get(name, 0) for name, size in last.slab.items()}
     most = sorted(grown, key=lambda name: -grown[name])[:5]

@@ -1,7 +1,7 @@
-"""Did a disk that was cut come back as itself, and how soon?
+"""Whether a cut disk came back with the same identity, and how soon.
 
-The time is counted from when the switch acknowledged that it is on, without the time in which the DUT was starved by
-its host (``starved.py``). It is known as well as the clocks are: within that error of the limit nothing is concluded.
+The time starts when the switch acknowledged that it is on, and leaves out time in which the DUT was starved by its host
+(``starved.py``). Its error is that of the clocks: within that error of the limit, the result is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from plugpull.history.events import (
 from plugpull.history.reader import Story
 
 PROBING = 5.0
-"""Seconds between the name being given to a disk and its announcement."""
+"""Seconds between the assignment of a kernel name and the announcement of the disk."""
 LET_GO = 0.5
 """Seconds after a disk's last user ended within which the kernel may still hold its name."""
 
 
 class Returned(Check, frozen=True, tag="returned"):
-    """After every cut, each of ``disks`` must be announced again at most ``within`` seconds after power was restored.
+    """After every cut, each of ``disks`` must be announced again at most ``within`` seconds after it was restored.
 
-    It must have its serial number, size and driver, and with ``same_place`` hang where it hung, at a link no slower
-    than before. ``None`` stands for all victims of cuts that were restored but ``besides``; for ``within``, for the
-    limit of the disk or of the kind of bench (``limits.py``). That it never came back accuses it only if the switch
-    confirmed that it is on again and the DUT was heard all the while.
+    It must have the same serial number, size and driver; with ``same_place`` also the same place and a link that is not
+    slower. ``disks=None`` means all victims of restored cuts apart from ``besides``; ``within=None`` the limit of the
+    disk or of the kind of bench (``limits.py``). A disk that does not come back is a finding only if the switch
+    confirmed that it is on and the agent was heard all the time.
     """
 
     disks: tuple[str, ...] | None
@@ -95,8 +95,8 @@ class Returned(Check, frozen=True, tag="returned"):
                     yield Claim(what=what, evidence=sources, begin=begin, end=returned_at, disk=disk, limit=within)
 
     def _cuts(self, story: Story) -> list[tuple[str, tuple[Cut, ...]]]:
-        """Each disk that is judged, and its cuts. What stands for every scenario leaves out cuts that nobody meant to
-        restore, or that were restored only on the way out."""
+        """Each judged disk with its cuts. The standing check leaves out permanent cuts, also those that were restored
+        on the way out."""
         if self.disks is not None:
             return [(disk, cuts_of(story, disk)) for disk in self.disks]
         restored = {
@@ -136,7 +136,7 @@ class Returned(Check, frozen=True, tag="returned"):
         return findings, [late] if isinstance(late, str) else []
 
     def _late(self, story: Story, cut: Cut, now: DiskAttached) -> Accusation | str | None:
-        """A finding, the sentence of an unknown, or nothing: it came back in time."""
+        """An accusation, the sentence of a doubt, or None if the disk came back in time."""
         within = self._limit(story, cut, now.disk)
         begin = switched_at(story, cut.on)
         if cut.on.doubt or begin is None:
@@ -172,7 +172,7 @@ class Returned(Check, frozen=True, tag="returned"):
             yield _accusation(disk, f"{disk} came back and was gone again {stayed} later", now)
 
     def _gone_again(self, story: Story, cut: Cut, now: DiskAttached) -> float | None:
-        """What leaves once the scenario is being ended leaves because the bench is taken down."""
+        """When the disk left again, DUT seconds, or None. At the end of a scenario it leaves with the bench."""
         ends = [
             position
             for position, event in enumerate(story.events)
@@ -208,13 +208,13 @@ class Returned(Check, frozen=True, tag="returned"):
 
 
 def returned(disks: Disks | None, within: float | None = None, *, same_place: bool = True) -> Returned:
-    """Each of ``disks``, or each victim of every cut that was restored, must be back, as itself, ``within`` seconds of
-    its power or data being restored."""
+    """Each of ``disks``, or each victim of every restored cut, must be back with the same identity ``within`` seconds
+    after its power or data was restored."""
     return Returned(None if disks is None else disk_names(disks), within, same_place)
 
 
 def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> Accusation | None:
-    """The disk under another identity: what calls itself by its name, or hangs at its place, and is not it."""
+    """The disk with another identity: an attachment with its name or at its place that is not the same disk."""
     for now in story.all_attachments:
         if now.at is None or not removed_at <= now.at < cut.until or same_identity(now, was):
             continue
@@ -230,7 +230,7 @@ def _another(was: DiskAttached, now: DiskAttached) -> str:
 
 
 def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_at: float) -> Iterator[Accusation]:
-    """What else was wrong about a return: announced as something else before, there twice, under another name."""
+    """Other faults of a return: announced with another identity first, attached twice, or with another name."""
     for other in story.all_attachments:
         if other is now or other is was or other.at is None or not removed_at <= other.at < cut.until:
             continue
@@ -247,7 +247,7 @@ def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_a
 
 
 def _in_doubt(story: Story, cut: Cut, now: DiskAttached) -> bool:
-    """Is there another cut of this disk of which it is not known when it was made? It may have left with that."""
+    """Whether the disk may have left with a later cut whose time is not known."""
     later = (one for one in cuts_of(story, now.disk) if one.armed.cut > cut.armed.cut)
     return any(one.off.commanded_at is None or bool(one.off.doubt) for one in later)
 
@@ -270,12 +270,12 @@ def _together(story: Story, one: DiskAttached, two: DiskAttached) -> bool:
 
 
 def _renamed(story: Story, was: DiskAttached, now: DiskAttached) -> bool:
-    """sd takes the lowest index that is free (drivers/scsi/sd.c, sd_probe): a higher name than before, while the old
-    one was nobody else's and no user held the disk, is one that the kernel did not let go."""
+    """Whether the kernel did not release the old name. sd takes the lowest free index (drivers/scsi/sd.c, sd_probe), so
+    a later name is wrong if no other disk had the old one and no user held the disk."""
     at = now.at or 0.0
     if (len(now.kname), now.kname) <= (len(was.kname), was.kname) or story.disk_at(was.kname, at) is not None:
         return False
-    # Names are given as disks are probed, side by side, and announced a little later.
+    # Disks are probed in parallel, get their names then, and are announced a little later.
     given = (one.at for one in story.all_attachments if one.kname == was.kname and one.at is not None)
     if any(at <= other <= at + PROBING for other in given):
         return False
@@ -301,8 +301,8 @@ def _stamped(story: Story, disk: str, at: float) -> bool:
 
 
 def same_socket(now: DiskAttached, was: DiskAttached) -> bool:
-    """Is it plugged in where it was? The two buses of a USB 3 controller number their ports apart: one place can be two
-    sockets, and a disk that comes back at another speed has another place in the same socket."""
+    """Whether the disk is in the same socket. The two buses of a USB 3 controller number their ports separately: one
+    place can be two sockets, and a disk that comes back at another speed has another place in the same socket."""
     if now.sockets and was.sockets:
         return bool(set(now.sockets) & set(was.sockets))
     return now.place == was.place

@@ -1,7 +1,7 @@
-"""Which things on the DUT are at or below the rig: its hubs and disks, and whatever hangs off them.
+"""Which things on the DUT are at or below the rig: its hubs and disks, and everything attached to them.
 
-On a real DUT somebody logs in, or plugs a keyboard into another port, while a scenario runs. That is not the rig's. A
-place is a controller's address and a chain of ports: ``0000:00:14.0/1.2``.
+On a real DUT somebody may log in, or plug a keyboard into another port, while a scenario runs. That is not part of the
+rig. A place is a controller's address and a chain of ports: ``0000:00:14.0/1.2``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ports = tuple[str, ...]
 
 
 class RigPlaces:
-    """The places of a story's rig, worked out from its rig file and from where its disks were attached."""
+    """The places of a story's rig, from its rig file and the attachments of its disks."""
 
     def __init__(self, story: Story) -> None:
         self._story = story
@@ -32,10 +32,10 @@ class RigPlaces:
         self._addresses = self._controllers()
         self._buses = self._bus_numbers()
         self.known = bool(self._addresses)
-        """False for a story that does not say where its rig is: then everything counts."""
+        """False if the places of the rig are not known: then everything counts."""
 
     def _controllers(self) -> dict[str, str]:
-        """Name of a controller in the rig file -> its address."""
+        """The address of each controller, by its name in the rig file."""
         found = {}
         for attached in self._story.all_attachments:
             controller, ports = self._parts.get(attached.disk, ("", ()))
@@ -45,19 +45,19 @@ class RigPlaces:
         return found
 
     def _bus_numbers(self) -> dict[str, str]:
-        """Number of a USB bus -> the address of its controller."""
+        """The address of the controller of each USB bus, by the number of the bus."""
         paths = [attached.sysfs for attached in self._story.all_attachments]
         paths += [event.devpath for event in self._story.of(Uevent)]
         return {bus[2]: bus[1] for path in paths if (bus := _BUS.search(path))}
 
     def place_of_part(self, name: str) -> str:
-        """Where a hub or disk of the rig is; empty if that is not known."""
+        """The place of a hub or disk of the rig; empty if not known."""
         controller, ports = self._parts.get(name, ("", ()))
         address = self._addresses.get(controller, "")
         return f"{address}/{'.'.join(ports)}" if address else ""
 
     def place_of(self, kind: str, name: str) -> str:
-        """Where a thing of a census is; empty for one without a place."""
+        """The place of a thing in a census; empty if it has none."""
         if kind == "usb device":
             found = _USB_NAME.match(name)
             address = self._buses.get(found.group(1) or found.group(2), "") if found else ""
@@ -68,7 +68,7 @@ class RigPlaces:
         return at.group(1) if at else ""
 
     def has(self, kind: str, name: str) -> bool:
-        """Is this thing of a census at or below the rig?"""
+        """Whether this thing of a census is at or below the rig."""
         if not self.known:
             return True
         if kind == "mount":
@@ -83,9 +83,9 @@ class RigPlaces:
         return any(below(place, self.place_of_part(part)) for part in self._parts)
 
     def _mounted(self, name: str) -> bool:
-        """``/dev/sdb1 on /mnt (ext4)``: by the disk that had this name in the story. What is mounted from an image is
-        named after the image's disk if that is a whole device. An image in a file of a disk of the rig keeps the mount
-        of that disk, which is named then."""
+        """The mount ``/dev/sdb1 on /mnt (ext4)`` belongs to the disk that had this name in the story. A mounted image
+        has the name of its disk if it is a whole device. An image in a file keeps its own disk mounted, which is
+        named."""
         if name.startswith("/dev/loop"):
             return False
         source = _DISK.match(name)
@@ -95,12 +95,12 @@ class RigPlaces:
 
 
 def below(place: str, above: str) -> bool:
-    """Is ``place`` at or below ``above``?"""
+    """Whether ``place`` is at or below ``above``."""
     return bool(above) and (place == above or place.startswith((above + ".", above + ":")))
 
 
 def _parts(story: Story) -> dict[str, tuple[str, Ports]]:
-    """Hub or disk of the rig file -> (controller, ports on the way)."""
+    """The controller and the chain of ports of each hub and disk in the rig file."""
     tables: Iterable[dict[str, object]] = (*story.rig.get("hub", ()), *story.rig.get("disk", ()))
     at = {str(table.get("name")): str(table.get("at", "")) for table in tables}
     found = {}

@@ -1,4 +1,4 @@
-"""Is the DUT still the one it was: the same kernel, the same boot?"""
+"""Whether the DUT has the same kernel and the same boot as before."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from plugpull.history.reader import Story
 def same_dut(story: Story, earlier: Story | None = None) -> Judgement:
     """Compare each ``DutReady`` of a scenario with the one before it, in this scenario or in the ``earlier`` one.
 
-    A DUT that has another boot id without its death being on record restarted on its own: that is a finding. An
-    emulated one that has another than in the scenario before is not the guest that was snapshotted, and one whose
-    kernel is another is not the DUT that was to be tested: both are UNKNOWN.
+    Another boot id without a death on record is a finding: the DUT restarted on its own. An emulated DUT with another
+    boot id than in the previous scenario is not the snapshotted guest, and another kernel is not the one to be tested:
+    both are UNKNOWN.
     """
     said = Collector(KernelClean)
     if not _readies(story) and not any(isinstance(event, DutReady) for event in story.before):

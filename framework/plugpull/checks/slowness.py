@@ -1,6 +1,6 @@
-"""How much slower a survivor was after the first cut than before: its recovery from each edge, and its final rate.
+"""How much slower a survivor was after the first cut: its recovery from each edge, and its final rate.
 
-What these are is said in ``pace.py``.
+``pace.py`` defines them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from plugpull.history.reader import Story
 WINDOW = 1.0
 """Seconds over which a rate must hold to count."""
 SHORTEST = 0.5
-"""Seconds over which a rate that is too low shows for certain that pace was not regained."""
+"""A rate that is too low over these seconds shows that pace was not regained."""
 FINAL = 2.0
-"""Seconds of the final mean, at least."""
+"""The shortest span of the final mean, seconds."""
 LEAST_POWER = 0.9
-"""The smallest loss, as a share, that a check with the default limit must be able to see."""
+"""The smallest loss, as a share, that a check with the default limit must be able to notice."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PaceLimits:
 
 
 class SurvivorVerdict(Protocol):
-    """What is made of one survivor: where findings and doubts go."""
+    """The judgement of one survivor, which takes findings and doubts."""
 
     story: Story
     disk: str
@@ -79,24 +79,25 @@ class Slowness:
             self.verdict.said.doubt(f"{spread}: a loss of less than {self.smallest:.0%} would not have been seen")
 
     def _wanted(self, length: float) -> float:
-        """Share of the baseline that a mean over ``length`` seconds is certainly too low below. Chance gets no more
-        than half of the limit: a disk at a tenth of its rate is not taken for a noisy one."""
+        """A mean over ``length`` seconds below this share of the baseline is certainly too low. Chance explains at most
+        half of the limit, so a disk at a tenth of its rate never counts as noisy."""
         ratio = self.verdict.limits.min_ratio
         return ratio - min(self._margin(length), ratio / 2) if self.base.stationary else ratio
 
     def _margin(self, length: float) -> float:
-        """What chance, and a host that ran the DUT now faster and now slower, may take of a mean over ``length``."""
+        """By how much chance, and a host that ran the DUT at varying speed, may lower a mean over ``length``
+        seconds."""
         had = granted(self.verdict.story, self.seen.settled, self.seen.end)
         return self.base.margin(length) + (1.0 - had) / 4
 
     def _ratio(self, begin: float, end: float) -> float:
-        """The mean rate between two places on the time line as a share of what could be had of the baseline."""
+        """The mean rate between two places on the time line, as a share of the attainable baseline."""
         line = self.seen.line
         had = self.verdict.attainable(self.seen, line.time(begin), line.time(end))
         return line.rate(begin, end) / self.base.rate / had
 
     def _accuse(self, what: str, at: float) -> None:
-        """A lower rate, unless the baseline or the DUT's CPUs may be the reason."""
+        """Accuse the disk of a lower rate, unless the baseline or the DUT's CPUs may be the cause."""
         what = f"{self.verdict.disk} {what}"
         busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
         if busy is not None and busy >= BUSY:
@@ -111,7 +112,7 @@ class Slowness:
             self.verdict.accuse(what, at)
 
     def _doubt(self, what: str, margin: float) -> None:
-        """A rate below its limit by no more than chance may take. One that is bound by the CPUs says less still."""
+        """Add a doubt about a rate that is below its limit by no more than chance, or bound by the CPUs."""
         busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
         if busy is None or busy < BUSY:
             chance = f"known to {margin:.0%} only"
@@ -122,7 +123,7 @@ class Slowness:
         return line.end > self.cut and line.rate(self.cut, line.end) >= ratio * self.base.lowest
 
     def _recoveries(self) -> float | None:
-        """Where on the time line pace was regained after the last edge; sets the worst recovery."""
+        """The place on the time line where pace was regained after the last edge. Sets the worst recovery."""
         line, within, ratio = self.seen.line, self.verdict.limits.recover_within, self.verdict.limits.min_ratio
         edges = _edges(self.verdict.story, line, self.cut)
         worst, regained = 0.0, None
@@ -166,7 +167,7 @@ class Slowness:
         return None
 
     def _took(self, edge: float, regained: float) -> float:
-        """Seconds that count of the time from an edge until pace was regained."""
+        """The counted seconds from an edge until pace was regained."""
         begin = self.seen.line.time(edge)
         return (regained - edge) * granted(self.verdict.story, begin, begin + regained - edge) ** 2
 
@@ -186,13 +187,13 @@ class Slowness:
         return self._ratio(begin, line.end), line.end - begin
 
     def _last_seconds(self, regained: float | None) -> None:
-        """A disk that had its pace again and lost it later. Half of what chance may take makes a doubt."""
+        """Judge a disk that regained its pace and lost it later. Half of the effect of chance is a doubt."""
         ratio, margin = self._last_ratio(regained), self._margin(FINAL)
         if not self._slow_at_last(regained) and ratio < self.verdict.limits.min_ratio - margin / 2:
             self._doubt(self._at_last(ratio), margin)
 
     def _slow_at_last(self, regained: float | None) -> bool:
-        """Whether the last seconds are too slow for certain, and put down as such."""
+        """Whether the last seconds are certainly too slow. Adds the finding."""
         ratio = self._last_ratio(regained)
         if ratio >= self._wanted(FINAL):
             return False
@@ -200,7 +201,7 @@ class Slowness:
         return True
 
     def _last_ratio(self, regained: float | None) -> float:
-        """The rate of the last seconds; that of a healthy disk where pace was not regained long enough before."""
+        """The rate of the last seconds, or that of a healthy disk if pace was not regained early enough."""
         end = self.seen.line.end
         return 1.0 if regained is None or end - regained < FINAL else self._ratio(end - FINAL, end)
 
@@ -210,19 +211,19 @@ class Slowness:
 
 
 def _edges(story: Story, line: Track, begin: float) -> list[float]:
-    """Where on the time line an edge was commanded; those less than a window after another belong to it."""
+    """The places of the commanded edges on the time line. Edges less than a window after another belong to it."""
     times = [edge.commanded_at for cut in story.cut_records if cut.executed for edge in (cut.off, cut.on)]
     inside = (line.at(at) for at in times if at is not None and line.times[0] <= at <= line.times[-1])
     edges: list[float] = []
     for place in sorted(place for place in inside if place >= begin):
         if not edges or place - edges[-1] >= WINDOW:
             edges.append(place)
-    # What begins too near the end for a window cannot be judged apart: it belongs to the edge before.
+    # An edge too near the end for a window belongs to the edge before.
     while len(edges) > 1 and line.end - edges[-1] < WINDOW:
         edges.pop()
     return edges
 
 
 def rate_text(bps: float) -> str:
-    """A rate as people write it."""
+    """A rate in words."""
     return f"{bps / 1e6:.1f} MB/s" if bps >= 1e5 else f"{bps:.0f} B/s"

@@ -1,4 +1,4 @@
-"""Does the DUT come to rest? A worker that spins and a storm of interrupts cost a CPU and print nothing."""
+"""Whether kernel threads spin or interrupts storm. Both take a CPU and log nothing."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from plugpull.history.story import Story
 _BUSY_BY_NATURE = re.compile(
     r"^(?:kswapd|kcompactd|khugepaged|ksmd|md\d|z_|txg_|zio|kvm|vhost|nfsd|dmcrypt|kcryptd)|kcryptd"
 )
-"""Kernel threads of a real DUT that other work than the bench's keeps busy."""
+"""Kernel threads of a real DUT that may be busy with other work than the bench's."""
 _PID = re.compile(r" \((\d+)\)$")
 _MOVES_DATA = re.compile(r"^usb-storage\b|kblockd|writeback|flush-")
-"""Kernel threads that work for the loads: as long as requests are completed, what they cost is the loads'."""
+"""Kernel threads that work for the loads. While requests complete, their CPU time belongs to the loads."""
 INTERRUPTS = "interrupts"
 
 
 class NothingSpins(Check, frozen=True, tag="nothing_spins"):
     """Neither a kernel thread nor the handling of interrupts takes more than ``share`` of one CPU for more than
-    ``limit`` seconds without a pause; threads that move data may, while requests are completed.
+    ``limit`` seconds without a pause. Threads that move data may, while requests complete.
 
-    In 76 scenarios of healthy emulated DUTs, on a host with four times as many of them as it has CPUs, usb-storage took
-    up to 0.89 of a CPU for 2 s, any other thread 0.57, and interrupts 0.25."""
+    In 76 scenarios of healthy emulated DUTs, on a host with four times as many DUTs as CPUs, usb-storage took up to
+    0.89 of a CPU for 2 s, any other thread 0.57, and interrupts 0.25."""
 
     share: float = 0.8
     limit: float = 5.0
@@ -45,7 +45,7 @@ class NothingSpins(Check, frozen=True, tag="nothing_spins"):
         return said.judgement(worst if recorded(story, "tasks") and said.clean else "")
 
     def _runs(self, story: Story) -> dict[str, list[Activity]]:
-        """The longest run of looks in which each was busy, for those that were for too long."""
+        """For each thread that was busy for too long, the longest run of samples in which it was."""
         running: defaultdict[str, list[Activity]] = defaultdict(list)
         found: dict[str, list[Activity]] = {}
         for event in story.of(Activity):
@@ -87,7 +87,7 @@ def _shares(story: Story, event: Activity) -> dict[str, float]:
 
 
 def _completes(story: Story, event: Activity) -> bool:
-    """Did any disk complete a request between this look and the one before?"""
+    """Whether any disk completed a request between this sample of the tasks and the one before."""
     begin, end = (event.at or 0.0) - event.seconds, event.at or 0.0
     first: dict[tuple[str, int], int] = {}
     for sample in story.of(Sampled):
@@ -99,7 +99,7 @@ def _completes(story: Story, event: Activity) -> bool:
 
 
 def _key(name: str) -> str:
-    """A worker is renamed with what it works at; its number stays."""
+    """The number of a worker, which stays the same while its name changes with its work; or else the name."""
     found = _PID.search(name)
     return found.group(1) if found else name
 

@@ -1,4 +1,4 @@
-"""Stamped writing as it is on record: which rounds there were, and why what is on record of one cannot be believed."""
+"""The rounds of stamped writing on record, and why the record of a round is not reliable."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from plugpull.integrity.oracle.readback import SectorRun
 from plugpull.integrity.oracle.stamp import device_number
 
 CLOCKS = 5.0
-"""Seconds by which two records of the same moment may differ before they contradict each other: a writer that was not
-scheduled for so long may report a completion that late. Measured on healthy guests: 0.2 s."""
+"""Seconds by which two records of the same moment may differ. A writer that was not scheduled reports a completion
+late: by 0.2 s on healthy guests."""
 EARLY = 1.0
-"""Seconds by which a read-back may seem to begin before its writer ended: two mapped clocks are compared."""
+"""Seconds by which a read-back may seem to begin before its writer ended, because two clocks are involved."""
 _STAMP_JOB = re.compile(r"^stamp\d+-")
 _JOB_NUMBER = re.compile(r"^(?:stamp|readback)(\d+)-")
 _ON_DISKS = re.compile(r" on (\d+) disks$")
@@ -53,8 +53,8 @@ class ReadBack:
 class Round:
     """One session on one disk: written, cut or not, read back.
 
-    ``doubts`` say why nothing can be concluded from this round at all, ``problems`` why it cannot be called intact;
-    both are sentences without the disk's name. ``before`` is what the round before had found, ``None`` if unknown.
+    ``doubts`` are reasons why nothing can be concluded from this round, ``problems`` reasons why it cannot pass; both
+    are sentences without the disk's name. ``before`` is the result of the previous round, ``None`` if unknown.
     """
 
     begun: LedgerBegun
@@ -82,17 +82,17 @@ class Round:
 
     @property
     def at(self) -> float | None:
-        """When it was read back, DUT seconds; when it began, if it was not."""
+        """When it was read back, or else when it began, DUT seconds."""
         return self.read.begun.at if self.read is not None else self.begun.at
 
 
 def rounds_of(story: Story) -> list[Round]:
-    """The sessions of a story, in the order of their beginnings, each with the readings that followed it."""
+    """The sessions of a story, in the order of their beginnings, each with the readings after it."""
     return _Assembly(story).rounds
 
 
 def missing_rounds(story: Story, rounds: Iterable[Round]) -> list[str]:
-    """What was stamped or read back according to other events, and is not on record: a sentence each."""
+    """Sentences about stamping and read-backs that other events show, and that are not on record."""
     return list(dict.fromkeys(_missing(story, list(rounds))))
 
 
@@ -161,13 +161,13 @@ class _Assembly:
                 one.problems.append("it was read back twice")
 
     def _written_before(self, read: ReadBackBegun) -> Round | None:
-        """The session that a reading followed: the last on that disk of this number that had begun by then."""
+        """The session of a reading: the last one with this number on the disk that began before it."""
         known = [one for one in self.rounds if (one.disk, one.begun.session) == (read.disk, read.session)]
         earlier = [one for one in known if self._place[id(one.begun)] < self._place[id(read)]]
         return earlier[-1] if earlier else None
 
     def _order(self, one: Round) -> None:
-        """A reading comes after the end of its session, and covers what the session did."""
+        """Doubts about a reading that began before its session ended, or does not cover it."""
         if one.read is None:
             return
         at = self._place[id(one.read.begun)]
@@ -180,7 +180,7 @@ class _Assembly:
 def _take(
     parts: list[tuple[int, bytes]], problems: list[str], part: LedgerPart | ReadBackPart, disk: str, stream: str
 ) -> None:
-    """One more piece of a stream. Pieces arrive in rising order: the agent sends them through one pipe."""
+    """Add a piece of a stream. Pieces arrive in order, because the agent sends them through one pipe."""
     if part.disk != disk:
         problems.append(f"{stream}: a piece is on record for {part.disk}")
     if parts and part.offset < parts[-1][0]:
@@ -212,7 +212,7 @@ def _complete(read: ReadBack) -> None:
 
 
 def misfits(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
-    """Why a decoded ledger cannot be that of this round: a sentence each. Nothing is concluded from such a round."""
+    """Sentences on why a decoded ledger cannot belong to this round. Nothing is concluded from such a round."""
     begun = one.begun
     if ledger.depth:  # its first record arrived
         if (ledger.session, ledger.run, ledger.device) != (begun.session, begun.run, begun.device):
@@ -228,7 +228,7 @@ def misfits(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
 
 
 def _numbers_of_disks(story: Story) -> dict[str, int]:
-    """The number that stands for each disk of the rig in its stamps."""
+    """The number of each disk of the rig in its stamps."""
     tables = [table for table in story.rig.get("disk", []) if isinstance(table, dict)]
     return {str(table.get("name")): device_number(str(table.get("serial"))) for table in tables}
 
@@ -238,7 +238,7 @@ def _covers(begun: LedgerBegun, first: int, end: int) -> bool:
 
 
 def _clocks(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
-    """Both clocks are the DUT's: what the ledger says of its times has to fit what the rest of the record says."""
+    """Times in the ledger that contradict the rest of the record. Both use the DUT's clock."""
     read_at = one.read.begun.at if one.read is not None else None
     ended_at = one.ended.at if one.ended is not None else None
     if read_at is not None and ended_at is not None and read_at < ended_at - EARLY:
@@ -278,7 +278,7 @@ def _missing(story: Story, rounds: list[Round]) -> Iterator[str]:
 
 
 def _orphans(story: Story, rounds: list[Round]) -> Iterator[str]:
-    """Events of sessions and readings whose beginning is missing."""
+    """Events of sessions and readings without a beginning on record."""
     jobs = {one.begun.job for one in rounds}
     written = [*_jobs_of(story, LedgerPart), *_jobs_of(story, LedgerEnded)]
     loads = [*_jobs_of(story, LoadBegun), *_jobs_of(story, LoadEnded)]
@@ -304,7 +304,7 @@ def _jobs_of(
 
 
 def _numbers(story: Story, rounds: list[Round]) -> Iterator[str]:
-    """Sessions are numbered from 1 within a run of the writer, the same on all of its disks."""
+    """Gaps in the numbers of sessions, which start from 1 in a run of the writer and are the same on all disks."""
     sessions: defaultdict[int, defaultdict[int, list[Round]]] = defaultdict(lambda: defaultdict(list))
     for one in rounds:
         sessions[one.begun.run][one.begun.session].append(one)
@@ -323,8 +323,8 @@ def _numbers(story: Story, rounds: list[Round]) -> Iterator[str]:
 
 
 def _planned(story: Story, rounds: list[Round]) -> Iterator[str]:
-    """Histories of today say at the beginning of each round what is to be stamped, and at the end how many there
-    were."""
+    """Rounds missing from the plan. Histories have it since the agent records what is to be stamped, and how many
+    sessions there were."""
     plans = story.of(StampingPlanned)
     known = {(one.begun.run, one.begun.session, one.disk) for one in rounds}
     overs = {over.run: over for over in story.of(StampingOver)}
@@ -348,7 +348,7 @@ def _planned(story: Story, rounds: list[Round]) -> Iterator[str]:
 
 
 def _jobs(story: Story) -> Iterator[str]:
-    """Jobs of the writer are numbered without gaps; a read-back that could not begin has used up a number."""
+    """Gaps in the numbers of the writer's jobs. A read-back that could not begin has a number too."""
     names = [job for _, job in (*_jobs_of(story, LedgerBegun), *_jobs_of(story, ReadBackBegun))]
     numbers = sorted({int(found[1]) for name in names if (found := _JOB_NUMBER.match(name))})
     if not numbers:
@@ -360,7 +360,7 @@ def _jobs(story: Story) -> Iterator[str]:
 
 
 def _phases(story: Story) -> Iterator[str]:
-    """What a phase announced has to follow it."""
+    """Loads and readings that a phase announced and that did not follow."""
     within: list[tuple[Phase, Counter[str]]] = []
     for event in story.events:
         if isinstance(event, Phase):

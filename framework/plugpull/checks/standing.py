@@ -1,7 +1,7 @@
-"""What must hold in every scenario, whatever it asks for and however it ends.
+"""The checks that stand for every scenario, whatever it asks for and however it ends.
 
-Each of these is an ordinary check without required parameters that works out its subjects from the story. One that the
-scenario asks for itself is judged as asked, and not a second time.
+Each is an ordinary check without required parameters, which finds its subjects in the story. If the scenario asks for
+one of them itself, it is judged as asked, and only once.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ STANDING: tuple[Check, ...] = (
     StateKept(),
     KernelBetween(),
 )
-"""Of these, one that the scenario asks for itself is judged as asked, and not a second time."""
+"""Standing checks that are judged only as asked if the scenario asks for them."""
 
 
 def standing_checks(asked: Sequence[dict[str, Any]]) -> tuple[Check, ...]:
-    """What stands for a scenario that ``asked`` for these checks (as data, as in ``Judged``).
+    """The standing checks of a scenario that ``asked`` for these checks (as data, as in ``Judged``).
 
-    Victims are judged for every cut: those that the scenario names as it asks, and the others by the limits.
+    All victims are judged for every cut: those that the scenario names as it asks, the others by their limits.
     """
     names = {str(data.get("check")) for data in asked}
     checks = [check for check in STANDING if check_name(check) not in names]

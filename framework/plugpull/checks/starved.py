@@ -1,14 +1,14 @@
-"""Time in which the DUT was starved by its host: it does not count, and accuses nobody.
+"""Time in which the DUT was starved by its host. It does not count, and is not the DUT's fault.
 
-The agent samples every disk at a steady interval. An interval between two samples of more than ``GAP`` times the median
-means that the agent did not run. On a virtual bench that is mostly the host, which gave the guest's CPUs no time. It is
-starvation only if nothing else was heard from the agent either: where it answered an exchange of clocks meanwhile, its
-sampler alone was held up, and that can be the DUT's doing.
+The agent samples every disk at a steady interval. An interval of more than ``GAP`` times the median means that the
+agent did not run. On a virtual bench the usual cause is the host, which gave the guest's CPUs no time. It counts as
+starvation only if nothing else was heard from the agent: if it answered an exchange of clocks meanwhile, only its
+sampler was held up, which may be the DUT's fault.
 
-Mostly a host does not stop a guest, it runs it more slowly. Then the guest's timer interrupts are lost, and so is what
-``/proc/stat`` accounts by them: with all its CPU time it counts ``cpus`` x 100 jiffies a second, on a host that runs
-something else beside it half of that or less. ``granted`` is that share. A guest that loses ticks although the host ran
-it for as long as it was busy is to blame itself: its interrupts were off.
+Usually a host does not stop a guest but runs it more slowly. Then the guest loses timer interrupts, by which
+``/proc/stat`` accounts for time: with all its CPU time the guest counts ``cpus`` x 100 jiffies per second, and on a
+busy host half of that or less. ``granted`` is that share. A guest that loses ticks although the host ran it for as long
+as it was busy is at fault itself: its interrupts were off.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from plugpull.history.story import Story
 GAP = 3.0
 """An interval between two samples this many times the median is a gap."""
 FREEZE = 1.0
-"""Seconds of a gap from which on it is the DUT's own if its host ran it meanwhile. In 107 healthy scenarios on a busy
-host there were 37 such gaps in which nothing was heard, with at most 0.53 CPU seconds per second."""
+"""A gap of at least these seconds is the DUT's own fault if its host ran it meanwhile. 107 healthy scenarios on a busy
+host had 37 such silent gaps, with at most 0.53 CPU seconds per second."""
 
 
 class Span(NamedTuple):
@@ -40,7 +40,7 @@ class Span(NamedTuple):
 
 
 def gaps(story: Story) -> tuple[Span, ...]:
-    """Every gap between two samples of ``story``, whatever its cause."""
+    """All gaps between two samples of ``story``, of any cause."""
     return story.once(_gaps)
 
 
@@ -53,8 +53,8 @@ def _gaps(story: Story) -> tuple[Span, ...]:
 
 
 def starved(story: Story) -> tuple[Span, ...]:
-    """The gaps in which nothing was heard from the DUT although its agent was not lost, and which were not its own
-    doing: a kernel that stops all CPUs keeps its host busy."""
+    """The gaps in which nothing was heard from the DUT although its agent was not lost, and which it did not cause
+    itself: a kernel that stops all CPUs keeps its host busy."""
     return story.once(_starved)
 
 
@@ -79,11 +79,11 @@ def starved_within(story: Story, begin: float, end: float) -> float:
 
 
 def awake(story: Story, begin: float, end: float) -> float:
-    """Seconds of [begin, end] that count: without those in which the DUT was starved, and fewer for those in which its
-    host ran it slowly.
+    """The counted seconds of [begin, end]: without starved time, and less for time in which the host ran the DUT
+    slowly.
 
-    What waits for the guest and for the emulation of its devices in turn waits twice: the share of CPU time that it was
-    granted counts squared."""
+    I/O waits for the guest and for the emulation of its devices in turn, so it waits twice: the granted share of CPU
+    time is squared."""
     passed = max(0.0, end - begin)
     if passed == 0:
         return 0.0
@@ -92,35 +92,35 @@ def awake(story: Story, begin: float, end: float) -> float:
 
 
 FULLY = 0.85
-"""CPU seconds per second around a gap that show that it was of the DUT's own making, and lasted as long as it did.
-Around healthy gaps of a second it was at most 0.7."""
+"""CPU seconds per second around a gap which show that the DUT caused it. Around healthy gaps of a second there were at
+most 0.7."""
 
 
 def _frozen(story: Story) -> tuple[Span, ...]:
-    """Gaps in which a DUT that its host ran did nothing: they count in full."""
+    """Gaps in which the host ran the DUT: they count in full."""
     return tuple(gap for gap in gaps(story) if gap.length >= FREEZE and (_rate(story, gap) or 0.0) >= FULLY)
 
 
 LEAST_GRANTED = 0.5
-"""Share of its CPU time without which what a DUT did says nothing about how fast it is."""
+"""With less than this share of its CPU time, the speed of a DUT cannot be judged."""
 
 
 def excused(story: Story, begin: float, end: float, within: float) -> bool:
-    """Whether a host that ran the DUT slowly is all that made [begin, end] longer than ``within`` seconds. Gaps without
-    any evidence excuse nothing: they are a reason for UNKNOWN."""
+    """Whether [begin, end] is longer than ``within`` seconds only because the host ran the DUT slowly. Gaps without any
+    evidence are not an excuse but a reason for UNKNOWN."""
     had = granted(story, begin, end)
     return LEAST_GRANTED <= had < 1.0 and (end - begin) * had**2 <= within
 
 
 HZ = 100
-"""Jiffies of ``/proc/stat`` in a second (USER_HZ; proc(5))."""
+"""Jiffies of ``/proc/stat`` per second (USER_HZ; proc(5))."""
 QUIET = 0.8
-"""Share of its jiffies that an emulated DUT counts on a quiet host: 0.72 to 0.97 in 75 healthy scenarios."""
+"""The share of its jiffies that an emulated DUT counts on a quiet host: 0.72 to 0.97 in 75 healthy scenarios."""
 
 
 def granted(story: Story, begin: float, end: float) -> float:
-    """Share of its CPU time that an emulated DUT got from its host around [begin, end]; 1 where nothing says less, and
-    on real machines, which have no host."""
+    """The share of its CPU time that an emulated DUT got from its host around [begin, end]; 1 without a sign of less,
+    and on real machines."""
     times = story.cpu_times
     cpus = _cpus(story)
     if not cpus or len(times) < 2:
@@ -132,7 +132,7 @@ def granted(story: Story, begin: float, end: float) -> float:
         return 1.0
     late = lateness(story, begin, end)
     ticks = (total2 - total1) / (cpus * HZ * (at2 - at1)) / QUIET
-    # Two witnesses: an agent whose samples come on time had what it needed, however few ticks were counted.
+    # If the agent's samples are on time, it had enough CPU time, however few ticks were counted.
     share = max(min(ticks, 1.0 - late), 1.0 - LATE_SHARE * late)
     if share >= 1.0 or _had_its_way(story, at1, at2, (busy2 - busy1) / HZ / (at2 - at1)):
         return 1.0
@@ -140,20 +140,20 @@ def granted(story: Story, begin: float, end: float) -> float:
 
 
 LATE = 1.5
-"""An interval between two samples this many times the median is late: the agent did not get to run in time."""
+"""A sample is late after an interval of this many times the median: the agent did not run in time."""
 ANSWERS = 2
-"""Exchanges of clocks between two samples that show that the agent ran, and that samples are missing: there is one a
+"""So many exchanges of clocks between two samples show that the agent ran and samples are missing. There is one per
 second."""
 LATE_SHARE = 3.0
-"""Of 1,820 windows of a second on a busy host those with 35 % of their ticks were late by 20 % (median), those with
-55 % by 12 %, those with 85 % by nothing: a lateness of one part goes with at most three parts that were not granted."""
+"""The ratio of time not granted to lateness is at most 3. In 1,820 windows of a second on a busy host, windows with 35
+% of their ticks were late by 20 % (median), those with 55 % by 12 %, and those with 85 % were on time."""
 AROUND = 0.5
-"""Seconds before and after a span that are looked at with it: a span may be shorter than two samples."""
+"""Seconds before and after a span that are included, because a span may be shorter than two samples."""
 
 
 def lateness(story: Story, begin: float, end: float) -> float:
-    """The share of the time around [begin, end] by which samples were late. Where clocks were compared meanwhile they
-    were not late: they are missing."""
+    """The share of the time around [begin, end] by which samples were late. If clocks were compared meanwhile, samples
+    are missing, not late."""
     times = story.sample_times
     if len(times) < 3:
         return 0.0
@@ -187,12 +187,12 @@ def _had_its_way(story: Story, begin: float, end: float, busy: float) -> bool:
 
 
 BUSY = 0.7
-"""CPU seconds per second from which on an emulated DUT was certainly run: at least one of its processors was busy."""
+"""With these CPU seconds per second, the host certainly ran an emulated DUT: at least one processor was busy."""
 
 
 def ran(story: Story, span: Span) -> bool:
-    """Whether the host is on record as having run the DUT at full speed around ``span``: what it did then, or did not
-    do, was its own doing. False if that is not known."""
+    """Whether the host ran the DUT at full speed around ``span``, so that the DUT itself caused the gap. False if that
+    is not known."""
     rate = _rate(story, span)
     return rate is not None and rate >= BUSY
 

@@ -1,8 +1,8 @@
-"""Is each step of what the bench did on record? One that is missing looks like one that was not taken.
+"""Whether each step of the bench is on record. A missing record looks like a step that was not taken.
 
-Switches are commanded, acknowledge and are read back; what is turned off for good is turned on when the scenario ends;
-ports that are switched at once have one event about all of them; loads settle; timeouts of the kernel are shortened and
-restored; censuses are counted. Each of these shows in two places, and they are compared.
+Switches are commanded, acknowledge and are read back; permanent cuts are restored when the scenario ends; ports that
+are switched at once have one common event; loads settle; timeouts of the kernel are shortened and restored; censuses
+are counted. Each of these is on record in two places, which are compared.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def missing_switching(story: Story) -> Iterator[str]:
 
 
 _DONE = {"commanded": "was commanded", "acknowledged": "acknowledged"}
-"""How the phases that every edge has are reported."""
+"""The wording of the phases of an edge."""
 
 
 def _unswitched(story: Story) -> Iterator[str]:
-    """Cuts made at once without the event that says how far apart their edges were."""
+    """Cuts made at once without the event that has the skew of their edges."""
     groups: defaultdict[int, list[CutArmed]] = defaultdict(list)
     for armed in story.of(CutArmed):
         if armed.group:
@@ -72,13 +72,13 @@ def _unswitched(story: Story) -> Iterator[str]:
             edges = [edge for edge in story.of(Edge) if edge.cut in numbers and edge.state == state]
             ports = {(edge.switch, edge.port) for edge in edges if edge.phase == "acknowledged"}
             said = any(numbers & set(one.cuts) and one.state == state for one in story.of(CutSwitched))
-            # What was cut for good is restored port by port.
+            # Permanent cuts are restored port by port.
             if len(ports) > 1 and not said and not (state == "on" and cuts[0].permanent):
                 yield f"how far apart {len(ports)} ports were switched {state} at once is not on record"
 
 
 def _unhealed(story: Story) -> Iterator[str]:
-    """What was cut for good and is not on record as restored when the scenario ended."""
+    """Permanent cuts that are not on record as restored when the scenario ended."""
     if story.ended is None:
         return
     healed = {outlet for event in story.of(Healed) for outlet in event.ports}
@@ -95,7 +95,7 @@ def _unhealed(story: Story) -> Iterator[str]:
 
 
 def missing_steps(story: Story) -> Iterator[str]:
-    """Other steps of the bench that are not on record. A bench that stopped says so elsewhere."""
+    """Other steps of the bench that are not on record. Other checks report a bench that stopped."""
     phases = [phase.name for phase in story.of(Phase)]
     if phases.count("settle") > len(story.of(LoadSettled)):
         yield "when the load had settled is not on record"
@@ -110,7 +110,7 @@ def missing_steps(story: Story) -> Iterator[str]:
 
 
 def _pieces(story: Story) -> Iterator[str]:
-    """What arrived of a ledger or a read-back and is not on record, whether or not anybody asks what it says."""
+    """Parts of ledgers and read-backs that arrived and are not on record, whether or not a check needs them."""
     held: Counter[tuple[str, str]] = Counter()
     parts: list[LedgerPart | ReadBackPart] = [*story.of(LedgerPart), *story.of(ReadBackPart)]
     for part in parts:
@@ -140,7 +140,7 @@ def _timers(story: Story) -> Iterator[str]:
 
 
 def _disk_timers(story: Story) -> Iterator[str]:
-    """A disk that came with a timeout which was shortened for another disk has to have it shortened too."""
+    """Disks whose timeout was not shortened, although the same timeout of another disk was."""
     changes = [change for event in story.of(TimersSet) for change in event.changed if change[0].endswith(TIMEOUT)]
     shortened = {before for _, before, _ in changes}
     looks = [one for one in story.of(DiskProperties) if one.moment != "end"]
@@ -153,7 +153,7 @@ def _disk_timers(story: Story) -> Iterator[str]:
 
 
 def _attended(story: Story, attached: DiskAttached, path: str) -> bool:
-    """Was the timeout in this file set, or tried to be set, while the disk was there?"""
+    """Whether the agent set, or tried to set, the timeout in this file while the disk was attached."""
     begin, end = attached.at or 0.0, story.detached_at(attached) or float("inf")
     for event in story.of(TimersSet):
         if begin <= (event.at or 0.0) <= end and (
@@ -164,9 +164,9 @@ def _attended(story: Story, attached: DiskAttached, path: str) -> bool:
 
 
 TIMEOUT = "/timeout"
-"""The file of a SCSI device with the seconds that a command may take."""
+"""The file with the command timeout of a SCSI device."""
 STAYED = 3.0
-"""Seconds after which a disk that was announced has certainly been attended to."""
+"""Seconds after its announcement by which the agent has certainly handled a disk."""
 
 
 def _stayed(story: Story, attached: DiskAttached) -> bool:

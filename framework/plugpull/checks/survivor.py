@@ -1,4 +1,4 @@
-"""What is judged of one survivor: its load, its counters, and the time from when it had settled until it was to end."""
+"""The evidence on one survivor: its load, its counters, and the judged time."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded, LoadSettl
 from plugpull.history.reader import Reading, Story
 
 STOP_WITHIN = 5.0
-"""Seconds that fio gets to end after it was asked: it ends when its requests in flight are completed (at most 1.3 s
-in 259 cases on virtual benches), and gets a second signal after this time."""
+"""Seconds that fio may take to end after it was asked. It ends when its requests in flight complete (at most 1.3 s in
+259 cases on virtual benches), and gets a second signal after this time."""
 LONGEST = 5.0
-"""Seconds that a single request may take. The disk's other requests may go on meanwhile, so that its rate hides it."""
+"""Seconds that a single request may take. If other requests go on meanwhile, the rate does not show it."""
 BUSY = 0.9
 """Share of the DUT's CPU time above which a load is bound by the CPUs, not by its disk."""
 
 
 class Unjudgeable(RigError):
-    """The evidence for one survivor is missing; the message is the sentence that says so."""
+    """Evidence for one survivor is missing. The message is the sentence of the doubt."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """One survivor under the load that it had when the first cut was made.
+    """One survivor under its load at the time of the first cut.
 
     Times are DUT seconds: ``settled`` is when its load ran steadily, ``cut`` the first edge, ``end`` when its load was
     to end. ``line`` is its counter from ``settled`` to ``end``.
@@ -62,7 +62,7 @@ def watched(story: Story, disk: str) -> Watched:
 
 
 def span(story: Story, disk: str) -> tuple[float, float] | None:
-    """DUT time that a judgement of ``disk`` rests on; ``None`` if it cannot be judged at all."""
+    """The (begin, end) of the judged time of ``disk``, DUT seconds; ``None`` if it cannot be judged."""
     try:
         cut, load = _first_cut(story, disk)
         settled = _settled(story, load, cut)
@@ -75,13 +75,13 @@ def span(story: Story, disk: str) -> tuple[float, float] | None:
 
 
 def moved_bytes(load: LoadBegun, reading: Reading) -> int:
-    """The bytes that count: read or written, whichever the load does; both if it does both."""
+    """The bytes that count: read, written or both, as the load does."""
     reads, writes = "read" in load.mode or "rw" in load.mode, "write" in load.mode or "rw" in load.mode
     return reading.read * reads + reading.written * writes
 
 
 def endless(load: LoadBegun) -> bool:
-    """Whether the load runs until it is asked to end. All of plugpull's do; fio's say so in their arguments."""
+    """Whether the load runs until it is asked to end. fio's arguments say so; plugpull's own loads always do."""
     return not load.argv or any(argument.startswith(("--time_based", "--loops")) for argument in load.argv)
 
 
@@ -94,10 +94,10 @@ def busy_cpu(story: Story, begin: float, end: float) -> float | None:
 
 
 def declared_rate(story: Story, load: LoadBegun) -> float | None:
-    """Bytes per second that the rig file lets the disk transfer at least, if its load can use them; else ``None``.
+    """The rate that the rig file declares for the disk, bytes per second; ``None`` if its load cannot reach it.
 
     Hubs and controllers with a rate share it among all disks below. Small blocks and flushes are slower than any disk,
-    so only loads without them are compared. On a real bus the disks under load share what it has.
+    so only loads without them are compared. On a real bus, the disks under load share the rate.
     """
     if load.block * load.depth < 64 << 10 or not (load.argv or _unflushed(story, load)):
         return None
@@ -121,7 +121,7 @@ def _unflushed(story: Story, load: LoadBegun) -> bool:
 
 
 def _above(rig: dict[str, Any], disk: str) -> list[tuple[dict[str, Any], int]]:
-    """The hubs and the controller that ``disk`` hangs off, each with how many disks are below it."""
+    """The hubs and the controller above ``disk``, each with the number of disks below it."""
     things = {one.get("name"): one for kind in ("hub", "controller") for one in rig.get(kind, ())}
 
     def chain(at: object) -> list[str]:
@@ -141,7 +141,7 @@ def _above(rig: dict[str, Any], disk: str) -> list[tuple[dict[str, Any], int]]:
 
 
 def asked_at(story: Story, load: LoadBegun, ended: LoadEnded) -> float | None:
-    """When the load was asked to end: as recorded with its end, or else the beginning of the phase that does it."""
+    """When the load was asked to end: from its end event, or else the beginning of the phase ``stop``."""
     if not ended.asked or ended.asked_at is not None:
         return ended.asked_at
     return _stop_phase(story, load, ended.at)
@@ -156,7 +156,7 @@ def _stop_phase(story: Story, load: LoadBegun, before: float | None) -> float | 
 
 @dataclass
 class _Fate:
-    """How the load of a survivor ended, and what that says of the disk."""
+    """How the load of a survivor ended, and the findings and doubts from that."""
 
     disk: str
     findings: list[Accusation] = field(default_factory=list)
@@ -173,7 +173,7 @@ class _Fate:
             self._accuse(f"{self.disk} was removed though it is outside the blast radius", gone_at)
             return min(last, gone_at)
         if ended is None or ended.at is None:
-            # Without its end nobody knows when it was to stop: what follows the last byte says nothing.
+            # Without its end, it is not known when it was to stop, so time after the last byte does not count.
             self.unknowns.append(f"how the load on {self.disk} ended was not recorded")
             stop = _stop_phase(story, load, None)
             return min(last, _last_movement(load, readings), last if stop is None else stop)
@@ -183,7 +183,7 @@ class _Fate:
         return min(last, self._asked(story, load, readings, ended, ended.at))
 
     def _slowest(self, story: Story, ended: LoadEnded, begin: float, end: float) -> None:
-        """A request that hung while others went on. What was under way when the load was to end is judged by that."""
+        """Accuse the disk of a request that hung while others went on."""
         longest = ended.longest if ended.longest is not None else _slowest_write(story, ended)
         if longest is None or ended.errno:
             return
@@ -216,7 +216,7 @@ class _Fate:
                 what = f"its load could not be ended in {took:.2f} s" if ended.stuck else f"its load took {took:.2f} s"
                 self._accuse(f"{self.disk} held up its requests: {what} after it was asked to end", at)
             return asked
-        # When it was asked to end is not on record, so that a short quiet time before its end means nothing.
+        # It is not on record when it was asked to end, so a short quiet time before its end does not count.
         trailing = _last_movement(load, [reading for reading in readings if reading.at <= at])
         if not ended.errno and at - trailing > STOP_WITHIN / 2:
             quiet = f"{at - trailing:.2f} s"
@@ -230,7 +230,7 @@ class _Fate:
 
 
 def _first_cut(story: Story, disk: str) -> tuple[float, LoadBegun]:
-    """The first cut made while ``disk`` had a load, and that load. Cuts made before it was loaded say nothing of it."""
+    """The first cut made while ``disk`` had a load, and that load."""
     begins = [cut.off.commanded_at for cut in story.cut_records if cut.off.commanded_at is not None and cut.executed]
     if not begins:
         raise Unjudgeable("no cut was made, so there is nothing that the survivors could have kept pace through")
@@ -250,7 +250,7 @@ def _settled(story: Story, load: LoadBegun, first_cut: float) -> float:
 
 
 def _attachment_readings(story: Story, disk: str, at: float) -> tuple[Reading, ...]:
-    """The readings of the attachment that held at ``at``: a counter starts again with each."""
+    """The readings of the attachment at ``at``. Counters start again with each attachment."""
     attachment = story.attachment_at(disk, at)
     if attachment is None:
         raise Unjudgeable(f"{disk} was not there when the first cut was made")

@@ -88,7 +88,7 @@ class Track:
     def _slow(self, i: int, trickle: float) -> bool:
         length, gap = self.clock[i] - self.clock[i - 1], self.gaps[i]
         if length <= 0:
-            # Nothing but starved time: it belongs to the stall around it if nothing moved in it.
+            # Starved time belongs to the stall around it if nothing moved in it.
             return gap[1] <= trickle * gap[0]
         return self.moved[i] - self.moved[i - 1] < trickle * length
 
@@ -96,7 +96,7 @@ class Track:
 def track(samples: Sequence[tuple[float, float]], starved: Sequence[Span] = ()) -> Track:
     """The time line of ``samples`` (DUT time, bytes so far), at least one, without the ``starved`` spans.
 
-    Of an interval between two samples that is starved in part the bytes are shared out by time."""
+    If an interval between two samples is partly starved, its bytes are divided in proportion to time."""
     times, clock, moved, gaps = [samples[0][0]], [0.0], [0.0], [(0.0, 0.0)]
     for (t1, b1), (t2, b2) in pairwise(samples):
         if t2 <= t1:

@@ -1,7 +1,7 @@
-"""Did the kernel say of every disk that left that it did: in an uevent and in its log?
+"""Whether the kernel announced every removal of a disk, in a uevent and in its log.
 
-A witness that is silent accuses the kernel only if it is on record without a gap: uevents and records of the log are
-numbered. Otherwise the evidence is missing, which is for ``reach.py`` and ``coherent.py`` to say.
+A missing announcement accuses the kernel only if the record has no gap: uevents and log records are numbered.
+Otherwise ``reach.py`` and ``coherent.py`` report the missing evidence.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from plugpull.kernel.diagnosis.scope import place_of
 LATER = 4.0
 """Seconds after its block device within which a disk's other parts are announced: at most 1.1 s in 296 removals."""
 SHOWN = 8
-"""Findings and uevents given as evidence at most."""
+"""The most findings and uevents given as evidence."""
 AROUND = 1.0
-"""Seconds by which the row of uevents has to go on after a disk has left."""
+"""Seconds after a removal for which uevents must be on record."""
 
 
 def no_uevent(story: Story, cut: Cut, disk: str) -> Accusation | None:
-    """A disk that the kernel took off its list without an uevent."""
+    """An accusation if the kernel removed a disk from its list without a uevent."""
     left = off_the_samples(story, cut, disk)
     begin = cut.off.commanded_at
     if left is None or begin is None or not uevents_whole(story, begin, left + AROUND):
@@ -44,7 +44,7 @@ def no_uevent(story: Story, cut: Cut, disk: str) -> Accusation | None:
 
 
 def unspoken(story: Story, cuts: Iterable[Cut], disk: str) -> Iterator[Accusation]:
-    """What the kernel did not say of the removals of one disk, or said in the wrong order; each kind once."""
+    """Missing or misordered announcements of the removals of one disk, one accusation per kind."""
     for kind in (_silent, _misordered, _unannounced):
         found = [finding for cut in cuts for finding in kind(story, cut, disk)]
         if found:
@@ -58,7 +58,7 @@ def unspoken(story: Story, cuts: Iterable[Cut], disk: str) -> Iterator[Accusatio
 
 
 def _misordered(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
-    """Parts of a disk that were announced as removed only after what they hang off."""
+    """Parts of a disk whose removal was announced after that of their parent."""
     gone, removals = cut.times(disk).removed_at, _removals(story, cut, disk)
     found = (removals[path] for path in _chain(story, cut, disk) if path in removals)
     for above, below in combinations(found, 2):
@@ -68,7 +68,7 @@ def _misordered(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
 
 
 def _unannounced(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
-    """Parts of a disk, from its USB device down to its block device, that were never announced as removed."""
+    """Parts of a disk, from its USB device down to its block device, whose removal was never announced."""
     begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
     if begin is None or gone is None or not uevents_whole(story, begin, gone + LATER):
         return
@@ -104,7 +104,7 @@ def _removals(story: Story, cut: Cut, disk: str) -> dict[str, Uevent]:
 
 
 def _chain(story: Story, cut: Cut, disk: str) -> list[str]:
-    """The parts of a disk in the words of uevents, the USB device first."""
+    """The paths of a disk's parts in uevents, the USB device first."""
     begin = cut.off.commanded_at
     was = None if begin is None else story.attachment_at(disk, begin - cut.error)
     if was is None:
@@ -126,7 +126,7 @@ def _about(disk: str, what: str, at: float) -> Accusation:
 
 
 def uevents_whole(story: Story, begin: float, end: float) -> bool:
-    """Is every uevent of [begin, end] accounted for? False for records of agents that did not count."""
+    """Whether every uevent of [begin, end] is on record or counted. False for agents that did not count."""
     events = [event for event in story.of(Uevent) if event.at is not None]
     before = [event for event in events if (event.at or 0.0) < begin][-1:]
     inside = [event for event in events if begin <= (event.at or 0.0) <= end]
@@ -140,7 +140,7 @@ def uevents_whole(story: Story, begin: float, end: float) -> bool:
 
 
 def _silent(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
-    """A disk that left without a word in a kernel log that goes on after it."""
+    """A disk that left without a message in a kernel log that continues after it."""
     gone = gone_in_silence(story, cut, disk)
     if gone is None or not numbers_whole(story):
         return

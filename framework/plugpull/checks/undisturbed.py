@@ -1,4 +1,4 @@
-"""Was everybody left alone who was not to be cut: survivors, bystanders, hubs, and victims outside their own cuts?"""
+"""Whether everything outside the cuts was undisturbed: survivors, bystanders, hubs, and victims outside their cuts."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from plugpull.kernel.diagnosis.expected import Expected, never
 from plugpull.kernel.diagnosis.scope import Level
 
 AS_ONE = 5.0
-"""Seconds around a removal in which the kernel's messages about the disk are part of it."""
+"""Seconds around a removal in which messages about the disk belong to it."""
 SHOWN = 5
-"""Removals given as evidence at most."""
+"""The most removals given as evidence."""
 
 _PARTS = frozenset({("usb", "usb_device"), ("scsi", "scsi_host"), ("scsi", "scsi_device")})
-"""(subsystem, devtype) of what a disk is made of besides its block device."""
+"""(subsystem, devtype) of the parts of a disk besides its block device."""
 
 
 class Undisturbed(Check, frozen=True, tag="undisturbed"):
     """Nobody outside a blast radius is removed, reset or in error, and no disk changes its properties.
 
-    That is each disk of the rig as long as it is not cut itself, the hubs above them, and other USB devices of the
-    bench. A disk that left because two outlets are swapped accuses nobody. What the scenario asks ``no_errors`` about
-    is left to that check. What comes after the last judgement belongs to the taking down of the bench."""
+    Judged are each disk of the rig while it is not cut itself, the hubs above it, and other USB devices of the bench. A
+    disk that left because two outlets are swapped is not a finding. ``no_errors`` judges the disks that the scenario
+    gives it. Events after the last judgement belong to the shutdown of the bench."""
 
     def judge(self, story: Story) -> Judgement:
         asked = {disk for data in _checks(story, "no_errors") for disk in data.get("disks", ())}
@@ -89,7 +89,7 @@ def undisturbed(survivors: Disks | None = None) -> Undisturbed | tuple[Check, ..
 
 
 def before_teardown(story: Story) -> Story:
-    """The story up to where the bench is taken down: after the last judgement, or where power is healed."""
+    """The story up to the shutdown of the bench: after the last judgement, or when power is restored."""
     last = max((index for index, event in enumerate(story.events) if isinstance(event, Judged)), default=0)
     ends = (
         index
@@ -109,7 +109,7 @@ def _checks(story: Story, name: str) -> Iterator[dict[str, list[str]]]:
 
 
 def _removals(story: Story, expected: Expected) -> Iterator[Accusation]:
-    """One finding for each disk that left though it was not cut, with every time it did."""
+    """One accusation for each disk that left although it was not cut, with all times."""
     left: dict[str, list[float]] = {}
     for event in story.events:
         if event.at is None:
@@ -128,7 +128,7 @@ def _removals(story: Story, expected: Expected) -> Iterator[Accusation]:
 
 
 def _apart(times: list[float]) -> list[float]:
-    """The parts of a disk go one after the other: that is once."""
+    """The times of separate removals. The parts of a disk leave one after the other, which is one removal."""
     kept: list[float] = []
     for at in sorted(times):
         if not kept or at - kept[-1] > AS_ONE:
@@ -144,7 +144,7 @@ def _removal(story: Story, disk: str, times: list[float]) -> Accusation:
 
 
 def _after(story: Story, at: float) -> str:
-    """The cut that was made last, if any."""
+    """A clause about the last cut before ``at``, if any."""
     cuts = [(cut.off.commanded_at, cut) for cut in story.cut_records if cut.off.commanded_at is not None]
     before = [(begin, cut) for begin, cut in cuts if begin <= at]
     if not before:
@@ -163,7 +163,8 @@ def _begin(pair: tuple[float, Cut]) -> float:
 def _errors(
     complaints: list[Complaint], asked: set[str], gone: set[tuple[str, float]], neighbours: Neighbours
 ) -> Iterator[Accusation]:
-    """What the kernel reported, by disk; about a hub or a controller once, not for each disk behind it."""
+    """Accusations from kernel messages, per disk. Messages about a hub or a controller count once for all disks
+    behind."""
     by_subject: dict[str, list[Complaint]] = {}
     for complaint in complaints:
         at = complaint.message.at
@@ -184,7 +185,7 @@ def _errors(
 
 
 def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Accusation]:
-    """Loads that met an error although their disk was not cut while they ran."""
+    """Loads with an error although their disk was not cut while they ran."""
     for load in story.of(LoadBegun):
         ended = story.load_end(load)
         if load.disk in asked or ended is None or not ended.errno:

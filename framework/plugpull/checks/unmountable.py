@@ -1,4 +1,4 @@
-"""Could the filesystem of a disk that was cut be unmounted?"""
+"""Whether the filesystem of a cut disk could be unmounted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from plugpull.history.reader import Story
 
 
 class Unmountable(Check, frozen=True, tag="unmountable"):
-    """The last ``umount`` of each of ``disks`` succeeded, and took at most ``within`` seconds. It proves something only
-    if the filesystem was mounted, and, where the disk was cut, if it was mounted at that moment.
+    """The last ``umount`` of each of ``disks`` succeeded, and took at most ``within`` seconds. It counts only if the
+    filesystem was mounted, and was so when the disk was cut.
 
     ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
 
@@ -50,7 +50,7 @@ class Unmountable(Check, frozen=True, tag="unmountable"):
 
 
 def _proves_nothing(story: Story, last: Acted) -> str:
-    """Why nothing follows from this ``umount``, as a sentence; empty if something does."""
+    """Why this ``umount`` proves nothing, as a sentence; empty if it does."""
     disk = last.disk
     steps = [event for event in story.of(Acted) if event.disk == disk and event.action in ("mount", "umount")]
     earlier = [event for event in steps[: steps.index(last)] if event.ok]
@@ -64,7 +64,7 @@ def _proves_nothing(story: Story, last: Acted) -> str:
 
 
 def _mounted_at(cut: Cut, mount: Acted, umount: Acted) -> bool:
-    """Was the filesystem certainly mounted when its disk was cut?"""
+    """Whether the filesystem was certainly mounted when its disk was cut."""
     off, gone = cut.off.commanded_at, cut.times(umount.disk).removed_at
     if off is None or mount.at is None or umount.at is None:
         return False

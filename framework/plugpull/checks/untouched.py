@@ -1,4 +1,4 @@
-"""Were the bystanders, the disks that the rig file does not declare as scratch, never written?"""
+"""Whether the bystanders, which the rig file does not declare as scratch, were never written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from plugpull.history.reader import Story
 
 
 class Untouched(Check, frozen=True, tag="untouched"):
-    """Not a byte was written to any of ``disks``: by the kernel's own count, and by the bench's where it can look at
-    the medium behind the DUT's back."""
+    """Not a byte was written to any of ``disks``, according to the kernel's counters and, if the bench can read the
+    medium without the DUT, to its contents."""
 
     disks: tuple[str, ...]
 
@@ -33,7 +33,7 @@ class Untouched(Check, frozen=True, tag="untouched"):
         return said.judgement(f"untouched: {', '.join(self.disks)}{how}" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
-        """The kernel's count has to cover all the time in which something was written or cut."""
+        """The kernel's counters must cover all the time in which something was written or cut."""
         busy = [*story.of(LoadBegun), *story.of(LoadEnded), *story.of(LedgerBegun), *story.of(CutArmed)]
         times = [event.at for event in busy if event.at is not None]
         for disk in self.disks:
@@ -54,7 +54,7 @@ def bystanders_of(story: Story) -> tuple[str, ...]:
 
 
 def trespasses(story: Story, disks: Iterable[str]) -> tuple[Accusation, ...]:
-    """A finding for each of ``disks`` that was written."""
+    """An accusation for each of ``disks`` that was written."""
     found = []
     for disk in disks:
         for view in _views(story, disk):

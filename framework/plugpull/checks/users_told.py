@@ -1,4 +1,4 @@
-"""Were the users of every disk that was cut given an error, and the users of the others none?"""
+"""Whether the users of every cut disk got an error, and the users of other disks none."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.reader import Story
 
 ANSWERED = 1.0
-"""Seconds after which I/O to a disk that is off the list fails at once (drivers/scsi/scsi_lib.c,
-scsi_prep_state_check): a load that goes on for longer and then ends without an error was given none."""
+"""Seconds after which I/O to a removed disk fails at once (drivers/scsi/scsi_lib.c, scsi_prep_state_check). A load that
+goes on for longer and then ends without an error did not get one."""
 
 
 CLOCKS = 0.1
-"""Seconds by which the writer's own clock, microseconds since it began, may differ from the edge's."""
+"""Seconds by which the writer's clock (microseconds since it began) may differ from the clock of the edge."""
 
 
 class UsersTold(Check, frozen=True, tag="users_told"):
-    """Each load with direct I/O that ran on a victim when it was cut ended by itself, with an I/O error, within the
-    limit of the disk or of the kind of bench (``limits.py``, ``ended_with_error``). No load had an I/O error on a disk
-    that no cut had taken. Victims that the scenario asks ``ended_with_error`` about are judged there (``besides``)."""
+    """Each load with direct I/O on a victim ended by itself after the cut, with an I/O error, within the limit of the
+    disk or of the kind of bench (``limits.py``, ``ended_with_error``). No load had an I/O error on a disk that was not
+    cut.
+
+    ``besides`` are the victims that the scenario gives to ``ended_with_error``, which judges them."""
 
     besides: tuple[str, ...] = ()
 
@@ -50,7 +52,8 @@ class UsersTold(Check, frozen=True, tag="users_told"):
 
 
 def _failed(story: Story) -> Iterator[Accusation]:
-    """Stamped writes and flushes that failed on a disk that no cut had taken, whatever the writer said at its end."""
+    """Stamped writes and flushes that failed on a disk before any cut of it, whatever the writer reported at its
+    end."""
     for judged in every_round(story):
         disk = judged.round.disk
         early = [one for one in judged.failed if one.at < _first_cut(story, disk) - CLOCKS]
@@ -62,14 +65,14 @@ def _failed(story: Story) -> Iterator[Accusation]:
 
 
 def _first_cut(story: Story, disk: str) -> float:
-    """From when on some cut may have taken the disk. Of a cut that is in doubt it is not known when it took it."""
+    """The earliest time at which a cut may have taken the disk. For a doubtful cut it is not known."""
     cuts = [cut for cut in story.cut_records if disk in cut.armed.victims]
     begins = [float("-inf") if cut.off.doubt else (cut.off.commanded_at or 0.0) - cut.error for cut in cuts]
     return min(begins, default=float("inf"))
 
 
 def _unexpected(story: Story) -> Iterator[Accusation]:
-    """Errors that a load met before any cut had taken its disk."""
+    """Errors of loads before any cut of their disks."""
     for ended in story.of(LoadEnded):
         if not ended.errno or ended.at is None:
             continue
@@ -80,7 +83,7 @@ def _unexpected(story: Story) -> Iterator[Accusation]:
 
 
 def _loads(story: Story, cut: Cut, disk: str) -> tuple[LoadBegun, ...]:
-    """The loads that were on the disk when it went. Buffered ones need not notice before they are synced."""
+    """The direct loads on the disk at its removal. Buffered loads may notice an error only when they sync."""
     begin, gone = (cut.off.commanded_at or 0.0) - cut.error, cut.times(disk).removed_at or 0.0
     found = []
     for load in story.of(LoadBegun):
@@ -93,7 +96,7 @@ def _loads(story: Story, cut: Cut, disk: str) -> tuple[LoadBegun, ...]:
 
 
 def _one(story: Story, cut: Cut, load: LoadBegun) -> Accusation | str | float:
-    """The seconds until the error, or what is wrong, or what is missing."""
+    """The seconds until the error, or an accusation, or the sentence of a doubt."""
     disk, ended = load.disk, story.load_end(load)
     gone = cut.times(disk).removed_at or 0.0
     within = limits.ended_with_error(story, disk)

@@ -1,7 +1,6 @@
-"""Does what is on record of the cuts fit the rig file: the outlets, and the disks that each of them takes?
+"""Whether the recorded cuts agree with the rig file on outlets and victims.
 
-Where it does not, the bench is wired or was switched otherwise than the record says, and nothing that happened to a
-disk can be held against it.
+If they do not, the bench is wired or was switched differently, and nothing that happened to a disk is its fault.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from plugpull.history.reader import Story
 
 
 def wiring_doubts(story: Story) -> tuple[str, ...]:
-    """Why it is not known which disks were cut off, a sentence each; empty if record and rig file agree."""
+    """Sentences on why it is not known which disks were cut; empty if record and rig file agree."""
     doubts = [*_names(story), miswired(story), *_edges(story), *_mechanisms(story), *_victims(story)]
     doubts += _unbidden(story)
     return tuple(dict.fromkeys(doubt for doubt in doubts if doubt))
 
 
 def _names(story: Story) -> Iterator[str]:
-    """Victims that the rig file does not have, and removals of one disk under the name of another."""
+    """Victims that are not in the rig file, and removals of one disk under the name of another."""
     declared = {str(disk.get("name")) for disk in story.rig.get("disk", ())}
     named = {victim for cut in story.of(CutArmed) for victim in cut.victims}
     if declared and named - declared:
@@ -49,7 +48,7 @@ def _edges(story: Story) -> Iterator[str]:
 
 
 def _mechanisms(story: Story) -> Iterator[str]:
-    """Cuts of another mechanism than that of the switch that the rig file puts there."""
+    """Cuts with another mechanism than the switch has in the rig file."""
     switches = {str(one.get("name")): str(one.get("mechanism") or "") for one in story.rig.get("switch", ())}
     for cut in story.of(CutArmed):
         outlet = declared_outlet(story.rig, cut.point)
@@ -67,7 +66,7 @@ def _victims(story: Story) -> Iterator[str]:
 
 
 def _unbidden(story: Story) -> Iterator[str]:
-    """Disks that came back to their place while the switch was off: the switch, or its wiring, did that."""
+    """Disks that came back to their place while the switch was off, because of the switch or its wiring."""
     for cut in story.cut_records:
         for disk in cut.armed.victims:
             # Of cuts that held the disk off together, the first one stands for all.
@@ -77,7 +76,7 @@ def _unbidden(story: Story) -> Iterator[str]:
 
 
 def declared_outlet(rig: dict[str, Any], point: str) -> str | None:
-    """``switch.port`` of a cut point such as ``disk1.cable``, as the rig file has it; ``None`` if it does not say."""
+    """The ``switch.port`` of a cut point such as ``disk1.cable`` in the rig file; ``None`` if it has none."""
     name, _, kind = point.rpartition(".")
     if kind not in ("cable", "power"):
         return None
@@ -86,7 +85,7 @@ def declared_outlet(rig: dict[str, Any], point: str) -> str | None:
 
 
 def declared_victims(rig: dict[str, Any], point: str) -> tuple[str, ...] | None:
-    """The disks at or below everything that the outlet of a cut point feeds; ``None`` if the rig file does not say."""
+    """The disks at or below everything that the outlet of a cut point feeds; ``None`` if the outlet is not known."""
     outlet = declared_outlet(rig, point)
     if outlet is None:
         return None
