@@ -448,6 +448,21 @@ def test_a_directory_made_again_with_the_inode_of_the_one_before_is_not_mistaken
     assert damage(book) == {FileDamage.LOST}
 
 
+def test_a_file_with_the_inode_of_a_removed_one_is_not_taken_for_it() -> None:
+    book, old, wrote = synced()
+    book.unlink("a")
+    new = book.create("b", inode=100 + old)
+    later = book.write("b")
+    book.fsyncdir()
+    whole = file("b", new, later, inode=100 + old)
+    book.fsync("b")
+    assert damage(book, whole) == set()
+    stale = file("b", new, later, inode=100 + old).content[0]
+    stale = msgspec.structs.replace(stale, file=old, number=wrote)
+    assert damage(book, file("b", new, stale, inode=100 + old)) == {FileDamage.FOREIGN}
+    assert damage(book, whole, file("a", old, wrote)) == {FileDamage.RESURRECTED, FileDamage.LINK_COUNT}
+
+
 def test_renaming_one_name_of_a_file_to_its_other_name_changes_nothing() -> None:
     book, made, wrote = synced()
     book.link("a", "b")

@@ -106,8 +106,8 @@ MUTATIONS = (
     Mutation(
         "name_rules", "gone = kept is not None and kept.holds[slot] is None and kept.moved is None", "gone = False"
     ),
-    Mutation("tree", "if inodes and entry.inode and thing.inode:", "if False:"),
-    Mutation("tree", "return not stamped or thing.file in stamped", "return True"),
+    Mutation("tree", "or entry.inode == thing.inode", "or True"),
+    Mutation("tree", "fitting &= stamped  #", "pass  #"),
     # the whole
     Mutation("rules", "elif error in OF_THE_BENCH or not promises.mounts:", "elif error in OF_THE_BENCH:"),
     Mutation("rules", "elif error in OF_THE_BENCH or not promises.mounts:", "elif not promises.mounts:"),

@@ -50,8 +50,11 @@ def place(names: NameHistory, found: FoundTree, run: int, *, inodes: bool, choic
         if above is None:
             continue
         slot = above, entry.name
-        known = names.ever(slot) | by_inode.get(entry.inode, set()) | (_stamped(entry, run) & names.things.keys())
-        fitting = frozenset(n for n in known if _fits(entry, names.things[n], run, inodes=inodes))
+        stamped = _stamped(entry, run) & names.things.keys()
+        known = names.ever(slot) | by_inode.get(entry.inode, set()) | stamped
+        fitting = frozenset(n for n in known if _fits(entry, names.things[n], inodes=inodes))
+        if fitting & stamped:
+            fitting &= stamped  # without inode numbers, or if one was used again
         placed = made.placed[slot] = FoundName(entry, slot, fitting)
         if entry.kind == "directory" and fitting:
             _place_directory(names, made, placed, numbers, choice)
@@ -79,10 +82,7 @@ def _stamped(entry: FoundEntry, run: int) -> set[int]:
     return {one.file for one in entry.content if one.content == "stamped" and one.run == run}
 
 
-def _fits(entry: FoundEntry, thing: Thing, run: int, *, inodes: bool) -> bool:
+def _fits(entry: FoundEntry, thing: Thing, *, inodes: bool) -> bool:
     if entry.kind != thing.kind or (thing.kind == "symlink" and entry.target != thing.target):
         return False
-    if inodes and entry.inode and thing.inode:
-        return entry.inode == thing.inode
-    stamped = _stamped(entry, run)
-    return not stamped or thing.file in stamped
+    return not (inodes and entry.inode and thing.inode) or entry.inode == thing.inode
