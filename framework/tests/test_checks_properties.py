@@ -34,7 +34,8 @@ def test_a_disk_that_is_driven_otherwise_after_its_return(name: str, value: str,
 
 @pytest.mark.parametrize("disk", SURVIVORS)
 @pytest.mark.parametrize(
-    ("name", "value"), [("size", "0"), ("ro", "1"), ("write_cache", "write through"), ("state", "offline")]
+    ("name", "value"),
+    [("size", "0"), ("ro", "1"), ("write_cache", "write through"), ("state", "offline"), ("speed", "12")],
 )
 def test_a_survivor_that_is_another_at_the_end(disk: str, name: str, value: str) -> None:
     bench = watched()

@@ -359,3 +359,20 @@ def test_a_disk_that_left_at_once_was_not_attended_to() -> None:
 def test_an_old_record_without_timers_is_judged_as_ever() -> None:
     assert healthy().judge(on_record()).unknowns == ()
     assert judge_story(healthy().story()).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("why", "kind", "many"),
+    [
+        ("Permission denied", "virtual", 1),
+        ("No such file or directory", "virtual", 0),
+        ("Permission denied", "ssh", 0),
+    ],
+)
+def test_a_timeout_of_the_kernel_that_could_not_be_shortened(why: str, kind: str, many: int) -> None:
+    bench = timed(kind)
+    file = "/proc/sys/kernel/hung_task_timeout_secs"
+    bench.replace(ev.TimersSet, lambda event: event.moment == "begin", failed={file: why})
+    bench.add(ev.Residue(at=25.5))
+    said = [what for what in bench.judge(on_record()).unknowns if file in what]
+    assert len(said) == many

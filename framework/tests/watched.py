@@ -17,6 +17,7 @@ VALUES = {
     "queue_depth": "28",
     "state": "running",
     "rx_lanes": "2",
+    "speed": "480",
 }
 STATE = ev.DutState(
     moment="begin",

@@ -57,12 +57,14 @@ AT_THE_END = (
     "physical_block_size",
     "max_hw_sectors_kb",
     "state",
+    "speed",
 )
 """Properties that only a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
 FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
 """Command counters of the SCSI layer (drivers/scsi/scsi_sysfs.c). A command that succeeds when it is repeated shows
 nowhere else."""
-STATE = "is in state {now} instead of {was}"
+WORDS = {"state": "is in state {now} instead of {was}", "speed": "has a link of {now} instead of {was} Mb/s"}
+"""How a difference is said of what is compared at the end only."""
 NOT_SERVED = ("offline", "transport-offline")
 """States in which the SCSI layer refuses every command to a disk (drivers/scsi/scsi_sysfs.c, sdev_states)."""
 HELD_BACK = ("blocked", "created-blocked", "quiesce")
@@ -115,7 +117,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
                 continue
             if before is None or after is None or before == after or _better(name, before, after):
                 continue
-            how = AFTER_RETURN.get(name, STATE).format(now=_worded(name, after), was=_worded(name, before))
+            how = (AFTER_RETURN.get(name) or WORDS[name]).format(now=_worded(name, after), was=_worded(name, before))
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
             what = f"{disk} {how} {when}"
             yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from errno import ENOENT
+from os import strerror
 
 from plugpull.checks.watched import recorded
 from plugpull.history.events import (
@@ -137,6 +139,17 @@ def _timers(story: Story) -> Iterator[str]:
     if "restored" not in moments and readies[-1].kind != "virtual":
         yield "that the timeouts of the kernel were restored is not on record"
     yield from _disk_timers(story)
+    if readies[-1].kind == "virtual":
+        yield from _not_shortened(story)
+
+
+def _not_shortened(story: Story) -> Iterator[str]:
+    """Timeouts of the kernel itself that could not be shortened: what it reports after them comes after the record. A
+    kernel without such a timeout does not have its file."""
+    for event in story.of(TimersSet):
+        for path, why in event.failed.items() if event.moment == "begin" else ():
+            if why != strerror(ENOENT):
+                yield f"{path} could not be shortened ({why}): what the kernel reports later is not on record"
 
 
 def _disk_timers(story: Story) -> Iterator[str]:
