@@ -10,7 +10,7 @@ import pytest
 from consoles import IDLE, LOCKED, PANIC, STALL, Kernel, console, kernel_on_a_console, wait_less
 
 from plugpull.dut.console import DutConsole
-from plugpull.dut.post_mortem import examine_console, restarted, unresponsive
+from plugpull.dut.post_mortem import examine_console, on_cpus, restarted, unresponsive
 from plugpull.dut.real.console_wires import PipeWire, wire_of
 from plugpull.errors import RigError
 from plugpull.rig.model import Dut
@@ -151,6 +151,19 @@ def test_the_cpu_that_took_the_nmi_is_not_the_one_that_is_deaf(
         death = unresponsive(line, 79.7, BY_NMI).death
     assert death is not None
     assert death.headline.endswith(f"nor sysrq on its console{headline}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CPU: 0 PID: 196 Comm: plugpull/0 Tainted: G           OE      6.1.0-56-amd64 #1  Debian",
+        "CPU: 0 UID: 0 PID: 196 Comm: plugpull/0 Tainted: G           OE      6.12.107+deb13-amd64 #1  Debian",
+    ],
+)
+def test_where_a_cpu_is_in_the_wording_of_two_kernels(line: str) -> None:
+    """lib/dump_stack.c names the user since Linux 6.11."""
+    rip = "RIP: 0010:spin_for_ever+0x7/0x10 [plugpull_dies]"
+    assert on_cpus([line, rip]) == ("CPU 0 (plugpull/0) in spin_for_ever [plugpull_dies]",)
 
 
 def test_a_panic_is_on_the_console(kernel: Kernel, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ _FRAME = re.compile(r"^\s*([A-Za-z_][\w.]*)\+0x[\da-f]+/0x[\da-f]+(?: \[([\w-]+)
 _WAITING = re.compile(
     r"^(?:__schedule|schedule\w*|io_schedule\w*|__switch_to\w*|preempt_schedule\w*|ret_from_fork\w*)$"
 )
-_ON_CPU = re.compile(r"^CPU: (\d+) PID: \d+ (?:UID: \d+ )?Comm: (\S+)")
+_ON_CPU = re.compile(r"^CPU: (\d+) (?:UID: \d+ )?PID: \d+ Comm: (\S+)")  # with UID since Linux 6.11
 _AT = re.compile(r"^(?:RIP: [\da-f]+:|pc : )([A-Za-z_][\w.]*)\+0x[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?")
 _RESTARTS = re.compile(r"^reboot: (?:Restarting system|Power down|System halted)")
 _FLAGS = re.compile(r"^vCPU (\d+) at \S+, interrupts (on|off)$")
