@@ -56,8 +56,8 @@ def formats(text: str, path: str = HUB, **others: str) -> list[tuple[str, str]]:
          "device-mapper: x: a"),
         ("fs/ext4/super.c", 'int f(void)\n{\n\text4_msg(sb, KERN_CRIT, "a");\n}\n', "2", "EXT4-fs (%s): a"),
         ("fs/xfs/xfs_log.c", 'int f(void)\n{\n\txfs_alert(mp, "a");\n}\n', "1", "XFS (%s): a"),
-        ("drivers/scsi/sd.c", 'int f(void)\n{\n\tsd_printk(KERN_NOTICE, s, "a\\n");\n}\n', "5", "{scsi}: {[sdb] |}a"),
-        ("drivers/scsi/sd.c", 'int f(void)\n{\n\tsd_printk(level, s, "a\\n");\n}\n', "?", "{scsi}: {[sdb] |}a"),
+        ("drivers/scsi/sd.c", 'int f(void)\n{\n\tsd_printk(KERN_NOTICE, s, "a\\n");\n}\n', "5", "{scsi}: {[%w] |}a"),
+        ("drivers/scsi/sd.c", 'int f(void)\n{\n\tsd_printk(level, s, "a\\n");\n}\n', "?", "{scsi}: {[%w] |}a"),
     ],
 )  # fmt: skip
 def test_a_message_in_the_source(path: str, text: str, level: str, format: str) -> None:

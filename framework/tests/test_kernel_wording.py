@@ -23,6 +23,7 @@ from plugpull.kernel.catalogue.wording import examples_of, needles_of, pattern_o
         (r"a \{b\} \| c", "a {b} | c"),
         ("tasks %*ph of %pISc%c", "tasks 00 01 of [::1]."),
         ("%sin the middle %sagain", "in the middle or again"),
+        ("block 0x%llx %s", "block 0x2"),
     ],
 )
 def test_a_wording_matches_its_messages(wording: str, message: str) -> None:

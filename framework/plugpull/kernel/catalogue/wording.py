@@ -21,6 +21,8 @@ MOST_LETTERS = 16
 _CONVERSION = r"%[-+ #0]*[\d.*]*(?:hh|h|ll|l|L|q|j|z|t)?(?:p[A-Za-z\d]*|[diouxXcsefgEGw%])"
 _PIECE = re.compile(rf"(?P<conversion>{_CONVERSION})|(?P<group>\{{(?:\\.|[^{{}}\\])*\}})|(?P<escaped>\\.)|(?P<end>\$$)")
 _SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$")
+_LAST = re.compile(r"(?<=\S) +%(?:s|p[A-Za-z]+)$")
+"""A string at the end, which may be empty: then its space is missing too."""
 _BAR = re.compile(r"(?<!\\)\|")
 _NUMBER, _HEX = r" *-?\d+", r" *(?:0[xX])?[\da-fA-F]+"
 _ANY = r".*?"
@@ -39,7 +41,7 @@ Beginnings = Mapping[str, Beginning]
 def pattern_of(wording: str, beginnings: Beginnings) -> str:
     """A regular expression that matches at the beginning of every such message. It takes linear time: each ``%s`` ends
     at the first place where what follows it matches, and is never tried again."""
-    return _pattern(wording, beginnings)
+    return _pattern(_LAST.sub("", wording), beginnings)
 
 
 def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
