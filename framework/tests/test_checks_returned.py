@@ -97,7 +97,7 @@ def test_there_twice() -> None:
     bench = healthy()
     bench.attach(VICTIM, BACK + 1.0, kname="sdh")
     summaries = [finding.summary for finding in bench.judge(returned(VICTIM)).findings]
-    assert "disk1 is there twice, as sdb and sdh" in summaries
+    assert "disk1 is attached twice, as sdb and sdh" in summaries
 
 
 @pytest.mark.parametrize(("agrees", "ack"), [(False, True), (True, False)])

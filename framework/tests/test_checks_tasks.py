@@ -47,7 +47,7 @@ def test_time_in_which_the_whole_dut_was_starved_accuses_nobody() -> None:
     bench.add(blocked(9.0))
     judgement = bench.judge(nothing_blocked())
     assert judgement.findings == ()
-    assert "did not run for 9.00 s, but nor did the whole DUT" in judgement.unknowns[0]
+    assert "did not run for 9.00 s, but the whole DUT did not run either" in judgement.unknowns[0]
 
 
 def test_a_busy_host_excuses_no_blocked_task() -> None:
@@ -73,7 +73,7 @@ def test_tasks_that_were_not_looked_at_are_unknown() -> None:
     bench = watched()
     bench.drop(ev.Activity, lambda event: event.at < 15.0)
     for check in (nothing_blocked(), nothing_spins()):
-        assert "were not looked at from 14.00 s" in bench.judge(check).unknowns[0]
+        assert "were not sampled from 14.00 s" in bench.judge(check).unknowns[0]
 
 
 # --- what spins -------------------------------------------------------------------------------------------------------

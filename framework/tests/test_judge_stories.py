@@ -142,7 +142,7 @@ def test_what_the_bench_did_to_a_disk_is_not_held_against_it() -> None:
     assert result.verdict is Verdict.UNKNOWN
     assert result.findings == ()
     assert result.unknowns[0] == "its firmware fell over"
-    held = f"not held against {finding.subject}, for which the bench failed: {finding.summary}"
+    held = f"not a finding against {finding.subject}, for which the bench failed: {finding.summary}"
     assert held in result.unknowns
 
 

@@ -124,7 +124,7 @@ def on_metal(text: str, at: float = 13.5, level: int = 4) -> Bench:
 def test_errors_that_nobody_knows_are_a_doubt_where_no_other_hardware_is(text: str) -> None:
     assert outcome(on_metal(text, level=3)) == ([], []), "a real machine has cameras and displays"
     for at in (13.5, CUT + 0.3, BACK + 1):
-        doubt = f"the kernel logged an error that is in no catalogue: {text}"
+        doubt = f"the kernel logged an uncatalogued error: {text}"
         assert outcome(said(text, at, level=3)) == ([], [doubt]), "no cut explains it"
     assert outcome(said(text, level=4)) == ([], [])
 
@@ -152,7 +152,7 @@ def test_something_critical_that_nobody_knows_is_a_finding() -> None:
     bench = said("the flux capacitor exploded in bay 1", level=2)
     bench.add(ev.KernelMessage(at=14.0, text="the flux capacitor exploded in bay 2", level=2))
     found, doubts = outcome(bench)
-    words = "the kernel logged something critical that is in no catalogue"
+    words = "the kernel logged an uncatalogued critical message"
     assert found == [f"{words}: the flux capacitor exploded in bay 1 (and 1 more like it)"]
     assert doubts == []
 
@@ -166,7 +166,7 @@ def test_of_a_victim_that_is_cut_it_is_expected() -> None:
 
 @pytest.mark.parametrize("text", ["usbcore: the flux capacitor is out of phase", "md: the flux capacitor", "blk: flux"])
 def test_an_error_of_the_storage_path_that_nobody_knows_is_a_doubt(text: str) -> None:
-    assert outcome(said(text, level=3)) == ([], [f"the kernel logged an error that is in no catalogue: {text}"])
+    assert outcome(said(text, level=3)) == ([], [f"the kernel logged an uncatalogued error: {text}"])
     assert outcome(said(text, level=4)) == ([], [])
     assert outcome(said(text, CUT + 0.3, 3)) == ([], []), "the cut may be why"
 

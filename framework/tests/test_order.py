@@ -264,7 +264,7 @@ def test_caches_that_are_not_counted_one_by_one(per_cycle: int, many: int) -> No
 def test_disks_that_went_without_a_uevent() -> None:
     bench = healthy()
     bench.drop(ev.Uevent)
-    assert said(bench) == ["disks came and went, and not a uevent is on record"]
+    assert said(bench) == ["disks came and went, but no uevent is on record"]
 
 
 def test_a_disk_that_nobody_wrote_to() -> None:

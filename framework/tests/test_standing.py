@@ -186,8 +186,8 @@ def ended(bench: Bench, **changes: object) -> ScenarioResult:
     ("changes", "said"),
     [
         ({"errno": 0, "exit_status": 0}, "ended without an error though the disk was gone"),
-        ({"asked": True, "asked_at": CUT + 3, "at": CUT + 4, "errno": 0}, "was never given an error"),
-        ({"at": CUT + 9}, "had its error only 8.93 s (limit 5 s) after"),
+        ({"asked": True, "asked_at": CUT + 3, "at": CUT + 4, "errno": 0}, "never got an error"),
+        ({"at": CUT + 9}, "got its error only 8.93 s (limit 5 s) after the disk was gone"),
         ({"stuck": True}, "could not be ended"),
         ({"at": CUT - 1}, "met an I/O error, 1.00 s before its cut"),
     ],
@@ -284,7 +284,7 @@ def test_a_disk_that_is_there_twice() -> None:
     bench = healthy()
     bench.attach("disk2", 20.0, kname="sdq")
     found = {finding.summary for finding in judged(bench).findings}
-    assert "disk2 is there twice, as sdc and sdq" in found
+    assert "disk2 is attached twice, as sdc and sdq" in found
 
 
 def test_a_record_of_disks_that_the_rig_file_does_not_have_accuses_nobody() -> None:

@@ -251,15 +251,18 @@ def test_an_emulated_disk_is_driven_as_its_firmware_asks() -> None:
     assert driven({}, write_cache="write through", fua="1", driver="uas") == ()  # an older rig file does not say
 
 
+DECLARED = "but the rig file declares a disk"
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
         (
             {"write_cache": "write through"},
-            "the kernel takes disk2 for a disk that is write through, and it is a disk that is write back",
+            f"the kernel drives disk2 as a disk that is write through, {DECLARED} that is write back",
         ),
-        ({"fua": "1"}, "the kernel takes disk2 for a disk with FUA, and it is a disk without FUA"),
-        ({"driver": "usb-storage"}, "the kernel takes disk2 for a disk of usb-storage, and it is a disk of uas"),
+        ({"fua": "1"}, f"the kernel drives disk2 as a disk with FUA, {DECLARED} without FUA"),
+        ({"driver": "usb-storage"}, f"the kernel drives disk2 as a disk of usb-storage, {DECLARED} of uas"),
     ],
 )
 def test_a_kernel_that_misreads_a_disk_is_accused(values: dict[str, str], said: str) -> None:
@@ -269,8 +272,8 @@ def test_a_kernel_that_misreads_a_disk_is_accused(values: dict[str, str], said: 
 
 def test_a_command_without_a_timeout_is_never_given_up() -> None:
     assert driven({}, timeout="30") == ()
-    assert driven({}, timeout="0") == ("the kernel gives a command of disk2 0 s (1 to 60 s wanted)",)
-    assert driven({}, timeout="4294967") == ("the kernel gives a command of disk2 4294967 s (1 to 60 s wanted)",)
+    assert driven({}, timeout="0") == ("the command timeout of disk2 is 0 s (1 to 60 s expected)",)
+    assert driven({}, timeout="4294967") == ("the command timeout of disk2 is 4294967 s (1 to 60 s expected)",)
     assert driven({}, "local", timeout="600") == ()
 
 

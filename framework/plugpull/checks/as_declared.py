@@ -60,7 +60,8 @@ def _driven(story: Story) -> Iterator[Accusation]:
         for what, due in _due(disk).items():
             got = seen.values.get(what, due)
             if got != due and not (what == "driver" and got == UNBOUND):
-                summary = f"the kernel takes {name} for {_worded(what, got)}, and it is {_worded(what, due)}"
+                declared = f"but the rig file declares {_worded(what, due)}"
+                summary = f"the kernel drives {name} as {_worded(what, got)}, {declared}"
                 evidence = (f"{seen.at or 0:.2f} s: {seen.kname} {what} {got}",)
                 yield Accusation(subject=name, summary=summary, at=seen.at, evidence=evidence)
 
@@ -72,7 +73,7 @@ def _timeouts(story: Story) -> Iterator[Accusation]:
     for event in seen if bench_kind(story) == "virtual" else ():
         timeout = event.values.get("timeout", "")
         if timeout.isdecimal() and not 0 < int(timeout) <= LONGEST_TIMEOUT:
-            what = f"the kernel gives a command of {event.disk} {timeout} s (1 to {LONGEST_TIMEOUT} s wanted)"
+            what = f"the command timeout of {event.disk} is {timeout} s (1 to {LONGEST_TIMEOUT} s expected)"
             yield Accusation(subject=event.disk, summary=what, at=event.at)
 
 
@@ -99,7 +100,7 @@ def _twice(story: Story) -> Iterator[Accusation]:
             gone = story.detached_at(one)
             both = gone is None or gone > (two.at or 0.0) + TOGETHER
             if both and one.kname != two.kname:
-                yield _accusation(name, f"{name} is there twice, as {one.kname} and {two.kname}", two)
+                yield _accusation(name, f"{name} is attached twice, as {one.kname} and {two.kname}", two)
 
 
 def _accusation(disk: str, summary: str, found: DiskAttached) -> Accusation:

@@ -54,7 +54,9 @@ class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
             if event.seconds >= allowed and ran >= AWAKE * allowed:
                 said.take(self._accusation(event, allowed))
             elif event.seconds >= allowed:
-                said.doubt(f"{_who(event)} did not run for {seconds(event.seconds)}, but nor did the whole DUT")
+                said.doubt(
+                    f"{_who(event)} did not run for {seconds(event.seconds)}, but the whole DUT did not run either"
+                )
         said.doubt(tasks_not_watched(story))
         times = f"longest {seconds(worst)} {limit(self.limit)}" if worst else f"limit {self.limit:g} s"
         return said.judgement(f"no task blocked ({times})" if recorded(story, "tasks") and said.clean else "")

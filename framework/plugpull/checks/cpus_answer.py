@@ -28,6 +28,6 @@ class CpusAnswer(Check, frozen=True, tag="cpus_answer"):
             if period.seconds - starved_within(story, begun, end) >= AWAKE:
                 said.accuse("kernel", what, begun)
             else:
-                said.doubt(f"{what}, but nor did the whole DUT run")
+                said.doubt(f"{what}, but the whole DUT did not run either")
         longest = max((period.seconds for period in periods), default=0.0)
         return said.judgement(f"every CPU schedules (after {seconds(longest)})" if periods and said.clean else "")

@@ -72,7 +72,7 @@ class Discovered(Check, frozen=True, tag="discovered"):
         begin, within = _plugged_at(story, None), limit_of(story, disk, self.within)
         if begin is None or not story.covers(begin, begin + within):
             why = "when it was plugged" if begin is None else story.why_not_covered(begin, begin + within)
-            said.doubt(f"{disk} was not found, but the evidence is not whole: {why}")
+            said.doubt(f"{disk} was not found, but the evidence is incomplete: {why}")
             return
         seen = tuple(f"{one.kname}: serial {one.serial} at {one.place}" for one in story.all_attachments)
         what = f"{disk} was not found {limit(within)}"

@@ -136,14 +136,13 @@ def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual:
         return ""
     if not about.disks and (any(line.names) or (storage and expected.any_at(at))):
         return ""  # about a device outside the rig, or about storage while something was cut, which may be the cause
-    unknown = " that is in no catalogue" if line.event is None else ""
-    return f"the kernel logged an error{unknown}: {body}"
+    return f"the kernel logged an {'uncatalogued ' if line.event is None else ''}error: {body}"
 
 
 def _accusation(lines: list[RecordedLine]) -> Accusation:
     first = lines[0]
     more = f" (and {len(lines) - 1} more like it)" if len(lines) > 1 else ""
-    words = "" if first.event is not None else "the kernel logged something critical that is in no catalogue: "
+    words = "" if first.event is not None else "the kernel logged an uncatalogued critical message: "
     return Accusation(
         subject="kernel",
         summary=f"{words}{first.body}{more}",
@@ -168,7 +167,7 @@ def _rigs_path(story: Story, body: str) -> bool:
 
 def _missing(story: Story) -> list[str]:
     if not story.of(KernelMessage) and _moved(story):
-        return ["disks came or went and not a line of the kernel log was recorded"]
+        return ["disks came or went, but no line of the kernel log was recorded"]
     return []
 
 

@@ -29,7 +29,7 @@ class NothingStuck(Check, frozen=True, tag="nothing_stuck"):
             if story.load_end(load) is None:
                 said.doubt(f"how the load on {load.disk} ended was not recorded")
         if not story.of(Residue):
-            said.doubt("what was left on the DUT was not looked at")
+            said.doubt("the processes left on the DUT were not recorded")
         return said.judgement("nothing stuck" if said.clean else "")
 
 

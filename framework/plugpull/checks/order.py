@@ -98,7 +98,7 @@ def _uevents(story: Story) -> Iterator[str]:
     """Disks that were attached or removed without a uevent (``dut/agent/uevents.py``)."""
     virtual = any(ready.kind == "virtual" for ready in story.of(DutReady))
     if virtual and story.of(DiskDetached) and not story.of(Uevent):
-        yield "disks came and went, and not a uevent is on record"
+        yield "disks came and went, but no uevent is on record"
     for event in story.of(Uevent):
         if event.at is None or (event.subsystem, event.action, event.devtype) != ("block", "remove", "disk"):
             continue

@@ -200,7 +200,7 @@ class Returned(Check, frozen=True, tag="returned"):
             return f"whether {was.disk} came back is not known: {story.why_not_covered(begin, deadline)}"
         if awake(story, begin, end) < within:
             if cut.until < deadline:
-                return f"{was.disk} was cut again before its {within:g} s to come back were over"
+                return f"{was.disk} was cut again within the {within:g} s that it has to come back"
             why = story.why_not_covered(begin, deadline) if end < deadline else "the DUT was starved by its host"
             return f"whether {was.disk} came back is not known: {why}"
         what = f"{was.disk} did not come back within {within:g} s of {cut.restored_point} being restored"
@@ -239,7 +239,7 @@ def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_a
         if not same_identity(other, was):
             yield _accusation(was.disk, f"{_another(was, other)} at first", other)
         elif other.at >= (now.at or 0.0) and _together(story, now, other):
-            yield _accusation(was.disk, f"{was.disk} is there twice, as {now.kname} and {other.kname}", other)
+            yield _accusation(was.disk, f"{was.disk} is attached twice, as {now.kname} and {other.kname}", other)
     if _renamed(story, was, now):
         yield _accusation(
             was.disk, f"{was.disk} came back as {now.kname} although nothing held its name {was.kname}", now

@@ -205,7 +205,7 @@ def _complete(read: ReadBack) -> None:
     if read.ended.received != received:
         read.problems.append(f"{read.ended.received} bytes of the read-back arrived, {received} are on record")
     if read.ended.stuck or read.ended.status != 0:
-        read.problems.append(f"the read-back did not end well: {read.ended.why or f'status {read.ended.status}'}")
+        read.problems.append(f"the read-back failed: {read.ended.why or f'status {read.ended.status}'}")
 
 
 # --- does a ledger fit the rest of the record? ------------------------------------------------------------------------

@@ -23,9 +23,7 @@ class Untouched(Check, frozen=True, tag="untouched"):
         said.take(*trespasses(story, self.disks))
         for disk in self.disks:
             if not story.readings(disk) and not _views(story, disk):
-                said.doubt(
-                    f"nothing shows whether {disk} was written: it was neither sampled nor looked at from outside"
-                )
+                said.doubt(f"nothing shows whether {disk} was written: it was neither sampled nor read from outside")
         if not self.disks:
             said.doubt("untouched was asked about no disk")
         outside = all(_views(story, disk) for disk in self.disks)

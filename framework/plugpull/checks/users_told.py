@@ -109,14 +109,18 @@ def _one(story: Story, cut: Cut, load: LoadBegun) -> Accusation | str | float:
             return 0.0
         if ended.asked_at > gone + ANSWERED:
             what = f"the load on {disk} ran on for {seconds(ended.asked_at - gone)} after the disk was gone, "
-            return _accusation(disk, f"{what}and was never given an error", ended)
+            return _accusation(disk, f"{what}and never got an error", ended)
         return f"the load on {disk} was asked to end {seconds(ended.asked_at - gone)} after the disk was gone"
     if not ended.errno and (ended.asked or not ended.exit_status):
         how = "went on until it was asked to end" if ended.asked else "ended without an error"
         return _accusation(disk, f"the load on {disk} {how} though the disk was gone", ended)
     took = awake(story, gone, max(gone, ended.at))
     if took - cut.error > within:
-        return _accusation(disk, f"the load on {disk} had its error only {seconds(took)} {limit(within)} after", ended)
+        return _accusation(
+            disk,
+            f"the load on {disk} got its error only {seconds(took)} {limit(within)} after the disk was gone",
+            ended,
+        )
     return took
 
 

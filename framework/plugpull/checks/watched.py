@@ -29,5 +29,5 @@ def tasks_not_watched(story: Story) -> str:
     looks = [event.at for event in story.of(Activity) if event.at is not None]
     for one, two in pairwise((times[0], *looks, times[-1])):
         if awake(story, one, two) > HOLE:
-            return f"the tasks of the DUT were not looked at from {one:.2f} s to {two:.2f} s"
+            return f"the tasks of the DUT were not sampled from {one:.2f} s to {two:.2f} s"
     return ""

@@ -25,12 +25,12 @@ def drop_explained(sheet: Sheet, faults: Iterable[RigFault], doubts: Sequence[st
     for finding in sheet.findings:
         fault = next((fault for fault in faults if _explains(fault, finding)), None)
         if doubts and finding.check not in CONFESSIONS:
-            sheet.unknowns.append(f"not held against {finding.subject or 'the DUT'}: {finding.summary}")
+            sheet.unknowns.append(f"not a finding against {finding.subject or 'the DUT'}: {finding.summary}")
         elif fault is None:
             kept.append(finding)
         else:
             whose = finding.subject or "the DUT"
-            sheet.unknowns.append(f"not held against {whose}, for which the bench failed: {finding.summary}")
+            sheet.unknowns.append(f"not a finding against {whose}, for which the bench failed: {finding.summary}")
     sheet.findings[:] = kept
 
 
