@@ -123,6 +123,8 @@ def test_msync_keeps_its_blocks_and_no_others() -> None:
     for blocks in ((second, mapped), (first, mapped)):
         assert damage(book, file("a", made, *blocks)) == set()
     assert damage(book, file("a", made, second, second)) == {FileDamage.OLD_VERSION}
+    book.fsync("a")
+    assert damage(book, file("a", made, first, mapped)) == {FileDamage.OLD_VERSION}
 
 
 @pytest.mark.parametrize("sync", ["sync", "syncfs"])

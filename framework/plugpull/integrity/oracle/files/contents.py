@@ -38,6 +38,8 @@ class ContentHistory:
     garbled: bool = False
     touched: int = 0
     fsynced: int = 0
+    fresh: set[int] = field(default_factory=set)
+    """Blocks with a version that no sync has kept or failed to keep."""
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
@@ -91,19 +93,23 @@ class ContentHistory:
     def _put(self, block: int, value: int, operation: AnyOperation) -> None:
         versions = self.blocks.setdefault(block, [ContentVersion(ZERO, None)])
         versions.append(ContentVersion(value, operation, doubtful=not operation.succeeded))
+        self.fresh.add(block)
 
     def keep(self, sync: AnyOperation, blocks: Iterable[int] | None = None) -> None:
         """A sync succeeded: of the whole file, or of these blocks without the size."""
         if blocks is None:
             _keep(self.sizes, sync)
-        for block in self.blocks if blocks is None else blocks:
-            _keep(self.blocks.get(block, []), sync)
+        written = self.fresh if blocks is None else self.fresh.intersection(blocks)
+        for block in written:
+            _keep(self.blocks[block], sync)
+        self.fresh = self.fresh - written
 
     def doubt(self) -> None:
         """A sync failed: what it was to keep may never be."""
-        for versions in (self.sizes, *self.blocks.values()):
-            for version in versions:
+        for versions in (self.sizes, *(self.blocks[block] for block in self.fresh)):
+            for version in since_kept(versions):
                 version.doubtful = version.doubtful or version.kept_by is None
+        self.fresh = set()
 
 
 def since_kept(versions: list[ContentVersion]) -> list[ContentVersion]:

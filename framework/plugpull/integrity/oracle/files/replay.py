@@ -38,6 +38,8 @@ class Replay:
         self._promises = promises
         self._cut = cut
         self._broken = False
+        self._open: list[Change] = []
+        """Changes that a sync can still keep."""
         for operation in ledger.operations:
             try:
                 self._take(operation)
@@ -58,8 +60,9 @@ class Replay:
         self.names.take(operation)
         if isinstance(operation, CreateFile) and operation.file in self.names.things:
             self.contents[operation.file] = ContentHistory()
-        if len(self.names.changes) > changes and not operation.succeeded:
-            self._broken = True
+        if len(self.names.changes) > changes:
+            self._broken = self._broken or not operation.succeeded
+            self._open.append(self.names.changes[-1])
 
     def _data(self, operation: WriteBlocks | AppendBlocks | WriteMapped | Truncate) -> None:
         contents = self._file(operation.path)
@@ -106,8 +109,7 @@ class Replay:
         if isinstance(operation, SyncAll | SyncFilesystem):
             self._sync_everything(operation)
         elif isinstance(operation, FsyncDirectory):
-            number = self.names.at(operation.path)
-            self._sync_names(operation, [c for c in self.names.changes if any(s[0] == number for s in c.holds)], number)
+            self._sync_names(operation, self.names.at(operation.path))
         else:
             contents = self._file(operation.path)
             if not operation.succeeded:
@@ -125,7 +127,7 @@ class Replay:
             contents.garbled = True
 
     def _sync_everything(self, operation: SyncAll | SyncFilesystem) -> None:
-        self._sync_names(operation, self.names.changes, None)
+        self._sync_names(operation, None)
         for contents in self.contents.values():
             if self._counts(operation):
                 contents.keep(operation)
@@ -133,17 +135,16 @@ class Replay:
             elif not operation.succeeded:
                 self._failed(contents)
 
-    def _sync_names(self, operation: Synced, changes: list[Change], directory: int | None) -> None:
+    def _sync_names(self, operation: Synced, directory: int | None) -> None:
         """A directory was synced, or everything (``directory`` is None)."""
-        if not operation.succeeded:
-            for change in changes:
+        for change in self._open:
+            if directory is not None and all(slot[0] != directory for slot in change.holds):
+                continue
+            if not operation.succeeded:
                 change.doubtful = change.doubtful or not change.kept
-            return
-        if not self._counts(operation):
-            return
-        for change in changes:
-            if change.applied and not change.doubtful:
+            elif self._counts(operation) and change.applied:
                 self._keep(operation, change, directory)
+        self._open = [one for one in self._open if not one.doubtful and len(one.kept) < len(one.holds)]
 
     def _keep(self, operation: AnyOperation, change: Change, directory: int | None) -> None:
         for slot in change.holds:
