@@ -9,6 +9,7 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify, subject_of
 from plugpull.kernel.catalogue.entries import ENTRIES
 from plugpull.kernel.catalogue.entry import Severity
+from plugpull.kernel.catalogue.uncatalogued import about_storage
 from plugpull.kernel.diagnosis.headline import panic_headline
 
 LINES = (
@@ -190,3 +191,9 @@ def test_a_panic_on_a_warning_is_the_warning() -> None:
 def test_an_oops_on_arm_gets_its_function_too() -> None:
     lines = ["Unable to handle kernel paging request at virtual address 1", "pc : usb_hcd_unlink_urb+0x4/0x90"]
     assert panic_headline(lines).endswith(" in usb_hcd_unlink_urb")
+
+
+def test_the_name_of_a_chip_is_not_that_of_a_disk() -> None:
+    assert about_storage("sdb: the frobnicator failed")
+    assert about_storage("sd 2:0:0:0: [sdb] the frobnicator failed")
+    assert not about_storage("sdm660-pinctrl 3000000.pinctrl: pin_config_group_set op failed for group 74")

@@ -81,6 +81,14 @@ def test_a_log_without_time_stamps_of_the_kernel() -> None:
     assert RESTARTED in kinds_of(*in_order, boot)
 
 
+def test_a_syslog_that_begins_with_its_daemon_has_no_restart() -> None:
+    daemon = "Dec  4 11:16:33 host kernel: imklog 5.8.11, log source = /proc/kmsg started."
+    boot = [f"Dec  4 11:16:33 host kernel: {line}" for line in BOOT]
+    assert kinds_of(daemon, *boot) == []
+    before = "Dec  4 11:10:00 host kernel: [  812.100000] audit: type=1400"
+    assert kinds_of(before, daemon, *boot) == [RESTARTED]
+
+
 def test_a_restart_is_found_where_a_block_begins() -> None:
     lines = [*BOOT, *(f"[ {100 + number}.000000] audit: type=1400 number {number}" for number in range(3000)), *BOOT]
     original, log_reader.BLOCK = log_reader.BLOCK, 4096
@@ -145,7 +153,7 @@ def test_a_result_long_after_a_disks_message_is_not_the_disks() -> None:
 def test_a_line_that_continues_another(first: str, second: str, expected: tuple[str, str]) -> None:
     assert subjects_of(f"[   10.000000] {first}", f"[   10.000100] {second}")[1] == expected
     (alone,) = subjects_of(f"[   10.000100] {second}")
-    assert alone == (expected[0], "")
+    assert alone == (expected[0], expected[1] if expected[1] in second else "")
 
 
 def test_the_device_of_an_access_beyond_the_end_is_on_the_next_line() -> None:

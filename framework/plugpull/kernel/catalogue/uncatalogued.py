@@ -28,7 +28,7 @@ _POWER = re.compile(r"[Uu]nder-?voltage detected")
 _STORAGE = re.compile(
     r"^(?:usb|usbcore|hub|usb-storage|uas|xhci\w*|[eou]hci\w*|dwc[23]|scsi\w*|sd|sr|sg|ses|st|block|blk\w*|bdi|bio"
     r"|genhd|Buffer I/O|buffer|end_request|EXT[234]-fs|JBD2?|XFS|BTRFS|F2FS-fs|FAT-fs|exFAT-fs|ntfs3?|VFS|md\d*"
-    r"|md/\S+|raid\d*|async_tx|device-mapper|dm-\d+|dmraid|loop\d*|writeback|iomap|sd[a-z]{1,3}\d*)(?=[ :/(\[-])"
+    r"|md/\S+|raid\d*|async_tx|device-mapper|dm-\d+|dmraid|loop\d*|writeback|iomap|sd[a-z]{1,3}\d*(?!-))(?=[ :/(\[-])"
 )
 _WORK = re.compile(
     r"^workqueue: (?:usb\w*|hub_\w+|[xeou]hci\w*|uas\w*|scsi\w*|sd_\w+|sg_\w+|blk\w*|kblockd\w*|wb_\w+|disk_\w+"

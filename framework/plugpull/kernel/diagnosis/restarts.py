@@ -36,6 +36,8 @@ _LAST_WORDS = re.compile(
     rb"|systemd\[1\]: (?:Stopp|Unmount|Shutting)"
     rb"|Rebooting in \d+ seconds|Kernel panic|kexec|PM: hibernation"
 )
+_DAEMON = re.compile(r"^(?:imklog|klogd|rsyslogd) |^Kernel logging |^Inspecting /boot/")
+"""What a daemon logs in the kernel's name when it begins, often just before the first line of a boot."""
 _WALL = re.compile(r"\d\d:\d\d:\d\d")
 _PROCESS = re.compile(rb"(?m)^[^\n]{0,80}\d\d:\d\d:\d\d[^\n]{0,60} (?!kernel)[\w.()@/-]+\[\d+\]: ")
 
@@ -83,7 +85,7 @@ def _last_of(before: bytes) -> tuple[str, float | None] | None:
         if at is not None:
             return (body.strip(), at) if at > RAN else None
         banner = body.startswith("Linux version ")
-        if "kernel" in prefix and body.strip() and not banner:
+        if "kernel" in prefix and body.strip() and not banner and not _DAEMON.match(body):
             return body.strip(), None
         if start == 0 or banner:
             return None
