@@ -32,6 +32,8 @@ EXITS = re.compile(r"\bsys\.exit\b|\bos\._exit\b|\braise SystemExit\b|\bEXIT_[A-
 """Names of exit statuses, and calls that end the process."""
 PROGRAMS = {"dut/conversation/bootstrap.py": 2}
 """Modules with the text of a program for another machine, which ends by itself, and how often it does."""
+MAIN = "__main__.py"
+"""A module of this name is a command or a program by itself, in any room."""
 
 
 def bases(package: Path) -> dict[str, set[str]]:
@@ -74,7 +76,9 @@ def endings(package: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     for path in package.rglob("*.py"):
         place = str(path.relative_to(package))
-        if not place.startswith((*COMMAND_LINE, *APART)) and (count := len(EXITS.findall(path.read_text()))):
+        if path.name == MAIN or place.startswith((*COMMAND_LINE, *APART)):
+            continue
+        if count := len(EXITS.findall(path.read_text())):
             found[place] = count
     return found
 

@@ -19,9 +19,19 @@ Graph = Mapping[str, set[str]]
 FLOORS: tuple[tuple[str, ...], ...] = (
     (
         *("plugpull", "errors", "files", "finding", "judging", "locate", "output", "plain", "streams"),
-        *("dut.agent", "integrity.oracle"),
+        "dut.agent",
     ),
-    ("interrupts", "history", "progress", "plugin_stash", "rig", "setup", "kernel", "kernel.catalogue"),
+    (
+        "integrity.oracle",
+        "interrupts",
+        "history",
+        "progress",
+        "plugin_stash",
+        "rig",
+        "setup",
+        "kernel",
+        "kernel.catalogue",
+    ),
     ("cache", "coordination", "draw", "judging.results", "kernel.census", "kernel.diagnosis", "dut.conversation"),
     ("checks", "judging.coverage", "judging.plan", "judging.results_io", "report", "switches"),
     ("discover", "dut", "judging.sheet"),

@@ -6,6 +6,7 @@ import errno
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from plugpull.errors import RigError
 from plugpull.integrity.oracle.files.operations import (
     AnyOperation,
     CreateFile,
@@ -31,7 +32,7 @@ REFUSED = frozenset(
 """Errors of operations on names that change nothing. After any other, the change may be there or not."""
 
 
-class Impossible(ValueError):
+class Impossible(RigError):
     """The ledger has an operation that cannot have done what it reports."""
 
 
