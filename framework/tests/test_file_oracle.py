@@ -636,12 +636,16 @@ def test_a_ledger_or_a_scan_with_something_missing_is_never_intact() -> None:
     assert not opinion(FileBook(), tree()).intact
 
 
-def test_data_from_after_the_known_part_of_a_ledger_is_not_wrong() -> None:
-    book, made, _ = synced()
+def test_what_an_unknown_operation_can_have_done_is_not_wrong() -> None:
+    book, made, wrote = synced()
     beyond = book.next + 3
     assert damage(book, file("a", made, beyond)) == {FileDamage.CORRUPT}
     book.made.problems.append(CUT_OFF)
-    assert damage(book, file("a", made, beyond, beyond)) == set()
+    for entries in ((), (file("a", made, beyond, beyond),), (file("b", made, wrote),), (directory("c", 9),)):
+        made_of_it = opinion(book, tree(*entries))
+        assert (made_of_it.wrong, made_of_it.intact) == ([], False)
+    assert damage(book, file("a", made, wrote, links=2)) == {FileDamage.LINK_COUNT}
+    assert damage(book, file("a", made, errno=errno.EIO)) == {FileDamage.UNREADABLE}
 
 
 def test_an_impossible_ledger_is_a_problem() -> None:
@@ -654,9 +658,9 @@ def test_an_impossible_ledger_is_a_problem() -> None:
         lambda book: book.fsyncdir("nowhere"),
     )
     for wrong in mistakes:
-        book, made, wrote = synced()
+        book, _, _ = synced()
         wrong(book)
-        verdict = opinion(book, tree(file("a", made, wrote)))
+        verdict = opinion(book, tree())
         assert "is impossible" in verdict.problems[0]
         assert not verdict.wrong
 

@@ -80,7 +80,8 @@ MUTATIONS = (
         "content_rules", "FileDamage.OLD_VERSION if stretch.number in contents.ever(block) else", "None if True else"
     ),
     Mutation("content_rules", "if len(raw) != BLOCK or len(known) < 2:", "if True:"),
-    Mutation("content_rules", "or (stretch.number > self._last and not self._whole)", ""),
+    Mutation("rules", "if ledger.problems or replay.problems:", "if replay.problems:"),
+    Mutation("rules", "if ledger.problems or replay.problems:", "if ledger.problems:"),
     # names
     Mutation("names", "if slot in change.kept:\n                allowed.clear()", "pass"),
     Mutation("names", "allowed: set[int | None] = {None}", "allowed: set[int | None] = set()"),

@@ -20,13 +20,10 @@ _WORD = 8
 
 
 class ContentRules:
-    """Judges the content of the files of one ledger. ``last`` is the number of its last operation, ``whole`` whether
-    it has all of them."""
+    """Judges the content of the files of one ledger, whose run is ``run``."""
 
-    def __init__(self, run: int, last: int, *, whole: bool) -> None:
+    def __init__(self, run: int) -> None:
         self._run = run
-        self._last = last
-        self._whole = whole
 
     def judge(self, entry: FoundEntry, number: int, contents: ContentHistory) -> list[FileWrong]:
         """What is wrong with a found file that is object ``number``."""
@@ -35,17 +32,13 @@ class ContentRules:
                 FileWrong(FileDamage.UNREADABLE, entry.path, "a readable file", error_name(entry.errno), kept_by=None)
             ]
         wrong = []
-        if not contents.size_allowed(entry.size) and self._may_judge_size(entry):
+        if not contents.size_allowed(entry.size):
             possible = sorted({version.value for version in since_kept(contents.sizes)})
             kept_by = since_kept(contents.sizes)[0].kept_by
             expected = " or ".join(f"{size} bytes" for size in (possible[0], possible[-1])[: len(possible)])
             wrong.append(FileWrong(FileDamage.WRONG_SIZE, entry.path, expected, f"{entry.size} bytes", kept_by=kept_by))
         end = max(version.value for version in since_kept(contents.sizes)) // BLOCK
         return [*wrong, *_merged(self._blocks(entry, number, contents, end))]
-
-    def _may_judge_size(self, entry: FoundEntry) -> bool:
-        """False if the file was written after the known part of the ledger."""
-        return self._whole or not any(one.number > self._last for one in entry.content)
 
     def _blocks(self, entry: FoundEntry, number: int, contents: ContentHistory, end: int) -> Iterator[FileWrong]:
         for stretch in entry.content:
@@ -92,7 +85,7 @@ class ContentRules:
             return FileDamage.FOREIGN
         if stretch.origin + block - stretch.first != block:
             return FileDamage.CORRUPT
-        if stretch.number in allowed or (stretch.number > self._last and not self._whole):
+        if stretch.number in allowed:
             return None
         return FileDamage.OLD_VERSION if stretch.number in contents.ever(block) else FileDamage.CORRUPT
 

@@ -25,6 +25,10 @@ class NameRules:
         self._missing: dict[Slot, set[int]] = {}
         self._misheld: dict[Slot, FoundName] = {}
         self._absent: set[int] = set()
+        self._showing: dict[int, dict[Slot, FoundName]] = {}
+        for slot, placed in placing.placed.items():
+            for number in placed.candidates:
+                self._showing.setdefault(number, {})[slot] = placed
         self.checked = 0
         self.kept = 0
 
@@ -56,7 +60,7 @@ class NameRules:
 
     def _number_of_names(self, number: int) -> list[FileWrong]:
         low, high = name_limits(self._names, number, keeps_moved=self._promises.keeps_moved)
-        showing = {slot: placed for slot, placed in self._placing.placed.items() if number in placed.candidates}
+        showing = self._showing.get(number, {})
         certain = [s for s, placed in showing.items() if placed.certain == number and number in self._names.ever(s)]
         if len(certain) > high >= 1:
             return [self._too_many(number, certain, high)]

@@ -49,8 +49,8 @@ class Promises:
 
     ``mounts``: it can be mounted after any cut. ntfs3 refuses a dirty volume without ``force``.
 
-    ``inodes``: inode numbers are kept on the disk. ``links``: link counts, and hard links and symlinks, exist.
-    ``directory_links``: the link count of a directory is 2 and one for each directory in it. btrfs has always 1.
+    ``inodes``: inode numbers are kept on the disk. ``directory_links``: the link count of a directory is 2 and one for
+    each directory in it. btrfs has always 1.
     """
 
     name: FilesystemClass
@@ -62,11 +62,10 @@ class Promises:
     sync_flushes: bool = True
     mounts: bool = True
     inodes: bool = True
-    links: bool = True
     directory_links: bool = True
 
 
-def _fat(name: FilesystemClass, *, mounts: bool = True, inodes: bool = False, links: bool = False) -> Promises:
+def _fat(name: FilesystemClass, *, mounts: bool = True, inodes: bool = False) -> Promises:
     """No journal: rename may leave both names or one chain of clusters under two (``fat_file_fsync`` writes the data,
     the file's own entry and the FAT, then flushes; exfat's fsync all metadata). ntfs3 replays a journal but writes
     none ("Full journaling support" is on the to-do list of Documentation/filesystems/ntfs3.rst)."""
@@ -80,7 +79,6 @@ def _fat(name: FilesystemClass, *, mounts: bool = True, inodes: bool = False, li
         sync_flushes=False,
         mounts=mounts,
         inodes=inodes,
-        links=links,
         directory_links=False,
     )
 
@@ -99,7 +97,7 @@ PROMISES: dict[FilesystemClass, Promises] = {
     "f2fs": Promises("f2fs", names_new=False, keeps_moved=False, late_fsync=False, old_or_new=False),
     "vfat": _fat("vfat"),
     "exfat": _fat("exfat"),
-    "ntfs3": _fat("ntfs3", mounts=False, inodes=True, links=True),
+    "ntfs3": _fat("ntfs3", mounts=False, inodes=True),
 }
 
 

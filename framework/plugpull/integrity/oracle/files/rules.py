@@ -10,7 +10,8 @@ Pure: a ledger and what was found go in, an opinion comes out. The promises are 
 - What an operation did that never returned, or that failed with an error of I/O, may be there or not.
 - Without atomic names (FAT, exFAT, ntfs3) only this is judged: a file whose content, name and directories were kept and
   not touched since is there, whole (``settled_slots``).
-- The filesystem can be mounted, its files can be read, its directories removed; link counts agree with the names.
+- The filesystem can be mounted, its files can be read, its directories removed; link counts agree with the names. With
+  a ledger of which something is missing, only this is judged.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ OF_THE_BENCH = frozenset(
     {errno.EACCES, errno.EBUSY, errno.EEXIST, errno.ENODEV, errno.ENOENT, errno.ENOMEDIUM, errno.ENXIO, errno.EPERM}
 )
 """Errors of mount(2) that say nothing about the filesystem: there is no disk, or something still holds it."""
+WITHOUT_LEDGER = frozenset(
+    {FileDamage.UNMOUNTABLE, FileDamage.LINK_COUNT, FileDamage.UNREADABLE, FileDamage.UNREMOVABLE}
+)
+"""What no operation of a writer can cause. The unknown part of a ledger can have removed or changed anything else."""
 CHOICES = 16
 """Ways that are tried at most, if directories could be one object or another."""
 
@@ -90,6 +95,8 @@ def judge(ledger: FileLedger, found: FoundTree, promises: Promises, cut: CutEffe
         judging.all_names(opinion)
     else:
         judging.settled(opinion)
+    if ledger.problems or replay.problems:
+        opinion.wrong = [wrong for wrong in opinion.wrong if wrong.kind in WITHOUT_LEDGER]
     return opinion
 
 
@@ -108,9 +115,7 @@ class _Judge:
         self._found = found
         self._promises = promises
         self._replay = replay
-        last = ledger.operations[-1].number if ledger.operations else 0
-        whole = not ledger.problems and not replay.problems
-        self._content = ContentRules(ledger.run, last, whole=whole)
+        self._content = ContentRules(ledger.run)
 
     def _place(self, choice: Mapping[str, int]) -> Placing:
         return place(self._replay.names, self._found, self._ledger.run, inodes=self._promises.inodes, choice=choice)
