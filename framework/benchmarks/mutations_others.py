@@ -165,15 +165,16 @@ def with_bystander(tape: Tape) -> Tape:
         both(of("sample"), lambda event: event["at"] > first),
         lambda event: event | {"disks": event["disks"] | {"sdx": [50, 36864, 0, 6, 0, 0, 0, 12]}},
     )
+    return tape.map(of("census"), _counted)
 
-    def counted(event: Event) -> Event:
-        things = dict(event["things"])
-        for kind, name in (
-            ("scsi host", "usb-storage at 0000:00:10.0/4"),
-            ("block device", "0000:00:10.0/4:0 (serial SHELF-1)"),
-            ("usb device", "2-4"),
-        ):
-            things[kind] = [*things[kind], name]
-        return event | {"things": things}
 
-    return tape.map(of("census"), counted)
+def _counted(event: Event) -> Event:
+    """A census with the parts of ``shelf``."""
+    things = dict(event["things"])
+    for kind, name in (
+        ("scsi host", "usb-storage at 0000:00:10.0/4"),
+        ("block device", "0000:00:10.0/4:0 (serial SHELF-1)"),
+        ("usb device", "2-4"),
+    ):
+        things[kind] = [*things[kind], name]
+    return event | {"things": things}

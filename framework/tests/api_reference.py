@@ -55,6 +55,10 @@ LOAD = ("settle", "regain_pace", "moved")
 
 
 def chapters() -> tuple[Chapter, ...]:
+    return (*_on_rig_and_loads(), *_on_faults(), *_on_judging_and_drivers())
+
+
+def _on_rig_and_loads() -> tuple[Chapter, ...]:
     return (
         Chapter(
             "The rig",
@@ -85,6 +89,11 @@ def chapters() -> tuple[Chapter, ...]:
                 Entry("plugpull.integrity.writing.load", "RunningStamps", ("moved", "something_to_lose")),
             ),
         ),
+    )
+
+
+def _on_faults() -> tuple[Chapter, ...]:
+    return (
         Chapter(
             "Triggers",
             "When a cut is made: the parameter `when` of `rig.cut`. Without one, the cut is made at once. The methods "
@@ -101,6 +110,11 @@ def chapters() -> tuple[Chapter, ...]:
                 Entry("plugpull.faults.injection", "Injection", ("inject", "heal")),
             ),
         ),
+    )
+
+
+def _on_judging_and_drivers() -> tuple[Chapter, ...]:
+    return (
         Chapter(
             "Checks",
             "What must have been true, for `rig.judge`. `disks` is one disk or several. Times are seconds. A limit "

@@ -142,15 +142,6 @@ def begin(scenario: str, story: str, disks: Sequence[str] = DISKS) -> list[ev.Ev
 
 def cable_cut() -> list[ev.Event]:
     """Events of disk1's data cable cut at ``CUT_AT`` and restored."""
-
-    def edge(at: float, state: ev.PortState, phase: ev.EdgePhase) -> ev.Edge:
-        return ev.Edge(
-            at=at, cut=1, point="disk1.cable", switch="cables", port="1", state=state, phase=phase, error=0.0008
-        )
-
-    def say(at: float, text: str, level: int = 6) -> ev.KernelMessage:
-        return ev.KernelMessage(at=at, text=text, level=level)
-
     return [
         ev.CutArmed(
             at=START + 5.1,
@@ -162,6 +153,31 @@ def cable_cut() -> list[ev.Event]:
         ),
         edge(CUT_AT, "off", "commanded"),
         edge(CUT_AT + 0.071, "off", "acknowledged"),
+        *removal(),
+        edge(CUT_AT + 0.15, "off", "read-back"),
+        ev.Phase(at=CUT_AT + 0.2, name="hold", text="2 s without the cable"),
+        ev.Phase(at=RESTORED_AT - 0.03, name="return"),
+        edge(RESTORED_AT - 0.03, "on", "commanded"),
+        edge(RESTORED_AT, "on", "acknowledged"),
+        say(RESTORED_AT + 0.05, "usb 1-1: new high-speed USB device number 9 using xhci_hcd"),
+        say(RESTORED_AT + 0.07, "usb-storage 1-1:1.0: USB Mass Storage device detected"),
+        say(RETURNED_AT - 0.01, "sd 3:0:0:0: [sda] Attached SCSI disk", 5),
+        attached("disk1", RETURNED_AT, 2),
+        ev.Phase(at=RETURNED_AT + 0.2, name="verify"),
+    ]
+
+
+def edge(at: float, state: ev.PortState, phase: ev.EdgePhase) -> ev.Edge:
+    return ev.Edge(at=at, cut=1, point="disk1.cable", switch="cables", port="1", state=state, phase=phase, error=0.0008)
+
+
+def say(at: float, text: str, level: int = 6) -> ev.KernelMessage:
+    return ev.KernelMessage(at=at, text=text, level=level)
+
+
+def removal() -> list[ev.Event]:
+    """What the kernel and the load report when disk1 is gone."""
+    return [
         say(CUT_AT + 0.083, "usb 1-1: USB disconnect, device number 2"),
         say(
             CUT_AT + 0.091,
@@ -183,16 +199,6 @@ def cable_cut() -> list[ev.Event]:
             errno=19,
             message="No such device",
         ),
-        edge(CUT_AT + 0.15, "off", "read-back"),
-        ev.Phase(at=CUT_AT + 0.2, name="hold", text="2 s without the cable"),
-        ev.Phase(at=RESTORED_AT - 0.03, name="return"),
-        edge(RESTORED_AT - 0.03, "on", "commanded"),
-        edge(RESTORED_AT, "on", "acknowledged"),
-        say(RESTORED_AT + 0.05, "usb 1-1: new high-speed USB device number 9 using xhci_hcd"),
-        say(RESTORED_AT + 0.07, "usb-storage 1-1:1.0: USB Mass Storage device detected"),
-        say(RETURNED_AT - 0.01, "sd 3:0:0:0: [sda] Attached SCSI disk", 5),
-        attached("disk1", RETURNED_AT, 2),
-        ev.Phase(at=RETURNED_AT + 0.2, name="verify"),
     ]
 
 
@@ -283,26 +289,30 @@ def failing() -> ScenarioResult:
                 worst="disk3 stalled 3.05 s (limit 2 s), ended at 49 % (limit 90 %)",
             ),
         ),
-        findings=(
-            Finding(
-                check="keptpace",
-                subject="disk3",
-                summary="stalled for 3.05 s after cut 1 (limit 2 s)",
-                at=CUT_AT + 0.05,
-                evidence=("113.270  29.4 MB/s", "113.320   0.0 MB/s  (31 samples)", "116.420  14.5 MB/s"),
-            ),
-            Finding(
-                check="keptpace",
-                subject="disk3",
-                summary="ended at 49 % of its baseline of 29.6 MB/s (limit 90 %)",
-                at=END - 1.0,
-            ),
-        ),
+        findings=slow_disk3(),
         survivors=(
             Survivor(disk="disk2", baseline_bps=29.7 * MB, stall_s=0.3, recovery_s=0.4, final_ratio=1.0),
             Survivor(disk="disk3", baseline_bps=29.6 * MB, stall_s=3.05, final_ratio=0.49),
         ),
         integrity=Integrity(sectors_checked=196608),
+    )
+
+
+def slow_disk3() -> tuple[Finding, ...]:
+    return (
+        Finding(
+            check="keptpace",
+            subject="disk3",
+            summary="stalled for 3.05 s after cut 1 (limit 2 s)",
+            at=CUT_AT + 0.05,
+            evidence=("113.270  29.4 MB/s", "113.320   0.0 MB/s  (31 samples)", "116.420  14.5 MB/s"),
+        ),
+        Finding(
+            check="keptpace",
+            subject="disk3",
+            summary="ended at 49 % of its baseline of 29.6 MB/s (limit 90 %)",
+            at=END - 1.0,
+        ),
     )
 
 

@@ -31,22 +31,7 @@ def on_record(
     session = book.session
     job, begin = f"stamp{session}-{disk}", 11.0 + session + later
     ledger, back = ledger_bytes(book.made, start=start, logical=logical), found_bytes(runs)
-    bench.add(
-        ev.LedgerBegun(
-            at=begin,
-            disk=disk,
-            job=job,
-            run=RUN,
-            device=book.made.device,
-            session=session,
-            extents=EXTENTS,
-            block=1,
-            depth=4,
-            order="random",
-            fill=fill,
-            bound=1000,
-        )
-    )
+    bench.add(ledger_begun(book, begin, disk, job, fill=fill))
     for at in range(0, len(ledger), chunk):
         data = base64.b64encode(ledger[at : at + chunk]).decode()
         bench.add(ev.LedgerPart(at=begin + 0.1, disk=disk, job=job, offset=at, data=data))
@@ -58,6 +43,23 @@ def on_record(
         text = base64.b64encode(back).decode()
         bench.add(ev.ReadBackPart(at=RESTORED + 3.1 + later, disk=disk, job=reading, offset=0, data=text))
         bench.add(ev.ReadBackEnded(at=RESTORED + 3.2 + later, disk=disk, job=reading, received=len(back), status=0))
+
+
+def ledger_begun(book: Book, at: float, disk: str, job: str, *, fill: bool) -> ev.LedgerBegun:
+    return ev.LedgerBegun(
+        at=at,
+        disk=disk,
+        job=job,
+        run=RUN,
+        device=book.made.device,
+        session=book.session,
+        extents=EXTENTS,
+        block=1,
+        depth=4,
+        order="random",
+        fill=fill,
+        bound=1000,
+    )
 
 
 def session(number: int = 1) -> tuple[Book, list[SectorRun]]:

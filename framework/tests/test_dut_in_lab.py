@@ -13,7 +13,7 @@ from plugpull.checks import removed, returned
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.errors import RigError
 from plugpull.history import events as ev
-from plugpull.history.reader import read_history
+from plugpull.history.reader import Story, read_history
 from plugpull.judging.results import ScenarioResult
 from plugpull.rig.part import Part
 from plugpull.run import Options, Run, begin_run
@@ -60,6 +60,16 @@ def cut_and_mend(rig: ScenarioRig, *steps: str) -> None:
     rig.judge(removed(victim), returned(victim))
 
 
+def has_its_timeouts_back(story: Story) -> None:
+    """The kernel's timeouts were shortened and restored, also after agents whose connection was lost."""
+    timers = [(event.moment, event.changed) for event in story.of(ev.TimersSet)]
+    assert timers[0][0] == "begin"
+    assert ("/proc/sys/kernel/hung_task_timeout_secs", "120", "20") in timers[0][1]
+    assert timers[-1][0] == "restored"
+    assert ("/proc/sys/kernel/hung_task_timeout_secs", "", "120") in timers[-1][1]
+    assert not any(event.failed for event in story.of(ev.TimersSet))
+
+
 def test_lost_connections_and_stepped_clocks(tmp_path: Path) -> None:
     # Serial numbers of its own: a rig is leased by those of its disks.
     with chain(desk(2, size="16 MiB").replace("LAB-", "DUT-")) as made, relays_cutting_power(made) as relay:
@@ -93,13 +103,7 @@ def test_lost_connections_and_stepped_clocks(tmp_path: Path) -> None:
     sampled = [event.at for event in stories["stepped"].of(ev.Sampled) if event.at is not None]
     assert sampled == sorted(sampled)
     assert sampled[-1] - sampled[0] < 600, "the clock of the history was stepped"
-    timers = {name: [(event.moment, event.changed) for event in one.of(ev.TimersSet)] for name, one in stories.items()}
     for name in ("stepped", "whole"):
-        assert timers[name][0][0] == "begin"
-        # As they were, also after agents whose connection was lost.
-        assert ("/proc/sys/kernel/hung_task_timeout_secs", "120", "20") in timers[name][0][1]
-        assert timers[name][-1][0] == "restored"
-        assert ("/proc/sys/kernel/hung_task_timeout_secs", "", "120") in timers[name][-1][1]
-        assert not any(event.failed for event in stories[name].of(ev.TimersSet))
+        has_its_timeouts_back(stories[name])
     # What was plugged in again after the agent had gone is in the log between two scenarios.
     assert any(one.of(ev.EarlierMessage) for one in stories.values())

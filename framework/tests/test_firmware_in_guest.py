@@ -93,6 +93,11 @@ def on_medium(dut: Guest, disk: str) -> list[bool]:
     return [medium[at : at + 4096] == data for data, at in AT.items()]
 
 
+def plug_all(dut: Guest, outlets: str) -> None:
+    for port in PORTS:
+        dut.plug(outlets, port)
+
+
 def test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it(dut: Guest) -> None:
     assert [caching(dut, disk) for disk in (*DISKS, LIAR)] == ["write back"] * 3 + ["write through"]
     write(dut, LIAR, FLUSHED, "flushed")
@@ -107,8 +112,7 @@ def test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it(dut: Guest) -> None
     dut.unplug("cables", *PORTS)
     # Neither QEMU nor the guest flushed what was unplugged.
     assert {disk: dut.bench.firmware(disk).counters() for disk in DISKS} == before
-    for port in PORTS:
-        dut.plug("cables", port)
+    plug_all(dut, "cables")
     assert read(dut, LIAR).split() == ["11", "00", "00"]
     for disk in DISKS:
         assert read(dut, disk).split() == ["11", "22", "00"]
@@ -127,8 +131,7 @@ def test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it(dut: Guest) -> None
     history = (dut.directory / "history.jsonl").read_text()
     assert history.count("4096 bytes were lost with the disk's cache") == len(DISKS) + 1
     assert history.count("defect made on purpose: cache-lied") == 1
-    for port in PORTS:
-        dut.plug("mains", port)
+    plug_all(dut, "mains")
     assert read(dut, LIAR).split() == ["00", "00", "00"]
     assert read(dut, "disk1").split() == ["11", "00", "00"]
     for disk in ("disk2", "disk3"):

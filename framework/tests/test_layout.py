@@ -15,19 +15,7 @@ CHECKOUT = Path(__file__).parents[2]
 FUNCTION, MODULE, MEDIAN = 40, 400, 120
 """Lines at most of a function, of a module, and of the package's median module."""
 
-REVIVAL = "framework/tests/test_dut_revival.py"
-LONG_FUNCTIONS = frozenset(
-    {
-        "framework/benchmarks/mutations_others.py::with_bystander",
-        "framework/tests/api_reference.py::chapters",
-        "framework/tests/report_stories.py::cable_cut",
-        "framework/tests/report_stories.py::failing",
-        "framework/tests/sessions_on_record.py::on_record",
-        "framework/tests/test_dut_in_lab.py::test_lost_connections_and_stepped_clocks",
-        "framework/tests/test_dut_revival.py::test_a_dut_that_hung_is_power_cycled_and_the_next_scenario_reaches_it",
-        "framework/tests/test_firmware_in_guest.py::test_a_data_cut_keeps_the_cache_and_a_power_cut_loses_it",
-    }
-)
+LONG_FUNCTIONS: frozenset[str] = frozenset()
 """Functions that are still too long, as ``path::name``. Remove those that were split; add none."""
 LONG_MODULES = frozenset({"framework/tests/test_file_oracle.py"})
 """Modules that are still too long. Remove those that were split; add none."""
