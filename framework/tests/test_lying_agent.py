@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugpull.dut.conversation.disk_table import DiskTable
-from plugpull.dut.conversation.link import MOST_OF_A_LINE, AgentLink, Lines, Message
+from plugpull.dut.conversation.link import MOST_OF_A_LINE, AgentLink, LineSplitter, Message
 from plugpull.dut.conversation.translation import MOST_ITEMS, MOST_TEXT, bounded, translate
 from plugpull.dut.real.reach import MOST_WORDS, Connection, SshReach
 from plugpull.history import events as ev
@@ -95,14 +95,14 @@ def test_numbers_that_are_none_make_no_report(job: dict[str, object]) -> None:
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 20))
 def test_lines_are_those_of_the_stream_but_for_the_long_ones(chunks: list[bytes], most: int) -> None:
-    lines = Lines(most)
+    lines = LineSplitter(most)
     found = [line for chunk in chunks for line in lines.feed(chunk)]
     wanted = b"".join(chunks).split(b"\n")[:-1]
     assert found == [line if len(line) <= most else None for line in wanted]
 
 
 def test_a_line_without_end_is_not_kept() -> None:
-    lines = Lines(1000)
+    lines = LineSplitter(1000)
     for _ in range(10_000):
         assert list(lines.feed(b"x" * 100)) == []
         assert len(lines._kept) <= 1000

@@ -14,7 +14,7 @@ from plugpull.history.reader import History
 from plugpull.history.story import Story
 from plugpull.judging.outcome import judge_run
 from plugpull.judging.plan import judged_stories
-from plugpull.judging.results import CutResult, Record, Results, ScenarioResult
+from plugpull.judging.results import CutResult, ResultPart, Results, ScenarioResult
 from plugpull.kernel.diagnosis.error_story import story_of_history
 from plugpull.kernel.diagnosis.scope import Level
 
@@ -24,7 +24,7 @@ _VARIES = re.compile(r"0x[\da-f]+|\bsd[a-z]+|\d+(?:\.\d+)?")
 """The parts in which two wordings of the same finding may differ."""
 
 
-class ComparedRun(Record, frozen=True, kw_only=True):
+class ComparedRun(ResultPart, frozen=True, kw_only=True):
     """One of the runs. ``name`` is short and unique."""
 
     name: str
@@ -34,14 +34,14 @@ class ComparedRun(Record, frozen=True, kw_only=True):
     seed: int
 
 
-class SequenceDifference(Record, frozen=True, kw_only=True):
+class SequenceDifference(ResultPart, frozen=True, kw_only=True):
     """Kinds of kernel events about a disk, in order, with repeats folded; one tuple per run."""
 
     disk: str
     kinds: tuple[tuple[str, ...], ...]
 
 
-class RecoveryTimes(Record, frozen=True, kw_only=True):
+class RecoveryTimes(ResultPart, frozen=True, kw_only=True):
     """The time that a disk took in each run, seconds (``None``: it did not happen), and its ratio to the first run.
 
     ``what`` is ``removed`` (since the cut was commanded), or ``returned`` or ``first I/O`` (since power was commanded
@@ -56,7 +56,7 @@ class RecoveryTimes(Record, frozen=True, kw_only=True):
     ratios: tuple[float | None, ...]
 
 
-class ScenarioComparison(Record, frozen=True, kw_only=True):
+class ScenarioComparison(ResultPart, frozen=True, kw_only=True):
     """One scenario in all runs. ``verdicts`` is empty text for a run without it; ``only`` are the findings of each run
     that not all others have."""
 
@@ -72,7 +72,7 @@ class ScenarioComparison(Record, frozen=True, kw_only=True):
         return len(set(self.verdicts)) > 1 or any(self.only)
 
 
-class Comparison(Record, frozen=True, kw_only=True):
+class Comparison(ResultPart, frozen=True, kw_only=True):
     schema: int
     runs: tuple[ComparedRun, ...]
     scenarios: tuple[ScenarioComparison, ...]

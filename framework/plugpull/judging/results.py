@@ -27,11 +27,11 @@ Better = Literal["up", "down", ""]
 """The direction in which a measured value improves."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class ResultPart(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the structs in ``results.json``. Times are seconds of the DUT's CLOCK_MONOTONIC, sizes are bytes."""
 
 
-class CutResult(Record, frozen=True, kw_only=True):
+class CutResult(ResultPart, frozen=True, kw_only=True):
     """One cut. ``kernel_saw_at`` is its first sign in the kernel log or in a uevent; ``returned_at`` is when the last
     victim was back. ``error`` is the bound on the error of the controller's times, in seconds.
 
@@ -91,7 +91,7 @@ def cut_results(story: Story) -> tuple[CutResult, ...]:
     return tuple(map(_cut_result, story.cut_records))
 
 
-class Survivor(Record, frozen=True, kw_only=True):
+class Survivor(ResultPart, frozen=True, kw_only=True):
     """The pace of a disk outside the blast radius, from the agent's samples (method: ``checks/pace.py``).
 
     ``stall_s`` is the longest stall, ``stalls_s`` the sum of the stalls that count. ``measured`` is the rate at the end
@@ -110,7 +110,7 @@ class Survivor(Record, frozen=True, kw_only=True):
     smallest: float | None = None
 
 
-class BadSectors(Record, frozen=True, kw_only=True):
+class BadSectors(ResultPart, frozen=True, kw_only=True):
     """A range of wrong sectors of 512 bytes: ``sectors`` of them from ``first`` on.
 
     ``expected`` and ``found`` are in words; ``expected_hex`` and ``found_hex`` are the bytes of the first sector, empty
@@ -126,7 +126,7 @@ class BadSectors(Record, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
 
 
-class DiskIntegrity(Record, frozen=True, kw_only=True):
+class DiskIntegrity(ResultPart, frozen=True, kw_only=True):
     """What the oracle found on one disk (``integrity/oracle/rules.py``). ``counts`` are sectors by kind of damage.
 
     ``rounds`` is how often the disk was read back and judged, ``rounds_lost`` the number of rounds with an error.
@@ -150,7 +150,7 @@ class DiskIntegrity(Record, frozen=True, kw_only=True):
     worst: BadSectors | None = None
 
 
-class Integrity(Record, frozen=True, kw_only=True):
+class Integrity(ResultPart, frozen=True, kw_only=True):
     """The number of compared sectors and of bad ones by kind; for stamped writes also disk by disk. ``durable_lost``
     counts promised sectors that are gone, and includes ``stale`` and ``zeroed`` ones.
 
@@ -177,7 +177,7 @@ class Integrity(Record, frozen=True, kw_only=True):
     disks: tuple[DiskIntegrity, ...] = ()
 
 
-class Measurement(Record, frozen=True, kw_only=True):
+class Measurement(ResultPart, frozen=True, kw_only=True):
     """A number that a check or a study measured: a rate, a time, a count.
 
     ``value`` is in ``unit`` ("s", "B/s", "sectors", "of the baseline", ...). With several repeats, ``samples`` has them
@@ -203,7 +203,7 @@ class Measurement(Record, frozen=True, kw_only=True):
         return replace(self, check=check)
 
 
-class CheckResult(Record, frozen=True, kw_only=True):
+class CheckResult(ResultPart, frozen=True, kw_only=True):
     """The result of one check. ``worst`` is its worst case in words, such as "removed after 0.21 s (limit 5 s)".
     ``standing``: the check is judged for every scenario, and this one did not ask for it.
 
@@ -221,7 +221,7 @@ class CheckResult(Record, frozen=True, kw_only=True):
     smallest: float | None = None
 
 
-class ScenarioResult(Record, frozen=True, kw_only=True):
+class ScenarioResult(ResultPart, frozen=True, kw_only=True):
     """The result of one scenario. ``sentence`` is its verdict in words, ``split`` the seconds that each phase took."""
 
     id: str
@@ -242,7 +242,7 @@ class ScenarioResult(Record, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...] = ()
 
 
-class CoveredCell(Record, frozen=True, kw_only=True):
+class CoveredCell(ResultPart, frozen=True, kw_only=True):
     """The number of ``cuts`` by one ``mechanism`` of disks with one ``driver`` under one ``load``."""
 
     driver: str
@@ -251,7 +251,7 @@ class CoveredCell(Record, frozen=True, kw_only=True):
     cuts: int
 
 
-class Coverage(Record, frozen=True, kw_only=True):
+class Coverage(ResultPart, frozen=True, kw_only=True):
     """Which parts of the rig were cut (``coverage.py``): numbers of executed cuts by name, 0 for parts never cut.
     ``points`` and ``mechanisms`` count cuts; ``disks``, ``drivers``, ``controllers`` and ``loads`` count victims.
     ``cells`` are all combinations in which this rig can be cut."""
@@ -265,14 +265,14 @@ class Coverage(Record, frozen=True, kw_only=True):
     cells: tuple[CoveredCell, ...] = ()
 
 
-class Skipped(Record, frozen=True, kw_only=True):
+class Skipped(ResultPart, frozen=True, kw_only=True):
     """A scenario that was not run because this rig cannot serve it, or because it is marked so. It has no verdict."""
 
     id: str
     reason: str
 
 
-class DutInfo(Record, frozen=True, kw_only=True):
+class DutInfo(ResultPart, frozen=True, kw_only=True):
     """The device under test: its kernel, kind, hardware and tools."""
 
     kernel: str = ""
@@ -284,7 +284,7 @@ class DutInfo(Record, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
 
 
-class Results(Record, frozen=True, kw_only=True):
+class Results(ResultPart, frozen=True, kw_only=True):
     """The contents of ``results.json``. ``complete`` is false if the history ends before its run did, as after a crash.
 
     ``edited``: the history was edited on purpose, so its line numbers and digests were not compared.

@@ -24,7 +24,7 @@ MOST_OF_A_LINE = 8 << 20
 """Bytes. The longest line of an agent is a program's output: a megabyte, and JSON needs six bytes for one at most."""
 
 
-class Lines:
+class LineSplitter:
     """Cuts a stream into lines, keeping ``most`` bytes of a line at most.
 
     The sender must not decide how much memory is used."""
@@ -161,7 +161,7 @@ class AgentLink:
     # --- the stream ---------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        lines = Lines()
+        lines = LineSplitter()
         while True:
             try:
                 chunk = self._socket.recv(1 << 16)
