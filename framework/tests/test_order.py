@@ -309,3 +309,19 @@ def test_a_writer_that_says_that_it_failed(status: int, many: int) -> None:
     assert (
         len([what for what in bench.judge(nothing_lost(SURVIVORS[0])).unknowns if "ended with status" in what]) == many
     )
+
+
+@pytest.mark.parametrize("kind", [ev.Edge, ev.LoadBegun, ev.LoadSettled, ev.DiskAttached])
+def test_an_event_that_is_on_record_twice(kind: type[ev.Event]) -> None:
+    story = healthy().story()
+    event = story.of(kind)[0]
+    doubled = Story(story.begun, (*story.events, event, event), rig=story.rig)
+    expected = f"one {event.__struct_config__.tag} of {event.at:.2f} s is on record more than once"
+    assert [what for what in disorder(doubled) if "more than once" in what] == [expected]
+
+
+def test_two_events_of_one_kind_at_one_time_are_two() -> None:
+    story = healthy().story()
+    event = story.of(ev.LoadBegun)[0]
+    other = msgspec.structs.replace(event, disk="disk9", job="another")
+    assert list(disorder(Story(story.begun, (*story.events, other), rig=story.rig))) == []
