@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbd_client import Nbd, NbdError
+from rig_builder import a_rig
 
 from plugpull.errors import RigError
-from plugpull.rig.load import parse_rig
 from plugpull.virtual.firmware import Firmware, Model, model_of
 from plugpull.virtual.firmware_drive import Drive, DriveCounters, FailingSectors, Traits
 
@@ -269,31 +269,14 @@ def test_a_plain_disk_cannot_be_asked_and_a_dead_one_does_not_answer() -> None:
 
 
 def test_a_rig_file_says_what_the_firmware_is() -> None:
-    rig = parse_rig(
-        """
-        rig = {name = "r"}
-        dut = {kind = "virtual"}
-        controller = [{name = "usb", model = "qemu-xhci"}]
-        [[disk]]
-        name = "a"
-        at = "usb.1"
-        serial = "A"
-        size = "1 MiB"
-        cache = "64 KiB"
-        logical_block = 4096
-        [[disk]]
-        name = "b"
-        at = "usb.2"
-        serial = "B"
-        size = "1 MiB"
-        [[defect]]
-        kind = "misdirected"
-        disk = "a"
-        every = 7
-        [[defect]]
-        kind = "stalls"
-        disk = "b"
-        """
+    rig = (
+        a_rig("r")
+        .controller()
+        .disk("a", "usb.1", "A", "1 MiB", cache="64 KiB", logical_block=4096)
+        .disk("b", "usb.2", "B", "1 MiB")
+        .table("defect", kind="misdirected", disk="a", every=7)
+        .table("defect", kind="stalls", disk="b")
+        .load()
     )
     first, second = (model_of(disk, rig.defect) for disk in rig.disk)
     assert first == Model(Traits(SIZE, 4096, CACHE), (("misdirected", {"every": 7}),))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rig_builder import a_rig
 from stories import Bench, encode, healthy, run_of
 
 from plugpull.cli import main
@@ -165,21 +166,13 @@ def test_what_log_prints(tmp_path: Path, option: list[str], capsysbinary: pytest
 # --- rig files and errors ---------------------------------------------------------------------------------------------
 
 
-RIG = """
-[rig]
-name = "desk"
-description = "hello\\u001b[2J"
-[dut]
-kind = "local"
-[[controller]]
-name = "usb"
-path = "0000:00:14.0\\u009b31m"
-[[disk]]
-name = "disk1"
-at = "usb.1"
-serial = "S-1"
-size = "1 GiB"
-"""
+RIG = (
+    a_rig("desk", "local")
+    .having("desk", description="hello\x1b[2J")
+    .controller(path="0000:00:14.0\x9b31m")
+    .disk("disk1", serial="S-1", size="1 GiB")
+    .text
+)
 
 
 def test_a_rig_s_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
