@@ -9,6 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from plugpull.checks import Check, encode_check
+from plugpull.checks.kernel_state import held_longer
 from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, tops_to_cut, victims_to_choose
 from plugpull.dut.conversation.link import AgentGone
@@ -71,7 +72,8 @@ class ScenarioRig:
         """The number of recorded censuses."""
         self.grace_periods = 0
         """The number of recorded grace periods."""
-        self._begun: ev.Census | None = None
+        self._census_before: ev.Census | None = None
+        self._state_before: ev.DutState | None = None
         self._kind = ""
         self._filesystems: dict[str, Filesystem] = {}
         topology = context.topology
@@ -237,8 +239,9 @@ class ScenarioRig:
                 f"not found within {READY_WITHIN:g} s: {serials}",
                 hint="are they plugged in and powered, and are the serial numbers right?",
             )
-        self._record_state("begin")
-        self._begun = self._record_census(self._count("begin"))
+        self._state_before = self._state("begin")
+        self.context.recorder.record(self._state_before)
+        self._census_before = self._record_census(self._count("begin"))
 
     def _shorten_timers(self) -> None:
         """A guest is thrown away after the scenario; any other DUT gets its own timeouts back, whatever happens."""
@@ -246,21 +249,29 @@ class ScenarioRig:
         said = self.context.bench.link.call("timers", serials=serials, guarded=self._kind != "virtual")
         self.context.recorder.record(timers_set(said, "begin"))
 
-    def _record_state(self, moment: ev.StateMoment) -> None:
+    def _state(self, moment: ev.StateMoment) -> ev.DutState:
         said = self.context.bench.link.call("state")
-        self.context.recorder.record(
-            ev.DutState(
-                at=said["at"],
-                moment=moment,
-                boot_id=said["boot_id"],
-                kernel=said["kernel"],
-                taint=said["taint"],
-                modules=said["modules"],
-                memory=said["memory"],
-                interrupts=said["interrupts"],
-                pressure=said["pressure"],
-            )
+        return ev.DutState(
+            at=said["at"],
+            moment=moment,
+            boot_id=said["boot_id"],
+            kernel=said["kernel"],
+            taint=said["taint"],
+            modules=said["modules"],
+            memory=said["memory"],
+            interrupts=said["interrupts"],
+            pressure=said["pressure"],
         )
+
+    def _record_state_at_the_end(self) -> None:
+        """Wait up to ``GONE_WITHIN`` seconds until no driver is held more often than at the beginning: while the kernel
+        sets up a disk whose cable is back, it holds the drivers of that disk."""
+        deadline = time.monotonic() + GONE_WITHIN
+        state = self._state("end")
+        while self._state_before is not None and held_longer(self._state_before, state) and time.monotonic() < deadline:
+            self.context.pause(0.25)
+            state = self._state("end")
+        self.context.recorder.record(state)
 
     def _record_end(self) -> None:
         """Whether every CPU runs, what is blocked, and how the disks are driven."""
@@ -299,7 +310,7 @@ class ScenarioRig:
         last: ev.Census | None = None
         while True:
             census = self._count("end")
-            if self._begun is None or not left_over(self._begun, census) or time.monotonic() > deadline:
+            if self._census_before is None or not left_over(self._census_before, census) or time.monotonic() > deadline:
                 break
             last = replace(census, moment="settling")
             if first is None:
@@ -326,7 +337,7 @@ class ScenarioRig:
             self.context.recorder.record(ev.Residue(at=self.context.now(), processes=left))
             self._record_end()
             self._record_what_is_left()
-            self._record_state("end")
+            self._record_state_at_the_end()
             if self._kind != "virtual":
                 self.context.recorder.record(timers_set(self.context.bench.link.call("timers.restore"), "restored"))
             self.context.phase("")

@@ -118,6 +118,11 @@ def tainted_between(earlier: Story | None, story: Story) -> tuple[Accusation, ..
     return tuple(_taint(story, ends[-1], begins[0], "before this scenario began"))
 
 
+def held_longer(begin: DutState, end: DutState) -> tuple[str, ...]:
+    """The drivers that the kernel holds more references to at the end than at the beginning."""
+    return tuple(name for name in HELD if name in begin.modules and end.modules.get(name, 0) > begin.modules[name])
+
+
 def _held(begin: DutState, end: DutState) -> list[Accusation]:
     return [
         _accusation(
@@ -126,6 +131,5 @@ def _held(begin: DutState, end: DutState) -> list[Accusation]:
             end,
             (f"{begin.modules[name]} references before, {end.modules[name]} after",),
         )
-        for name in HELD
-        if name in begin.modules and end.modules.get(name, 0) > begin.modules[name]
+        for name in held_longer(begin, end)
     ]

@@ -1,0 +1,62 @@
+"""The last look at the DUT of a scenario: it waits for what passes, and records what stays."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desks import desk
+
+from plugpull import scenario
+from plugpull.draw import Draw
+from plugpull.history import events as ev
+from plugpull.scenario import ScenarioRig
+from plugpull.streams import VICTIMS
+
+
+def state(held: int) -> dict[str, Any]:
+    return {
+        "at": 1.0,
+        "boot_id": "b",
+        "kernel": "6.1",
+        "taint": 0,
+        "modules": {"uas": held},
+        "memory": {},
+        "interrupts": {},
+        "pressure": {},
+    }
+
+
+def recorded_at_the_end(tmp_path: Path, patch: pytest.MonkeyPatch, *held: int) -> list[int]:
+    """The references to a driver that are on record, if the DUT says ``held`` one after the other at the end."""
+    answers = chain(held, repeat(held[-1]))
+
+    def call(method: str, *_: Any, **__: Any) -> Any:
+        return {
+            "state": lambda: state(next(answers)),
+            "census": lambda: {"things": {}, "at": 1.0, "slab": 0},
+            "grace": lambda: {"asked": False},
+            "timers.restore": lambda: {"at": 1.0, "changed": [], "failed": []},
+        }.get(method, list)()
+
+    with desk(tmp_path) as on:
+        patch.setattr(on.bench.link, "call", call)
+        patch.setattr(on.context, "pause", lambda seconds: None)
+        rig = ScenarioRig(on.context, Draw(on.context.streams.of(VICTIMS), "test"))
+        patch.setattr(rig, "_state_before", rig._state("begin"))
+        rig.end()
+        on.listener.end()
+        return [one.modules["uas"] for one in on.recorded(ev.DutState)]
+
+
+def test_a_driver_that_is_held_while_a_disk_is_set_up_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert recorded_at_the_end(tmp_path, monkeypatch, 0, 1, 1, 0, 7) == [0]
+
+
+def test_a_driver_that_stays_held_is_recorded_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenario, "GONE_WITHIN", 0.0)
+    assert recorded_at_the_end(tmp_path, monkeypatch, 0, 1) == [1]
