@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import secrets
+import select
 import shutil
 import signal
 import stat
@@ -250,11 +251,27 @@ def _belonging(path: Path) -> list[int]:
 
 
 def _end_processes(path: Path, timeout: float = 5.0) -> int:
-    pids = _belonging(path)
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """Kill the journal's processes, and wait until they are gone. Returns how many there were."""
     deadline = time.monotonic() + timeout
-    while _belonging(path) and time.monotonic() < deadline:
-        time.sleep(0.01)  # they are not our children, so there is no event to wait for
-    return len(pids)
+    ended = 0
+    while (pids := _belonging(path)) and time.monotonic() < deadline:
+        ended += sum(_end(pid, deadline) for pid in pids)
+    return ended
+
+
+def _end(pid: int, deadline: float) -> bool:
+    """False if the process was gone already. One that is dying has no environment any more, so ``_belonging`` does not
+    show it; its pidfd becomes readable when it is gone (pidfd_open(2))."""
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        gone = select.poll()
+        gone.register(process, select.POLLIN)
+        gone.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        return True
+    finally:
+        os.close(process)
