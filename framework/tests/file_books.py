@@ -16,8 +16,15 @@ from plugpull.integrity.oracle.files.ledger import (
     OperationReturned,
     encode_file_line,
 )
+from plugpull.integrity.oracle.files.promises import PROMISES, CutEffect, FilesystemClass
+from plugpull.integrity.oracle.files.rules import FileOpinion, judge
+from plugpull.integrity.oracle.files.wrong import FileDamage, FileWrong
 from plugpull.integrity.oracle.stamp import Stamp
 
+JOURNALED: tuple[FilesystemClass, ...] = ("ext4", "xfs", "btrfs", "f2fs")
+FAT: tuple[FilesystemClass, ...] = ("vfat", "exfat", "ntfs3")
+EVERY = (*JOURNALED, *FAT)
+CABLE = CutEffect(powered=True)
 RUN = 0xABCDEF0123456789
 B = op.BLOCK
 HOLE = 0
@@ -169,3 +176,31 @@ def stamp_of(book: FileBook, operation: int, file_number: int, block: int) -> by
 
 def kinds(wrong: Iterable[object] | Sequence[object]) -> list[str]:
     return [str(getattr(one, "kind", "")) for one in wrong]
+
+
+def opinion(
+    book: FileBook, found: FoundTree, name: FilesystemClass = "ext4", cut: CutEffect | None = None
+) -> FileOpinion:
+    return judge(book.made, found, PROMISES[name], cut)
+
+
+def only(made: FileOpinion) -> FileWrong:
+    (wrong,) = made.wrong
+    assert wrong.sentence()
+    return wrong
+
+
+def damage(
+    book: FileBook, *entries: FoundEntry, name: FilesystemClass = "ext4", cut: CutEffect | None = None
+) -> set[FileDamage]:
+    return {wrong.kind for wrong in opinion(book, tree(*entries), name, cut).wrong}
+
+
+def synced(name: str = "a", *, blocks: int = 1) -> tuple[FileBook, int, int]:
+    """A file with data, synced with its directory. Returns the book, the file and the write."""
+    book = FileBook()
+    made = book.create(name)
+    wrote = book.write(name, blocks=blocks)
+    book.fsync(name)
+    book.fsyncdir()
+    return book, made, wrote

@@ -10,14 +10,17 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import file_books
 import pytest
 import test_file_oracle
+import test_file_oracle_evidence
+import test_file_oracle_names
 from file_books import FileBook
 from file_plays import play, scan
 from test_file_oracle_model import CLASSES, NOTHING_KEPT, Case, cases, drawn
@@ -147,7 +150,8 @@ def mutated(mutation: Mutation | None, monkeypatch: pytest.MonkeyPatch) -> Judge
 
 def rule_tests() -> Iterator[tuple[Callable[..., None], dict[str, object]]]:
     """Every test of the rules, with each of its parameters."""
-    for name, test in vars(test_file_oracle).items():
+    rooms = (test_file_oracle, test_file_oracle_names, test_file_oracle_evidence)
+    for name, test in chain.from_iterable(vars(room).items() for room in rooms):
         if not name.startswith("test_"):
             continue
         ways = []
@@ -161,7 +165,7 @@ def rule_tests() -> Iterator[tuple[Callable[..., None], dict[str, object]]]:
 
 def caught_by_a_rule(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a test that fails with this oracle; empty if none does."""
-    monkeypatch.setattr(test_file_oracle, "judge", judge)
+    monkeypatch.setattr(file_books, "judge", judge)
     for test, arguments in rule_tests():
         try:
             test(**arguments)

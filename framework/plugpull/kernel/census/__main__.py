@@ -20,6 +20,7 @@ from plugpull.kernel.census.messages import Message, Tree, Unresolved
 from plugpull.kernel.census.record import NAME, merge, recorded, write_record
 from plugpull.kernel.census.tree import read_tree, scope
 from plugpull.kernel.census.wrappers import wrappers
+from plugpull.plain import clean_line
 
 Census = tuple[str, list[Message], list[Unresolved]]
 
@@ -113,7 +114,7 @@ def _line(message: Message) -> str:
 
 def _say(lines: Iterator[str]) -> int:
     for line in lines:
-        print(line)
+        print(clean_line(line))
     return 0
 
 
