@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from plugpull.kernel.census.coverage import counts_in
 from plugpull.kernel.census.messages import Message
-from plugpull.kernel.census.tree import Scope
+from plugpull.kernel.census.tree import CountedFiles
 
 ALIKE = 0.6
 """Two formats of one function that are at least this similar (0 to 1) are one message with a new wording."""
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
     reworded: tuple[tuple[Message, Message], ...]
 
 
-def compare(old: Iterable[Message], new: Iterable[Message], scope: Scope) -> Difference:
+def compare(old: Iterable[Message], new: Iterable[Message], scope: CountedFiles) -> Difference:
     """What is new, gone and reworded in ``new``. A message that moved to another function is none of these."""
     before = {(message.path, message.format): message for message in old}
     after = {(message.path, message.format): message for message in new if _counts(message, scope)}
@@ -45,7 +45,7 @@ def compare(old: Iterable[Message], new: Iterable[Message], scope: Scope) -> Dif
     return Difference(tuple(added.values()), tuple(gone.values()), tuple(reworded))
 
 
-def _counts(message: Message, scope: Scope) -> bool:
+def _counts(message: Message, scope: CountedFiles) -> bool:
     room = scope.room(message.path)
     return room is not None and counts_in(room, message.level)
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from plugpull.kernel.census.answers import IMPORTANT, Conflict, answer_to, read_rules
 from plugpull.kernel.census.messages import Message
-from plugpull.kernel.census.tree import Scope
+from plugpull.kernel.census.tree import CountedFiles
 
 INFORMED = ("drivers/usb/core", "drivers/usb/storage", "drivers/scsi", "drivers/md", "fs")
 """Rooms in which messages at KERN_INFO are answered too, with everything below them."""
 
 
-class Room(NamedTuple):
+class CountedRoom(NamedTuple):
     """The counts of one directory: formats with a kind, formats with nothing to report, and without an answer; those at
     KERN_NOTICE or worse, then those at KERN_INFO."""
 
@@ -27,15 +27,15 @@ class Room(NamedTuple):
     info_unanswered: int
 
 
-class Coverage(NamedTuple):
+class CensusCoverage(NamedTuple):
     """``rooms`` in the order of the table; the messages without an answer; those whose variants disagree."""
 
-    rooms: tuple[Room, ...]
+    rooms: tuple[CountedRoom, ...]
     unanswered: tuple[Message, ...]
     conflicts: tuple[Conflict, ...]
 
 
-def coverage(messages: Iterable[Message], scope: Scope) -> Coverage:
+def coverage(messages: Iterable[Message], scope: CountedFiles) -> CensusCoverage:
     """What the catalogue answers. A format counts once for each file and level."""
     rules, counts = read_rules(), Counter[tuple[str, str, str]]()
     unanswered, conflicts = [], []
@@ -52,8 +52,8 @@ def coverage(messages: Iterable[Message], scope: Scope) -> Coverage:
         kind = "unanswered" if answer is None or isinstance(answer, Conflict) else "kind" if answer.kind else "nothing"
         counts[room, group, kind] += 1
     groups = [(group, kind) for group in ("important", "info") for kind in ("kind", "nothing", "unanswered")]
-    rooms = tuple(Room(room, *(counts[room, group, kind] for group, kind in groups)) for room in scope.rooms)
-    return Coverage(rooms, tuple(unanswered), tuple(conflicts))
+    rooms = tuple(CountedRoom(room, *(counts[room, group, kind] for group, kind in groups)) for room in scope.rooms)
+    return CensusCoverage(rooms, tuple(unanswered), tuple(conflicts))
 
 
 def counts_in(room: str, level: str) -> bool:
@@ -62,13 +62,13 @@ def counts_in(room: str, level: str) -> bool:
     return level in IMPORTANT or (level == "6" and informed)
 
 
-def table(rooms: Iterable[Room]) -> Iterator[str]:
+def table(rooms: Iterable[CountedRoom]) -> Iterator[str]:
     """The lines of a table in Markdown."""
     rooms = list(rooms)
     heads = ("a kind", "nothing to report", "no answer")
     yield "| " + " | ".join(("directory", "NOTICE or worse", *heads, "INFO", *heads)) + " |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
-    total = Room("all", *(sum(each[at] for each in rooms if isinstance(each[at], int)) for at in range(1, 7)))  # type: ignore[misc]
+    total = CountedRoom("all", *(sum(each[at] for each in rooms if isinstance(each[at], int)) for at in range(1, 7)))  # type: ignore[misc]
     for room in (*rooms, total):
         important = room.kinds + room.nothing + room.unanswered
         info = room.info_kinds + room.info_nothing + room.info_unanswered

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from plugpull.kernel.census.coverage import counts_in
 from plugpull.kernel.census.messages import Message
-from plugpull.kernel.census.tree import Scope
+from plugpull.kernel.census.tree import CountedFiles
 
 NAME = "recorded.txt"
 
@@ -51,7 +51,7 @@ def read_record(lines: Iterable[str]) -> Record:
     return Record(trees, messages)
 
 
-def merge(trees: Sequence[tuple[str, Iterable[Message]]], scope: Scope) -> Record:
+def merge(trees: Sequence[tuple[str, Iterable[Message]]], scope: CountedFiles) -> Record:
     """The record of several trees (version, messages)."""
     found: dict[Message, str] = {}
     for number, (_, messages) in enumerate(trees, 1):

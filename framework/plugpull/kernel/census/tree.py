@@ -18,7 +18,7 @@ from plugpull.kernel.census.source import CFile, read_c
 _VERSION = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)", re.MULTILINE)
 
 
-class Scope:
+class CountedFiles:
     """Which files are counted, and under which room of the table."""
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -42,12 +42,12 @@ def _any(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
-def scope() -> Scope:
+def scope() -> CountedFiles:
     """The files that the catalogue answers for."""
-    return Scope(files(__package__).joinpath("scope.txt").read_text(encoding="utf-8").splitlines())
+    return CountedFiles(files(__package__).joinpath("scope.txt").read_text(encoding="utf-8").splitlines())
 
 
-def read_tree(place: Path, wanted: Scope) -> tuple[str, Mapping[str, CFile]]:
+def read_tree(place: Path, wanted: CountedFiles) -> tuple[str, Mapping[str, CFile]]:
     """(version, files by path) of the source at ``place``: a directory, ``linux-*.tar*`` or a ``.deb`` that holds one.
     Raises UsageError if there is none."""
     if not place.exists():
