@@ -50,9 +50,12 @@ _NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
 """Events that the loss of a disk does not cause at the hub above it."""
 NEVER = frozenset({"hcd.died"})
 """Kinds of messages that no cut explains."""
-_GIVEN_UP = re.compile(r"xHCI host not responding to stop endpoint|root hub lost power or was reset")
-"""Other messages of that kind: the driver gives the controller up at the same time (drivers/usb/host/xhci-ring.c), or
-the controller has lost its state (drivers/usb/core/hub.c), which happens only to suspended machines."""
+_GIVEN_UP = re.compile(
+    r"xHCI host not responding to stop endpoint|WARNING: Host (?:System|Controller) Error|root hub lost power or was reset"
+)
+"""Other messages of that kind: the driver gives the controller up or halts it at the same time
+(drivers/usb/host/xhci-ring.c), or the controller has lost its state (drivers/usb/core/hub.c), which happens only to
+suspended machines."""
 
 
 def never(kind: str, body: str) -> bool:
