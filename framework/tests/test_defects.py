@@ -78,8 +78,9 @@ def test_a_survivor_throttled_to_half_fails(tmp_path: Path) -> None:
     assert "survivor" in ended.only.sentence
 
 
-def test_a_survivor_stalled_for_three_seconds_fails(tmp_path: Path) -> None:
-    ended = run_small(tmp_path, defect("stalls", disk="survivor", seconds=3.0), *WRITING)
+def test_a_survivor_that_stalls_fails(tmp_path: Path) -> None:
+    # What counts is the time that the guest ran: on a busy machine, that is half of the 6 s or less.
+    ended = run_small(tmp_path, defect("stalls", disk="survivor", seconds=6.0), *WRITING)
     assert (ended.status, ended.only.verdict) == (EXIT_FAIL, Verdict.FAIL), ended.output
     (survivor,) = ended.only.survivors
     assert survivor.stall_s is not None

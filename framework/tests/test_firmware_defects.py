@@ -14,6 +14,7 @@ from nbd_client import Nbd, NbdError
 
 from plugpull.rig import lint_virtual
 from plugpull.rig.model import Defect
+from plugpull.virtual.defects import FLIPPED_AT, BitFlip
 from plugpull.virtual.firmware import PARAMETERS, Firmware, Model
 from plugpull.virtual.firmware_defects import KINDS
 from plugpull.virtual.firmware_drive import Traits
@@ -167,6 +168,28 @@ def test_flush_lost_lies_about_fua_too(tmp_path: Path) -> None:
             client.write(0, b"x" * 512, fua=True)
             assert client.read(0, 512) == b"x" * 512
             assert not any(firmware.medium.read_bytes())
+    finally:
+        firmware.close()
+
+
+def test_a_bit_is_flipped_once_for_each_content(tmp_path: Path) -> None:
+    """A load that pauses lets the defect act again; a second flip of the same sector would repair it."""
+    firmware = Firmware("disk", Model(Traits(SIZE), (), seed=1), tmp_path)
+    flip = BitFlip(firmware)
+
+    def content() -> int:
+        return firmware.medium.read_bytes()[FLIPPED_AT]
+
+    try:
+        flip()
+        assert content() == 1
+        flip()
+        assert content() == 1
+        with firmware.medium.open("r+b") as file:
+            file.seek(FLIPPED_AT)
+            file.write(b"x")
+        flip()
+        assert content() == ord("x") ^ 1
     finally:
         firmware.close()
 

@@ -41,6 +41,24 @@ class Targets:
     link: AgentLink
 
 
+class BitFlip:
+    """Flips one bit of a medium, once for each content that its sector has: a second flip would repair the first."""
+
+    def __init__(self, firmware: Firmware) -> None:
+        self._firmware = firmware
+        self._flipped = b""
+
+    def __call__(self) -> None:
+        if self._sector() != self._flipped:
+            self._firmware.flip_bit(FLIPPED_AT)
+            self._flipped = self._sector()
+
+    def _sector(self) -> bytes:
+        with self._firmware.medium.open("rb") as file:
+            file.seek(FLIPPED_AT // SECTOR * SECTOR)
+            return file.read(SECTOR)
+
+
 class Defects:
     """The defects of one scenario."""
 
@@ -119,7 +137,7 @@ class Defects:
 
     def _bit_flip(self, defect: Defect) -> None:
         firmware = self._targets.firmware[str(defect.disk)]
-        self._when_quiet(firmware, lambda: firmware.flip_bit(FLIPPED_AT))
+        self._when_quiet(firmware, BitFlip(firmware))
 
     def _crossed(self, defect: Defect) -> None:
         """Copy data of another disk onto this one, as a bridge does that mixes up its two disks."""
