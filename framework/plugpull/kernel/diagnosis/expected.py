@@ -51,7 +51,8 @@ _NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
 NEVER = frozenset({"hcd.died"})
 """Kinds of messages that no cut explains."""
 _GIVEN_UP = re.compile(
-    r"xHCI host not responding to stop endpoint|WARNING: Host (?:System|Controller) Error|root hub lost power or was reset"
+    r"xHCI host not responding to stop endpoint|WARNING: Host (?:System|Controller) Error"
+    r"|root hub lost power or was reset"
 )
 """Other messages of that kind: the driver gives the controller up or halts it at the same time
 (drivers/usb/host/xhci-ring.c), or the controller has lost its state (drivers/usb/core/hub.c), which happens only to
