@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.integrity.patterns import extents_for, steady
-from plugpull.integrity.writing.load import FILLED_WITHIN, fill_block, record_ended, wait_filled
+from plugpull.integrity.writing.load import fill_block, record_ended, wait_filled
 from plugpull.integrity.writing.reading import ReadBacks
 from plugpull.integrity.writing.session import StampRunner, StreamJob
 from plugpull.load.load import RunningLoad
 from plugpull.load.patterns import Pattern
 from plugpull.targets.target import Target
+
+ENDED_WITHIN = 20.0
+"""Seconds within which writers that have filled their spans must end: they have nothing left to do."""
 
 
 class RunningReads(RunningLoad):
@@ -30,9 +34,9 @@ class RunningReads(RunningLoad):
         jobs = [self._fill_one(target) for target in self._targets]
         for job in jobs:
             wait_filled(self._context, job)
+        deadline = time.monotonic() + ENDED_WITHIN
         for job in jobs:
-            # A writer that has filled its span has nothing left to do and will end soon.
-            job.ended.wait(FILLED_WITHIN)
+            job.ended.wait(max(0.0, deadline - time.monotonic()))
         self._runner.stop([job for job in jobs if not job.ended.is_set()])
         for job in jobs:
             record_ended(self._context, job)
