@@ -235,6 +235,40 @@ def test_what_is_not_certainly_wrapped_stays_as_it_is(lines: tuple[str, ...]) ->
     assert unwrapped(text) == (text, ())
 
 
+def test_soft_breaks_of_a_mail_are_removed() -> None:
+    """Body of a mail in quoted-printable (RFC 2045, section 6.7), as archives keep it."""
+    lines = [
+        "> 1634475910.615126 host kernel: sd 9:0:2:0: [sdd] tag#840 CDB: ATA comma=",
+        "nd pass through(16) 85 08 2e 00 00 00 01 00 00 00 00 00 00 00 ec 00",
+        "> 1634475910.807083 host kernel: sd 9:0:2:0: Power-on or device reset occ=",
+        "urred",
+        "> [  945.370085] sd 9:0:2:0: [sdd] tag#1 FAILED Result: hostbyte=3DDID_TI=",
+        "ME_OUT driverbyte=3DDRIVER_OK",
+        "> [  945.390685] usb 2-1: USB disconnect, device number 3",
+    ]
+    found = events_of(*lines)
+    assert [(each.line, each.event.kind) for each in found] == [
+        (1, "scsi.error"),
+        (3, "scsi.reset"),
+        (5, "scsi.error"),
+        (7, "usb.disconnect"),
+    ]
+    assert found[2].event.text.endswith("FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("[    1.000000] foo: value=", "[    1.000001] foo: other=", "[    1.000002] sd 2:0:0:0: [sdb] Attached SCSI disk"),
+        ("zio pool=a vdev=b error=", "and then", "zio pool=a vdev=c error=", "again"),
+        ("x" * 80 + "=", "y", "x" * 80 + "=", "y"),
+    ],
+)
+def test_an_equals_sign_at_the_end_of_a_line_is_part_of_it(lines: tuple[str, ...]) -> None:
+    text = "\n".join(lines).encode()
+    assert unwrapped(text) == (text, ())
+
+
 def test_parts_of_a_message_that_are_indented_are_not_joined() -> None:
     lines = [
         "[  246.686946] ata2.00: cmd 61/08:18:00:d0:59/00:00:02:00:00/40 tag 3 ncq dma 4096 out",

@@ -3,7 +3,8 @@
 A program that wraps at a width breaks a line only where the next word does not fit. So a piece without a time stamp
 belongs to the line before it if its first word did not fit there, at the width of the longest line. It is certain if
 this holds for nearly all pieces, and if no message of the log is longer than a wrapped line can be. A terminal breaks
-words, so that every broken line has exactly its width.
+words, so that every broken line has exactly its width. A mail in quoted-printable marks the places itself (RFC 2045,
+section 6.7): a line of at most 76 characters that ends with an equals sign goes on in the next one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ ENOUGH = 2
 ENOUGH_FULL = 3
 """Full lines of different messages from which on it is not chance that each of them, and no other, goes on in the
 next line."""
+LONGEST_QUOTED = 76
+"""Characters of a line in quoted-printable."""
 MOST = 0.8
 """Share of the pieces that must fit. The others are text that somebody wrote under a message."""
 
@@ -27,6 +30,9 @@ _STAMPED = re.compile(
     rb"|[^\[\]<>\"']{0,40}\d\d:\d\d:\d\d[^\[\]<>\"']{0,60}?kernel: )"
 )
 _NUMBER = re.compile(rb"\d+")
+_CODE = re.compile(rb"=([\dA-F]{2})")
+_SOFT = re.compile(rb"(?:[^=]|=[\dA-F]{2})*=")
+"""A line with a soft break. An equals sign of the text itself is =3D."""
 _QUOTE = re.compile(rb"(?:> ?)*")
 _NOT_A_PIECE = re.compile(rb"[\s\[<>]|$|[`=*#$~|]|--|-{2,}|\S*\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:")
 
@@ -41,6 +47,9 @@ class Unwrapped(NamedTuple):
 def unwrapped(text: bytes) -> Unwrapped:
     """``text`` with its wrapped lines joined by a space; the same text if it was not certainly wrapped."""
     lines = text.split(b"\n")
+    quoted = _behind_soft_breaks(lines)
+    if quoted:
+        return _decoded(lines, quoted)
     if not _may_be_wrapped(lines):
         return Unwrapped(text)
     full = _behind_full_lines(lines)
@@ -59,6 +68,35 @@ def unwrapped(text: bytes) -> Unwrapped:
     ):
         return Unwrapped(text)
     return _joined(lines, fitting, b" ")
+
+
+def _behind_soft_breaks(lines: Sequence[bytes]) -> set[int]:
+    """The lines that continue one in quoted-printable; empty if one that ends so is something else."""
+    found = {at for at in range(1, len(lines)) if lines[at - 1].endswith(b"=")}
+    if len(found) < ENOUGH or not all(
+        len(lines[at - 1]) <= LONGEST_QUOTED and _SOFT.fullmatch(lines[at - 1]) and not _is_stamped(lines[at])
+        for at in found
+    ):
+        return set()
+    return found
+
+
+def _decoded(lines: Sequence[bytes], pieces: set[int]) -> Unwrapped:
+    """The lines with their soft breaks removed, and the codes of characters in the lines that had one."""
+    joined: list[bytes] = []
+    joints: list[int] = []
+    length = -1
+    for at, line in enumerate(lines):
+        if at in pieces or at + 1 in pieces:
+            line = _CODE.sub(lambda code: bytes([int(code[1], 16)]), line.removesuffix(b"=") if at + 1 in pieces else line)
+        if at in pieces:
+            joints.append(length)
+            joined[-1] += line
+            length += len(line)
+        else:
+            joined.append(line)
+            length += 1 + len(line)
+    return Unwrapped(b"\n".join(joined), tuple(joints))
 
 
 def _may_be_wrapped(lines: Sequence[bytes]) -> bool:
