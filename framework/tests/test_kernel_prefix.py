@@ -41,6 +41,8 @@ PREFIXES = {
     "Amlogic": "[   12.345678@0] ",
     "syslog": "Nov  2 13:45:01 host kernel: [   12.345678] ",
     "syslog without time stamps": "Nov 12 13:45:01 host kernel: ",
+    "syslog, its host removed": "Nov  2 13:45:01  kernel: ",
+    "a report's columns": "        host      kernel: ",
     "syslog, German": "Okt 12 13:45:01 host kernel: ",
     "syslog, French": "déc. 12 13:45:01 host kernel: ",
     "syslog, Hungarian": "júl 06 13:45:01 host kernel: ",

@@ -259,7 +259,7 @@ def test_soft_breaks_of_a_mail_are_removed() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        ("[    1.000000] foo: value=", "[    1.000001] foo: other=", "[    1.000002] sd 2:0:0:0: [sdb] Attached SCSI disk"),
+        ("[    1.000000] foo: value=", "[    1.000001] foo: other=", "[    1.000002] usb 2-1: new"),
         ("zio pool=a vdev=b error=", "and then", "zio pool=a vdev=c error=", "again"),
         ("x" * 80 + "=", "y", "x" * 80 + "=", "y"),
     ],

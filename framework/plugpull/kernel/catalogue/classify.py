@@ -31,7 +31,7 @@ _SUBJECTS = tuple(
         r"\[(sd[a-z]+|sr\d+|nvme\d+n\d+)\]",
         (
             r"(?:\bdev(?:ice)? |^[\w-]*(?:fs|FS)(?::? \w+)? ?\((?:device )?|^ntfs3\(|on device |Disk failure on )"
-            r"((?:sd|nvme|md|dm-|mmcblk|loop|sr|vd|xvd|hd|nbd)[\w-]*?)(?=[,:;.) ]|-\d+\.|$)"
+            r"((?:sd|nvme|md|dm-|mmcblk|mtdblock|loop|sr|vd|xvd|hd|nbd)[\w-]*?)(?=[,:;.) ]|-\d+\.|$)"
         ),
         r"^(sd[a-z]+\d*|nvme\d+n\d+|sr\d+)(?: ?:|,)",
         r"^ *md(?:/raid\d*)?:? ?(md\w+):",
@@ -43,7 +43,7 @@ _SUBJECTS = tuple(
         r"^scsi (target\d+:\d+:\d+)",
         r"^(scsi\d+) ?[:(]",
         r"^(?:[xeuo]hci|dwc[23]|musb)[\w.-]* (\S+): ",
-        r"^(ata\d+(?:\.\d\d)?|mmc\d+): ",
+        r"^(?:sas: )?(ata\d+(?:\.\d\d)?|mmc\d+): ",
         r"^nvme (\S+): ",
         r"^[\w-]+ ([\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.[\da-f])(?::pcie?\d+)?: ",
         r"^thunderbolt (\S+): ",

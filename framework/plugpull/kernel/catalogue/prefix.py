@@ -31,9 +31,9 @@ _PARTS = (
     rf"\d {_DATE}T{_CLOCK}{_ZONE} \S+ kernel - - (?:-|\[[^\]]*\]) ",  # RFC 5424, behind its level
     rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
     # syslog, journalctl, logread, in any language: a clock, then words without a colon up to the kernel's tag
-    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: [\w.+-]+){{0,5}} {_KERNEL}",
+    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}[\w.+-]+){{0,5}} {{1,3}}{_KERNEL}",
     rf"\d+\.\d+ (?:\S+ )?{_KERNEL}",  # journalctl -o short-unix
-    rf"[\w.-]{{1,64}} {_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
+    rf"[\w.-]{{1,64}} {{1,8}}{_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
     r"[\w.-]{1,64} login: (?=\[)",  # a serial console's prompt, with the cursor still behind it
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
     r"> ?|`+|\| (?=\[)",  # quoted in a mail; Markdown

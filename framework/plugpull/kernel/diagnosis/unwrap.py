@@ -88,7 +88,8 @@ def _decoded(lines: Sequence[bytes], pieces: set[int]) -> Unwrapped:
     length = -1
     for at, line in enumerate(lines):
         if at in pieces or at + 1 in pieces:
-            line = _CODE.sub(lambda code: bytes([int(code[1], 16)]), line.removesuffix(b"=") if at + 1 in pieces else line)
+            encoded = line.removesuffix(b"=") if at + 1 in pieces else line
+            line = _CODE.sub(lambda code: bytes([int(code[1], 16)]), encoded)
         if at in pieces:
             joints.append(length)
             joined[-1] += line
