@@ -59,6 +59,12 @@ def test_a_disk_that_never_returns_fails(never_returned: Ended) -> None:
     assert "victim did not come back" in ended.only.sentence
 
 
+def test_a_disk_that_does_not_survive_a_bad_contact_fails(tmp_path: Path) -> None:
+    ended = run_small(tmp_path, defect("never-returns", disk="victim"), "-k", "bad_contact and touch")
+    assert (ended.status, ended.only.verdict) == (EXIT_FAIL, Verdict.FAIL), ended.output
+    assert (ended.only.findings[0].check, ended.only.findings[0].subject) == ("returned", "victim")
+
+
 def test_a_disk_that_returns_with_another_serial_fails(tmp_path: Path) -> None:
     ended = run_small(tmp_path, defect("serial-changes", disk="victim"), *WRITING)
     assert (ended.status, ended.only.verdict) == (EXIT_FAIL, Verdict.FAIL), ended.output

@@ -13,7 +13,7 @@ from plugpull.kernel.census import __main__ as command
 from plugpull.kernel.census.answers import Answer, Conflict, answer_to, read_rules
 from plugpull.kernel.census.compare import compare, not_in_census, read_index
 from plugpull.kernel.census.coverage import coverage, table
-from plugpull.kernel.census.messages import KernelSource, Message, Unresolved
+from plugpull.kernel.census.messages import Message, SourceTree, Unresolved
 from plugpull.kernel.census.record import merge, read_record, recorded, write_record
 from plugpull.kernel.census.source import read_c
 from plugpull.kernel.census.tree import read_tree, scope
@@ -27,7 +27,7 @@ def found_in(text: str, path: str = HUB, **others: str) -> list[Message | Unreso
     folder = path.rpartition("/")[0]
     for name, content in others.items():
         files[f"{folder}/{name}.h"] = read_c(f"{folder}/{name}.h", content)
-    return [each for each in KernelSource(files, wrappers()).messages() if each.path == path]
+    return [each for each in SourceTree(files, wrappers()).messages() if each.path == path]
 
 
 def formats(text: str, path: str = HUB, **others: str) -> list[tuple[str, str]]:

@@ -158,6 +158,18 @@ def test_a_disk_that_returns_while_the_second_cut_still_holds_accuses_the_bench(
     assert judge_story(bench.story()).verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize(("between", "doubts"), [(18.5, 0), (16.0, 1), (22.0, 1)])
+def test_a_disk_may_return_only_while_a_contact_that_bounces_is_made(between: float, doubts: int) -> None:
+    """The contact is lost from 15 to 17 s and from 20 to 24 s. The disk also shows up in between, for half a second."""
+    bench = bench_with(((15.0, 17.0), CABLE, (VICTIM,)), ((20.0, 24.0), CABLE, (VICTIM,)), back=[between])
+    bench.replace(ev.CutArmed, group=1)
+    bench.detach(VICTIM, between + 0.5)
+    bench.attach(VICTIM, BACK)
+    judged = bench.judge(returned(VICTIM, within=10))
+    assert judged.findings == ()
+    assert [one.split(" though ")[1] for one in judged.unknowns] == ["disk1.cable was still off"] * doubts
+
+
 def test_a_second_cut_that_may_not_have_been_made_explains_nothing() -> None:
     bench = bench_with((FIRST, CABLE, (VICTIM,)), (SECOND, POWER, (VICTIM,)), back=[FIRST[1] + 1.0])
     bench.drop(ev.Edge, lambda edge: not (edge.cut == 2 and edge.phase == "acknowledged" and edge.state == "off"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from plugpull.checks.contact import contacts
 from plugpull.checks.limits import bench_kind
 from plugpull.history.cut import Cut, Switching
 from plugpull.history.events import DiskAttached, DiskDetached, Judged, Sampled
@@ -39,14 +40,18 @@ def switched_at(story: Story, switching: Switching) -> float | None:
 
 
 def unbidden(story: Story, cut: Cut, disk: str) -> str:
-    """A sentence if a disk came back at its place while its cut point was still off; otherwise empty."""
+    """A sentence if a disk came back at its place while its cut point was still off; otherwise empty. While a contact
+    that bounces is made, a disk may come back."""
     removed_at = cut.times(disk).removed_at
     was = None if cut.off.commanded_at is None else story.attachment_at(disk, cut.off.commanded_at - cut.error)
     if removed_at is None or was is None:
         return ""
     restored = float("inf") if cut.on.commanded_at is None else cut.on.commanded_at - cut.error
+    made = tuple(contacts(story, cut))
     for event in story.attachments(disk):
-        if event.at is not None and removed_at < event.at < min(restored, cut.until) and event.place == was.place:
+        if event.at is None or any(span.begin <= event.at <= span.end + READ_LATE for span in made):
+            continue
+        if removed_at < event.at < min(restored, cut.until) and event.place == was.place:
             return f"{disk} came back at {event.at:.2f} s though {cut.restored_point} was still off"
     return ""
 

@@ -16,7 +16,7 @@ from plugpull.errors import PlugpullError
 from plugpull.kernel.census.answers import Answer, Conflict, answer_to, read_rules
 from plugpull.kernel.census.compare import Difference, compare, not_in_census, read_index
 from plugpull.kernel.census.coverage import coverage, table
-from plugpull.kernel.census.messages import KernelSource, Message, Unresolved
+from plugpull.kernel.census.messages import Message, SourceTree, Unresolved
 from plugpull.kernel.census.record import NAME, merge, recorded, write_record
 from plugpull.kernel.census.tree import read_tree, scope
 from plugpull.kernel.census.wrappers import wrappers
@@ -77,7 +77,7 @@ def _document(text: str) -> None:
 def census(place: Path) -> Census:
     """(version, messages, calls whose format is not a literal) of a kernel's source."""
     version, files = read_tree(place, scope())
-    found = list(KernelSource(files, wrappers()).messages())
+    found = list(SourceTree(files, wrappers()).messages())
     messages = [each for each in found if isinstance(each, Message)]
     return version, messages, [each for each in found if isinstance(each, Unresolved)]
 

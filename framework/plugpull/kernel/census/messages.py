@@ -40,7 +40,7 @@ class Unresolved(NamedTuple):
     text: str
 
 
-class KernelSource:
+class SourceTree:
     """Some files of a kernel's source by path, and what they can print."""
 
     def __init__(self, sources: Mapping[str, CFile], table: Wrappers) -> None:
