@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.errors import RigError, UsageError
+from plugpull.errors import UsageError
 from plugpull.history import events as ev
 from plugpull.integrity.oracle import ledger
 from plugpull.integrity.oracle.stamp import SECTOR, device_number
@@ -20,6 +20,7 @@ from plugpull.integrity.patterns import Extents, Writing
 from plugpull.integrity.writing.build import writer_binary
 from plugpull.load.fio_report import FioReport
 from plugpull.load.runner import Job
+from plugpull.load.running import moved_bytes
 from plugpull.targets.on_bench import claim_of
 from plugpull.targets.target import Target
 
@@ -31,6 +32,9 @@ RAW = 256
 """The maximum number of damaged sectors per read-back whose bytes are kept as evidence."""
 END_GRACE = 20.0
 """Seconds for each signal that ends a session: writes in flight and the flush of a cache take time."""
+STILL = 120.0
+"""Seconds without a byte after which a read-back is ended. The kernel's error handling of one request takes less with
+the timers of a run (``dut/agent/timers.py``)."""
 _numbers = itertools.count(1)
 
 
@@ -246,16 +250,13 @@ class StampRunner:
         return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
 
     def finish(self, jobs: Iterable[StreamJob], timeout: float) -> None:
-        """Wait for read-backs to end and record their ends; those that take longer than ``timeout`` are ended."""
+        """Wait for read-backs to end and record their ends. Those that take longer than ``timeout`` are ended, and
+        those whose disk moves nothing for ``STILL`` seconds."""
         deadline = time.monotonic() + timeout
         for job in jobs:
-            while not job.ended.wait(max(0.0, min(0.2, deadline - time.monotonic()))):
-                if self._context.listener.lost:
-                    raise RigError(f"{job.disk}: the agent with its job was lost: {self._context.listener.lost}")
-                if time.monotonic() >= deadline:
-                    break
+            late = self._wait(job, deadline) or f"reading back did not finish within {timeout:g} s"
             stuck = {} if job.ended.is_set() else self.stop([job])
-            late = "" if job.status is not None else f"reading back did not finish within {timeout:g} s"
+            late = "" if job.status is not None else late
             self._context.recorder.record(
                 ev.ReadBackEnded(
                     at=job.ended_at or self._context.now(),
@@ -267,6 +268,22 @@ class StampRunner:
                     why=late or job.report.message,
                 )
             )
+
+    def _wait(self, job: StreamJob, deadline: float) -> str:
+        """Wait for a read-back; a sentence if its disk stood still for too long."""
+        moved, since = -1, time.monotonic()
+
+        def look(event: ev.Event) -> bool:
+            nonlocal moved, since
+            if isinstance(event, ev.Sampled) and (now := moved_bytes(event, job.kname)) != moved:
+                moved, since = now, time.monotonic()
+            return job.ended.is_set()
+
+        while not job.ended.is_set() and time.monotonic() < deadline:
+            self._context.wait_for(look, 0.2)
+            if time.monotonic() - since >= STILL:
+                return f"reading back stood still for {STILL:g} s"
+        return ""
 
 
 def _common(extents: Extents, run: int, device: int) -> list[str]:
