@@ -168,7 +168,7 @@ class Bench:
                     counters[disk] += self.pace(disk, at) * STEP
                 done = int(counters[disk])
                 read, written = (done, 0) if self.mode == "read" else (4096, done)
-                row[here[2]] = Counters(here[3], read, written, 1, 1, 0, 0, 1)
+                row[here[2]] = Counters(here[3], read, written, 1 + (read >> 16), 1 + (written >> 16), 0, 0, 1)
             if any(begin < at < end for begin, end in self.starved):
                 continue
             made.append(ev.Sampled(at=at, disks=row))

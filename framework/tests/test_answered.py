@@ -15,6 +15,9 @@ DISK = SURVIVORS[0]
 
 def story(bench: Bench, begin: float, end: float, disk: str = DISK, *, completing: bool = False) -> Story:
     """The bench's story, in which a disk has two writes in flight from ``begin`` to ``end``."""
+    pace = bench.pace
+    if not completing:
+        bench.pace = lambda one, at: 0.0 if one == disk and begin <= at < end else pace(one, at)
     made = bench.story()
     attached = next(event for event in made.all_attachments if event.disk == disk)
     events: list[ev.Event] = []

@@ -97,3 +97,27 @@ def test_fewer_bytes_than_the_disk_counted() -> None:
     assert said(healthy(), written_bytes=0) == [], "an older agent's fio"
     early = replace(healthy().story().of(ev.LoadEnded)[0], longest=0.1)
     assert early.written_bytes == 0
+
+
+@pytest.mark.parametrize(("argv", "factor", "many"), [(("--direct=1",), 3, 1), (("--direct=1",), 1, 0), ((), 3, 0)])
+def test_a_direct_load_that_moved_more_than_its_disk(argv: tuple[str, ...], factor: int, many: int) -> None:
+    bench = healthy()
+    bench.replace(ev.LoadBegun, lambda event: event.disk == DISK, argv=argv)
+    whats = said(bench, written_bytes=factor * counted(healthy()), longest=0.1)
+    assert len(whats) == many
+    assert all("and its disk counted only" in what for what in whats)
+
+
+@pytest.mark.parametrize(("disk", "many"), [(OTHER, 1), (DISK, 0)])
+def test_stamps_written_under_the_name_of_another_disk(disk: str, many: int) -> None:
+    bench = healthy()
+    kname = next(event.kname for event in bench.story().all_attachments if event.disk == disk)
+    bench.add(
+        ev.LedgerBegun(
+            at=SETTLED, disk=DISK, job="s", run=1, device=2, session=1, extents=(), block=8, depth=1,
+            order="random", kname=kname,
+        )
+    )  # fmt: skip
+    whats = said(bench)
+    assert len(whats) == many
+    assert all(f"was begun on {kname}, which was {disk}" in what for what in whats)

@@ -84,6 +84,14 @@ def test_where_an_uevent_may_be_lost_it_is_unknown(row: Row) -> None:
     assert "the record contradicts itself" in judgement.unknowns[0]
 
 
+def test_a_removal_with_an_uevent_that_the_agent_did_not_report_is_unknown() -> None:
+    bench = unannounced(WHOLE)
+    bench.replace(ev.Uevent, lambda event: event.seqnum == 101, subsystem="block", devtype="disk")
+    judgement = bench.judge(removed(VICTIM))
+    assert judgement.findings == ()
+    assert "the record contradicts itself" in judgement.unknowns[0]
+
+
 HOST = f"{PORT}/1-1.1:1.0/host1"
 CHAIN = (f"{HOST}/block/sdb", HOST, f"{PORT}/1-1.1:1.0", PORT)
 """The parts of the victim in the order in which a healthy kernel announces their removal."""

@@ -61,7 +61,7 @@ def answered(limit: float | None = None) -> Answered:
 def _unanswered(story: Story) -> Iterator[tuple[str, float, float]]:
     """(disk, begin, end) of each period in which requests were in flight and none was completed."""
     owners = {(one.kname, one.diskseq): one.disk for one in story.all_attachments if one.disk}
-    waiting: dict[tuple[str, int], tuple[float, float, tuple[int, int]]] = {}
+    waiting: dict[tuple[str, int], tuple[float, float, tuple[int, int, int]]] = {}
     for sample in story.of(Sampled):
         at = sample.at or 0.0
         for kname, counters in sample.disks.items():
@@ -69,13 +69,14 @@ def _unanswered(story: Story) -> Iterator[tuple[str, float, float]]:
             if key not in owners or _cut(story, owners[key], at):
                 waiting.pop(key, None)
                 continue
-            begin, last, done = waiting.get(key, (at, at, (-1, -1)))
-            if done == (counters.reads, counters.writes) and counters.in_flight > 0:
+            begin, last, done = waiting.get(key, (at, at, (-1, -1, -1)))
+            now = (counters.reads, counters.writes, counters.moved)  # bytes show that it answers as well as requests do
+            if done == now and counters.in_flight > 0:
                 waiting[key] = (begin, at, done)
                 continue
             if last > begin:
                 yield owners[key], begin, last
-            waiting[key] = (at, at, (counters.reads, counters.writes))
+            waiting[key] = (at, at, now)
     for key, (begin, last, _) in waiting.items():
         if last > begin:
             yield owners[key], begin, last

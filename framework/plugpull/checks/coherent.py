@@ -26,6 +26,8 @@ LATE = 0.3
 scenarios, by 0.01 s at most."""
 DYING = 2.0
 """Seconds before the removal of a disk in which its counters may be wrong because it is being torn down."""
+BY_NOBODY = 4 << 20
+"""Bytes that a disk may transfer before a request is completed: the kernel counts the parts of requests."""
 FEW = 5
 """Consecutive samples with less than half of the earlier count that are not a reading error."""
 
@@ -113,6 +115,22 @@ def _counters(story: Story) -> Iterator[str]:
             if counters.diskseq and below[key] == FEW:
                 yield f"the counters of {kname} went back at {event.at or 0.0:.2f} s"
             most[key] = max(moved, most.get(key, 0))
+    yield from _by_nobody(story)
+
+
+def _by_nobody(story: Story) -> Iterator[str]:
+    """Bytes that were transferred although no request was completed."""
+    since: dict[Key, tuple[int, int]] = {}
+    seen: set[Key] = set()
+    for event in story.of(Sampled):
+        for kname, counters in event.disks.items():
+            key = (kname, counters.diskseq)
+            completed, moved = since.setdefault(key, (counters.completed, counters.moved))
+            if counters.completed != completed or counters.moved < moved:
+                since[key] = (counters.completed, counters.moved)
+            elif completed and counters.moved > moved + BY_NOBODY and key not in seen:
+                seen.add(key)
+                yield f"{kname} transferred {counters.moved - moved} bytes and completed no request"
 
 
 def _stay(story: Story, stay: DiskAttached, key: Key, samples: Sequence[Sampled]) -> Iterator[str]:

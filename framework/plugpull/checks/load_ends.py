@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from plugpull.history.events import LoadBegun, LoadEnded
+from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded
 from plugpull.history.samples import Reading
 from plugpull.history.story import Story
 
@@ -28,6 +28,8 @@ def load_doubts(story: Story) -> Iterator[str]:
     """Why the ends of the loads prove nothing, a sentence each."""
     ends = Counter((ended.disk, ended.job) for ended in story.of(LoadEnded))
     yield from (f"the load on {disk} ended {count} times" for (disk, _), count in ends.items() if count > 1)
+    for writer in story.of(LedgerBegun):
+        yield from _wrong_disk(story, writer)
     for load in story.of(LoadBegun):
         yield from _wrong_disk(story, load)
         ended = story.load_end(load)
@@ -36,7 +38,7 @@ def load_doubts(story: Story) -> Iterator[str]:
             yield from _other_bytes(story, load, ended)
 
 
-def _wrong_disk(story: Story, load: LoadBegun) -> Iterator[str]:
+def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun) -> Iterator[str]:
     """A load that was begun under a kernel name that was another disk's."""
     if load.kname and load.at is not None:
         owner = story.disk_at(load.kname, load.at)
@@ -57,7 +59,7 @@ def _odd_end(ended: LoadEnded) -> Iterator[str]:
 
 
 def _other_bytes(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[str]:
-    """Less than half of what the disk counted while the load had it to itself."""
+    """Less than half of what the disk counted while the load had it to itself, or twice as much without a cache."""
     if ended.longest is None or load.at is None or ended.at is None:
         return  # what an older agent's fio moved was not always recorded
     inside = [one for one in story.readings(load.disk) if load.at - AROUND <= one.at <= ended.at + AROUND]
@@ -67,6 +69,8 @@ def _other_bytes(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[st
     said = ended.written_bytes if "write" in load.mode else ended.read_bytes
     if counted > LITTLE and said < counted / 2:
         yield f"the load on {load.disk} reported {said} bytes, and its disk counted {counted}"
+    elif counted > LITTLE and said > 2 * counted and "--direct=1" in load.argv:
+        yield f"the load on {load.disk} reported {said} bytes, and its disk counted only {counted}"
 
 
 def _bytes(reading: Reading, load: LoadBegun) -> int:

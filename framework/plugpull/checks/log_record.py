@@ -1,8 +1,9 @@
 """Whether the record of the kernel log is complete. A log with a gap, or one that ends early, looks healthy.
 
-Three sources show gaps: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one
-until the DUT restarts; the agent, which reports records that were overwritten before it could read them; and the
-uevents, because the kernel logs each disk that is attached and each USB device that is removed.
+Four sources show gaps: the sequence numbers of ``/dev/kmsg`` (Documentation/ABI/testing/dev-kmsg), which grow by one
+until the DUT restarts; the agent, which reports records that were overwritten before it could read them; the
+uevents, because the kernel logs each disk that is attached and each USB device that is removed; and the kernel, which
+says that it dropped messages or stopped looking for faults.
 """
 
 from __future__ import annotations
@@ -26,12 +27,20 @@ BEGINNING = 0.5
 
 def log_doubts(story: Story) -> tuple[str, ...]:
     """Why the kernel log of a story is not complete, one clause per reason."""
-    return tuple(doubt for doubt in (_lost(story), _missing_numbers(story), *_silent(story)) if doubt)
+    return tuple(doubt for doubt in (_lost(story), _missing_numbers(story), _admitted(story), *_silent(story)) if doubt)
 
 
 def _lost(story: Story) -> str:
     lost = sum(event.count for event in story.of(LogLost))
     return f"{lost} records of the kernel log were lost" if lost else ""
+
+
+def _admitted(story: Story) -> str:
+    """The kernel's own message that messages are missing, or that it reports no more faults of a kind. A console that
+    was too slow loses nothing that the agent read."""
+    read = {event.text for event in story.of(KernelMessage) if event.source not in NOT_THE_AGENT}
+    lines = (line for line in log_of(story).own if line.event is not None and line.event.kind == "log.lost")
+    return next((f"it says itself that it is not complete: {line.body}" for line in lines if line.text in read), "")
 
 
 def _missing_numbers(story: Story) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
+from plugpull.checks.contents import missing_contents
 from plugpull.checks.steps import missing_steps
 from plugpull.history.events import AgentLost, DutDied, DutReady, Uevent
 from plugpull.history.story import Story
@@ -15,7 +16,7 @@ class OnRecord(Check, frozen=True, tag="on_record"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        said.doubt(*missing_reports(story), *missing_uevents(story), *missing_steps(story))
+        said.doubt(*missing_reports(story), *missing_uevents(story), *missing_steps(story), *missing_contents(story))
         return said.judgement()
 
 

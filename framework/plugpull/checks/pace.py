@@ -102,7 +102,8 @@ class KeptPace(Check, frozen=True, tag="kept_pace"):
             if judged is not None:
                 what = f"{disk} kept its pace"
                 evidence = (Evidence.SAMPLES, Evidence.LOAD)
-                yield Claim(what=what, evidence=evidence, begin=judged[0], end=judged[1], disk=disk)
+                stall = limits.max_stall(story, disk, self.max_stall)
+                yield Claim(what=what, evidence=evidence, begin=judged[0], end=judged[1], disk=disk, limit=stall)
 
     def _limits(self, story: Story, disk: str) -> PaceLimits:
         stalls = self.all_stalls

@@ -94,7 +94,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
     def _returns(self, story: Story) -> Iterator[Accusation]:
         for disk in _disks(story):
-            attached = [event for event in _of(story, disk) if event.moment == "attached" and _undivided(story, event)]
+            attached = [event for event in _of(story, disk) if event.moment == "attached" and undivided(story, event)]
             for was, now in pairwise(attached):
                 yield from self._differences(disk, was, now, AFTER_RETURN, "after its return")
 
@@ -177,7 +177,7 @@ def _stayed(story: Story, attached: DiskAttached) -> bool:
     return (end if gone is None else gone) - (attached.at or 0.0) > 2.0
 
 
-def _undivided(story: Story, read: DiskProperties) -> bool:
+def undivided(story: Story, read: DiskProperties) -> bool:
     """Whether the properties were read before the removal of the disk began. The kernel tears a disk down in steps: its
     driver, SCSI device or size may be gone while its name still exists."""
     over = (read.at if read.until is None else read.until) or 0.0
@@ -204,7 +204,7 @@ def _refused(story: Story) -> Iterator[Accusation]:
             state = event.values.get("state", "")
             before = first.setdefault((event.kname, event.diskseq), state)
             refused = state in NOT_SERVED or (event.moment == "end" and state in HELD_BACK)
-            if refused and state == before and _undivided(story, event):
+            if refused and state == before and undivided(story, event):
                 evidence = (f"{event.at or 0.0:.2f} s: {event.kname} is {state}",)
                 what = f"{disk} is attached and in state {state}"
                 yield Accusation(subject=disk, summary=what, at=event.at, evidence=evidence)

@@ -37,6 +37,8 @@ def no_uevent(story: Story, cut: Cut, disk: str) -> Accusation | None:
     name = f"{disk} ({was.kname})" if was is not None else disk
     what = f"{name} was taken off the kernel's list at {left:.2f} s without being announced: there is no uevent for it"
     seen = [event for event in story.of(Uevent) if disk in event.disks and begin <= (event.at or 0.0) <= left + AROUND]
+    if any((event.action, event.subsystem, event.devtype) == ("remove", "block", "disk") for event in seen):
+        return None  # it was announced: what is missing is the agent's own report
     evidence = tuple(
         f"{event.at or 0.0:.2f} s: {event.seqnum} {event.action} {event.devpath}" for event in seen[:SHOWN]
     )

@@ -1,0 +1,110 @@
+"""Evidence that is thinner than what is judged: a log that says it lost messages, samples too far apart, counters that
+contradict each other. Each defect, beside the healthy case."""
+
+from __future__ import annotations
+
+import pytest
+from stories import CUT, SURVIVORS, Bench, healthy
+
+from plugpull.checks import answered, kept_pace, kernel_clean
+from plugpull.checks.coherent import coherent
+from plugpull.checks.log_record import log_doubts
+from plugpull.checks.reach import unreached
+from plugpull.history import events as ev
+from plugpull.history.counters import Counters
+from plugpull.history.story import Story
+
+DISK = SURVIVORS[0]
+
+
+# --- the kernel says that its log is not complete -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INFO: lockdep is turned off.",
+        "Future hung task reports are suppressed, see sysctl kernel.hung_task_warnings",
+        "** 37 printk messages dropped **",
+    ],
+)
+def test_a_log_that_says_it_is_not_complete(text: str) -> None:
+    bench = healthy()
+    bench.add(ev.KernelMessage(at=CUT + 1, text=text, level=4))
+    assert log_doubts(bench.story()) == (f"it says itself that it is not complete: {text}",)
+    assert bench.unreached(kernel_clean())
+
+
+def test_a_console_that_is_too_slow_loses_nothing_that_the_agent_read() -> None:
+    bench = healthy()
+    bench.add(ev.KernelMessage(at=CUT + 1, text="** 37 printk messages dropped **", source="serial"))
+    bench.add(ev.KernelMessage(at=CUT + 1, text="printk: 9 messages suppressed.", facility=3))
+    assert log_doubts(bench.story()) == ()
+
+
+# --- samples --------------------------------------------------------------------------------------------------------
+
+
+def sampled(bench: Bench, begin: float, end: float, every: float) -> Story:
+    """The story with one sample in ``every`` seconds of [begin, end]."""
+    story, last, kept = bench.story(), 0.0, list[ev.Event]()
+    for event in story.events:
+        if isinstance(event, ev.Sampled) and begin <= (event.at or 0.0) <= end:
+            if (event.at or 0.0) - last < every - 0.001:
+                continue
+            last = event.at or 0.0
+        kept.append(event)
+    return Story(story.begun, tuple(kept), rig=story.rig)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "every", "said"),
+    [
+        (10.0, 26.0, 1.0, "have a hole of 1.00 s"),
+        (CUT, CUT + 3.0, 1.2, "have a hole of 1.20 s"),
+        (CUT, CUT + 3.0, 0.3, ""),
+        (10.0, 26.0, 0.2, ""),
+    ],
+)
+def test_samples_further_apart_than_the_stalls_that_are_judged(
+    begin: float, end: float, every: float, said: str
+) -> None:
+    check, story = kept_pace([DISK]), sampled(healthy(), begin, end, every)
+    doubts = unreached(story, check.claims(story))
+    assert bool(doubts) == bool(said)
+    assert all(said in doubt for doubt in doubts)
+
+
+def counting(bench: Bench, begin: float, *, requests: bool, moving: bool) -> Story:
+    """From ``begin`` on, the requests of a survivor are counted or not, and its bytes move or not. Two are in
+    flight."""
+    story = bench.story()
+    kname = next(event.kname for event in story.all_attachments if event.disk == DISK)
+    events, was = list[ev.Event](), None
+    for event in story.events:
+        if isinstance(event, ev.Sampled) and kname in event.disks and (event.at or 0.0) >= begin:
+            now = event.disks[kname]
+            was = was or now
+            read, written = (now.read_bytes, now.written_bytes) if moving else (was.read_bytes, was.written_bytes)
+            reads, writes = (now.reads, now.writes) if requests else (was.reads, was.writes)
+            made = Counters(now.diskseq, read, written, reads, writes, 0, 2, now.busy_ms)
+            event = ev.Sampled(at=event.at, disks={**event.disks, kname: made}, cpu=event.cpu)
+        events.append(event)
+    return Story(story.begun, tuple(events), rig=story.rig)
+
+
+def test_bytes_without_requests_contradict_each_other_and_accuse_nobody() -> None:
+    story = counting(healthy(), CUT, requests=False, moving=True)
+    (doubt,) = coherent().judge(story).unknowns
+    assert "and completed no request" in doubt
+    assert answered().judge(story).findings == ()
+
+
+def test_a_disk_that_neither_moves_nor_completes_hangs() -> None:
+    story = counting(healthy(), CUT, requests=False, moving=False)
+    assert coherent().judge(story).unknowns == ()
+    assert answered().judge(story).findings
+
+
+def test_bytes_with_their_requests_agree() -> None:
+    assert coherent().judge(counting(healthy(), CUT, requests=True, moving=True)).unknowns == ()
