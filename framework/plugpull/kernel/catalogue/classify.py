@@ -10,6 +10,8 @@ from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.finder import entry_of
 from plugpull.kernel.catalogue.prefix import second_message, split_prefix
 
+_ALARMING = (Severity.FATAL, Severity.WARNING)
+
 
 class KernelEvent(msgspec.Struct, frozen=True):
     """A recognised kernel message. ``subject`` is the device it is about, such as ``sdb``, or empty."""
@@ -22,17 +24,18 @@ class KernelEvent(msgspec.Struct, frozen=True):
     @property
     def alarming(self) -> bool:
         """Whether a healthy kernel never logs this, even if devices are unplugged."""
-        return self.severity is Severity.FATAL or self.severity is Severity.WARNING
+        return self.severity in _ALARMING
 
 
+_DISKS = r"((?:sd|nvme|md|dm-|mmcblk|mtdblock|loop|sr|vd|xvd|hd|nbd)[\w-]*?)(?=[,:;.) ]|-\d+\.|$)"
 _SUBJECTS = tuple(
-    re.compile(pattern)
+    # A search for "^..." would try it at each place of the line.
+    re.compile(pattern[1:]).match if pattern.startswith("^") else re.compile(pattern).search
     for pattern in (
         r"\[(sd[a-z]+|sr\d+|nvme\d+n\d+)\]",
-        (
-            r"(?:\bdev(?:ice)? |^[\w-]*(?:fs|FS)(?::? \w+)? ?\((?:device )?|^ntfs3\(|on device |Disk failure on )"
-            r"((?:sd|nvme|md|dm-|mmcblk|mtdblock|loop|sr|vd|xvd|hd|nbd)[\w-]*?)(?=[,:;.) ]|-\d+\.|$)"
-        ),
+        rf"^(?:[\w-]*(?:fs|FS)(?::? \w+)? ?\((?:device )?|ntfs3\(){_DISKS}",
+        rf"dev(?<!\wdev)(?:ice)? {_DISKS}",
+        rf"Disk failure on {_DISKS}",
         r"^(sd[a-z]+\d*|nvme\d+n\d+|sr\d+)(?: ?:|,)",
         r"^ *md(?:/raid\d*)?:? ?(md\w+):",
         r"\bof RAID array (md\w+)",
@@ -75,8 +78,8 @@ def classify_message(body: str, text: str) -> KernelEvent | None:
 def subject_of(body: str) -> str:
     """What a message is about: a disk, a USB port, a SCSI address, a controller, a task. Empty if
     it names none."""
-    for pattern in _SUBJECTS:
-        found = pattern.search(body)
+    for find in _SUBJECTS:
+        found = find(body)
         if found is not None:
             return found[found.lastindex or 0]
     return ""

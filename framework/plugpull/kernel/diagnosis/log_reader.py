@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
 
 from plugpull.kernel.catalogue.classify import KernelEvent, subject_of
-from plugpull.kernel.catalogue.finder import ENTRIES_OF, first_of, words_in
+from plugpull.kernel.catalogue.finder import BOOT_WORDS, entries_with, first_of, words_in
 from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import second_message, split_prefix, time_of
 from plugpull.kernel.diagnosis.continuation import continued
 from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
-from plugpull.kernel.diagnosis.restarts import BACK, Restart, restarts
+from plugpull.kernel.diagnosis.restarts import BACK, restart_at
 from plugpull.kernel.diagnosis.unwrap import unwrapped
 
 BLOCK = 1 << 20
@@ -99,42 +99,38 @@ class _Reader:
         if self._read < BLOCK:
             text, joints = unwrapped(block[:upto])
             block, upto = text + block[upto:], len(text)
-        begun = list(restarts(block, upto, self._tail))
-        for number, start, found in _candidates(block[:upto]):
-            while begun and begun[0].start <= start:
-                yield self._restart(block, joints, begun.pop(0))
+        begun = 0
+        for number, start, words in _candidates(block[:upto]):
             line = self._before + number + (bisect_right(joints, start) if joints else 0)
-            event = self._event(block, start, line, found)
+            if not BOOT_WORDS.isdisjoint(words) and (restart := restart_at(block, start, begun, self._tail)):
+                begun = start
+                report = Report(restart.event, line, line, restart.headline)
+                yield LogEvent(self._name, line, restart.event, report)
+            event = self._event(block, start, line, entries_with(words))
             if event is not None:
                 yield event
-        for restart in begun:
-            yield self._restart(block, joints, restart)
         self._before += lines
         self._read += upto
         self._tail = block[max(0, upto - BACK) : upto]
 
-    def _restart(self, block: bytes, joints: Sequence[int], found: Restart) -> LogEvent:
-        number = self._before + block.count(b"\n", 0, found.start) + bisect_right(joints, found.start) + 1
-        return LogEvent(self._name, number, found.event, Report(found.event, number, number, found.headline))
-
-    def _event(self, block: bytes, start: int, number: int, found: set[int]) -> LogEvent | None:
-        end = block.find(b"\n", start)
-        line = block[start : end if end >= 0 else len(block)][:LONGEST_LINE]
-        text = line.decode("utf-8", "replace").rstrip("\r")
+    def _event(self, block: bytes, start: int, number: int, found: tuple[int, ...]) -> LogEvent | None:
+        if not found:
+            return None
+        end = block.find(b"\n", start, start + LONGEST_LINE)
+        text = block[start : end if end >= 0 else start + LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
         body = split_prefix(text)[1].strip()
         entry = first_of(body, found)
         if entry is None and (second := second_message(text)):
             entry, body = first_of(second, found), second
         if entry is None:
             return None
-        event = KernelEvent(entry.kind, entry.severity, subject_of(body), text)
+        subject = subject_of(body)
+        event = KernelEvent(entry.kind, entry.severity, subject, text)
         report, inside = None, number <= self._reported
         if not inside and event.alarming:
             report = _report_at(block, start, number, event)
             self._reported = report.last
-        return LogEvent(
-            self._name, number, event, report, inside, "" if event.subject else continued(block, start, body)
-        )
+        return LogEvent(self._name, number, event, report, inside, "" if subject else continued(block, start, body))
 
 
 def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Report:
@@ -149,19 +145,19 @@ def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Rep
     return next(reader.close())
 
 
-def _candidates(block: bytes) -> Iterator[tuple[int, int, set[int]]]:
-    """(line counted from 1, offset of its beginning, numbers of the entries that have a word in it)."""
-    number, counted, end, found = 1, 0, -1, set[int]()
+def _candidates(block: bytes) -> Iterator[tuple[int, int, list[int]]]:
+    """(line counted from 1, offset of its beginning, numbers of the words in it)."""
+    number, counted, end, words = 1, 0, -1, list[int]()
     for word, at, _ in words_in(block):
         if at < end:
-            found.update(ENTRIES_OF[word])
+            words.append(word)
             continue
         if end >= 0:
-            yield number, counted, found
+            yield number, counted, words
         start = block.rfind(b"\n", 0, at) + 1
         number += block.count(b"\n", counted, start)
-        counted, found = start, set(ENTRIES_OF[word])
+        counted, words = start, [word]
         end = block.find(b"\n", at)
         end = len(block) if end < 0 else end
     if end >= 0:
-        yield number, counted, found
+        yield number, counted, words

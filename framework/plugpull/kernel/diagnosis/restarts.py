@@ -7,7 +7,6 @@ lost its power says nothing: its log ends, and the next line is the first of a n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from plugpull.kernel.catalogue.classify import KernelEvent
@@ -26,7 +25,6 @@ RAN = 1.0
 LINES = 20
 """Lines before a boot in which the last message of the boot before is looked for."""
 
-_FIRST = (b"[    0.000000]", b"Linux version ")
 _BANNER = re.compile(r"^Linux version \d+\.\d+\S* \(")
 _LAST_WORDS = re.compile(
     rb"reboot: |Restarting system|System halted|Power down\.|Starting new kernel|systemd-shutdown|exiting on signal 15"
@@ -50,29 +48,18 @@ class Restart(NamedTuple):
     headline: str
 
 
-def restarts(text: bytes, upto: int, tail: bytes = b"") -> Iterator[Restart]:
-    """The restarts in the first ``upto`` bytes of a log, in order. ``tail`` is the end of the text before it."""
-    starts = {text.rfind(b"\n", 0, at) + 1 for first in _FIRST for at in _all(text, first, upto)}
-    begun = 0
-    for start in sorted(starts):
-        line = _line(text, start)
-        prefix, body = split_prefix(line)
-        if (time_of(prefix) or 0.0) > RAN or (time_of(prefix) is None and not _BANNER.match(body)):
-            continue
-        before = text[max(begun, start - BACK) : start]
-        if not begun:
-            before = (tail + before)[-BACK:]
-        last = _last_of(before)
-        if last is not None:
-            begun = start
-            yield _restart(start, line, before, *last)
-
-
-def _all(text: bytes, word: bytes, upto: int) -> Iterator[int]:
-    at = text.find(word, 0, upto)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + 1, upto)
+def restart_at(text: bytes, start: int, begun: int, tail: bytes = b"") -> Restart | None:
+    """The restart of which the line at ``start`` is the first, if that is certain. ``begun`` is the offset of the last
+    one in ``text``, or 0; ``tail`` is the end of the text before it."""
+    line = _line(text, start)
+    prefix, body = split_prefix(line)
+    if (time_of(prefix) or 0.0) > RAN or (time_of(prefix) is None and not _BANNER.match(body)):
+        return None
+    before = text[max(begun, start - BACK) : start]
+    if not begun:
+        before = (tail + before)[-BACK:]
+    last = _last_of(before)
+    return _restart(start, line, before, *last) if last is not None else None
 
 
 def _last_of(before: bytes) -> tuple[str, float | None] | None:

@@ -47,8 +47,7 @@ class Unwrapped(NamedTuple):
 def unwrapped(text: bytes) -> Unwrapped:
     """``text`` with its wrapped lines joined by a space; the same text if it was not certainly wrapped."""
     lines = text.split(b"\n")
-    quoted = _behind_soft_breaks(lines)
-    if quoted:
+    if b"=\n" in text and (quoted := _behind_soft_breaks(lines)):
         return _decoded(lines, quoted)
     if not _may_be_wrapped(lines):
         return Unwrapped(text)
