@@ -18,8 +18,14 @@ TIMEOUT = 4 * STILL
 """Seconds. A test machine that hangs for ``STILL`` seconds between two samples would see a disk stand still."""
 
 
-def recorded(on: Desk, patch: pytest.MonkeyPatch, step: int) -> str:
-    """Why a read-back is given up that never ends, while its disk moves ``step`` bytes from sample to sample."""
+def sampled(moved: int) -> ev.Sampled:
+    still, moving = Counters(1, 7, 0, 1, 0, 0, 0, 0), Counters(2, moved, 0, 1, 0, 0, 0, 0)
+    return ev.Sampled(at=1.0, disks={"sda": still, "sdb": moving})
+
+
+def given_up(on: Desk, patch: pytest.MonkeyPatch, step: int) -> set[str]:
+    """Why two read-backs are given up that never end. The first disk stands still; the other one moves ``step`` bytes
+    from sample to sample."""
     patch.setattr(session, "STILL", STILL)
     stopped: list[str] = []
     over = threading.Event()
@@ -28,7 +34,7 @@ def recorded(on: Desk, patch: pytest.MonkeyPatch, step: int) -> str:
         moved = 0
         while not over.wait(0.02):
             moved += step
-            on.context.recorder.record(ev.Sampled(at=1.0, disks={"sda": Counters(1, moved, 0, 1, 0, 0, 0, 0)}))
+            on.context.recorder.record(sampled(moved))
 
     def stop(jobs: list[StreamJob]) -> dict[str, object]:
         stopped.extend(job.name for job in jobs)
@@ -39,20 +45,22 @@ def recorded(on: Desk, patch: pytest.MonkeyPatch, step: int) -> str:
     sampler = threading.Thread(target=sample)
     sampler.start()
     try:
-        runner.finish([StreamJob("readback1-disk1", "disk1", "sda", 1 << 20)], TIMEOUT)
+        disks = (("disk1", "sda"), ("disk2", "sdb"))
+        runner.finish([StreamJob(f"read-{disk}", disk, kname, 1 << 20) for disk, kname in disks], TIMEOUT)
     finally:
         over.set()
         sampler.join()
-    assert stopped == ["readback1-disk1"]
-    (ended,) = on.recorded(ev.ReadBackEnded)
-    return ended.why
+    assert stopped == ["read-disk1", "read-disk2"]
+    ended = on.recorded(ev.ReadBackEnded)
+    assert [one.disk for one in ended] == ["disk1", "disk2"]
+    return {one.why for one in ended}
 
 
-def test_a_disk_that_stands_still_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disks_that_all_stand_still_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path) as on:
-        assert recorded(on, monkeypatch, 0) == f"reading back stood still for {STILL:g} s"
+        assert given_up(on, monkeypatch, 0) == {f"reading back stood still for {STILL:g} s"}
 
 
-def test_a_slow_disk_has_all_of_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_moves_has_all_of_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path) as on:
-        assert recorded(on, monkeypatch, 512) == f"reading back did not finish within {TIMEOUT:g} s"
+        assert given_up(on, monkeypatch, 512) == {f"reading back did not finish within {TIMEOUT:g} s"}

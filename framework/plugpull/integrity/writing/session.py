@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from plugpull.dut.conversation.link import Message
@@ -251,12 +251,12 @@ class StampRunner:
 
     def finish(self, jobs: Iterable[StreamJob], timeout: float) -> None:
         """Wait for read-backs to end and record their ends. Those that take longer than ``timeout`` are ended, and
-        those whose disk moves nothing for ``STILL`` seconds."""
-        deadline = time.monotonic() + timeout
+        all that still run when none of their disks has moved anything for ``STILL`` seconds."""
+        jobs = list(jobs)
+        still = self._wait(jobs, time.monotonic() + timeout)
+        stuck = self.stop([job for job in jobs if not job.ended.is_set()])
+        late = f"stood still for {STILL:g} s" if still else f"did not finish within {timeout:g} s"
         for job in jobs:
-            late = self._wait(job, deadline) or f"reading back did not finish within {timeout:g} s"
-            stuck = {} if job.ended.is_set() else self.stop([job])
-            late = "" if job.status is not None else late
             self._context.recorder.record(
                 ev.ReadBackEnded(
                     at=job.ended_at or self._context.now(),
@@ -265,25 +265,27 @@ class StampRunner:
                     received=job.received,
                     status=job.status,
                     stuck=job.name in stuck,
-                    why=late or job.report.message,
+                    why=job.report.message if job.status is not None else f"reading back {late}",
                 )
             )
 
-    def _wait(self, job: StreamJob, deadline: float) -> str:
-        """Wait for a read-back; a sentence if its disk stood still for too long."""
-        moved, since = -1, time.monotonic()
+    def _wait(self, jobs: Sequence[StreamJob], deadline: float) -> bool:
+        """Wait for read-backs. True if the disks of all that still run stand still."""
+        moved: dict[str, int] = {}
+        since = dict.fromkeys((job.kname for job in jobs), time.monotonic())
 
         def look(event: ev.Event) -> bool:
-            nonlocal moved, since
-            if isinstance(event, ev.Sampled) and (now := moved_bytes(event, job.kname)) != moved:
-                moved, since = now, time.monotonic()
-            return job.ended.is_set()
+            if isinstance(event, ev.Sampled):
+                for kname in since:
+                    if (now := moved_bytes(event, kname)) != moved.get(kname):
+                        moved[kname], since[kname] = now, time.monotonic()
+            return all(job.ended.is_set() for job in jobs)
 
-        while not job.ended.is_set() and time.monotonic() < deadline:
+        while (running := [job for job in jobs if not job.ended.is_set()]) and time.monotonic() < deadline:
             self._context.wait_for(look, 0.2)
-            if time.monotonic() - since >= STILL:
-                return f"reading back stood still for {STILL:g} s"
-        return ""
+            if time.monotonic() - max(since[job.kname] for job in running) >= STILL:
+                return True
+        return False
 
 
 def _common(extents: Extents, run: int, device: int) -> list[str]:
