@@ -154,6 +154,62 @@ def test_the_controllers_own_errors() -> None:
     assert "controller" not in accused(well, failed("b", *SCATTERED))
 
 
+def test_the_ports_of_a_controller_that_died_are_not_to_blame() -> None:
+    ports = ["[   51.000000] usb 1-1: device not accepting address 6, error -71"] * 3
+    died = ["[   50.000000] xhci_hcd 0000:00:14.0: HC died; cleaning up"]
+    assert "cable or port" in accused(disk("b", 2, "1-1"), ports)
+    assert "cable or port" in accused(disk("b", 2, "1-1"), ports, died)
+    assert set(accused(disk("b", 2, "1-1"), died, ports)) == {"controller"}
+
+
+def test_a_controller_that_was_gone_when_the_system_woke_up() -> None:
+    away = [
+        "[   50.000000] xhci_hcd 0000:b1:00.0: Controller not ready at resume -19",
+        "[   50.000001] xhci_hcd 0000:b1:00.0: PCI post-resume error -19!",
+    ]
+    found = accused(disk("b", 2, "1-1"), away)
+    assert set(found) == {"link or power of the controller"}
+    assert found["link or power of the controller"].subject == "0000:b1:00.0"
+    late = [line.replace("-19", "-110") for line in away]
+    assert set(accused(disk("b", 2, "1-1"), late)) == {"controller"}
+
+
+def test_an_nvme_controller_that_does_not_answer_at_all() -> None:
+    down = "[   50.000000] nvme nvme0: controller is down; will reset: CSTS=0x{}, PCI_STATUS=0x10"
+    found = accused([down.format("ffffffff")])["link or power saving"]
+    assert (found.subject, found.confidence) == ("NVMe controller nvme0", "probably")
+    assert found.remedy == "nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
+    assert accused([down.format("3")]) == {}, "it answers, with a fatal status"
+
+
+# --- what is no disk, hub or controller -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ATA port ata2", "ata2.00: exception Emask 0x3 SAct 0x8001ffff SErr 0x0 action 0x6 frozen"),
+        ("ATA port ata2", "sas: ata2: end_device-1:0:9: cmd error handler"),
+        ("SCSI adapter mpt3sas_cm0", "mpt3sas_cm0: fault_state(0x265d)!"),
+        ("SCSI adapter 0000:06:00.0", "qla2xxx 0000:06:00.0: LOOP DOWN detected (0 0 0)."),
+        ("NVMe controller nvme0", "nvme nvme0: I/O 416 QID 1 timeout, aborting"),
+        ("device mapper 253:5", "device-mapper: thin: 253:5: aborting current metadata transaction"),
+        ("hardware 0000:00:02.1", "pcieport 0000:00:02.1: AER: Correctable error message received from 0000:bf:00.0"),
+        ("block device mmc0", "mmc0: error -110 whilst initialising SD card"),
+        ("filesystem", "JBD2: Invalid checksum recovering block 0 in log"),
+    ],
+)
+def test_every_error_of_a_log_is_in_its_story(name: str, message: str) -> None:
+    story = read(disk("b", 2, "1-1"), [f"[   60.000000] {message}"])
+    assert [one.device.name for one in story.troubled] == [name]
+    assert hints(story) == ()
+
+
+def test_what_is_no_error_is_in_no_story() -> None:
+    well = ["[   60.000000] ata2: SATA link up 6.0 Gbps (SStatus 133 SControl 300)", "[   61.000000] nvme nvme0: 4/0/0"]
+    assert read(well).devices == ()
+
+
 # --- kernel -----------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +221,12 @@ def test_what_no_device_can_do_to_a_kernel() -> None:
     waits = ["[   60.000000] INFO: task usb-storage:321 blocked for more than 120 seconds."]
     assert accused(waits)["kernel"].confidence == "possibly"
     assert accused(disk("b", 2, "1-1")) == {}
+
+
+def test_a_crash_on_request_is_nobodys_fault() -> None:
+    panic = ["[   60.000000] Kernel panic - not syncing: sysrq triggered crash"]
+    assert {name: hint.confidence for name, hint in accused(panic).items()} == {"SysRq": "almost certainly"}
+    assert set(accused(["[   60.000000] Kernel panic - not syncing: Fatal exception"])) == {"kernel"}
 
 
 # --- a device that leaves and returns -----------------------------------------------------------------------------

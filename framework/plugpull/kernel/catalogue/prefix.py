@@ -12,7 +12,7 @@ import re
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _DATE = r"\d{4}-\d\d-\d\d"
-_KERNEL = r"(?:kernel|vmunix|kern)(?:\[\d+\])?: ?"
+_KERNEL = r"(?:kernel|vmunix|kern)(?:\[\d*\])?: ?"
 _STAMP = r"\[ *\d+\.\d+(?:@\d+)?\]"
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 """The kernel's levels by number (include/linux/kern_levels.h), as dmesg -x and syslog spell them."""

@@ -30,6 +30,11 @@ RETURNED = 10.0
 more than once."""
 AT_ONCE = 2.0
 """Seconds in which nobody pulls a cable and plugs it in again."""
+NO_POWER_SAVING = "nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
+"""What the kernel itself suggests (drivers/nvme/host/pci.c: nvme_warn_reset)."""
+_AWAY = re.compile(r"(?:Controller not ready at resume|PCI post-resume error|can't re-enable after resume,) -19\b")
+"""-ENODEV."""
+_ON_REQUEST = re.compile(r"sysrq[ _](?:triggered|handle_crash)", re.IGNORECASE)
 _STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
 
 
@@ -142,7 +147,11 @@ def _quirk(device: Device, flags: str) -> str:
 
 def _port(case: Case) -> Iterator[Hint]:
     ports: defaultdict[str, list[Facts]] = defaultdict(list)
+    # When a controller dies, all its ports fail.
+    died = min((one.place for one in case.of("hcd.died")), default=None)
     for facts in case.disks:
+        if died is not None and all(one.place > died for one in facts.transport):
+            continue
         if facts.device.port and facts.troubled and not facts.medium:
             ports[facts.device.port].append(facts)
     if len(ports) != 1:
@@ -211,8 +220,23 @@ def _hub(case: Case) -> Iterator[Hint]:
             yield Hint("hub", facts.device.hubs[-1], Confidence.POSSIBLE, tuple(evidence))
 
 
+def _gone(case: Case) -> Iterator[Hint]:
+    """Devices that do not answer on PCI Express at all: every register reads as ones (-ENODEV in the USB core)."""
+    silent = [one for one in case.of("nvme.error") if "CSTS=0xffffffff" in one.body]
+    if silent:
+        evidence = (f"it does not answer at all: {silent[0].body}",)
+        name = next(iter(silent[0].devices), "not known")
+        yield Hint("link or power saving", name, Confidence.PROBABLE, evidence, NO_POWER_SAVING)
+    missing = [one for one in case.of("hcd.error") if _AWAY.search(one.body)]
+    if missing and len(missing) == len(case.of("hcd.error", "hcd.died")):
+        evidence = (f"it was gone when the system woke up: {missing[0].body}",)
+        name = next(iter(missing[0].devices), "not known")
+        yield Hint("link or power of the controller", name, Confidence.PROBABLE, evidence)
+
+
 def _controller(case: Case) -> Iterator[Hint]:
-    died, errors = case.of("hcd.died"), case.of("hcd.died", "hcd.error")
+    died = case.of("hcd.died")
+    errors = [one for one in case.of("hcd.died", "hcd.error") if not _AWAY.search(one.body)]
     first = min((one.place for facts in case.disks for one in facts.transport), default=None)
     if errors:
         before = first is None or errors[0].place < first
@@ -243,6 +267,9 @@ def _controller(case: Case) -> Iterator[Hint]:
 def _kernel(case: Case) -> Iterator[Hint]:
     reports = [one for one in case.happenings if KERNEL in one.devices and one.kind != DIED]
     for one in reports[:1]:
+        if wanted := next((text for text in (one.body, *one.frames) if _ON_REQUEST.search(text)), ""):
+            yield Hint("SysRq", "SysRq (a crash on request)", Confidence.CERTAIN, (f"somebody triggered it: {wanted}",))
+            continue
         # No device can make a kernel use freed memory. A task that waits is as often the fault of its device.
         sound = one.kind in {"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"}
         waits = one.kind in {"fatal.hung-task", "fatal.lockup"}
@@ -261,6 +288,7 @@ RULES: tuple[Callable[[Case], Iterable[Hint]], ...] = (
     _port,
     _returned,
     _hub,
+    _gone,
     _controller,
     _kernel,
     _reset,

@@ -22,6 +22,7 @@ from plugpull.kernel.diagnosis.device import Device
 from plugpull.kernel.diagnosis.device_table import DeviceTable
 from plugpull.kernel.diagnosis.expected import Expected, usual
 from plugpull.kernel.diagnosis.log_reader import LogEvent
+from plugpull.kernel.diagnosis.other_hardware import hardware_of
 from plugpull.kernel.diagnosis.reports import reports_in
 from plugpull.kernel.diagnosis.scope import WARNING, Level, Scope, place_of
 from plugpull.kernel.diagnosis.story_log import log_of
@@ -99,7 +100,8 @@ class ErrorStory:
 
 
 def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
-    """The story of one log. A name that no line of the log explains is shown as it is."""
+    """The story of one log. A name that no line of the log explains is shown as it is. Each error belongs to
+    a device: if it names none, to the kind of hardware that it is about."""
     read = list(islice(events, MOST + 1))
     kept = [found for found in read[:MOST] if not found.in_earlier_report]
     bodies = [(found.line, split_prefix(found.event.text)[1].strip()) for found in kept]
@@ -113,6 +115,8 @@ def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
             device = THE_KERNEL
         else:
             device = table.find(line, found.continues or body)
+            if device is None and found.event.severity is Severity.ERROR:
+                device = hardware_of(found.event, body)
         if device is not None:
             devices[device.key] = _merged(devices.get(device.key), device)
         happenings.append(

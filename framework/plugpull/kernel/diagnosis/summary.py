@@ -40,16 +40,28 @@ _WORDS = {
     "fs.recovery": "its filesystem was recovered",
     "md.failure": "the array reported failures",
     "md.recovery": "the array was rebuilt",
+    "ata.error": "its link or a command failed",
+    "nvme.error": "its controller or a command failed",
+    "dm.error": "it reported errors",
+    "pci.error": "PCI Express reported errors",
+    "thunderbolt.error": "Thunderbolt reported errors",
+    "hw.corrected": "hardware errors were corrected",
+    "cpu.hog": "a work item held a CPU for too long",
     "log.lost": "messages were lost",
 }
 _QUIET = frozenset({"storage.attach", "storage.cache", "storage.quirk"})
 """Kinds that are no part of a bug report unless they go wrong."""
+_PLAIN = (
+    "almost", "probably", "possibly", "hub ", "root hub", "array", "controller", "hardware", "device mapper",
+    "block device", "filesystem",
+)  # fmt: skip
+"""Words at the beginning of a sentence that are no names of devices."""
 _VERSION = re.compile(rb"Linux version (\d\S+) \(")
 
 
 def summary_of(story: ErrorStory, kernel: str = "") -> str:
     """The paragraph, wrapped. ``kernel`` is the release of the kernel, if known."""
-    troubled = sorted(story.troubled, key=_begins)
+    troubled = sorted(story.troubled, key=lambda one: (_corrected(one), _begins(one)))
     if not troubled:
         return "No errors, neither of a device nor of the kernel itself."
     found = hints(story)
@@ -81,6 +93,11 @@ class KernelNoting:
 
 def _begins(story: DeviceStory) -> int:
     return min((step.place for step in story.steps if step.kind not in _QUIET), default=0)
+
+
+def _corrected(story: DeviceStory) -> bool:
+    """Whether the hardware corrected all of a device's errors itself: those of others matter more."""
+    return all(step.kind == "hw.corrected" for step in story.steps if step.kind not in _QUIET)
 
 
 def _device(story: DeviceStory) -> str:
@@ -150,8 +167,8 @@ def _accused(hint: Hint) -> str:
 
 
 def _bare(message: str) -> str:
-    """A message without the full stop it may end with."""
-    return message.rstrip().rstrip(".")
+    """A message without the full stop or comma it may end with."""
+    return message.rstrip().rstrip(".,")
 
 
 def _remedy(found: Sequence[Hint]) -> str:
@@ -163,4 +180,4 @@ def _remedy(found: Sequence[Hint]) -> str:
 
 def _capital(text: str) -> str:
     """Names of devices stay as they are."""
-    return text[:1].upper() + text[1:] if text.startswith(("almost", "probably", "possibly", "hub", "array")) else text
+    return text[:1].upper() + text[1:] if text.startswith(_PLAIN) else text
