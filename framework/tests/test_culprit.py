@@ -182,7 +182,7 @@ def test_an_nvme_controller_that_does_not_answer_at_all() -> None:
     assert accused([down.format("3")]) == {}, "it answers, with a fatal status"
 
 
-# --- what is no disk, hub or controller -------------------------------------------------------------------------
+# --- what is not a disk, hub or controller -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

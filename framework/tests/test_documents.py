@@ -213,8 +213,6 @@ def test_scenarios_readme_lists_what_there_is() -> None:
     assert [name for name in (*loads, *plugpull.faults.__all__) if f"`{name}" not in text] == []
     files = {path.name for path in (CHECKOUT / "scenarios").glob("test_*.py")}
     assert set(re.findall(r"^\| `(test_\w+\.py)`", text, re.MULTILINE)) == files
-    for file, row in re.findall(r"^\| `(test_\w+\.py)` \| (\w+) ", text, re.MULTILINE):
-        assert f'@pytest.mark.row("{row}")' in (CHECKOUT / "scenarios" / file).read_text()
 
 
 def _is_check(value: object) -> bool:
