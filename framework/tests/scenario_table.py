@@ -14,9 +14,7 @@ from typing import NamedTuple
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 README = SCENARIOS / "README.md"
 COMMAND = "python framework/tests/scenario_table.py"
-BEGIN = (
-    "<!-- The table is written by `python framework/tests/scenario_table.py`: edit the scenarios, not the table. -->"
-)
+BEGIN = f"<!-- Written by `{COMMAND}`: edit the scenarios, not the table. -->"
 END = "<!-- End of the table. -->"
 NEEDS: Mapping[str, str] = {
     "choose_victim": "a scratch disk whose cable can be cut",
