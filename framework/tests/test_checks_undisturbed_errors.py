@@ -25,6 +25,7 @@ from plugpull.judging.results import Verdict
         ("usb 1-1: USB disconnect, device number 2", "hub1"),
         ("usb 1-4: reset full-speed USB device number 7 using xhci_hcd", "1-4"),
         ("usb 1-1-port4: over-current condition", "1-1.4"),
+        ("usb usb1-port1: over-current condition", "hub1"),
     ],
 )
 @pytest.mark.parametrize("at", [13.0, CUT + 0.1, CUT + 1.0, BACK + 2])
@@ -188,3 +189,9 @@ def test_what_healthy_filesystems_warn_of(text: str) -> None:
     made = bench()
     made.add(warn(text, 13.0, 4))
     assert found(made) == []
+
+
+def test_a_program_that_uses_a_bridge_without_claiming_it_disturbs_nobody() -> None:
+    made = bench()
+    made.add(warn("usb 1-1.2: usbfs: process 345 (hdparm) did not claim interface 0 before use", 13.0, 4))
+    assert subjects(made) == []

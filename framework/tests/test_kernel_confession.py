@@ -56,6 +56,9 @@ CONFESSIONS = [
     "xhci_hcd 0000:00:05.0: WARNING: Host System Error",
     "xhci-hcd xhci-hcd.0.auto: WARNING: Host Controller Error",
     "xhci_hcd 0000:00:05.0: xHCI host not responding to stop endpoint command",
+    "xhci_hcd 0000:00:05.0: Abort failed to stop command ring: -110",
+    "CFI failure at usb_hcd_giveback_urb+0x1/0x2 (target: foo+0x0/0x10; expected type: 0x12345678)",
+    "INFO: task kworker/0:2:88 is blocked on a mutex likely owned by task kworker/1:1:90.",
 ]
 
 

@@ -19,6 +19,7 @@ _HARMLESS = re.compile(
     r"|^(?:ses|scsi|sd) \S+: (?:Wrong diagnostic page|Failed to (?:get diagnostic page|bind enclosure))"  # ses.c
     r"|^CPU: \d+ (?:UID: \d+ )?PID: \d+ |^Hardware name: |^Call [Tt]race|^handlers:$|^\[<[\da-f]+>\]"
     r"|^\S+: \d+ callbacks suppressed"
+    r"|^usb \S+: usbfs: process \d+ \(.*\) did not claim interface"  # drivers/usb/core/devio.c: a program's mistake
     r"|^k?audit\w*: |^Memory cgroup out of memory"  # kernel/audit.c; a container at its memory limit
     r"|^serial8250: too much work for irq"  # drivers/tty/serial/8250: an emulated port is faster than a real one
     r"|not a recommended IO charset|Deprecated V4 format|\bEXPERIMENTAL\b|mounted filesystem"  # fs/*/super.c

@@ -46,13 +46,13 @@ _DIRTY = re.compile(
     r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
 )
 """Messages of filesystems and arrays that are used again after their disk disappeared during use."""
-_NOT_SHARED = frozenset({"usb.reset", "usb.disconnect"})
+_NOT_SHARED = frozenset({"usb.overcurrent", "usb.reset", "usb.disconnect"})
 """Events that the loss of a disk does not cause at the hub above it."""
 NEVER = frozenset({"hcd.died"})
 """Kinds of messages that no cut explains."""
 _GIVEN_UP = re.compile(
     r"xHCI host not responding to stop endpoint|WARNING: Host (?:System|Controller) Error"
-    r"|root hub lost power or was reset"
+    r"|root hub lost power or was reset|Abort failed to stop command ring"
 )
 """Other messages of that kind: the driver gives the controller up or halts it at the same time
 (drivers/usb/host/xhci-ring.c), or the controller has lost its state (drivers/usb/core/hub.c), which happens only to
