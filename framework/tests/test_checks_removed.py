@@ -6,6 +6,7 @@ import pytest
 from stories import CUT, GONE, RATE, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks import removed, returned
+from plugpull.checks.coherent import coherent
 from plugpull.checks.evidence import miswired
 from plugpull.checks.removed import Removed
 from plugpull.history import events as ev
@@ -32,6 +33,14 @@ def test_removed_in_time() -> None:
     assert not judgement.findings
     assert not judgement.unknowns
     assert judgement.worst == "gone after 0.07 s (limit 1 s)"
+
+
+def test_an_uevent_that_was_read_late_is_not_a_late_removal() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskDetached, at=GONE + 2.5)
+    judgement = bench.judge(removed(VICTIM))
+    assert not judgement.findings
+    assert bench.judge(coherent()).unknowns, "it was not in the samples meanwhile"
 
 
 def test_removed_too_late() -> None:

@@ -73,3 +73,25 @@ def test_a_fault_of_a_test_suites_own_kind_names_its_points_as_it_likes() -> Non
     assert points_of(own) is None
     assert points_of({"kind": "together", "faults": [own]}) is None
     assert said(recorded(own)) == []
+
+
+def triggered(size: int) -> Bench:
+    """A cut of the victim when it had moved so many bytes. Its load moves 20 MB a second from 11 s on."""
+    when = {"kind": "moved", "disk": VICTIM, "size": size}
+    bench = recorded({"kind": "cut", "points": [POINT], "when": when, "permanent": False})
+    bench.add(ev.Phase(at=10.95, name="load"))
+    return bench
+
+
+def test_a_cut_whose_trigger_was_met() -> None:
+    assert said(triggered(60_000_000)) == []
+    assert said(recorded({"kind": "cut", "points": [POINT], "when": {"kind": "now"}, "permanent": False})) == []
+
+
+def test_a_cut_whose_trigger_was_not_met() -> None:
+    (doubt,) = said(triggered(100_000_000))
+    assert doubt.startswith(f"fault 1 was to cut when 100000000 bytes had been moved on {VICTIM}, and {VICTIM} had ")
+    bench = triggered(60_000_000)
+    again = ev.LoadBegun(at=14.1, disk=VICTIM, job="b", mode="write", block=8, depth=1, span=8)
+    bench.add(ev.Phase(at=14.0, name="load"), again)
+    assert len(said(bench)) == 1, "bytes count from the last load on"

@@ -26,6 +26,8 @@ from plugpull.checks.users_told import UsersTold
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 
 
 def said(bench: Bench) -> list[str]:
@@ -325,3 +327,24 @@ def test_two_events_of_one_kind_at_one_time_are_two() -> None:
     event = story.of(ev.LoadBegun)[0]
     other = msgspec.structs.replace(event, disk="disk9", job="another")
     assert list(disorder(Story(story.begun, (*story.events, other), rig=story.rig))) == []
+
+
+@pytest.mark.parametrize(("at", "many"), [(RESTORED, 1), (BACK + 0.5, 0), (BACK - 0.3, 0)])
+def test_a_disk_that_was_read_back_while_it_was_away(at: float, many: int) -> None:
+    bench = healthy()
+    bench.add(ev.ReadBackBegun(at=at, disk=VICTIM, job="r", session=1, extents=()))
+    whats = [what for what in said(bench) if "when it was not attached" in what]
+    assert len(whats) == many
+    bench.replace(ev.ReadBackBegun, error="it is not there")
+    assert not [what for what in said(bench) if "when it was not attached" in what]
+
+
+def test_a_port_that_was_switched_off_twice_for_one_cut() -> None:
+    bench = healthy()
+    bench.switch("off", CUT + 1.0)
+    doubt = f"cables port 1 was switched off 2 times for cut 1 of {VICTIM}.cable"
+    assert wiring_doubts(bench.story()) == (doubt,)
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.UNKNOWN
+    assert doubt in result.unknowns
+    assert wiring_doubts(healthy().story()) == ()

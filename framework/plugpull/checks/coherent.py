@@ -14,7 +14,9 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.load_ends import load_doubts
+from plugpull.checks.log_arrivals import arrivals_doubted
 from plugpull.checks.order import disorder
+from plugpull.checks.witness_times import witnesses_apart
 from plugpull.history.events import DiskAttached, DiskDetached, Sampled
 from plugpull.history.reader import Story
 
@@ -40,8 +42,10 @@ class Coherent(Check, frozen=True, tag="coherent"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        for what in (*_pairs(story), *_samples(story), *_counters(story), *disorder(story), *load_doubts(story)):
+        witnesses = (*_pairs(story), *_samples(story), *_counters(story))
+        for what in (*witnesses, *disorder(story), *load_doubts(story), *arrivals_doubted(story)):
             said.doubt(f"the record contradicts itself: {what}")
+        said.doubt(*witnesses_apart(story))
         return said.judgement()
 
     def claims(self, story: Story) -> Iterable[Claim]:

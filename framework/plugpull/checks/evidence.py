@@ -68,14 +68,18 @@ def lists(sample: Sampled, stay: DiskAttached | DiskDetached) -> bool:
 
 
 def gone_by(story: Story, gone: DiskDetached | None, removed_at: float) -> float:
-    """The latest time of a disk's removal: when its uevent was read, or a slightly earlier sample without it."""
+    """The latest time of a disk's removal: when its uevent was read, or an earlier sample from which on it is missing.
+    The kernel sends the uevent before it takes the disk off its list (block/genhd.c, del_gendisk)."""
     if gone is None:
         return removed_at
-    for sample in story.of(Sampled):
-        soon = sample.at is not None and removed_at - READ_LATE <= sample.at < removed_at
-        if soon and not lists(sample, gone):
-            return sample.at or removed_at
-    return removed_at
+    missing = removed_at
+    for sample in reversed(story.of(Sampled)):
+        if sample.at is None or sample.at >= removed_at:
+            continue
+        if lists(sample, gone):
+            break
+        missing = sample.at
+    return missing
 
 
 def here_by(story: Story, now: DiskAttached) -> float:

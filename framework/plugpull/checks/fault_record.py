@@ -10,6 +10,8 @@ from plugpull.history.events import (
     CutArmed,
     DutDied,
     FaultInjected,
+    LoadBegun,
+    Phase,
     RigFault,
     ScenarioError,
     ScenarioSkipped,
@@ -18,6 +20,8 @@ from plugpull.history.story import Story
 
 STOPPED = (AgentLost, DutDied, RigFault, ScenarioError, ScenarioSkipped)
 """A scenario with one of these may have stopped before all cuts of a fault were armed."""
+COUNTED = 0.5
+"""Seconds after the cut in which a sample may still show what was moved before it."""
 STOCK = frozenset({"cut", "bounce", "pause", "in_sequence", "together", "held", "repeated"})
 """Kinds of faults that name their cut points in ``points`` (``faults/compose.py``, ``faults/bouncing.py``)."""
 
@@ -39,9 +43,40 @@ def fault_doubts(story: Story) -> Iterator[str]:
         other = sorted(cut_points - points)
         if other:
             yield f"fault {number} was to cut {', '.join(sorted(points))}, and {', '.join(other)} was cut"
+        yield from _unmet(story, number, fault)
         left = sorted(points - cut_points)
         if left and story.ended is not None and not any(story.of(kind) for kind in STOPPED):
             yield f"fault {number} was to cut {', '.join(left)}, and no such cut is on record"
+
+
+def _unmet(story: Story, number: int, fault: dict[str, Any]) -> Iterator[str]:
+    """A cut that was made although the bytes that were to trigger it had not been moved (``faults/triggers.py``)."""
+    when = fault.get("when")
+    if fault.get("kind") != "cut" or not isinstance(when, dict) or when.get("kind") != "moved":
+        return
+    disk, size = str(when.get("disk")), int(when.get("size") or 0)
+    begins = [cut.off.commanded_at for cut in story.cut_records if cut.armed.fault == number]
+    begin = min((at for at in begins if at is not None), default=None)
+    here = None if begin is None else story.attachment_at(disk, begin)
+    if begin is None or here is None:
+        return
+    since = _counted_since(story, disk, begin)
+    own = [one for one in story.readings(disk) if (one.kname, one.diskseq) == (here.kname, here.diskseq)]
+    before = [one.moved for one in own if one.at <= since][-1:] or [0]
+    during = [one.moved for one in own if since < one.at <= begin + COUNTED]
+    if during and max(during) - before[0] < size:
+        moved = f"{disk} had moved only {max(during) - before[0]} by then"
+        yield f"fault {number} was to cut when {size} bytes had been moved on {disk}, and {moved}"
+
+
+def _counted_since(story: Story, disk: str, begin: float) -> float:
+    """The time since which the trigger counted at the latest: the phase of the disk's load, or the attachment."""
+    loads = [event.at for event in story.of(LoadBegun) if event.disk == disk and (event.at or 0.0) <= begin]
+    last = max((at for at in loads if at is not None), default=None)
+    phases = [event.at or 0.0 for event in story.of(Phase) if event.name == "load"]
+    if last is None:
+        return float("-inf")
+    return max((at for at in phases if at <= last), default=float("-inf")) - COUNTED
 
 
 def points_of(fault: dict[str, Any]) -> set[str] | None:

@@ -22,6 +22,7 @@ from plugpull.history.events import (
     KernelMessage,
     LedgerBegun,
     LoadBegun,
+    ReadBackBegun,
     Sampled,
     Uevent,
     Verified,
@@ -33,6 +34,8 @@ BACK = 2.0
 STAMPS_BACK = 1.0
 """Seconds by which a kernel message may be stamped earlier than the one before it. The CPUs' clocks differ by
 microseconds, and their offset to CLOCK_MONOTONIC is measured once."""
+ATTACHED_LATE = 1.0
+"""Seconds by which the record may have a disk attached later than it was used: two threads record the two."""
 STAMPED = 1.0
 """The largest allowed error of the kernel log's times, seconds: times decide whether a cut explains a message."""
 
@@ -47,6 +50,22 @@ def disorder(story: Story) -> Iterator[str]:
     yield from _uevents(story)
     yield from _writers(story)
     yield from _doubled(story)
+    yield from _without_disk(story)
+
+
+def _without_disk(story: Story) -> Iterator[str]:
+    """Disks that were written or read back while they were not attached."""
+    uses: tuple[tuple[str, ReadBackBegun | LoadBegun | LedgerBegun], ...] = (
+        *(("read back", event) for event in story.of(ReadBackBegun) if not event.error),
+        *(("written by stamps", event) for event in story.of(LedgerBegun)),
+        *(("given a load", event) for event in story.of(LoadBegun)),
+    )
+    for what, event in uses:
+        at = event.at
+        if at is None or not story.attachments(event.disk):
+            continue
+        if story.attachment_at(event.disk, at) is None and story.attachment_at(event.disk, at + ATTACHED_LATE) is None:
+            yield f"{event.disk} was {what} at {at:.2f} s, when it was not attached"
 
 
 def _doubled(story: Story) -> Iterator[str]:

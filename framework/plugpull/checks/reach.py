@@ -14,6 +14,7 @@ from statistics import median
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.log_record import log_doubts
 from plugpull.checks.starved import awake
+from plugpull.checks.witness_times import witnesses_apart
 from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun
 from plugpull.history.events.dut import CLOCK_DRIFT
 from plugpull.history.reader import Story
@@ -110,9 +111,10 @@ def _clock(story: Story, claim: Claim) -> str:
 
 
 def clock_doubts(story: Story) -> tuple[str, ...]:
-    """Why the order of events on the two clocks is not known, as sentences; empty if the clocks agree well enough."""
+    """Why the order of events is not known, as sentences: the clocks of the DUT and the controller contradict each
+    other, or the witnesses on the DUT do. Empty if all agree well enough."""
     said = clocks_contradict((one for one in story.of(ClockMapped) if one.at is not None), beyond=LONG_APART)
-    return (said,) if said else ()
+    return (*((said,) if said else ()), *witnesses_apart(story))
 
 
 def clocks_contradict(exchanges: Iterable[ClockMapped], beyond: float = 0.001) -> str:

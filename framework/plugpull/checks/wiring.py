@@ -5,17 +5,19 @@ If they do not, the bench is wired or was switched differently, and nothing that
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from plugpull.checks.evidence import cuts_of, miswired, unbidden
+from plugpull.checks.log_arrivals import connected_early
 from plugpull.history.events import CutArmed, DiskDetached, Edge
 from plugpull.history.reader import Story
 
 
 def wiring_doubts(story: Story) -> tuple[str, ...]:
     """Sentences on why it is not known which disks were cut; empty if record and rig file agree."""
-    doubts = [*_names(story), miswired(story), *_edges(story), *_mechanisms(story), *_victims(story)]
+    doubts = [*_names(story), miswired(story), *_edges(story), *_twice(story), *_mechanisms(story), *_victims(story)]
     doubts += _unbidden(story)
     return tuple(dict.fromkeys(doubt for doubt in doubts if doubt))
 
@@ -47,6 +49,15 @@ def _edges(story: Story) -> Iterator[str]:
             yield f"{edge.point} was switched {edge.state} by {where}, and the rig file says {declared}"
 
 
+def _twice(story: Story) -> Iterator[str]:
+    """Ports that were switched off more than once for one cut, so that it is not known when the cut was made."""
+    edges = (edge for edge in story.of(Edge) if (edge.state, edge.phase) == ("off", "commanded"))
+    times = Counter((edge.cut, edge.point, edge.switch, edge.port) for edge in dict.fromkeys(edges))
+    for (cut, point, switch, port), count in times.items():
+        if count > 1:
+            yield f"{switch} port {port} was switched off {count} times for cut {cut} of {point}"
+
+
 def _mechanisms(story: Story) -> Iterator[str]:
     """Cuts with another mechanism than the switch has in the rig file."""
     switches = {str(one.get("name")): str(one.get("mechanism") or "") for one in story.rig.get("switch", ())}
@@ -66,7 +77,9 @@ def _victims(story: Story) -> Iterator[str]:
 
 
 def _unbidden(story: Story) -> Iterator[str]:
-    """Disks that came back to their place while the switch was off, because of the switch or its wiring."""
+    """Disks that came back, or began to, while the switch was off, because of the switch or its wiring."""
+    for disk in dict.fromkeys(victim for cut in story.cut_records for victim in cut.armed.victims):
+        yield connected_early(story, disk)
     for cut in story.cut_records:
         for disk in cut.armed.victims:
             # Of cuts that held the disk off together, the first one stands for all.

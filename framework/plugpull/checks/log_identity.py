@@ -1,0 +1,55 @@
+"""What the USB core logged of a disk when it came, and whether it came back as the same device.
+
+``announce_device`` in drivers/usb/core/hub.c logs the vendor, product and release numbers and the strings of each new
+device. They are in the device's descriptors, so another answer is another device, or one with another firmware.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from plugpull.checks.accusation import Accusation
+from plugpull.history.events import DiskAttached
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.arrivals import BEFORE
+from plugpull.kernel.diagnosis.scope import place_of
+from plugpull.kernel.diagnosis.story_log import log_of
+
+_FOUND = re.compile(r"^usb (\d+-[\d.]+): New USB device found, (idVendor=\w+, idProduct=\w+(?:, bcdDevice=[ \w.]+)?)$")
+_STRING = re.compile(r"^usb (\d+-[\d.]+): (Product|Manufacturer|SerialNumber): (.*)$")
+
+
+def another_device(story: Story, disk: str) -> Iterator[Accusation]:
+    """An accusation for each return of ``disk`` as a device with other numbers or strings than before."""
+    for was, now in pairwise(story.attachments(disk)):
+        before, after = _descriptors(story, was), _descriptors(story, now)
+        for name in before:
+            if name in after and before[name] != after[name]:
+                yield Accusation(
+                    subject=disk,
+                    summary=f"{disk} came back as another USB device: {after[name]} instead of {before[name]}",
+                    at=now.at,
+                    evidence=(f"before: {', '.join(before.values())}", f"after: {', '.join(after.values())}"),
+                )
+                break
+
+
+def _descriptors(story: Story, attached: DiskAttached) -> dict[str, str]:
+    """What was logged of the device at this disk's port since it was last removed, by name; nothing if it was attached
+    before its log was read."""
+    path, at = place_of(attached.sysfs).usb, attached.at
+    found: dict[str, str] = {}
+    if not path or at is None:
+        return found
+    removals = [story.detached_at(one) for one in story.attachments(attached.disk)]
+    since = max((gone for gone in removals if gone is not None and gone < at), default=at - BEFORE)
+    for line in log_of(story).own_timed:
+        if not since <= line.at <= at:
+            continue
+        if (number := _FOUND.match(line.body)) and number[1] == path:
+            found = {"number": number[2]}
+        elif (string := _STRING.match(line.body)) and string[1] == path:
+            found[string[2]] = f"{string[2]} {string[3]}"
+    return found
