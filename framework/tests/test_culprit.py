@@ -152,6 +152,10 @@ def test_the_controllers_own_errors() -> None:
     assert (found.subject, found.confidence) == ("0000:00:14.0", "probably")
     assert found.evidence[-1] == "they began after the first error of a disk"
     assert "controller" not in accused(well, failed("b", *SCATTERED))
+    left = [
+        "[    5.000000] xhci_hcd 0000:00:14.0: WARN Can't disable streams for endpoint 0x81, streams are being disabled"
+    ]
+    assert accused(well, left) == {}, "what the driver says when the device is gone already"
 
 
 def test_the_ports_of_a_controller_that_died_are_not_to_blame() -> None:
@@ -221,6 +225,20 @@ def test_what_no_device_can_do_to_a_kernel() -> None:
     waits = ["[   60.000000] INFO: task usb-storage:321 blocked for more than 120 seconds."]
     assert accused(waits)["kernel"].confidence == "possibly"
     assert accused(disk("b", 2, "1-1")) == {}
+
+
+@pytest.mark.parametrize(
+    ("culprit", "message"),
+    [
+        ("memory", "stress-ng-vm invoked oom-killer: gfp_mask=0x1100cca(GFP_HIGHUSER_MOVABLE), order=0"),
+        ("memory", "kworker/0:1: page allocation failure: order:4, mode:0xc20(GFP_ATOMIC)"),
+        ("hardware", "mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 4: e600000000020408"),
+        ("hardware", "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0"),
+        ("kernel", "WARNING: CPU: 5 PID: 327 at drivers/ufs/core/ufshcd.c:3021 ufshcd_queuecommand+0x66c/0xe34"),
+    ],
+)
+def test_not_every_report_is_the_kernels_fault(culprit: str, message: str) -> None:
+    assert set(accused([f"[   60.000000] {message}"])) == {culprit}
 
 
 def test_a_crash_on_request_is_nobodys_fault() -> None:

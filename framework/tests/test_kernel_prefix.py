@@ -18,6 +18,7 @@ PREFIXES = {
     "dmesg -d": "[  +0.000123] ",
     "dmesg -d, comma": "[ +18,993611] ",
     "dmesg --reltime": "[Nov12 13:45] ",
+    "dmesg --reltime, a day below ten": "[Nov 2 13:45] ",
     "dmesg -x": "kern  :err   : [   12.345678] ",
     "dmesg -x -T": "kern  :warn  : [Mon Nov 12 13:45:01 2024] ",
     "dmesg -x -t": "kern  :err   : ",

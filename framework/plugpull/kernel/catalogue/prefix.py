@@ -26,7 +26,7 @@ _PARTS = (
     r"\[ *[TC]\d+\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
     r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]:]{1,20}: *\d+\] ?|c\d +\d+ (?=\S)",  # vendors of phones
     rf"\[[^\[\]]{{0,30}}(?<!\d){_CLOCK}[^\[\]]{{0,20}}\]:? ?",  # dmesg -T in any language; loggers of consoles
-    r"\[[^\W\d_]{3,5}\d{1,2} \d\d:\d\d\] ",  # dmesg --reltime
+    r"\[[^\W\d_]{3,5} ?\d{1,2} \d\d:\d\d\] ",  # dmesg --reltime
     rf"(?:[a-z]\w{{1,9}}|local\d) *:{_LEVEL} *: ?|(?:\S{{1,64}}: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
     rf"\d {_DATE}T{_CLOCK}{_ZONE} \S+ kernel - - (?:-|\[[^\]]*\]) ",  # RFC 5424, behind its level
     rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg

@@ -34,6 +34,8 @@ NO_POWER_SAVING = "nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
 """What the kernel itself suggests (drivers/nvme/host/pci.c: nvme_warn_reset)."""
 _AWAY = re.compile(r"(?:Controller not ready at resume|PCI post-resume error|can't re-enable after resume,) -19\b")
 """-ENODEV."""
+_LEFT = re.compile(r"WARN Can't disable streams for endpoint")
+"""The xHCI driver's answer to the uas driver, when its device is gone already."""
 _ON_REQUEST = re.compile(r"sysrq[ _](?:triggered|handle_crash)", re.IGNORECASE)
 _STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
 
@@ -236,7 +238,9 @@ def _gone(case: Case) -> Iterator[Hint]:
 
 def _controller(case: Case) -> Iterator[Hint]:
     died = case.of("hcd.died")
-    errors = [one for one in case.of("hcd.died", "hcd.error") if not _AWAY.search(one.body)]
+    errors = [
+        one for one in case.of("hcd.died", "hcd.error") if not _AWAY.search(one.body) and not _LEFT.search(one.body)
+    ]
     first = min((one.place for facts in case.disks for one in facts.transport), default=None)
     if errors:
         before = first is None or errors[0].place < first
@@ -269,6 +273,12 @@ def _kernel(case: Case) -> Iterator[Hint]:
     for one in reports[:1]:
         if wanted := next((text for text in (one.body, *one.frames) if _ON_REQUEST.search(text)), ""):
             yield Hint("SysRq", "SysRq (a crash on request)", Confidence.CERTAIN, (f"somebody triggered it: {wanted}",))
+            continue
+        if one.kind == "warn.memory":
+            yield Hint("memory", "memory (too little, or a process took too much)", Confidence.POSSIBLE, (one.body,))
+            continue
+        if one.kind == "warn.hardware":
+            yield Hint("hardware", "the machine's hardware", Confidence.PROBABLE, (one.body,))
             continue
         # No device can make a kernel use freed memory. A task that waits is as often the fault of its device.
         sound = one.kind in {"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"}

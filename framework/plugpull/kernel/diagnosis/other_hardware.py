@@ -28,7 +28,7 @@ _KINDS = {
     "hw": "hardware",
     "cpu": "CPU",
 }
-_DRIVER = re.compile(r"^([a-z][\w-]*)(?:: | \[| [\da-f]{4}:)")
+_DRIVER = re.compile(r"^([a-z][\w-]*)(?: \S+)?: ")
 
 
 def hardware_of(event: KernelEvent, body: str) -> Device:

@@ -51,6 +51,8 @@ _WORDS = {
 }
 _QUIET = frozenset({"storage.attach", "storage.cache", "storage.quirk"})
 """Kinds that are no part of a bug report unless they go wrong."""
+_ONCE = frozenset({"hcd.died"})
+"""Kinds of which one event is several lines."""
 _PLAIN = (
     "almost", "probably", "possibly", "hub ", "root hub", "array", "controller", "hardware", "device mapper",
     "block device", "filesystem",
@@ -140,7 +142,7 @@ def _merged(steps: Sequence[StoryStep]) -> list[StoryStep]:
 
 def _clause(step: StoryStep, *, first: bool) -> str:
     what = _WORDS.get(step.kind, step.kind)
-    count = f" {step.count} times" if step.count > 1 else ""
+    count = f" {step.count} times" if step.count > 1 and step.kind not in _ONCE else ""
     return f'{what}{count} ("{_bare(step.text)}")' if first else f"{what}{count}"
 
 
