@@ -204,9 +204,12 @@ def test_wrapped_lines_are_read_as_if_they_were_not(width: int, quote: str) -> N
     assert [each.event.text.removeprefix(quote) for each in found] == [each.event.text for each in events_of(*LOG)]
 
 
-@pytest.mark.parametrize("width", [72, 80, 84])
-def test_lines_that_a_terminal_broke_are_joined_without_a_space(width: int) -> None:
+@pytest.mark.parametrize("width", [72, 80, 84, 90])
+@pytest.mark.parametrize("stripped", [False, True])
+def test_lines_that_a_terminal_broke_are_joined_without_a_space(width: int, stripped: bool) -> None:
     broken = [line[at : at + width] for line in LOG for at in range(0, len(line), width)]
+    if stripped:
+        broken = [line.rstrip() for line in broken]
     assert [(each.event.text, each.event.kind) for each in events_of(*broken)] == [
         (each.event.text, each.event.kind) for each in events_of(*LOG)
     ]
@@ -235,6 +238,32 @@ def test_what_is_not_certainly_wrapped_stays_as_it_is(lines: tuple[str, ...]) ->
     assert unwrapped(text) == (text, ())
 
 
+def test_lines_that_a_wide_terminal_broke() -> None:
+    width, log = 118, "Aug 30 11:26:36 host kernel: [12225.4453{:02}][T20556] "
+    long = (
+        "I/O error, dev sdb, sector 314643672 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
+        "sd 1:0:0:0: [sdb] tag#9 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age=30s",
+        "sd 1:0:0:0: [sdb] tag#9 CDB: Write(10) 2a 00 12 c1 11 48 00 00 08 00",
+        "usb 3-9: USB disconnect, device number 14",
+    )
+    whole = [log.format(at) + line for at, line in enumerate(long)]
+    broken = [line[at : at + width].rstrip() for line in whole for at in range(0, len(line), width)]
+    assert len(broken) == 7
+    assert [each.event.text for each in events_of(*broken)] == whole
+
+
+def test_lines_of_dmesg_d_that_a_mail_program_wrapped() -> None:
+    lines = [
+        ">> [  +0.000003] sd 6:0:4:0: No reference found at driver, assuming",
+        ">> scmd(0x00000000eb0d9438) might have completed",
+        ">> [  +0.000003] sd 6:0:4:0: task abort: SUCCESS scmd(0x00000000eb0d9438)",
+        ">> [  +0.000012] sd 6:0:4:0: attempting task",
+        ">> abort!scmd(0x0000000075f63919), outstanding for 30397 ms & timeout",
+        ">> 30000 ms",
+    ]
+    assert [(each.line, each.event.kind) for each in events_of(*lines)] == [(at, "scsi.error") for at in (1, 3, 4)]
+
+
 def test_soft_breaks_of_a_mail_are_removed() -> None:
     """Body of a mail in quoted-printable (RFC 2045, section 6.7), as archives keep it."""
     lines = [
@@ -260,6 +289,12 @@ def test_soft_breaks_of_a_mail_are_removed() -> None:
     "lines",
     [
         ("[    1.000000] foo: value=", "[    1.000001] foo: other=", "[    1.000002] usb 2-1: new"),
+        (
+            "> [    1.000000] usb-storage: us->srb =",
+            "> ffff9d66b02e3528",
+            "> [    2.000000] usb-storage: us->srb =",
+            "> ffff",
+        ),
         ("zio pool=a vdev=b error=", "and then", "zio pool=a vdev=c error=", "again"),
         ("x" * 80 + "=", "y", "x" * 80 + "=", "y"),
     ],

@@ -10,11 +10,13 @@ section 6.7): a line of at most 76 characters that ends with an equals sign goes
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 NARROWEST, WIDEST = 60, 100
-"""Columns. Mail programs and forms wrap at 66 to 90; a log with longer messages was not wrapped."""
+"""Columns. Mail programs and forms wrap at 66 to 90; a log with longer messages was not wrapped by them."""
+WIDEST_TERMINAL = 250
+"""Columns."""
 ENOUGH = 2
 """Pieces from which on their fit is not chance."""
 ENOUGH_FULL = 3
@@ -26,7 +28,8 @@ MOST = 0.8
 """Share of the pieces that must fit. The others are text that somebody wrote under a message."""
 
 _STAMPED = re.compile(
-    rb"\s*(?:<\d{1,3}>|\w+ *:\w+ *: )?(?:\[ *\d+\.\d+\]|\[[^\[\]]{0,30}\d\d:\d\d:\d\d[^\[\]]{0,20}\]"
+    rb"\s*(?:<\d{1,3}>|\w+ *:\w+ *: )?(?:\[ *\+?\d+[.,]\d+\]|\d+\.\d+ (?:\S+ )?kernel: "
+    rb"|\[[^\[\]]{0,30}\d\d:\d\d:\d\d[^\[\]]{0,20}\]"
     rb"|[^\[\]<>\"']{0,40}\d\d:\d\d:\d\d[^\[\]<>\"']{0,60}?kernel: )"
 )
 _NUMBER = re.compile(rb"\d+")
@@ -53,27 +56,30 @@ def unwrapped(text: bytes) -> Unwrapped:
         return Unwrapped(text)
     full = _behind_full_lines(lines)
     if _of_several_forms(lines, full):
-        return _joined(lines, full, b"")
+        return _joined(lines, full)
     pieces = _pieces(lines)
     breaks = {at: _room(lines[at - 1], lines[at]) for at in pieces}
     widest = max((len(lines[at]) for at in range(len(lines)) if at in pieces or _is_stamped(lines[at])), default=0)
     fitting = {at for at, room in breaks.items() if room >= widest}
-    full = {at for at in breaks if len(lines[at - 1]) == widest}
+    exact = {at for at in breaks if len(lines[at - 1]) == widest}
     if (
-        (len(full) * 2 > len(breaks) and _of_several_forms(lines, full))
+        (len(exact) * 2 > len(breaks) and _of_several_forms(lines, exact))
         or len(fitting) < ENOUGH
         or len(fitting) < MOST * len(breaks)
         or not NARROWEST <= widest <= WIDEST
     ):
         return Unwrapped(text)
-    return _joined(lines, fitting, b" ")
+    return _joined(lines, dict.fromkeys(fitting, b" "))
 
 
 def _behind_soft_breaks(lines: Sequence[bytes]) -> set[int]:
     """The lines that continue one in quoted-printable; empty if one that ends so is something else."""
     found = {at for at in range(1, len(lines)) if lines[at - 1].endswith(b"=")}
     if len(found) < ENOUGH or not all(
-        len(lines[at - 1]) <= LONGEST_QUOTED and _SOFT.fullmatch(lines[at - 1]) and not _is_stamped(lines[at])
+        len(lines[at - 1]) <= LONGEST_QUOTED
+        and _SOFT.fullmatch(lines[at - 1])
+        and not _is_stamped(lines[at])
+        and not (_quote(lines[at - 1]) and _quote(lines[at]))
         for at in found
     ):
         return set()
@@ -102,7 +108,7 @@ def _decoded(lines: Sequence[bytes], pieces: set[int]) -> Unwrapped:
 def _may_be_wrapped(lines: Sequence[bytes]) -> bool:
     """A quick look that excludes nearly all logs: a long message, or no line without a time stamp."""
     longest = max(lines, key=len)
-    if len(longest) > WIDEST and _is_stamped(longest):
+    if len(longest) > WIDEST_TERMINAL and _is_stamped(longest):
         return False
     usual = next((line[:4] for line in lines if line[:1] not in (b"[", b"<")), b"")
     return any(line[:1] not in (b"[", b"<") and (line[:4] != usual or line[:1] == b">") for line in lines) or (
@@ -127,24 +133,25 @@ def _pieces(lines: Sequence[bytes]) -> set[int]:
     return found
 
 
-def _behind_full_lines(lines: Sequence[bytes]) -> set[int]:
-    """The pieces of a log that a terminal wrapped; empty if a line that is not full goes on, or a full one does not."""
+def _behind_full_lines(lines: Sequence[bytes]) -> dict[int, bytes]:
+    """The pieces of a log that a terminal wrapped, and what to put before each: a space at the end of a line is lost if
+    somebody removed those. Empty if a line that is not full goes on, or a full one does not."""
     widest = max(map(len, lines))
-    if not NARROWEST <= widest <= WIDEST:
-        return set()
-    found: set[int] = set()
+    if not NARROWEST <= widest <= WIDEST_TERMINAL:
+        return {}
+    found: dict[int, bytes] = {}
     for at in range(1, len(lines)):
         before, line = lines[at - 1], lines[at]
         part = bool(line.strip()) and not line.startswith(b"  ") and not _is_stamped(line)
         goes_on = part and (at - 1 in found or _is_stamped(before))
-        if goes_on != (len(before) == widest):
-            return set()
-        if goes_on:
-            found.add(at)
+        if goes_on and len(before) >= widest - 1:
+            found[at] = b" " * (widest - len(before))
+        elif goes_on or len(before) == widest:
+            return {}
     return found
 
 
-def _of_several_forms(lines: Sequence[bytes], pieces: set[int]) -> bool:
+def _of_several_forms(lines: Sequence[bytes], pieces: Iterable[int]) -> bool:
     """Whether the lines before these pieces end differently. Repeats of one message are of one length anyway."""
     return len({_NUMBER.sub(b"", lines[at - 1][-20:]) for at in pieces}) >= ENOUGH_FULL
 
@@ -159,12 +166,14 @@ def _room(before: bytes, piece: bytes) -> int:
     return len(before.rstrip()) + 1 + len(piece[len(_quote(piece)) :].split(b" ", 1)[0].rstrip())
 
 
-def _joined(lines: Sequence[bytes], pieces: set[int], glue: bytes) -> Unwrapped:
+def _joined(lines: Sequence[bytes], pieces: Mapping[int, bytes]) -> Unwrapped:
+    """The lines, each piece joined to the one before it with what stands for it in ``pieces``."""
     joined: list[bytes] = []
     joints: list[int] = []
     length = 0
     for at, line in enumerate(lines):
         if at in pieces:
+            glue = pieces[at]
             before = joined[-1].rstrip() if glue else joined[-1]
             length += len(before) - len(joined[-1])
             joints.append(length)
