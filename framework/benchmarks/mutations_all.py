@@ -2,6 +2,7 @@
 
 from benchmarks import (
     mutations_asked,
+    mutations_contents,
     mutations_cuts,
     mutations_dut,
     mutations_edges,
@@ -28,6 +29,7 @@ from benchmarks import (
 
 __all__ = [
     "mutations_asked",
+    "mutations_contents",
     "mutations_cuts",
     "mutations_dut",
     "mutations_edges",

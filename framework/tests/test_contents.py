@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from stories import Bench
 from watched import watched
 
+from plugpull.checks import nothing_left
 from plugpull.checks.contents import missing_contents
 from plugpull.checks.on_record import on_record
 from plugpull.history import events as ev
@@ -106,3 +107,21 @@ def test_an_empty_record_is_unknown() -> None:
     bench = counted()
     bench.replace(ev.Census, at_the_end, slab={})
     assert any("lacks what its caches hold" in one for one in bench.judge(on_record()).unknowns)
+
+
+def test_a_boot_id_that_neither_state_has() -> None:
+    bench = counted()
+    bench.replace(ev.DutState, boot_id="", modules={})
+    assert list(missing_contents(bench.story())) == [
+        f"the state of the kernel at the {end} lacks its boot id" for end in ("beginning", "end")
+    ]
+
+
+def test_a_kind_that_was_not_counted_at_the_beginning_is_not_left_over() -> None:
+    bench = counted()
+    bench.replace(ev.Census, at_the_end, things={**THINGS, "kernel thread": ("usb-storage", "usb-storage")})
+    assert bench.judge(nothing_left()).findings
+    fewer = {kind: names for kind, names in THINGS.items() if kind != "kernel thread"}
+    bench.replace(ev.Census, lambda census: census.moment == "begin", things=fewer)
+    assert bench.judge(nothing_left()).findings == ()
+    assert bench.judge(on_record()).unknowns

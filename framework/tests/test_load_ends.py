@@ -121,3 +121,16 @@ def test_stamps_written_under_the_name_of_another_disk(disk: str, many: int) -> 
     whats = said(bench)
     assert len(whats) == many
     assert all(f"was begun on {kname}, which was {disk}" in what for what in whats)
+
+
+@pytest.mark.parametrize(("factor", "many"), [(3, 1), (1, 0)])
+def test_stamps_that_moved_more_than_their_disk(factor: int, many: int) -> None:
+    bench = healthy()
+    job = next(event.job for event in bench.events if isinstance(event, ev.LoadBegun) and event.disk == DISK)
+    bench.add(
+        ev.LedgerBegun(
+            at=10.9, disk=DISK, job=job, run=1, device=2, session=1, extents=(), block=8, depth=1, order="random"
+        )
+    )
+    whats = said(bench, written_bytes=factor * counted(healthy()))
+    assert len(whats) == many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from stories import BACK, CUT, RESTORED, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import same_properties
@@ -102,12 +103,19 @@ DESCRIPTORS = (
     f"usb {PORT}: New USB device found, idVendor=46f4, idProduct=0001, bcdDevice= 1.00",
     f"usb {PORT}: Product: BRIDGE",
     f"usb {PORT}: SerialNumber: S-1",
+    "scsi 1:0:0:0: Direct-Access     MAKER    MODEL            0001 PQ: 0 ANSI: 6",
 )
 
 
 def came_as(*after: str) -> Bench:
     before = [(10.2 + 0.01 * number, text) for number, text in enumerate(DESCRIPTORS)]
-    return logged(*before, *((RESTORED + 0.3 + 0.01 * number, text) for number, text in enumerate(after)))
+    bench = logged(*before, *((RESTORED + 0.3 + 0.01 * number, text) for number, text in enumerate(after)))
+    at_lun = "/target1:0:0/1:0:0:0/block/"
+    bench.events = [
+        replace(event, sysfs=event.sysfs.replace("/block/", at_lun)) if isinstance(event, ev.DiskAttached) else event
+        for event in bench.events
+    ]
+    return bench
 
 
 @pytest.mark.parametrize(
@@ -117,13 +125,14 @@ def came_as(*after: str) -> Bench:
         ("bcdDevice= 1.00", "bcdDevice= 1.01"),
         ("BRIDGE", "LOADER"),
         ("S-1", "S-2"),
+        ("0001 PQ", "0002 PQ"),
     ],
 )
 def test_a_disk_that_came_back_as_another_device(was: str, now: str) -> None:
     (finding,) = came_as(*(text.replace(was, now) for text in DESCRIPTORS)).judge(same_properties()).findings
     assert finding.subject == VICTIM
-    assert finding.summary.startswith(f"{VICTIM} came back as another USB device: ")
-    assert now in finding.summary
+    assert finding.summary.startswith(f"{VICTIM} came back as another device: ")
+    assert now.removesuffix(" PQ") in finding.summary
 
 
 def test_a_disk_that_came_back_as_itself() -> None:

@@ -21,6 +21,8 @@ FIELDS = {
     "interrupts": "its interrupts",
 }
 """The wording of the parts of a ``DutState``. Pressure is recorded by some kernels only, and not judged."""
+ALWAYS = frozenset({"boot_id", "kernel", "memory"})
+"""Those that every kernel has. One without modules is in use as well."""
 BINDING = frozenset({"driver"})
 """Properties that may be missing: 23 of 6,154 healthy records were read before the driver was bound."""
 
@@ -51,7 +53,7 @@ def _censuses(story: Story) -> Iterator[str]:
 def _states(story: Story) -> Iterator[str]:
     states = story.of(DutState)
     for state in states:
-        has = [name for name in FIELDS if any(getattr(other, name) for other in states)]
+        has = [name for name in FIELDS if name in ALWAYS or any(getattr(other, name) for other in states)]
         missing = [FIELDS[name] for name in has if not getattr(state, name)]
         if missing:
             yield f"the state of the kernel at the {_end(state)} lacks {', '.join(missing)}"

@@ -60,16 +60,18 @@ def _odd_end(ended: LoadEnded) -> Iterator[str]:
 
 def _other_bytes(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[str]:
     """Less than half of what the disk counted while the load had it to itself, or twice as much without a cache."""
-    if ended.longest is None or load.at is None or ended.at is None:
+    stamps = [one.at for one in story.of(LedgerBegun) if (one.disk, one.job) == (load.disk, load.job)]
+    begin = stamps[0] if stamps else load.at  # the writer counts from its own beginning
+    if (ended.longest is None and not stamps) or begin is None or ended.at is None:
         return  # what an older agent's fio moved was not always recorded
-    inside = [one for one in story.readings(load.disk) if load.at - AROUND <= one.at <= ended.at + AROUND]
+    inside = [one for one in story.readings(load.disk) if begin - AROUND <= one.at <= ended.at + AROUND]
     if len(inside) < 2 or (inside[0].kname, inside[0].diskseq) != (inside[-1].kname, inside[-1].diskseq):
         return
     counted = _bytes(inside[-1], load) - _bytes(inside[0], load)
     said = ended.written_bytes if "write" in load.mode else ended.read_bytes
     if counted > LITTLE and said < counted / 2:
         yield f"the load on {load.disk} reported {said} bytes, and its disk counted {counted}"
-    elif counted > LITTLE and said > 2 * counted and "--direct=1" in load.argv:
+    elif counted > LITTLE and said > 2 * counted and (stamps or "--direct=1" in load.argv):
         yield f"the load on {load.disk} reported {said} bytes, and its disk counted only {counted}"
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from statistics import median
 
+from msgspec.structs import replace
+
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
@@ -16,6 +18,7 @@ from plugpull.checks.evidence import limit, mates_of, seconds
 from plugpull.checks.limits import returned_within
 from plugpull.checks.rig_places import RigPlaces, below
 from plugpull.checks.starved import awake
+from plugpull.checks.watched import recorded
 from plugpull.history.cut import Cut
 from plugpull.history.events import Census, KernelMessage
 from plugpull.history.reader import Story
@@ -62,7 +65,9 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
             return self._uncounted(begin is None and end is None)
         said = Collector(self, "DUT")
         places = RigPlaces(story)
-        said.take(*(self._left(story, begin, end, one) for one in left_over(begin, end) if places.has(*one[:2])))
+        begin, end = _both_counted(story, begin, end)
+        extra = (one for one in left_over(begin, end) if places.has(*one[:2]))
+        said.take(*(self._left(story, begin, end, one) for one in extra))
         said.take(*self._late(story, places, begin, end), *self._missing(story, places, begin, end))
         took = _settled_after(story, end)
         worst = f"nothing left over (after {seconds(took)}, {limit(self.limit)[1:]}" if took else "nothing left over"
@@ -90,7 +95,8 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
             return
         still = set(left_over(begin, first)) & set(left_over(begin, last)) - set(left_over(begin, end))
         for kind, name, _ in sorted(still):
-            if places.has(kind, name):
+            counted = kind in begin.things or not recorded(story, "state")
+            if counted and places.has(kind, name):
                 what = f"{kind} {name} took {seconds(took)} to go {limit(self.limit)}"
                 yield _accusation(kind, what, begin, last, _introduced(story, name))
 
@@ -202,6 +208,16 @@ def left_over(begin: Census, end: Census) -> tuple[tuple[str, str, int], ...]:
         grown = Counter(map(_place, names)) - Counter(map(_place, begin.things.get(kind, ())))
         found += [(kind, name, count) for name, count in sorted(extra.items()) if _place(name) in grown]
     return tuple(found)
+
+
+def _both_counted(story: Story, begin: Census, end: Census) -> tuple[Census, Census]:
+    """The two censuses with the kinds that both counted. Earlier agents left out kinds of which there was nothing; what
+    an agent of today leaves out was not counted (``contents.py``)."""
+    if not recorded(story, "state"):
+        return begin, end
+    both = begin.things.keys() & end.things.keys()
+    one, two = ({kind: names for kind, names in census.things.items() if kind in both} for census in (begin, end))
+    return replace(begin, things=one), replace(end, things=two)
 
 
 def _accusation(kind: str, what: str, begin: Census, end: Census, more: tuple[str, ...] = ()) -> Accusation:
