@@ -21,5 +21,6 @@ def test_a_plug_makes_bad_contact(rig: ScenarioRig, burst: tuple[float, ...]) ->
     with rig.load(rig.disks, sequential_write) as load:
         load.settle()
         with rig.fault(bounce(victim.cable, gaps=burst, when=load.moved(victim, "1 MiB"))):
-            load.regain_pace()
+            pass
+        load.regain_pace()
     rig.judge(returned(victim), *undisturbed(survivors), nothing_left())

@@ -156,6 +156,7 @@ class Injection:
         """Record which wait ended, where that was not known beforehand."""
         context = self._context
         if isinstance(wait.until, Gone):
-            context.phase("hold")
+            if self._breaker.victims_off() & set(self._victims(wait.until.points)):
+                context.phase("hold")
         elif isinstance(wait.until, Trigger) and happened != wait.until.text():
             context.recorder.record(ev.Note(at=context.now(), text=f"trigger: {happened}", subject=wait.subject))
