@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
-from desks import Desk, desk
+from desks import Desk, described, desk
 from fault_strategies import faults, timed
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -196,6 +197,28 @@ def test_a_bounce_is_a_group_of_cuts_and_leaves_nothing_to_heal(tmp_path: Path) 
         times = [edge.at or 0.0 for edge in on_desk.recorded(ev.Edge) if edge.phase == "acknowledged"]
         for begin, end, gap in zip(times, times[1:], (0.02, 0.01, 0.02), strict=False):
             assert end - begin >= gap - 0.001
+
+
+def test_a_bounce_waits_for_a_removal_that_comes_after_it(tmp_path: Path) -> None:
+    """The contact is made again before the kernel has noticed that it was lost."""
+    with desk(tmp_path) as on_desk, pytest.MonkeyPatch.context() as patch:
+        for patience in ("SEEN_WITHIN", "BACK_WITHIN"):
+            patch.setattr(injection, patience, 60.0)
+        on_desk.attach(1)
+
+        def kernel() -> None:
+            on_desk.wait_for(ev.Edge, of=lambda edge: (edge.cut, edge.state, edge.phase) == (1, "on", "read-back"))
+            time.sleep(0.1)  # the time that the kernel takes
+            on_desk.report({"ev": "disk.remove", "at": 1.0, "kname": "sd1", "diskseq": 7})
+            on_desk.wait_for(ev.DiskDetached)
+            time.sleep(0.1)
+            on_desk.report({"ev": "disk.add", "at": 1.0, "disk": described("S-1", "sd1", 8)})
+
+        thread = threading.Thread(target=kernel)
+        thread.start()
+        with Injection(on_desk.context, Breaker(on_desk.context), bounce(POINTS[0], gaps=(0.001,))):
+            assert len(on_desk.recorded(ev.DiskAttached)) == 2
+        thread.join()
 
 
 def test_a_repeated_cut_that_is_not_held_opens_its_point_once_more(tmp_path: Path) -> None:
