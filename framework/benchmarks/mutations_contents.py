@@ -126,6 +126,21 @@ def victim_read_back_while_it_was_away(tape: Tape) -> Tape:
     return tape.map(of("readback.begin", disk=tape.victim), lambda event: event | {"at": tape.on_at - 0.1})
 
 
+@edit("contents", FAIL, ("watched_while_writing",), "kernel")
+def grace_period_of_nine_seconds(tape: Tape) -> Tape:
+    """It ended, but for so long a CPU did not schedule."""
+    return tape.insert({"type": "dut.grace", "at": tape.judged_at + 0.1, "seconds": 9.0, "ended": True})
+
+
+@edit("contents", UNKNOWN, ("watched_while_writing",))
+def a_stick_in_a_free_port_of_the_rig(tape: Tape) -> Tape:
+    """It shares the bus with the disks that are judged."""
+    was = tape.attached(tape.survivor)
+    stick = {"disk": "", "kname": "sdx", "diskseq": 77, "devt": "65:112", "serial": "ODD", "sockets": []}
+    place = was["place"].partition("/")[0] + "/4:0"
+    return tape.insert(was | stick | {"at": tape.quiet_at, "place": place, "sysfs": "/sys/block/sdx", "report": 0})
+
+
 # --- healthy ----------------------------------------------------------------------------------------------------------
 
 

@@ -54,3 +54,12 @@ def test_a_cpu_that_never_schedules_again() -> None:
 def test_a_history_of_an_older_agent_says_nothing_about_it() -> None:
     judgement = CpusAnswer().judge(healthy().story())
     assert (judgement.findings, judgement.unknowns, judgement.worst) == ((), (), "")
+
+
+def test_a_cpu_that_schedules_late() -> None:
+    bench = healthy()
+    bench.add(ev.GracePeriod(at=25.0, seconds=9.0, ended=True))
+    (finding,) = CpusAnswer().judge(bench.story()).findings
+    assert finding.summary == "a CPU did not schedule for 9.00 s (limit 5 s): an RCU grace period ended late"
+    bench.replace(ev.GracePeriod, seconds=1.5)
+    assert CpusAnswer().judge(bench.story()).findings == ()

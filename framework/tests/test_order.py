@@ -348,3 +348,13 @@ def test_a_port_that_was_switched_off_twice_for_one_cut() -> None:
     assert result.verdict is Verdict.UNKNOWN
     assert doubt in result.unknowns
     assert wiring_doubts(healthy().story()) == ()
+
+
+@pytest.mark.parametrize(("errno", "many"), [(84, 1), (19, 0), (5, 0)])
+def test_a_victims_load_that_ended_with_wrong_data(errno: int, many: int) -> None:
+    bench = healthy()
+    bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, errno=errno)
+    judgement = UsersTold().judge(bench.story())
+    assert judgement.findings == ()
+    assert len(judgement.unknowns) == many
+    assert all("which is wrong data" in doubt for doubt in judgement.unknowns)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
-from plugpull.checks.evidence import seconds
-from plugpull.checks.starved import starved_within
+from plugpull.checks.evidence import limit, seconds
+from plugpull.checks.starved import awake, starved_within
 from plugpull.history.events import GracePeriod
 from plugpull.history.story import Story
 
@@ -15,8 +15,12 @@ AWAKE = 15.0
 does not explain it: a grace period takes 0.1 s on an emulated DUT."""
 
 
+LATE = 5.0
+"""Seconds within which a grace period ends on a healthy DUT, apart from starved time: 0.46 s in 777 scenarios."""
+
+
 class CpusAnswer(Check, frozen=True, tag="cpus_answer"):
-    """The RCU grace period at the end of the scenario completed."""
+    """The RCU grace period at the end of the scenario completed, and in time."""
 
     def judge(self, story: Story) -> Judgement:
         periods = story.of(GracePeriod)
@@ -29,5 +33,11 @@ class CpusAnswer(Check, frozen=True, tag="cpus_answer"):
                 said.accuse("kernel", what, begun)
             else:
                 said.doubt(f"{what}, but the whole DUT did not run either")
+        for period in (period for period in periods if period.ended):
+            end = period.at or 0.0
+            if awake(story, end - period.seconds, end) > LATE:
+                took = f"{seconds(period.seconds)} {limit(LATE)}"
+                what = f"a CPU did not schedule for {took}: an RCU grace period ended late"
+                said.accuse("kernel", what, end - period.seconds)
         longest = max((period.seconds for period in periods), default=0.0)
         return said.judgement(f"every CPU schedules (after {seconds(longest)})" if periods and said.clean else "")

@@ -19,6 +19,7 @@ from plugpull.checks.no_errors import no_errors
 from plugpull.checks.nothing_stuck import nothing_stuck
 from plugpull.checks.pace import kept_pace
 from plugpull.checks.residue import nothing_left
+from plugpull.checks.strangers import strangers
 from plugpull.history.cut import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
@@ -58,7 +59,7 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
             *_loads(story, expected, asked),
         )
         said.sort()
-        said.doubt(miswired(story))
+        said.doubt(miswired(story), *strangers(story))
         return said.judgement("nobody else disturbed" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from errno import EBADMSG, EILSEQ
 
 from plugpull.checks import limits
 from plugpull.checks.accusation import Accusation
@@ -114,6 +115,8 @@ def _one(story: Story, cut: Cut, load: LoadBegun) -> Accusation | str | float:
     if not ended.errno and (ended.asked or not ended.exit_status):
         how = "went on until it was asked to end" if ended.asked else "ended without an error"
         return _accusation(disk, f"the load on {disk} {how} though the disk was gone", ended)
+    if ended.errno in (EILSEQ, EBADMSG):
+        return f"the load on {disk} ended with errno {ended.errno}, which is wrong data and not the loss of its disk"
     took = awake(story, gone, max(gone, ended.at))
     if took - cut.error > within:
         return _accusation(
