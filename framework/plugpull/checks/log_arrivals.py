@@ -33,7 +33,7 @@ _SHUT_DOWN = re.compile(r"\] (?:Synchronizing SCSI cache|Stopping disk)$")
 
 
 @dataclass(frozen=True)
-class Connection:
+class UsbConnection:
     """The USB device at ``path`` got ``number`` at ``at`` and lost it at ``gone``, DUT seconds."""
 
     path: str
@@ -49,19 +49,19 @@ def arrivals_doubted(story: Story) -> Iterator[str]:
     yield from _unrecorded(story)
 
 
-def connections(story: Story) -> tuple[Connection, ...]:
+def connections(story: Story) -> tuple[UsbConnection, ...]:
     """Every USB device that the kernel log says was connected, in order."""
     return story.once(_connections)
 
 
-def _connections(story: Story) -> tuple[Connection, ...]:
+def _connections(story: Story) -> tuple[UsbConnection, ...]:
     lines = log_of(story).own_timed
     ends = [(line.at, found[1], found[2]) for line in lines if (found := _GONE.match(line.body))]
     made = []
     for line in lines:
         if found := _NEW.match(line.body):
             gone = (at for at, path, number in ends if (path, number) == (found[1], found[2]) and at >= line.at)
-            made.append(Connection(found[1], found[2], line.at, next(gone, None)))
+            made.append(UsbConnection(found[1], found[2], line.at, next(gone, None)))
     return tuple(made)
 
 

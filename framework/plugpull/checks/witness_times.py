@@ -16,7 +16,7 @@ from plugpull.kernel.diagnosis.arrivals import attached_times
 APART = 1.5
 """Seconds between the stamps of one event by two witnesses that are of one clock."""
 FEWEST = 2
-"""Attachments needed to tell a clock from an uevent that was read late."""
+"""Attachments needed to distinguish another clock from an uevent that was read late."""
 
 
 def witnesses_apart(story: Story) -> tuple[str, ...]:
