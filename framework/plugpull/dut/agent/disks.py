@@ -10,7 +10,8 @@ import stat
 import struct
 from typing import Any, Collection, Dict, List, Optional
 
-from .signatures import Unreadable, filesystem_on, loop_over, member_of, partitions_of
+from .last_block import ends_early
+from .signatures import SECTOR, Unreadable, filesystem_on, loop_over, member_of, partitions_of
 
 SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
@@ -28,6 +29,10 @@ class Refused(Exception):
     def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
         self.hint = hint
+
+
+class Broken(Refused):
+    """The guard refused a disk that does something wrong."""
 
 
 def read_attribute(*parts: str) -> str:
@@ -291,6 +296,11 @@ def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, wanted:
     try:
         member = member_of(fd, size, list(partitions.values()), made=made)
     except Unreadable as why:
+        if ends_early(fd, size):
+            last = size // SECTOR - 1
+            raise Broken(
+                "%s cannot be read at sector %d, the last of the disk: READ CAPACITY reports too many" % (kname, last)
+            ) from None
         raise Refused("what %s is a part of cannot be found out: %s" % (kname, why)) from None
     if member:
         raise Refused(

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from . import AGENT_VERSION
 from .census import census
 from .devices import Devices, Failed
-from .disks import Disk, Refused, all_disks, open_scratch
+from .disks import Broken, Disk, Refused, all_disks, open_scratch
 from .grace import grace_period
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
@@ -124,6 +124,7 @@ class Service:
             answer = {"id": message.get("id"), "ok": True, "r": operation(**message.get("args", {}))}
         except Refused as refusal:
             answer = {"id": message.get("id"), "ok": False, "refused": True, "why": str(refusal), "hint": refusal.hint}
+            answer["broken"] = isinstance(refusal, Broken)
         except Failed as failure:
             answer = {"id": message.get("id"), "ok": False, "why": str(failure), "hint": failure.hint}
         except Exception as error:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from plugpull.dut.conversation.clock import DutClock, Exchange
-from plugpull.errors import RigError
+from plugpull.errors import DutError, RigError
 
 Message = dict[str, Any]
 MOST_OF_A_LINE = 8 << 20
@@ -92,7 +92,8 @@ class AgentLink:
     # --- requests -----------------------------------------------------------------------------------------------
 
     def call(self, op: str, timeout: float = 30.0, /, **arguments: Any) -> Any:
-        """Ask the agent and return its answer. Raises GuardRefused, AgentGone, or RigError with the agent's reason."""
+        """Ask the agent and return its answer. Raises GuardRefused, DutError if a disk is to blame for
+        that, AgentGone, or RigError with the agent's reason."""
         deadline = time.monotonic() + timeout
         pending = self._ask(op, arguments, deadline)
         if not pending.done.wait(max(0.0, deadline - time.monotonic())):
@@ -139,6 +140,8 @@ class AgentLink:
         if answer.get("ok"):
             return answer.get("r")
         why, hint = str(answer.get("why", "no reason given")), str(answer.get("hint", ""))
+        if answer.get("broken"):
+            raise DutError(why, hint=hint)
         if answer.get("refused"):
             raise GuardRefused(why, hint=hint)
         raise RigError(f"the agent could not do {op!r}: {why}", hint=hint)

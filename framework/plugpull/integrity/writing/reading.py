@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from plugpull.dut.conversation.link import GuardRefused
 from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.errors import DutError
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.readback import SectorRun
@@ -92,7 +93,7 @@ class ReadBacks:
                     logical=written.tally.logical or SECTOR,
                     again=again,
                 )
-            except GuardRefused as refusal:
+            except (GuardRefused, DutError) as refusal:
                 why = refusal.what
         context.recorder.record(
             ev.ReadBackBegun(
