@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from stories import BACK, CUT, GONE, RESTORED, VICTIM, Bench, healthy
+from stories import BACK, CUT, DISKS, GONE, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks import kernel_clean, no_errors, removed
 from plugpull.history import events as ev
@@ -172,6 +172,20 @@ def test_an_error_of_the_storage_path_that_nobody_knows_is_a_doubt(text: str) ->
     assert outcome(said(text, level=3)) == ([], [f"the kernel logged an uncatalogued error: {text}"])
     assert outcome(said(text, level=4)) == ([], [])
     assert outcome(said(text, CUT + 0.3, 3)) == ([], []), "the cut may be why"
+
+
+def test_a_cut_of_one_disk_does_not_explain_what_the_controller_of_all_says() -> None:
+    text = "xhci_hcd 0000:00:05.0: the flux capacitor is out of phase"
+    assert outcome(said(text, CUT + 0.3, 3)) == ([], [f"the kernel logged an uncatalogued error: {text}"])
+    assert outcome(said(text, CUT + 0.3, 2))[0] != []
+    assert outcome(said(text, CUT + 0.3, 4)) == ([], [])
+
+
+def test_a_cut_of_every_disk_may_explain_what_their_controller_says() -> None:
+    bench = said("xhci_hcd 0000:00:05.0: the flux capacitor is out of phase", CUT + 0.3, 3)
+    bench.replace(ev.CutArmed, victims=DISKS)
+    assert outcome(bench)[0] == []
+    assert not any("flux" in doubt for doubt in outcome(bench)[1])
 
 
 def test_the_lines_of_a_report_are_no_criticals_of_their_own() -> None:

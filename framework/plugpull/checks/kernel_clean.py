@@ -127,7 +127,8 @@ def _unknown_line(line: RecordedLine, expected: Expected, scope: Scope, virtual:
     if power_fails(body):
         return f"the DUT's power supply failed: {body}"
     about = scope.about(line.names, at)
-    if about.disks and expected.message(about, "", at):
+    shared = about.level is Level.CONTROLLER and not expected.all_cut(about.disks, at)
+    if about.disks and not shared and expected.message(about, "", at):
         return ""
     if line.level <= CRITICAL:
         return HELD

@@ -132,6 +132,10 @@ class Expected:
         """Whether anything is cut at ``at``."""
         return any(window.shares(at) for window in self.windows)
 
+    def all_cut(self, disks: Iterable[str], at: float) -> bool:
+        """Whether each of these disks is cut at ``at``, or has just come back."""
+        return set(disks) <= {window.disk for window in self.windows if window.shares(at)}
+
     def in_blast(self, path: str, at: float) -> bool:
         """Whether the USB device ``path`` (``1-2.3``) is at or below a point that is cut at ``at``."""
         for window in self.windows:
