@@ -13,6 +13,7 @@ from rig_builder import a_rig
 from plugpull.judging.results import Results, ScenarioResult
 from plugpull.judging.results_io import read_results
 
+QEMU_CRASHED = "QEMU was killed by SIGSEGV"
 RIG = (
     a_rig("small")
     .switch(ports=1)
@@ -39,7 +40,14 @@ class Ended:
 
 
 def run_small(folder: Path, defects: str = "", *arguments: str, rig: str = RIG) -> Ended:
-    """``plugpull run`` in a process of its own, on the small bench with these ``[[defect]]`` tables."""
+    """``plugpull run`` in a process of its own, on the small bench with these ``[[defect]]`` tables. Again if QEMU
+    crashed: version 10.0 did, in 3 of about 140 guests, when a disk was unplugged with requests under way."""
+    ended = _run_small(folder, defects, *arguments, rig=rig)
+    crashed = any(QEMU_CRASHED in why for one in ended.results.scenarios for why in one.unknowns)
+    return _run_small(folder, defects, *arguments, rig=rig) if crashed else ended
+
+
+def _run_small(folder: Path, defects: str, *arguments: str, rig: str) -> Ended:
     file = folder / "rig.toml"
     file.write_text(rig + defects)
     command = [sys.executable, "-m", "plugpull", "run", "--rig", str(file), "--out", str(folder / "runs"), *arguments]

@@ -24,6 +24,9 @@ Note = Callable[[str, str], None]
 """Called with (text, subject) for every defect that is made, so that the history records it."""
 
 
+UNPLUGGED = 0.3
+"""Seconds after the command in which QEMU has unplugged a device. Version 10 stops the whole guest until the requests of
+every disk are done, so that a stall must not begin before."""
 FLIPPED_AT = 64 * 1024 + 4000
 """Offset of the byte of the medium that ``bit-flip`` changes: in the second block of every load's span."""
 QUIET_NS = 60_000_000
@@ -129,8 +132,11 @@ class Defects:
 
     def _stalls(self, defect: Defect) -> None:
         firmware = self._targets.firmware[str(defect.disk)]
-        firmware.hang()
-        timer = threading.Timer(defect.seconds, firmware.resume)
+        self._later(UNPLUGGED, firmware.hang)
+        self._later(UNPLUGGED + defect.seconds, firmware.resume)
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        timer = threading.Timer(seconds, act)
         timer.daemon = True
         timer.start()
         self._timers.append(timer)
