@@ -25,8 +25,8 @@ Note = Callable[[str, str], None]
 
 
 UNPLUGGED = 0.3
-"""Seconds after the command in which QEMU has unplugged a device. Version 10 stops the whole guest until the requests of
-every disk are done, so that a stall must not begin before."""
+"""Seconds after the command in which QEMU has unplugged a device. Version 10 stops the whole guest until the requests
+of every disk are done, so that a stall must not begin before."""
 FLIPPED_AT = 64 * 1024 + 4000
 """Offset of the byte of the medium that ``bit-flip`` changes: in the second block of every load's span."""
 QUIET_NS = 60_000_000
