@@ -33,8 +33,8 @@ RAW = 256
 END_GRACE = 20.0
 """Seconds for each signal that ends a session: writes in flight and the flush of a cache take time."""
 STILL = 120.0
-"""Seconds without a byte after which a read-back is ended. The kernel's error handling of one request takes less with
-the timers of a run (``dut/agent/timers.py``)."""
+"""Seconds without a byte after which a read-back is ended. A request of a disk times out after 15 s in a run
+(``dut/agent/timers.py``), and is tried again a few times."""
 _numbers = itertools.count(1)
 
 
