@@ -10,8 +10,8 @@ from plugpull.faults.script import Arm, Back, Gone, Opening, Script, SwitchPorts
 from plugpull.faults.triggers import After, Now, Trigger
 
 NOTICED = 2.0
-"""Seconds after which the kernel has noticed that a contact was lost, or never will. Nine losses of 0.2 ms to 0.2 s on an
-emulated hub took 0.02 s to 0.2 s; a busy machine takes longer."""
+"""Seconds after which the kernel has noticed that a contact was lost, or never will. Nine losses of 0.2 ms to 0.2 s on
+an emulated hub took 0.02 s to 0.2 s; a busy machine takes longer."""
 
 
 class Bounce(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="bounce"):
