@@ -18,7 +18,7 @@ Graph = Mapping[str, set[str]]
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     (
-        *("plugpull", "errors", "files", "finding", "judging", "locate", "output", "plain", "streams"),
+        *("plugpull", "errors", "files", "finding", "judging", "locate", "measure", "output", "plain", "streams"),
         "dut.agent",
     ),
     (

@@ -1,0 +1,1 @@
+"""Statistics of repeated measurements: intervals, tests, knees, groups, dips. Pure numbers, no history."""

@@ -1,0 +1,247 @@
+"""Knees, ceilings, outliers, shared bottlenecks and dips: on rigs with a known truth, and on healthy ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import fsum
+
+import pytest
+
+from plugpull.measure.dips import dips
+from plugpull.measure.hinge import count_at, fit
+from plugpull.measure.outliers import outliers
+from plugpull.measure.scaling import Repeat, scaling
+from plugpull.measure.sharing import groups
+
+
+class SyntheticRig:
+    """Disks with a rate each, and limits that several share: max-min fair, with normal noise from run to run."""
+
+    def __init__(
+        self, rates: Sequence[float], limits: Sequence[tuple[Sequence[int], float]] = (), *, noise: float, seed: object
+    ) -> None:
+        self.rates = tuple(rates)
+        self.limits = tuple((frozenset(members), limit) for members, limit in limits)
+        self._noise = noise
+        self._draw = random.Random(f"{seed}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"disk{number + 1}" for number in range(len(self.rates)))
+
+    def true_rates(self, working: Sequence[int]) -> dict[int, float]:
+        """Max-min fair rates, by filling all disks equally until a disk or a limit is full."""
+        rate, open_disks = dict.fromkeys(working, 0.0), set(working)
+        while open_disks:
+            steps = [self.rates[i] - rate[i] for i in open_disks]
+            for members, limit in self.limits:
+                growing = members & open_disks
+                if growing:
+                    steps.append((limit - fsum(rate[i] for i in members & set(working))) / len(growing))
+            step = min(steps)
+            for i in open_disks:
+                rate[i] += step
+            full = {i for i in open_disks if self.rates[i] - rate[i] < 1e-9}
+            for members, limit in self.limits:
+                if limit - fsum(rate[i] for i in members & set(working)) < 1e-9:
+                    full |= members & open_disks
+            open_disks -= full
+        return rate
+
+    def run(self, working: Sequence[int]) -> dict[str, float]:
+        """One run: each disk's rate with its noise."""
+        true = self.true_rates(working)
+        return {self.names[i]: rate * self._draw.gauss(1.0, self._noise) for i, rate in true.items()}
+
+    def repeat(self) -> Repeat:
+        everyone = range(len(self.rates))
+        alone = tuple(self.run([i])[self.names[i]] for i in everyone)
+        together = tuple(fsum(self.run(range(i + 1)).values()) for i in everyone)
+        return Repeat(alone, together)
+
+    def alone(self, repeats: int) -> dict[str, list[float]]:
+        return {name: [self.run([i])[name] for _ in range(repeats)] for i, name in enumerate(self.names)}
+
+    def groups(self, repeats: int) -> list[tuple[str, ...]]:
+        everyone = list(range(len(self.rates)))
+        together = _columns([self.run(everyone) for _ in range(repeats)])
+        without = {
+            self.names[j]: _columns([self.run([i for i in everyone if i != j]) for _ in range(repeats)])
+            for j in everyone
+        }
+        return [one.disks for one in groups(self.alone(repeats), together, without)]
+
+
+def _columns(runs: list[dict[str, float]]) -> dict[str, list[float]]:
+    return {name: [run[name] for run in runs] for name in runs[0]}
+
+
+# --- knee and ceiling ----------------------------------------------------------------------------------------
+
+
+def test_the_hinge_through_the_published_curves() -> None:
+    """Sums of 1, 2, 3 and more disks on one controller, in MB/s: 26.7, 28.2, 28.5 writing; 22.8, 27.1, 28.1 reading."""
+    write = fit([26.7, 53.4, 80.1], [26.7, 28.2, 28.5])
+    assert write.ceiling is not None
+    assert write.knee is not None
+    assert (round(write.ceiling, 1), round(write.knee / 26.7, 2)) == (28.4, 1.06)
+    read = fit([22.8, 45.6, 68.4], [22.8, 27.1, 28.1])
+    assert read.ceiling is not None
+    assert read.knee is not None
+    assert (round(read.ceiling, 1), round(read.knee / 22.8, 2)) == (27.6, 1.21)
+    straight = fit([30.0, 60.0, 90.0], [30.0, 60.0, 90.0])
+    assert (straight.ceiling, straight.slope) == (None, 1.0)
+
+
+def test_disks_need_not_be_equally_fast() -> None:
+    assert count_at(3.0, [2.0, 1.5, 1.5]) == pytest.approx(1 + 1 / 1.5)
+    assert count_at(9.0, [2.0, 1.5, 1.5]) == 3.0
+    rig = SyntheticRig([2.0, 1.5, 1.5], noise=0.01, seed="unequal")
+    assert scaling([rig.repeat() for _ in range(5)]).answer == "free"
+
+
+KNEES = [
+    # rates, limit of all
+    ([30.0] * 8, 180.0),
+    ([30.0] * 8, 100.0),
+    ([26.7] * 4, 28.5),
+    ([10.0, 20.0, 30.0, 40.0], 55.0),
+    ([5.0] * 3, 13.0),
+    ([8.0] * 6, 33.0),
+]
+
+
+@pytest.mark.parametrize(("rates", "limit"), KNEES)
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_knee_and_ceiling_are_where_the_shared_limit_puts_them(rates: list[float], limit: float, repeats: int) -> None:
+    rig = SyntheticRig(rates, [(range(len(rates)), limit)], noise=0.01, seed=(rates, limit))
+    found = scaling([rig.repeat() for _ in range(repeats)])
+    assert found.answer == "limited"
+    assert found.knee is not None
+    assert found.ceiling is not None
+    assert found.knee.mean == pytest.approx(count_at(limit, rates), rel=0.10)
+    assert found.ceiling.mean == pytest.approx(limit, rel=0.05)
+    assert found.collapse is None
+
+
+def test_a_collapse_is_named_with_its_number_of_disks_and_is_not_the_ceiling() -> None:
+    draw = random.Random("collapse")
+    curve = (10.0, 20.0, 25.0, 25.0, 12.0, 12.0)
+    repeats = [
+        Repeat(tuple(draw.gauss(10, 0.1) for _ in curve), tuple(x * draw.gauss(1, 0.01) for x in curve))
+        for _ in range(3)
+    ]
+    found = scaling(repeats)
+    assert found.collapse is not None
+    assert found.collapse.disks == 5
+    assert found.collapse.change == pytest.approx(-0.52, abs=0.03)
+    assert found.ceiling is not None
+    assert found.ceiling.mean == pytest.approx(25, rel=0.05)
+
+
+# --- outliers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("disks", [3, 4, 6, 9])
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_a_slow_disk_is_named(disks: int, repeats: int) -> None:
+    rig = SyntheticRig([7.0, *[10.0] * (disks - 1)], noise=0.01, seed=("slow", disks))
+    (found,) = outliers(rig.alone(repeats))
+    assert found.name == "disk1"
+    assert found.change == pytest.approx(-0.3, abs=0.03)
+
+
+def test_of_three_disks_a_fast_one_is_not_called_an_outlier_and_of_two_none_is() -> None:
+    assert outliers({"a": [2.0, 2.01, 2.0], "b": [1.5, 1.5, 1.51], "c": [1.5, 1.51, 1.5]}) == ()
+    assert outliers({"a": [2.0, 2.01, 2.0], "b": [1.0, 1.0, 1.01]}) == ()
+    assert outliers({"a": [1.0, 1.0, 1.01], "b": [1.5, 1.5, 1.51], "c": [2.0, 2.01, 2.0]}) == ()
+
+
+def test_disks_of_two_kinds_have_no_outlier() -> None:
+    rig = SyntheticRig([10.0] * 3 + [20.0] * 3, noise=0.01, seed="two kinds")
+    assert outliers(rig.alone(5)) == ()
+
+
+# --- shared bottlenecks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("repeats", [3, 5])
+@pytest.mark.parametrize(
+    ("rates", "limits"),
+    [
+        ([26.0] * 8, [((0, 1, 2, 3), 60.0), ((4, 5, 6, 7), 60.0)]),
+        ([26.0] * 8, [((0, 1, 2, 3), 28.5)]),
+        ([10.0] * 3, [((1, 2), 15.0)]),
+        ([10.0] * 6, [((0, 2, 4), 20.0)]),
+        ([30.0] * 8, [(range(8), 100.0)]),
+        ([8.0] * 9, [(range(6), 30.0)]),
+    ],
+)
+def test_the_disks_behind_a_shared_limit_are_grouped(
+    rates: list[float], limits: list[tuple[Sequence[int], float]], repeats: int
+) -> None:
+    rig = SyntheticRig(rates, limits, noise=0.015, seed=(rates, limits))
+    assert rig.groups(repeats) == [tuple(f"disk{i + 1}" for i in members) for members, _ in limits]
+
+
+# --- healthy rigs --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.02, 0.04])
+def test_thirty_healthy_rigs_have_at_most_one_false_conclusion(noise: float) -> None:
+    """Of any kind: 2 to 9 disks, of equal or different speed by some per cent, 3 or 5 repeats."""
+    false = []
+    for number in range(30):
+        draw = random.Random(f"healthy {number}")
+        rates = [10.0 * draw.gauss(1, 0.02) for _ in range(draw.randint(2, 9))]
+        rig = SyntheticRig(rates, noise=noise, seed=number)
+        repeats = draw.choice([3, 5])
+        curve = scaling([rig.repeat() for _ in range(repeats)])
+        found = [*outliers(rig.alone(repeats)), *rig.groups(repeats)]
+        if curve.answer == "limited" or curve.collapse is not None or found:
+            false.append((number, curve, found))
+    assert len(false) <= 1, false
+
+
+# --- dips ----------------------------------------------------------------------------------------------------
+
+
+def _series(draw: random.Random, count: int = 300, noise: float = 0.05) -> list[float]:
+    return [20.0 * draw.gauss(1, noise) for _ in range(count)]
+
+
+def test_dips_are_found_where_they_are() -> None:
+    draw = random.Random("dips")
+    rates = _series(draw)
+    for first in (60, 120, 180, 240):
+        for number in range(first, first + 4):
+            rates[number] = 3.0
+        rates[first + 4] = 14.0  # recovering
+    found = dips(rates)
+    assert [(dip.first, dip.length, dip.recovery) for dip in found.dips] == [(f, 4, 1) for f in (60, 120, 180, 240)]
+    assert found.period == 60
+    assert found.collapse is None
+    assert 60 <= found.worst < 244
+    assert found.dips[0].depth == pytest.approx(0.85, abs=0.03)
+
+
+def test_a_rate_that_does_not_come_back_is_a_collapse() -> None:
+    rates = _series(random.Random("collapse"))
+    rates[200:] = [rate * 0.2 for rate in rates[200:]]
+    found = dips(rates)
+    assert found.collapse is not None
+    assert found.collapse.first == 200
+    assert found.collapse.recovery is None
+
+
+def test_noise_alone_has_no_dips() -> None:
+    for number in range(30):
+        draw = random.Random(f"calm {number}")
+        found = dips(_series(draw, noise=draw.choice([0.01, 0.05, 0.15])))
+        assert (found.dips, found.collapse, found.period) == ((), None, None)
+
+
+def test_too_few_windows_say_nothing() -> None:
+    with pytest.raises(ValueError, match="too few"):
+        dips([1.0] * 14)
