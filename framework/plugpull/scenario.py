@@ -110,6 +110,20 @@ class ScenarioRig:
         hub = self._draw.choose([hub for hub in self.hubs if hub.name in names])
         return hub, tuple(disk for disk in self.disks if disk.name in hub.cable.victims), self.survivors_of(hub.cable)
 
+    def choose_hubs(self, count: int) -> tuple[Part, ...]:
+        """Draw so many hubs whose cables can be cut and that have disks below them, in the order of the rig file.
+
+        Raises ``NotServed`` if there are fewer.
+        """
+        left = [hub for hub in self.hubs if hub.name in hubs_to_choose(self.context.topology)]
+        if len(left) < count:
+            raise NotServed(f"this rig has {len(left)} hubs with disks whose cables can be cut, and {count} are needed")
+        chosen = []
+        for _ in range(count):
+            chosen.append(self._draw.choose(left))
+            left.remove(chosen[-1])
+        return tuple(hub for hub in self.hubs if hub in chosen)
+
     def survivors_of(self, *points: CutPoint) -> tuple[RigDisk, ...]:
         """The scratch disks outside the blast radius of these cuts."""
         return tuple(disk for disk in self.disks if not reached_by(disk, *points))
@@ -201,6 +215,15 @@ class ScenarioRig:
     def judged_by(self, *faults: Fault) -> tuple[Check, ...]:
         """The checks that these faults call for on this rig, whatever load runs, for ``judge``."""
         return judged_by(faults, self.context.rig)
+
+    def is_attached(self, disk: RigDisk) -> bool:
+        """Whether the disk is on the kernel's list now.
+
+        if not rig.is_attached(victim):
+            with rig.cut(victim.power):
+                rig.wait(seconds=2)
+        """
+        return self.context.bench.disk_table.attached(disk.name) is not None
 
     def wait(self, seconds: float) -> None:
         """Let this many seconds pass. Raises ``RigError`` if the DUT is lost meanwhile."""

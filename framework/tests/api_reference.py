@@ -48,8 +48,9 @@ def checks() -> tuple[Entry, ...]:
 
 
 RIG = (
-    *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "survivors_of", "whole_tree"),
-    *("load", "stamp", "filesystem", "load_on_volume", "cut", "fault", "judged_by", "wait", "take_census", "judge"),
+    *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "choose_hubs", "survivors_of", "whole_tree"),
+    *("load", "stamp", "filesystem", "load_on_volume", "cut", "fault", "judged_by", "wait", "is_attached"),
+    *("take_census", "judge"),
 )
 LOAD = ("settle", "regain_pace", "moved")
 

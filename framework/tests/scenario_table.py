@@ -20,6 +20,7 @@ NEEDS: Mapping[str, str] = {
     "choose_victim": "a scratch disk whose cable can be cut",
     "choose_victim power": "a scratch disk whose power can be cut",
     "choose_hub": "a hub whose cable can be cut, with disks behind it",
+    "choose_hubs 2": "two hubs whose cables can be cut, with disks behind them",
     "whole_tree": "cables that cut every disk",
     "filesystem": "mkfs.ext4 on the DUT",
 }

@@ -73,6 +73,14 @@ def test_removed_only_when_it_was_plugged_in_again() -> None:
     assert "and only after it was restored" in finding.summary
 
 
+def test_a_cut_that_is_over_before_the_kernel_notices_it_may_remove_the_disk_afterwards() -> None:
+    bench = healthy()
+    bench.replace(ev.Edge, lambda event: event.state == "on", at=CUT + 0.03)
+    judgement = bench.judge(removed(VICTIM))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert "was removed 0.06 s" in bench.judge(removed(VICTIM, within=0.05)).findings[0].summary
+
+
 def test_a_removal_that_only_the_samples_show_is_a_contradiction() -> None:
     bench = healthy()
     bench.drop(ev.DiskDetached)

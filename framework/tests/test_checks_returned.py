@@ -181,3 +181,41 @@ def test_back_and_gone_again() -> None:
 def test_a_disk_that_never_left_cannot_return() -> None:
     judgement = never_gone().judge(returned(VICTIM))
     assert judgement.unknowns == ("disk1 was never seen gone, so it could not come back",)
+
+
+def power_cycled(bench: Bench, back: float | None) -> Bench:
+    """The disk stays away when its cable is restored. Its power is cut at 20 s and restored at 21 s."""
+    bench.drop(ev.DiskAttached, lambda event: event.at != BACK)
+    bench._attached[VICTIM] = bench._attached[VICTIM][:1]
+    point = {"cut": 2, "point": f"{VICTIM}.power"}
+    bench.add(ev.CutArmed(at=19.9, mechanism="mains", trigger="at once", victims=(VICTIM,), **point))  # type: ignore[arg-type]
+    for state, at in (("off", 20.0), ("on", 21.0)):
+        for phase in ("commanded", "acknowledged", "read-back"):
+            edge = {"switch": "mains", "port": "1", "state": state, "phase": phase, "error": 0.002}
+            bench.add(ev.Edge(at=at, **point, **edge))  # type: ignore[arg-type]
+    if back is not None:
+        bench.attach(VICTIM, back)
+    return bench
+
+
+def test_a_disk_that_needs_a_power_cycle() -> None:
+    judgement = power_cycled(healthy(), 22.5).judge(returned(VICTIM, within=2))
+    (finding,) = judgement.findings
+    assert finding.summary == (
+        "disk1 did not come back within 2 s of disk1.cable being restored; it needs a power cycle: it was back 1.50 s "
+        "after disk1.power was restored"
+    )
+    assert not judgement.unknowns
+
+
+def test_a_disk_that_even_a_power_cycle_does_not_bring_back() -> None:
+    judgement = power_cycled(healthy(), None).judge(returned(VICTIM, within=2))
+    (finding,) = judgement.findings
+    assert finding.summary == "disk1 did not come back within 2 s of disk1.cable being restored"
+    assert not judgement.unknowns
+
+
+def test_a_disk_that_left_before_any_cut_is_unknown_at_the_next() -> None:
+    bench = healthy()
+    bench.drop(ev.DiskAttached)
+    assert "disk1 was not there" in bench.judge(returned(VICTIM)).unknowns[0]

@@ -26,6 +26,14 @@ def not_executed(cut: Cut) -> str:
     return f"{cut.armed.point} was not cut: {cut.off.doubt}" if cut.off.doubt else ""
 
 
+def away_since(story: Story, cut: Cut, disk: str) -> Cut | None:
+    """The last cut before this one, if it was restored and the disk has been away since: ``returned`` judges it."""
+    earlier = [one for one in cuts_of(story, disk) if one.armed.cut < cut.armed.cut and one.on.commanded]
+    if not earlier or earlier[-1].times(disk).removed_at is None:
+        return None
+    return earlier[-1] if earlier[-1].times(disk).returned_at is None else None
+
+
 SWITCHING = 0.5
 """Seconds that an emulated switch may take to acknowledge; 346 edges took 0.22 s at most. More than that is time of the
 DUT."""

@@ -13,6 +13,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import (
+    away_since,
     cuts_of,
     here_by,
     limit,
@@ -25,6 +26,7 @@ from plugpull.checks.evidence import (
     victims_of,
 )
 from plugpull.checks.limits import returned_within
+from plugpull.checks.power import Power, power_in
 from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.repeats import repeated
@@ -116,7 +118,8 @@ class Returned(Check, frozen=True, tag="returned"):
         was = story.attachment_at(disk, cut.off.commanded_at - cut.error)
         times = cut.times(disk)
         if was is None:
-            return [], [f"{disk} was not there when {cut.armed.point} was cut"]
+            away = away_since(story, cut, disk)
+            return [], [] if away is not None else [f"{disk} was not there when {cut.armed.point} was cut"]
         if times.removed_at is None:
             return [], [miswired(story) or f"{disk} was never seen gone, so it could not come back"]
         own_accord = unbidden(story, cut, disk)
@@ -204,13 +207,27 @@ class Returned(Check, frozen=True, tag="returned"):
             why = story.why_not_covered(begin, deadline) if end < deadline else "the DUT was starved by its host"
             return f"whether {was.disk} came back is not known: {why}"
         what = f"{was.disk} did not come back within {within:g} s of {cut.restored_point} being restored"
-        return [Accusation(subject=was.disk, summary=what, at=deadline)]
+        return [Accusation(subject=was.disk, summary=what + _revived(story, cut, was), at=deadline)]
 
 
 def returned(disks: Disks | None, within: float | None = None, *, same_place: bool = True) -> Returned:
     """Each of ``disks``, or each victim of every restored cut, must be back with the same identity ``within`` seconds
     after its power or data was restored."""
     return Returned(None if disks is None else disk_names(disks), within, same_place)
+
+
+def _revived(story: Story, cut: Cut, was: DiskAttached) -> str:
+    """A clause if the disk came back only after its power was cycled in a later cut; otherwise empty."""
+    for later in story.cuts_of(was.disk):
+        if later.armed.cut <= cut.armed.cut or power_in(story, later, was.disk) is not Power.LOST:
+            continue
+        on = later.on.commanded_at
+        again = (one for one in story.attachments(was.disk) if on is not None and (one.at or 0.0) >= on - later.error)
+        back = next((one for one in again if same_identity(one, was)), None)
+        if on is not None and back is not None:
+            took = seconds(max(0.0, (back.at or 0.0) - on))
+            return f"; it needs a power cycle: it was back {took} after {later.armed.point} was restored"
+    return ""
 
 
 def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> Accusation | None:

@@ -37,7 +37,9 @@ FIRMWARE: dict[str, frozenset[str]] = {
 """Kinds of defect in a disk's firmware, and the parameters of each."""
 PARAMETERS = ("every", "sector", "sectors", "rate")
 """Parameters that only these kinds have. "seconds" and "factor" are older."""
-NEEDS_DISK = frozenset({"never-returns", "serial-changes", "slows", "stalls", "bit-flip", "crossed", *FIRMWARE})
+NEEDS_DISK = frozenset(
+    {"never-returns", "needs-power-cycle", "serial-changes", "slows", "stalls", "bit-flip", "crossed", *FIRMWARE}
+)
 """Kinds of defect that a disk has, not the bench."""
 NEEDS_CACHE = frozenset({"flush-lost", "cache-lied", "reordered", "torn-sector", "cache-collapse"})
 """Kinds of defect that a disk without a volatile cache cannot have."""

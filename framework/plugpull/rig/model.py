@@ -191,6 +191,7 @@ class Defect(Table):
     kind: Literal[
         "switch-lies",
         "never-returns",
+        "needs-power-cycle",
         "serial-changes",
         "slows",
         "stalls",

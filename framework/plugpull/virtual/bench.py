@@ -375,6 +375,8 @@ class VirtualBench:
         again = thing.name in self._seen
         if again and self._defects.never_returns(thing.name):
             return
+        if again and self._firmware[thing.name].powered and self._defects.needs_power_cycle(thing.name):
+            return
         if not self._firmware[thing.name].powered:
             # A cut of several points switches from short-lived threads. A process that such a thread starts would be
             # killed together with the thread.

@@ -87,6 +87,10 @@ class Defects:
     def never_returns(self, disk: str) -> bool:
         return any(defect.disk == disk for defect in self._of("never-returns"))
 
+    def needs_power_cycle(self, disk: str) -> bool:
+        """True if the disk stays invisible after a cut of its data lines until its power is cycled."""
+        return any(defect.disk == disk for defect in self._of("needs-power-cycle"))
+
     def serial_of(self, disk: str, declared: str, *, again: bool) -> str:
         """The serial number that the disk shows; with ``serial-changes``, a different one after the first unplug."""
         if again and any(defect.disk == disk for defect in self._of("serial-changes")):
