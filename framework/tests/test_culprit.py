@@ -178,6 +178,14 @@ def test_a_controller_that_was_gone_when_the_system_woke_up() -> None:
     assert set(accused(disk("b", 2, "1-1"), late)) == {"controller"}
 
 
+def test_a_supply_voltage_that_is_too_low() -> None:
+    low = ["[    9.000000] hwmon hwmon1: Undervoltage detected!", "[   11.000000] hwmon hwmon1: Voltage normalised"]
+    found = accused(disk("b", 2, "1-1"), low, failed("b", *SCATTERED))["power supply"]
+    assert (found.confidence, len(found.evidence)) == ("probably", 1)
+    assert accused(disk("b", 2, "1-1"), low)["power supply"].confidence == "possibly"
+    assert accused(disk("b", 2, "1-1"), low[1:], failed("b", *SCATTERED)) == {}
+
+
 def test_an_nvme_controller_that_does_not_answer_at_all() -> None:
     down = "[   50.000000] nvme nvme0: controller is down; will reset: CSTS=0x{}, PCI_STATUS=0x10"
     found = accused([down.format("ffffffff")])["link or power saving"]

@@ -123,7 +123,7 @@ def test_every_kind_there_is() -> None:
     scsi = "scsi.error scsi.reset scsi.offline block.error"
     fs = "fs.error fs.readonly fs.recovery md.failure md.recovery"
     fatal = "fatal.oops fatal.bug fatal.panic fatal.hung-task fatal.lockup"
-    machine = "warn.irq warn.iommu warn.memory warn.hardware warn.kobject cpu.hog hw.corrected"
+    machine = "warn.irq warn.iommu warn.memory warn.hardware warn.kobject cpu.hog hw.corrected hw.undervoltage"
     others = "ata.error nvme.error dm.error thunderbolt.error pci.error"
     rest = "warn.warning warn.lockdep warn.sanitizer log.lost"
     assert {entry.kind for entry in ENTRIES if entry.kind} == set(

@@ -6,7 +6,7 @@ import io
 import json
 import re
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from plugpull.kernel.catalogue.classify import classify
@@ -15,6 +15,7 @@ from plugpull.kernel.catalogue.wording import examples_of
 from plugpull.kernel.diagnosis import log_reader as log
 from plugpull.kernel.diagnosis.log_reader import read_log
 from plugpull.kernel.diagnosis.show import as_json, as_text
+from plugpull.kernel.diagnosis.unwrap import ENOUGH
 
 LINES = [
     example.encode()
@@ -36,6 +37,8 @@ PIECES = st.one_of(
 def test_any_bytes_are_read_as_line_by_line(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     plain = re.sub(rb"\x1b\[[\d;]*[mK]", b"", data.replace(b"\0", b""))
+    # Lines that end so are a mail in quoted-printable, and joined.
+    assume(plain.count(b"=\n") < ENOUGH)
     expected = {
         number: event
         for number, line in enumerate(plain.split(b"\n"), start=1)

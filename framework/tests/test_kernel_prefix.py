@@ -74,6 +74,17 @@ PREFIXES = {
     "Markdown": "`[   12.345678] ",
     "a Markdown fence": "```[   12.345678] ",
     "a list": "- [   12.345678] ",
+    "a list without time stamps": "* ",
+    "a numbered list": "2. [   12.345678] ",
+    "grep": "/var/log/kern.log.1:Nov 12 13:45:01 host kernel: ",
+    "grep -n": "1234:Nov  2 13:45:01 host kernel: [   12.345678] ",
+    "grep -A": "kern.log-Nov 12 13:45:01 host kernel: ",
+    "escaped for a web page": "&gt; &lt;3&gt;[   12.345678] ",
+    "metalog": "Nov 12 13:45:01 [kernel] ",
+    "logcat -b kernel": "11-12 13:45:01.123     0     0 E ",
+    "logcat of an old kernel": "11-12 13:45:01.123 W/KERNEL  (    0): ",
+    "Samsung, colon in a name": "[   12.345678]  [3:crtc_commit:138:  530] ",
+    "Amlogic, dash": "[   12.345678@2]- ",
     "colours": "\x1b[32m[   12.345678] \x1b[0m\x1b[33m",
 }
 
@@ -133,6 +144,8 @@ def test_the_level_in_a_prefix(prefix: str, level: int | None) -> None:
         "2024-11-12T13:45:01+0100 host test[99]: Kernel panic - not syncing: only text",
         "Nov 12 13:45:01 host python3[9]: [   12.345678] FAT-fs (sdb1): error, corrupted directory",
         "Nov 12 13:45:01 host app: kernel: FAT-fs (sdb1): error, corrupted directory",
+        "app.log:Nov 12 13:45:01 host fsck[123]: FAT-fs (sdb1): error, corrupted directory",
+        "11-12 13:45:01.123   345   351 E vold    : FAT-fs (sdb1): error, corrupted directory",
         '    print("[   12.345678] FAT-fs (sdb1): error, corrupted directory")',
     ],
 )

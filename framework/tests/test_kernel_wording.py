@@ -68,6 +68,14 @@ def test_a_wording_that_cannot_match_takes_linear_time() -> None:
     assert seconds(40_000) < 20 * max(seconds(10_000), 0.001)
 
 
+def test_spaces_that_a_web_page_makes_one() -> None:
+    pattern = re.compile(pattern_of("AER:   Error of   %s", BEGINNINGS))
+    assert pattern.match("AER:   Error of   it")
+    assert pattern.match("AER: Error of it")
+    assert not pattern.match("AER:Error of it")
+    assert needles_of("ab   ERROR of") == {"ERROR of"}
+
+
 @pytest.mark.parametrize("subsystem", SUBSYSTEMS)
 def test_each_entry_recognises_a_line_made_from_its_wording(subsystem: str) -> None:
     wrong = [

@@ -99,7 +99,7 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
     yield from doubts.values()
 
 
-OTHER_HARDWARE = frozenset({"ata.error", "dm.error", "nvme.error", "pci.error", "thunderbolt.error"})
+OTHER_HARDWARE = frozenset({"ata.error", "dm.error", "hw.undervoltage", "nvme.error", "pci.error", "thunderbolt.error"})
 """Kinds of messages about hardware that need not be the rig's. They are judged by their level, as unknown ones are."""
 HELD = "held"
 """Marks a line that is a finding."""

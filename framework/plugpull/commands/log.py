@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
         "--story",
         action="store_true",
         help="show what happened to each device that had errors, in order and with the time between; then the probable "
-        "cause: medium, bridge, its firmware, cable or port, hub, controller or kernel, with the evidence",
+        "cause, with the evidence: medium, bridge, its firmware, cable or port, hub, controller, supply or kernel",
     )
     form.add_argument(
         "--summary",

@@ -28,7 +28,10 @@ _BLOCK = re.compile(
 _ARRAY = re.compile(r"(?<![\w/.])(md\d+|md_\w+)(?![\w/.])")
 _ADDRESS = re.compile(r"^(?:sd|scsi|sr|ses|st|sg|osst|ch) (\d+:\d+:\d+:\d+)\b")
 _HOST = re.compile(r"^scsi ?(?:host)?(\d+)(?= ?:(?!\d))|\bscsi host(\d+)\b|\bscsi_eh_(\d+)\b")
-_USB = re.compile(r"^(?:usb|usb-storage|uas|hub|usbhid) (\d+-\d+(?:\.\d+)*)(?::\d+\.\d+)?(?:-port(\d+))?(?=[: ]|$)")
+_USB = re.compile(
+    r"^(?:usb|usb-storage|uas|hub|usbhid|onboard[_-]usb[_-]\w+) "
+    r"(\d+-\d+(?:\.\d+)*)(?::\d+\.\d+)?(?:-port(\d+))?(?=[: ]|$)"
+)
 _ROOT = re.compile(r"^(?:usb usb(\d+)(?:-port(\d+))?|hub (\d+)-0:1\.0|usb (\d+)-0:1\.0)(?=[: ]|$)")
 _INTERFACE = re.compile(r"\b(?:usb-storage|uas) (\d+-\d+(?:\.\d+)*):\d+\.\d+")
 _PORT = re.compile(r"\bport (\d+)\b")

@@ -17,12 +17,12 @@ from plugpull.kernel.catalogue.wording import Beginning
 SUBSYSTEMS = (
     "fatal", "machine", "usb", "md", "fs", "storage",
     "usb_core", "usb_storage", "usb_host", "scsi", "scsi_hosts", "ata", "nvme", "thunderbolt", "pci",
-    "block", "md_raid", "dm", "ext4", "xfs", "btrfs", "f2fs", "fat", "ntfs3", "udf", "vfs", "core", "older",
+    "block", "md_raid", "dm", "ext4", "xfs", "btrfs", "f2fs", "fat", "ntfs3", "udf", "vfs", "core", "drivers", "older",
 )  # fmt: skip
 """The files in the order in which their entries are tried. The first six hold wordings of all versions that are easily
 recognised: fatal messages first, filesystems before the disks they name. The others hold the remaining formats of the
-recorded census, one by one; ``scsi_hosts`` and ``older`` have wordings of other drivers and kernels, from public
-logs."""
+recorded census, one by one; ``scsi_hosts``, ``drivers`` and ``older`` have wordings of other drivers and kernels, from
+their source and from public logs."""
 _ANSWER = re.compile(r"\[(?:nothing: (.+)|([\w.-]+) (fatal|warning|error|info))\]$")
 
 

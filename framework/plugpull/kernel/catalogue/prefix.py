@@ -16,22 +16,28 @@ _KERNEL = r"(?:kernel|vmunix|kern)(?:\[\d*\])?: ?"
 _STAMP = r"\[ *\d+\.\d+(?:@\d+)?\]"
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 """The kernel's levels by number (include/linux/kern_levels.h), as dmesg -x and syslog spell them."""
+_LOGGED = r"(?:\d{1,7}[:-])?(?:<\d|\[ *\d+\.\d|[A-Z][a-z]{2} [ \d]\d \d\d:|\d{4}-\d\d-\d\dT)"
+"""How a line of a log begins, perhaps behind its number."""
 _LEVEL = rf"(?:{'|'.join(LEVELS)}|error|warning)"
 
 _PARTS = (
     r"\*\* \d+ printk messages dropped \*\* ",  # glued to the message that follows it
     r"<\d{1,3}>",  # the level, in /proc/kmsg and on the wire (syslog(2))
     r"\d{1,3},\d+,\d+,[-c+][^;]{0,40};",  # /dev/kmsg (Documentation/ABI/testing/dev-kmsg)
-    r"\[ *\+?\d+(?:[.,]\d+)?(?:@\d+)?s?\] ?|\d{1,7}\.\d{3,9}\] ",  # dmesg, dmesg -d; pasted without the first bracket
-    r"\[ *[TC]\d+\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
-    r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]:]{1,20}: *\d+\] ?|c\d +\d+ (?=\S)",  # vendors of phones
+    r"\[ *\+?\d+(?:[.,]\d+)?(?:[@,]\d+)?s?\](?:- ?| ?)|\d{1,7}\.\d{3,9}\] ",  # dmesg; pasted without the first bracket
+    r"\[ *[TC]\d+(?:@C?\d+)?\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
+    r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]]{1,24}: *\d+\] ?",  # vendors of phones
+    rf"c\d +\d+ (?:\([^)]{{1,20}}\) )?(?=\S)|(?:\d\d-\d\d {_CLOCK} +)?[VDIWEF]/KERNEL *\( *\d+\): ",  # the same
+    rf"\d\d-\d\d {_CLOCK} +(?:root +)?0 +0 [VDIWEF] ",  # logcat -b kernel
+    rf"[\w./~-]{{1,100}}[:-](?={_LOGGED})|[-*\u2022+] (?=\S)|\d{{1,2}}[.)] (?=\S)",  # grep; items of a list
+    r"\[kernel\] ?|&lt;\d{1,3}&gt;|&gt; ?",  # metalog; escaped for a web page
     rf"\[[^\[\]]{{0,30}}(?<!\d){_CLOCK}[^\[\]]{{0,20}}\]:? ?",  # dmesg -T in any language; loggers of consoles
     r"\[[^\W\d_]{3,5} ?\d{1,2} \d\d:\d\d\] ",  # dmesg --reltime
     rf"(?:[a-z]\w{{1,9}}|local\d) *:{_LEVEL} *: ?|(?:\S{{1,64}}: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
     rf"\d {_DATE}T{_CLOCK}{_ZONE} \S+ kernel - - (?:-|\[[^\]]*\]) ",  # RFC 5424, behind its level
     rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
     # syslog, journalctl, logread, in any language: a clock, then words without a colon up to the kernel's tag
-    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}[\w.+-]+){{0,5}} {{1,3}}{_KERNEL}",
+    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}[\w.+-]+){{0,5}} {{1,3}}(?:{_KERNEL}|\[kernel\] )",
     rf"\d+\.\d+ (?:\S+ )?{_KERNEL}",  # journalctl -o short-unix
     rf"[\w.-]{{1,64}} {{1,8}}{_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
     r"[\w.-]{1,64} login: (?=\[)",  # a serial console's prompt, with the cursor still behind it

@@ -20,7 +20,9 @@ MOST_LETTERS = 16
 """Characters of a word that are searched. Longer words are no rarer in logs."""
 _CONVERSION = r"%[-+ #0]*[\d.*]*(?:hh|h|ll|l|L|q|j|z|t)?(?:p[A-Za-z\d]*|[diouxXcsefgEGw%])"
 _PIECE = re.compile(rf"(?P<conversion>{_CONVERSION})|(?P<group>\{{(?:\\.|[^{{}}\\])*\}})|(?P<escaped>\\.)|(?P<end>\$$)")
-_SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$")
+_SPACES = r" {2,}"
+"""Spaces that a web page makes one."""
+_SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$|{_SPACES}")
 _LAST = re.compile(r"(?<=\S) +%(?:s|p[A-Za-z]+)$")
 """A string at the end, which may be empty: then its space is missing too."""
 _BAR = re.compile(r"(?<!\\)\|")
@@ -121,7 +123,7 @@ def _kind(conversion: str) -> str:
 def _regex(piece: str, kind: str, beginnings: Beginnings) -> str:
     match kind:
         case "plain":
-            return re.escape(piece)
+            return " +".join(map(re.escape, re.split(_SPACES, piece)))
         case "choice":
             return "(?:" + "|".join(_pattern(choice, beginnings, _ANY) for choice in _choices(piece)) + ")"
         case "beginning":

@@ -1,4 +1,5 @@
-"""The probable cause of the errors in a story: medium, bridge, its firmware, cable or port, hub, controller, kernel.
+"""The probable cause of the errors in a story: medium, bridge, its firmware, cable or port, hub, controller, power
+supply, kernel.
 
 Each rule reads an error story and gives a hint only if there is evidence for it. A hint says where to look first; there
 can be several. ``usb-storage.quirks`` is documented in Documentation/admin-guide/kernel-parameters.txt: flag ``u``
@@ -199,6 +200,14 @@ def _reset(case: Case) -> Iterator[Hint]:
         yield Hint("power supply, watchdog or reset", "the machine", Confidence.POSSIBLE, evidence)
 
 
+def _supply(case: Case) -> Iterator[Hint]:
+    low = case.of("hw.undervoltage")
+    if low:
+        evidence = (f"the supply voltage was too low, {_times(len(low))}: {low[0].body}",)
+        errors = any(facts.troubled for facts in case.disks) or case.of("hcd.error", "hcd.died")
+        yield Hint("power supply", "the machine", Confidence.PROBABLE if errors else Confidence.POSSIBLE, evidence)
+
+
 def _hub(case: Case) -> Iterator[Hint]:
     behind: defaultdict[str, list[Facts]] = defaultdict(list)
     for facts in case.disks:
@@ -302,6 +311,7 @@ RULES: tuple[Callable[[Case], Iterable[Hint]], ...] = (
     _controller,
     _kernel,
     _reset,
+    _supply,
 )
 
 

@@ -46,6 +46,7 @@ _WORDS = {
     "pci.error": "PCI Express reported errors",
     "thunderbolt.error": "Thunderbolt reported errors",
     "hw.corrected": "hardware errors were corrected",
+    "hw.undervoltage": "the supply voltage was too low",
     "cpu.hog": "a work item held a CPU for too long",
     "log.lost": "messages were lost",
 }

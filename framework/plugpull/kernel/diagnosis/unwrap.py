@@ -75,7 +75,7 @@ def unwrapped(text: bytes) -> Unwrapped:
 def _behind_soft_breaks(lines: Sequence[bytes]) -> set[int]:
     """The lines that continue one in quoted-printable; empty if one that ends so is something else."""
     found = {at for at in range(1, len(lines)) if lines[at - 1].endswith(b"=")}
-    if len(found) < ENOUGH or not all(
+    if sum(bool(lines[at - 1].rstrip(b"=") and lines[at].rstrip(b"=")) for at in found) < ENOUGH or not all(
         len(lines[at - 1]) <= LONGEST_QUOTED
         and _SOFT.fullmatch(lines[at - 1])
         and not _is_stamped(lines[at])
