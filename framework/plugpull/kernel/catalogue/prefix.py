@@ -32,7 +32,7 @@ _PARTS = (
     rf"[\w./~-]{{1,100}}[:-](?={_LOGGED})|[-*\u2022+] (?=\S)|\d{{1,2}}[.)] (?=\S)",  # grep; items of a list
     r"\[kernel\] ?|&lt;\d{1,3}&gt;|&gt; ?",  # metalog; escaped for a web page
     rf"\[[^\[\]]{{0,30}}(?<!\d){_CLOCK}[^\[\]]{{0,20}}\]:? ?",  # dmesg -T in any language; loggers of consoles
-    r"\[[^\W\d_]{3,5} ?\d{1,2} \d\d:\d\d\] ",  # dmesg --reltime
+    r"\[(?:[^\W\d_]{3,5} ?\d{1,2}| ?\d{1,2}\. ?[^\W\d_]{3,5}) \d\d:\d\d\] ",  # dmesg --reltime
     rf"(?:[a-z]\w{{1,9}}|local\d) *:{_LEVEL} *: ?|(?:\S{{1,64}}: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
     rf"\d {_DATE}T{_CLOCK}{_ZONE} \S+ kernel - - (?:-|\[[^\]]*\]) ",  # RFC 5424, behind its level
     rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
@@ -42,7 +42,7 @@ _PARTS = (
     rf"[\w.-]{{1,64}} {{1,8}}{_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
     r"[\w.-]{1,64} login: (?=\[)",  # a serial console's prompt, with the cursor still behind it
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
-    r"> ?|`+|\| (?=\[)",  # quoted in a mail; Markdown
+    r"> ?|`+|\| (?=\[)|\u2502 ?",  # quoted in a mail; Markdown
 )
 _PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
 _MESSAGE_FOLLOWS = (
