@@ -40,7 +40,8 @@ _PARTS = (
     rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}[\w.+-]+){{0,5}} {{1,3}}(?:{_KERNEL}|\[kernel\] )",
     rf"\d+\.\d+ (?:\S+ )?{_KERNEL}",  # journalctl -o short-unix
     rf"[\w.-]{{1,64}} {{1,8}}{_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
-    r"[\w.-]{1,64} login: (?=\[)",  # a serial console's prompt, with the cursor still behind it
+    # a serial console's prompt, with the cursor still behind it
+    r"[\w.-]{1,64} login: (?=[\[<])|[\w.@:~/-]{1,64}[#$] (?=<\d>)",
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
     r"> ?|`+|\| (?=\[)|\u2502 ?",  # quoted in a mail; Markdown
 )
