@@ -89,7 +89,8 @@ def test_the_framework_on_the_dut_itself_and_a_ykush() -> None:
     with chain(desk(3, size="16 MiB")) as made:
         rig = made.rig_text("local", YKUSH.replace('via = "dut"\n', ""), cables=YKUSH_CABLES)
         with plugged(made, "ykush", cuts={1: "disk1", 2: "disk2", 3: "disk3"}):
-            assert_cut_and_passed(run_in_guest(made, rig, "test_while_writing"), "vbus")
+            # All disks at once: beside the framework itself, an emulated machine can starve the sampling of survivors.
+            assert_cut_and_passed(run_in_guest(made, rig, "test_the_whole_tree_is_cut_in_operation"), "vbus")
 
 
 def test_ssh_dut_and_the_port_power_of_its_hub(tmp_path: Path) -> None:
