@@ -22,7 +22,9 @@ from plugpull.faults.compose import Fault
 from plugpull.faults.injection import Injection
 from plugpull.faults.triggers import Trigger
 from plugpull.history import events as ev
+from plugpull.integrity.file_patterns import FilePattern, file_storm
 from plugpull.integrity.patterns import Stamped, steady
+from plugpull.integrity.writing.files.running import RunningFiles
 from plugpull.integrity.writing.filled import RunningReads
 from plugpull.integrity.writing.load import RunningStamps
 from plugpull.load.load import RunningLoad
@@ -170,6 +172,21 @@ class ScenarioRig:
         self.context.promised.update({disk: partial(stamps.promised, disk) for disk in stamps.disks})
         return stamps
 
+    def files(self, volume: Filesystem, pattern: FilePattern = file_storm) -> RunningFiles:
+        """Write files on a filesystem for the length of the ``with`` block; then let the kernel recover it, scan it,
+        unmount it and check it.
+
+        The ledger of what was created, written, renamed, removed and synced is kept off the DUT. ``files_kept`` judges
+        whether the filesystem shows what it had promised to keep.
+
+            with rig.filesystem(victim, "ext4") as volume, rig.files(volume) as files:
+                files.settle()
+                with rig.cut(victim.power, when=files.something_to_lose()):
+                    rig.wait(seconds=1)
+            rig.judge(files_kept())
+        """
+        return RunningFiles(self.context, volume, pattern)
+
     def load_on_volume(self, disk: Target, pattern: Pattern) -> RunningLoad:
         """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block.
 
@@ -186,11 +203,16 @@ class ScenarioRig:
     def filesystem(self, disk: Target, fstype: str = "ext4") -> Filesystem:
         """Make a filesystem on a disk and mount it for the length of the ``with`` block.
 
-        What it gives is something to run a load on, as a disk is. Raises ``RigError`` if either fails.
+        What it gives is something to run a load on, as a disk is. Raises ``NotServed`` if the DUT has no such
+        filesystem or the disk is too small for it, ``RigError`` if making or mounting it fails.
 
             with rig.filesystem(victim, "ext4") as volume, rig.load(volume, fio_write) as load:
                 load.settle()
         """
+        if fstype != "ext4":  # the setup installs what this one needs
+            lacking = self.context.bench.link.call("filesystem.lacks", fstype=fstype, size=disk.size)
+            if lacking:
+                raise NotServed(f"no {fstype} on {disk.name}: {lacking}")
         self._filesystems[disk.name] = Filesystem(self.context, disk, fstype)
         return self._filesystems[disk.name]
 

@@ -49,14 +49,15 @@ def checks() -> tuple[Entry, ...]:
 
 RIG = (
     *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "choose_hubs", "survivors_of", "whole_tree"),
-    *("load", "stamp", "filesystem", "load_on_volume", "cut", "fault", "judged_by", "wait", "is_attached"),
-    *("take_census", "judge"),
+    *("load", "stamp", "filesystem", "files", "load_on_volume", "cut", "fault", "judged_by"),
+    *("wait", "is_attached", "take_census", "judge"),
 )
+FILES = ("settle", "played", "something_to_lose", "next_round")
 LOAD = ("settle", "regain_pace", "moved")
 
 
 def chapters() -> tuple[Chapter, ...]:
-    return (*_on_rig_and_loads(), *_on_faults(), *_on_judging_and_drivers())
+    return (*_on_rig_and_loads(), *_on_files(), *_on_faults(), *_on_judging_and_drivers())
 
 
 def _on_rig_and_loads() -> tuple[Chapter, ...]:
@@ -88,6 +89,23 @@ def _on_rig_and_loads() -> tuple[Chapter, ...]:
                     for n in ("flushed_writes", "unflushed_writes", "sequential_stamps", "hot_spot", "fua_writes")
                 ),
                 Entry("plugpull.integrity.writing.load", "RunningStamps", ("moved", "something_to_lose")),
+            ),
+        ),
+    )
+
+
+def _on_files() -> tuple[Chapter, ...]:
+    return (
+        Chapter(
+            "Files",
+            "What `rig.files` writes on a filesystem that `rig.filesystem` made.",
+            (
+                Entry("plugpull.integrity.file_patterns", "FileStorm", ()),
+                *(
+                    Entry("plugpull.integrity.file_patterns", n)
+                    for n in ("file_storm", "rename_storm", "fsync_storm", "ShortPlans")
+                ),
+                Entry("plugpull.integrity.writing.files.running", "RunningFiles", FILES),
             ),
         ),
     )

@@ -23,6 +23,7 @@ NEEDS: Mapping[str, str] = {
     "choose_hubs 2": "two hubs whose cables can be cut, with disks behind them",
     "whole_tree": "cables that cut every disk",
     "filesystem": "mkfs.ext4 on the DUT",
+    "filesystem fstype": "each filesystem's mkfs and checker on the DUT, and a kernel that has it",
 }
 """What a rig must have for a method of ``rig``, and its argument."""
 
@@ -94,6 +95,7 @@ def _need(call: ast.Call) -> str:
     if not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) != "rig":
         return ""
     words = [call.func.attr, *(str(arg.value) for arg in call.args if isinstance(arg, ast.Constant))]
+    words += [arg.id for arg in call.args if isinstance(arg, ast.Name) and arg.id == "fstype"]
     return NEEDS.get(" ".join(words), NEEDS.get(words[0], ""))
 
 

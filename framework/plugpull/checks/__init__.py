@@ -6,6 +6,7 @@ from plugpull.checks.blocked import NothingBlocked, nothing_blocked
 from plugpull.checks.data_intact import DataIntact, data_intact
 from plugpull.checks.discovered import Discovered, discovered
 from plugpull.checks.ended_with_error import EndedWithError, ended_with_error
+from plugpull.checks.files_kept import FilesKept, files_kept
 from plugpull.checks.kept_while_powered import KeptWhilePowered, kept_while_powered
 from plugpull.checks.kernel_between import KernelBetween, kernel_between
 from plugpull.checks.kernel_clean import KernelClean, kernel_clean
@@ -30,6 +31,7 @@ __all__ = [
     "DataIntact",
     "Discovered",
     "EndedWithError",
+    "FilesKept",
     "Judgement",
     "KeptPace",
     "KeptWhilePowered",
@@ -57,6 +59,7 @@ __all__ = [
     "discovered",
     "encode_check",
     "ended_with_error",
+    "files_kept",
     "kept_pace",
     "kept_while_powered",
     "kernel_between",

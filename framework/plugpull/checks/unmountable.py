@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
@@ -14,7 +17,8 @@ from plugpull.history.reader import Story
 
 class Unmountable(Check, frozen=True, tag="unmountable"):
     """The last ``umount`` of each of ``disks`` succeeded, and took at most ``within`` seconds. It counts only if the
-    filesystem was mounted, and was so when the disk was cut.
+    filesystem was mounted, and was so when the disk was cut. If it was mounted again afterwards, each ``umount`` of a
+    mount that was cut counts.
 
     ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
 
@@ -29,24 +33,44 @@ class Unmountable(Check, frozen=True, tag="unmountable"):
             if not tries:
                 said.doubt(f"nobody tried to unmount {disk}")
                 continue
-            last, within = tries[-1], limit_of(story, disk, self.within)
-            if why := _proves_nothing(story, last):
-                said.doubt(why)
-                continue
-            took.append((last.seconds, within))
-            what = f"unmounting {disk} took {seconds(last.seconds)} {limit(within)}"
-            ended = 0.0 if last.at is None else last.at
-            if not last.ok:
-                said.accuse(disk, f"{disk} could not be unmounted: {last.detail or '?'}", last.at)
-            elif awake(story, ended - last.seconds, ended) > within:
-                said.accuse(disk, what, last.at)
-            elif last.seconds > within and not excused(story, ended - last.seconds, ended, within):
-                said.doubt(f"{what}, but the DUT was starved meanwhile")
+            within = limit_of(story, disk, self.within)
+            for last in _of_cut_mounts(story, disk) or (tries[-1],):
+                if why := _proves_nothing(story, last):
+                    said.doubt(why)
+                else:
+                    took.append((last.seconds, within))
+                    said.take(*_held_up(story, last, within))
         if not took:
             return said.judgement()
         slowest, within = max(took)
         worst = "" if said.findings else f"unmounted in {seconds(slowest)} {limit(within)}"
         return said.timed(worst, slowest, within)
+
+
+def _held_up(story: Story, last: Acted, within: float) -> Iterator[Accusation | str]:
+    """What is wrong with an ``umount``, or a doubt about it."""
+    disk, ended = last.disk, 0.0 if last.at is None else last.at
+    what = f"unmounting {disk} took {seconds(last.seconds)} {limit(within)}"
+    if not last.ok:
+        yield Accusation(subject=disk, summary=f"{disk} could not be unmounted: {last.detail or '?'}", at=last.at)
+    elif awake(story, ended - last.seconds, ended) > within:
+        yield Accusation(subject=disk, summary=what, at=last.at)
+    elif last.seconds > within and not excused(story, ended - last.seconds, ended, within):
+        yield f"{what}, but the DUT was starved meanwhile"
+
+
+def _of_cut_mounts(story: Story, disk: str) -> tuple[Acted, ...]:
+    """The last ``umount`` of each mount that was cut, for a disk that was mounted several times; otherwise none."""
+    mounts: list[list[Acted]] = []
+    for event in story.of(Acted):
+        if event.disk == disk and event.action == "mount" and event.ok:
+            mounts.append([event])
+        elif event.disk == disk and event.action == "umount" and mounts:
+            mounts[-1].append(event)
+    ended = [(one[0], one[-1]) for one in mounts if len(one) > 1]
+    cuts = [cut for cut in story.cut_records if disk in cut.armed.victims]
+    cut_mounts = [last for mount, last in ended if any(_mounted_at(cut, mount, last) for cut in cuts)]
+    return tuple(cut_mounts) if len(ended) > 1 else ()
 
 
 def _proves_nothing(story: Story, last: Acted) -> str:

@@ -43,7 +43,8 @@ def clock(at: float | None) -> str:
 
 def narrate(event: ev.Event) -> Line | None:
     """The line for ``event``, or ``None`` for events that are not shown (samples, uevents, kernel messages)."""
-    said = _scenario(event) or _cut(event) or _disk(event) or _load(event) or _stamps(event) or _trouble(event)
+    kinds = (_scenario, _cut, _disk, _load, _stamps, _files, _trouble)
+    said = next((words for kind in kinds if (words := kind(event)) is not None), None)
     return None if said is None else Line(event.at, said[0], one_line(said[1], 300))
 
 
@@ -149,6 +150,29 @@ def _load(event: ev.Event) -> Narrated:
             )
         case ev.Residue() if event.processes:
             return Tone.WARNING, f"left on the DUT: {', '.join(event.processes)}"
+    return None
+
+
+def _files(event: ev.Event) -> Narrated:
+    match event:
+        case ev.FileRoundBegun():
+            what = f"on the {event.fstype} of {event.disk}, round {event.round}: {event.pattern}"
+            return Tone.PLAIN, f"writing files {what}"
+        case ev.FileRoundEnded(stuck=True):
+            return Tone.WARNING, f"the writer of files on {event.disk} is stuck and could not be ended"
+        case ev.FileRoundEnded():
+            return Tone.PLAIN, f"writing files on {event.disk} ended: {size(event.received)} of ledger"
+        case ev.FileScanBegun() if event.error:
+            return Tone.WARNING, f"the files on {event.disk} are not scanned: {event.error}"
+        case ev.FileScanEnded(status=0):
+            return Tone.PLAIN, f"the files on {event.disk} scanned"
+        case ev.FileScanEnded():
+            why = event.why or f"status {event.status}"
+            return Tone.WARNING, f"the files on {event.disk} were not scanned to their end: {why}"
+        case ev.FilesystemChecked():
+            said = event.output.strip().splitlines()[-1:] if event.status is None else [f"status {event.status}"]
+            tone = Tone.WARNING if event.status else Tone.PLAIN
+            return tone, f"{event.command or 'check'} of {event.disk}: {''.join(said)} ({duration(event.seconds)})"
     return None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from plugpull.dut.conversation.link import Message
+from plugpull.dut.conversation.link import AgentGone, Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
@@ -16,6 +18,7 @@ from plugpull.targets.on_bench import claim_of
 from plugpull.targets.target import Target
 
 MKFS_WITHIN = 120.0
+CHECKED_WITHIN = 300.0
 ANSWER_WITHIN = 150.0
 
 
@@ -34,6 +37,16 @@ class Filesystem:
 
     def __str__(self) -> str:
         return f"the {self._fstype} filesystem on {self._below.name}"
+
+    @property
+    def fstype(self) -> str:
+        """The kernel's name of the filesystem, such as "ext4"."""
+        return self._fstype
+
+    @property
+    def mounted(self) -> bool:
+        """Whether this run has it mounted, as far as it did that itself."""
+        return self._mounted
 
     # --- as a target ------------------------------------------------------------------------------------------------
 
@@ -82,11 +95,10 @@ class Filesystem:
 
     def __enter__(self) -> Self:
         self._context.phase("mkfs", f"{self._fstype} on {self._below.name}")
-        disk = claim_of(self._context, self._below).disk
-        made = self._do("mkfs", disk=disk, fstype=self._fstype, timeout=MKFS_WITHIN)
-        self._uuid = str(made["uuid"])
-        self._do("mount", name=self.name, disk=disk, fstype=self._fstype, uuid=self._uuid)
-        self._mounted = True
+        made = self._make()
+        if not made["ok"]:
+            raise RigError(f"mkfs on {self.name} failed: {made['detail']}")
+        self.remount()
         return self
 
     def __exit__(
@@ -96,12 +108,90 @@ class Filesystem:
         if self._mounted and not self._context.listener.lost:
             self.unmount()
 
-    def unmount(self) -> None:
-        """Unmount it the ordinary way. The history records whether that was possible."""
+    def unmount(self) -> bool:
+        """Unmount it the ordinary way. The history records whether that was possible, as is returned."""
         self._mounted = False
-        self._do("umount", required=False, name=self.name)
+        return bool(self._do("umount", name=self.name)["ok"])
 
-    def _do(self, action: ev.ActionName, *, required: bool = True, **arguments: object) -> Message:
+    def remount(self) -> None:
+        """Mount it. Raises RigError if that fails."""
+        answer = self.try_mount()
+        if not answer["ok"]:
+            raise RigError(f"mount on {self.name} failed: {answer['detail']}")
+
+    def _make(self) -> Message:
+        made = self._do("mkfs", disk=self._disk(), fstype=self._fstype, timeout=MKFS_WITHIN)
+        self._uuid = str(made["uuid"]) if made["ok"] else ""
+        return made
+
+    def try_mount(self) -> Message:
+        """Mount it, which lets the kernel recover it if it was cut. The answer has ``ok``, ``detail`` and ``errno``.
+
+        Raises GuardRefused if the disk does not hold it.
+        """
+        wanted = {"disk": self._disk(), "fstype": self._fstype, "uuid": self.identity}
+        answer = self._do("mount", name=self.name, **wanted)
+        self._mounted = bool(answer["ok"])
+        return answer
+
+    @contextmanager
+    def under_way(self, step: ev.ActionName) -> Iterator[None]:
+        """Begin to make ("mkfs"), "mount" or "umount" it at the beginning of the block, and wait for that at its end:
+        for a cut in between. The step may fail. The history records how it ended.
+
+            with volume.under_way("mount"), rig.cut(victim.power, when=at_random(0, 0.2)):
+                pass
+        """
+        steps: dict[str, Callable[[], object]] = {"mkfs": self._make, "mount": self.try_mount, "umount": self.unmount}
+        with ThreadPoolExecutor(1, "filesystem") as pool:
+            doing = pool.submit(steps[step])
+            yield
+            try:
+                doing.result()
+            except AgentGone:
+                raise
+            except RigError as error:
+                # The disk went before the step had begun.
+                self._context.recorder.record(
+                    ev.Acted(
+                        at=self._context.now(), action=step, disk=self.name, ok=False, seconds=0.0, detail=error.what
+                    )
+                )
+
+    def found_uuid(self) -> str:
+        """The UUID of the filesystem of this type that the disk holds now; empty if there is none. Raises GuardRefused
+        if the disk is another one."""
+        return str(
+            self._context.bench.link.call("filesystem.holds", ANSWER_WITHIN, disk=self._disk(), fstype=self._fstype)
+        )
+
+    def check(self) -> None:
+        """Check it without changing it, while it is not mounted, and record the result."""
+        answer = self._context.bench.link.call(
+            "filesystem.check",
+            CHECKED_WITHIN + ANSWER_WITHIN,
+            disk=self._disk(),
+            fstype=self._fstype,
+            uuid=self.identity,
+            timeout=CHECKED_WITHIN,
+        )
+        self._context.recorder.record(
+            ev.FilesystemChecked(
+                at=self._context.now(),
+                disk=self.name,
+                fstype=self._fstype,
+                command=answer["command"],
+                status=answer["status"],
+                seconds=answer["seconds"],
+                output=answer["output"],
+            )
+        )
+
+    def _disk(self) -> Identity:
+        """The identity of the block device below, as it is attached now."""
+        return claim_of(self._context, self._below).disk
+
+    def _do(self, action: ev.ActionName, **arguments: object) -> Message:
         context = self._context
         answer: Message = context.bench.link.call(action, ANSWER_WITHIN, **arguments)
         context.recorder.record(
@@ -114,6 +204,4 @@ class Filesystem:
                 detail=answer["detail"],
             )
         )
-        if required and not answer["ok"]:
-            raise RigError(f"{action} on {self.name} failed: {answer['detail']}")
         return answer

@@ -129,8 +129,10 @@ class Tree:
         """Copy a program or shared object with every library it is linked against."""
         self.copy(path, to)
         for library in libraries(path):
-            if library.strip("/") not in self._entries:
-                self.copy(library)
+            # One that LD_LIBRARY_PATH names here goes where the guest's loader looks.
+            place = library if library.startswith(("/lib", "/usr/lib")) else f"/usr/lib/{os.path.basename(library)}"
+            if place.strip("/") not in self._entries:
+                self.copy(library, place)
 
 
 def libraries(path: str) -> list[str]:

@@ -15,6 +15,7 @@ from plugpull.history.recorder import Recorder
 from plugpull.rig.model import Rig
 from plugpull.virtual.accel import find_accel
 from plugpull.virtual.bench import Setting, VirtualBench, shape_of
+from plugpull.virtual.filesystems import filesystem_additions
 from plugpull.virtual.kernel import find_kernel
 from plugpull.virtual.kernel_modules import module_name
 from plugpull.virtual.snapshot import hold_snapshot
@@ -46,7 +47,10 @@ def prepare(
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
-    snapshot = held.enter_context(hold_snapshot(cache, shape, tree, notify, overrides=overrides, without=without))
+    more = filesystem_additions(tree)
+    snapshot = held.enter_context(
+        hold_snapshot(cache, shape, tree, notify, overrides=overrides, without=without, additions=more)
+    )
     named = tuple(f"{name} {_digest(path)} ({path})" for name, path in sorted(overrides.items()))
     setting = Setting(rig, shape, snapshot, named)
 

@@ -6,12 +6,14 @@ import faulthandler
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import AGENT_VERSION
 from .census import census
+from .checkers import lacking
 from .devices import Devices, Failed
 from .disks import Broken, Disk, Refused, all_disks, open_scratch
 from .grace import grace_period
@@ -20,7 +22,7 @@ from .kmsg import KernelLog, clock_offset
 from .properties import Attendant, described
 from .sampler import Sampler
 from .state import state
-from .streams import BOUND, Programs, Stream
+from .streams import BOUND, Programs, Stream, in_memory
 from .system import system_disks, used_disks
 from .tasks import Key, TaskWatch, waiting_now
 from .timers import Timers
@@ -239,6 +241,25 @@ class Service:
         pid = self.jobs.start(job, ["/proc/self/fd/%d" % program, *arguments], (fd, program), stream)
         return {"pid": pid, "at": now(), "bound": BOUND}
 
+    def op_files(
+        self, job: str, digest: str, argv: List[str], disk: Disk, directory: str, uuid: str, plan: str = ""
+    ) -> Dict[str, Any]:
+        """Run a Python program that was sent in the filesystem that is mounted for ``directory``, which must have this
+        UUID, and stream what it says. ``{root}`` in the arguments becomes the number of a descriptor of its root,
+        ``{plan}`` that of a file with the plan."""
+        root = self.volumes.open(directory, uuid)
+        try:
+            program = self.programs.open(digest)
+        except BaseException:
+            os.close(root)
+            raise
+        text = in_memory("plugpull-plan", plan.encode())
+        known = {"{root}": root, "{plan}": text}
+        arguments = [str(known.get(part, part)) for part in argv]
+        command = [sys.executable, "-I", "-B", "/proc/self/fd/%d" % program, *arguments]
+        self.jobs.start(job, command, (root, program, text), Stream(job, self.outbox.send_waiting))
+        return {"at": now(), "bound": BOUND}
+
     def op_ack(self, job: str, upto: int) -> None:
         """The controller has so many bytes of this job's stream on record."""
         self.jobs.acknowledge(job, upto)
@@ -287,6 +308,18 @@ class Service:
 
     def op_mount(self, name: str, disk: Disk, fstype: str, uuid: str) -> Dict[str, Any]:
         return self.volumes.mount(name, disk, fstype, uuid)
+
+    def op_filesystem_lacks(self, fstype: str, size: int) -> str:
+        """Why no filesystem of this type can be made on a disk of ``size`` bytes; empty if it can."""
+        return lacking(fstype, size)
+
+    def op_filesystem_holds(self, disk: Disk, fstype: str) -> str:
+        """The UUID of the filesystem of this type on a scratch disk; empty if it holds none."""
+        return self.volumes.holds(disk, fstype)
+
+    def op_filesystem_check(self, disk: Disk, fstype: str, uuid: str, timeout: float) -> Dict[str, Any]:
+        """Check an unmounted filesystem without changing it."""
+        return self.volumes.check(disk, fstype, uuid, timeout)
 
     def op_umount(self, name: str) -> Dict[str, Any]:
         return self.volumes.umount(name)

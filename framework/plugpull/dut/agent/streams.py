@@ -64,6 +64,16 @@ class Stream:
             self._changed.notify_all()
 
 
+def in_memory(name: str, data: bytes) -> int:
+    """A read-only descriptor of a file in memory with this content (memfd_create(2))."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        # A file that somebody holds open for writing cannot be run (ETXTBSY).
+        return os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
+
+
 class Programs:
     """Programs kept in memory (memfd_create(2)), by their digest. Nothing is written to a file system."""
 
@@ -78,12 +88,7 @@ class Programs:
         program = zlib.decompress(base64.b64decode(data))
         if hashlib.sha256(program).hexdigest() != digest:
             raise Refused("the program arrived damaged")
-        fd = os.memfd_create("plugpull-writer", os.MFD_CLOEXEC)
-        with os.fdopen(fd, "wb") as file:
-            file.write(program)
-            file.flush()
-            # A file that somebody holds open for writing cannot be run (ETXTBSY).
-            self._kept[digest] = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
+        self._kept[digest] = in_memory("plugpull-writer", program)
 
     def open(self, digest: str) -> int:
         """A descriptor of one's own to run it from."""

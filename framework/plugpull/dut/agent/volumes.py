@@ -19,6 +19,7 @@ import threading
 from contextlib import suppress
 from typing import Any, Dict, Iterator, List, NamedTuple
 
+from .checkers import maker, run_checker
 from .disks import Disk, Refused, open_scratch, read_attribute, refuse_other_filesystem, resolved, size_of
 from .signatures import Unreadable, filesystem_on
 from .wire import now
@@ -57,7 +58,7 @@ class Volumes:
         begun = now()
         try:
             done = subprocess.run(
-                ["mkfs." + fstype, "-q", "-F", "/proc/self/fd/%d" % plain],
+                [*maker(fstype), "/proc/self/fd/%d" % plain],
                 pass_fds=(plain,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -69,10 +70,10 @@ class Volumes:
             return {
                 "ok": False,
                 "seconds": now() - begun,
-                "detail": "mkfs.%s was not done after %g s" % (fstype, timeout),
+                "detail": "%s was not done after %g s" % (maker(fstype)[0], timeout),
             }
         except FileNotFoundError:
-            return {"ok": False, "seconds": 0.0, "detail": "mkfs.%s is not installed on the DUT" % fstype}
+            return {"ok": False, "seconds": 0.0, "detail": "%s is not installed on the DUT" % maker(fstype)[0]}
         else:
             return self._made(plain, fstype, done, now() - begun)
         finally:
@@ -85,10 +86,34 @@ class Volumes:
         if done.returncode == 0:
             try:
                 uuid = filesystem_on(disk, size_of(disk), fstype)
-                detail = detail if uuid else "mkfs.%s made no filesystem with a UUID" % fstype
+                detail = detail if uuid else "%s made no filesystem with a UUID" % maker(fstype)[0]
             except (Unreadable, OSError) as why:
                 detail = "the UUID of the new filesystem cannot be found out: %s" % why
         return {"ok": bool(uuid), "seconds": seconds, "detail": detail, "uuid": uuid}
+
+    def holds(self, wanted: Disk, fstype: str) -> str:
+        """The UUID of the filesystem of this type on a scratch disk; empty if there is none. Raises Refused for another
+        disk, and if it cannot be read."""
+        fd = open_scratch(wanted)
+        try:
+            return filesystem_on(fd, size_of(fd), fstype)
+        except (Unreadable, OSError) as why:
+            raise Refused("which filesystem is on %s cannot be found out: %s" % (wanted["kname"], why)) from None
+        finally:
+            os.close(fd)
+
+    def check(self, wanted: Disk, fstype: str, uuid: str, timeout: float) -> Dict[str, Any]:
+        """Check the unmounted filesystem with this UUID without changing it. Raises Refused for any other."""
+        fd = open_scratch(wanted)
+        try:
+            refuse_other_filesystem(fd, str(wanted["kname"]), fstype, uuid)
+            plain = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY)
+        finally:
+            os.close(fd)  # a checker that opens the disk exclusively must not find us
+        try:
+            return run_checker(fstype, plain, timeout)
+        finally:
+            os.close(plain)
 
     def mount(self, disk: str, wanted: Disk, fstype: str, uuid: str) -> Dict[str, Any]:
         """Mount the filesystem with this UUID, which ``mkfs`` returned. Raises Refused for any other."""
@@ -104,13 +129,13 @@ class Volumes:
         begun = now()
         try:
             failed = self._libc.mount(("/proc/self/fd/%d" % plain).encode(), target.encode(), fstype.encode(), 0, None)
-            error = os.strerror(ctypes.get_errno())
+            error = ctypes.get_errno()
             number = os.fstat(plain).st_rdev
         finally:
             os.close(plain)
         if failed:
             os.rmdir(target)
-            return {"ok": False, "seconds": now() - begun, "detail": error}
+            return {"ok": False, "seconds": now() - begun, "detail": os.strerror(error), "errno": error}
         try:
             mounted = open_root(target, number)
         except Refused as refusal:

@@ -48,6 +48,17 @@ from plugpull.history.events.dut import (
     TimersMoment,
     TimersSet,
 )
+from plugpull.history.events.files import (
+    FileLedgerPart,
+    FileRoundBegun,
+    FileRoundEnded,
+    FileRoundPlanned,
+    FileScanBegun,
+    FileScanEnded,
+    FileScanPart,
+    FilesOver,
+    FilesystemChecked,
+)
 from plugpull.history.events.integrity import (
     LedgerBegun,
     LedgerEnded,
@@ -119,6 +130,15 @@ __all__ = [
     "ErrorFault",
     "Event",
     "FaultInjected",
+    "FileLedgerPart",
+    "FileRoundBegun",
+    "FileRoundEnded",
+    "FileRoundPlanned",
+    "FileScanBegun",
+    "FileScanEnded",
+    "FileScanPart",
+    "FilesOver",
+    "FilesystemChecked",
     "GracePeriod",
     "Healed",
     "Judged",
@@ -209,6 +229,15 @@ AnyEvent = (
     | ReadBackBegun
     | ReadBackPart
     | ReadBackEnded
+    | FileRoundPlanned
+    | FileRoundBegun
+    | FileLedgerPart
+    | FileRoundEnded
+    | FileScanBegun
+    | FileScanPart
+    | FileScanEnded
+    | FilesystemChecked
+    | FilesOver
     | SeenFromOutside
     | ProcessStuck
     | Acted

@@ -24,6 +24,7 @@ PhaseName = Literal[
     "recover",  # loads run until they are back at their rates
     "stop",  # loads are ended
     "verify",  # written data is read back
+    "scan",  # a filesystem that was cut is recovered, scanned and checked
     "heal",  # whatever is still off is switched on
 ]
 """What a scenario does for a while."""

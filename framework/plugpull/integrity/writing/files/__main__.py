@@ -1,40 +1,105 @@
 """The program as it runs on the DUT: ``write`` plays a plan through, ``scan`` reads what is there.
 
-write --root FD --run HEX [--go-on]   the plan, a JSON list, on standard input; the ledger on standard output
-scan --root FD [--remove]             what was found on standard output; --remove tries to remove all of it after
+write --root FD --run HEX [--directory NAME] [--plan FD] [--go-on]
+    the ledger on standard output; the plan, by default on standard input, is a JSON list of steps, or an object with
+    the arguments of a storm
+scan --root FD [--directory NAME] [--names] [--remove]
+    what was found on standard output, with --names without the contents of files; --remove tries to remove all of it
+    after
+
+With --directory, the work is done in this directory of the root. ``write`` makes it, and syncs it and the root first.
+SIGINT and SIGTERM end the plan before its next operation.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
+import signal
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from plugpull.integrity.writing.files.scanner import remove_all, scan
+from plugpull.integrity.writing.files.storm import Storm
 from plugpull.integrity.writing.files.writer import FileWriter
+
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def main() -> int:
-    """1 if an operation failed and ended the plan."""
+    """1 if an operation failed and ended the plan, 2 if nothing could be done."""
+    options = _options()
+    try:
+        return _write(options) if options.mode == "write" else _scan(options)
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     modes = parser.add_subparsers(dest="mode", required=True)
     write = modes.add_parser("write")
     write.add_argument("--run", type=lambda text: int(text, 16), required=True)
+    write.add_argument("--plan", type=int, default=0)
     write.add_argument("--go-on", action="store_true")
     read = modes.add_parser("scan")
     read.add_argument("--remove", action="store_true")
+    read.add_argument("--names", action="store_true")
     for mode in (write, read):
         mode.add_argument("--root", type=int, required=True)
-    options = parser.parse_args()
-    if options.mode == "write":
-        writer = FileWriter(options.root, options.run, _out)
-        return 0 if writer.play(json.load(sys.stdin), stop_at_error=not options.go_on) else 1
-    found = scan(options.root)
+        mode.add_argument("--directory", default="")
+    return parser.parse_args()
+
+
+def _write(options: argparse.Namespace) -> int:
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda one, _: asked.append(one))
+    top = _made(options.root, options.directory) if options.directory else options.root
+    # Opened again: a descriptor of a file in memory has one position, which its sender has moved.
+    with open(f"/proc/self/fd/{options.plan}" if options.plan else 0) as file:
+        plan = json.load(file)
+    writer = FileWriter(top, options.run, _out)
+    done = writer.play(_steps(plan), stop_at_error=not options.go_on, stopped=lambda: bool(asked))
+    return 0 if done else 1
+
+
+def _steps(plan: Any) -> Iterable[dict[str, Any]]:
+    return Storm(**plan).steps() if isinstance(plan, dict) else plan
+
+
+def _made(root: int, name: str) -> int:
+    """A new directory, synced with its name. Raises OSError."""
+    os.mkdir(name, 0o755, dir_fd=root)
+    made = os.open(name, _FLAGS, dir_fd=root)
+    os.fsync(made)
+    above = os.open(".", _FLAGS, dir_fd=root)
+    try:
+        os.fsync(above)
+    finally:
+        os.close(above)
+    return made
+
+
+def _scan(options: argparse.Namespace) -> int:
+    try:
+        top = os.open(options.directory or ".", _FLAGS, dir_fd=options.root)
+    except OSError as error:
+        _show({"errno": error.errno or errno.EIO})
+        return 0
+    found = scan(top, contents=not options.names)
     if options.remove:
-        found = remove_all(options.root, found)
-    _out(json.dumps(found, separators=(",", ":")).encode("utf-8", "surrogateescape"))
+        found = remove_all(top, found)
+    _show(found)
     return 0
+
+
+def _show(found: dict[str, Any]) -> None:
+    _out(json.dumps(found, separators=(",", ":")).encode("utf-8", "surrogateescape"))
 
 
 def _out(data: bytes) -> None:
@@ -44,4 +109,7 @@ def _out(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stderr.flush()
+    # The interpreter's own way out restores the default of SIGINT, which would kill a writer that is done.
+    os._exit(status)

@@ -9,6 +9,7 @@ from importlib import resources
 MODULES = (
     "plugpull.integrity.oracle.stamp",
     "plugpull.integrity.writing.files.scanner",
+    "plugpull.integrity.writing.files.storm",
     "plugpull.integrity.writing.files.writer",
 )
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)

@@ -21,28 +21,28 @@ RAW_BLOCKS = 64
 Object = dict[str, Any]
 
 
-def scan(root: int) -> Object:
-    """Everything below the directory ``root`` (a descriptor)."""
+def scan(root: int, *, contents: bool = True) -> Object:
+    """Everything below the directory ``root`` (a descriptor); without ``contents``, no file is read."""
     entries: list[Object] = []
     try:
-        _directory(root, "", entries)
+        _directory(root, "", entries, contents)
     except OSError as error:
         return {"errno": error.errno or errno.EIO}
     return {"entries": entries}
 
 
-def _directory(fd: int, above: str, entries: list[Object]) -> None:
+def _directory(fd: int, above: str, entries: list[Object], contents: bool) -> None:
     """Add the entries of an open directory. Raises OSError if it cannot be listed."""
     for name in sorted(os.listdir(fd)):
         entry: Object = {"path": above + name, "kind": "other"}
         entries.append(entry)
         try:
-            _entry(fd, name, entry, entries)
+            _entry(fd, name, entry, entries, contents)
         except OSError as error:
             entry["errno"] = error.errno or errno.EIO
 
 
-def _entry(above: int, name: str, entry: Object, entries: list[Object]) -> None:
+def _entry(above: int, name: str, entry: Object, entries: list[Object], contents: bool) -> None:
     status = os.stat(name, dir_fd=above, follow_symlinks=False)
     entry.update({"links": status.st_nlink, "inode": status.st_ino})
     if stat.S_ISLNK(status.st_mode):
@@ -52,11 +52,13 @@ def _entry(above: int, name: str, entry: Object, entries: list[Object]) -> None:
         entry["kind"] = "directory"
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
         try:
-            _directory(fd, entry["path"] + "/", entries)
+            _directory(fd, entry["path"] + "/", entries, contents)
         finally:
             os.close(fd)
     elif stat.S_ISREG(status.st_mode):
         entry.update({"kind": "file", "size": status.st_size})
+        if not contents:
+            return
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=above)
         try:
             entry["content"] = list(_merged(_blocks(fd, status.st_size)))

@@ -36,11 +36,15 @@ class FileWriter:
         self._files: dict[int, int] = {}
         """Numbers of the files by inode, for their stamps."""
 
-    def play(self, plan: Iterable[Fields], *, stop_at_error: bool = True) -> bool:
-        """Do all of a plan. False if it ended at an operation that failed."""
+    def play(
+        self, plan: Iterable[Fields], *, stop_at_error: bool = True, stopped: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Do all of a plan, or until ``stopped`` returns True. False if it ended at an operation that failed."""
         self._line({"do": "begin", "run": self._run, "version": VERSION})
         going = True
         for step in plan:
+            if stopped():
+                break
             if self._do(step) and stop_at_error:
                 going = False
                 break

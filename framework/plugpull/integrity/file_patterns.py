@@ -1,0 +1,85 @@
+"""Patterns of writing files: what a writer does on a mounted filesystem until it is ended or its disk is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+
+from plugpull.integrity.sequences import KINDS, NO_LINKS, FileSequence, sequences
+from plugpull.integrity.writing.files.plans import plan_of
+
+WITHOUT_LINKS = frozenset({"vfat", "exfat", "ntfs3"})
+"""Filesystems that have no hard links; the ledger uses none on ntfs3 either."""
+BETWEEN_PLANS = 1_000_000
+"""Numbers for files that each plan gets."""
+
+
+@dataclass(frozen=True)
+class FilePlan:
+    """What one round plays: its name in the history, and what the writer gets."""
+
+    name: str
+    data: object
+
+
+@dataclass(frozen=True)
+class FileStorm:
+    """Operations drawn at random, without end. ``weights`` are how often each kind comes, relative to the others:
+    ``create``, ``write``, ``append``, ``truncate``, ``replace`` (write beside it, rename over it), ``rename``,
+    ``link``, ``unlink``, ``syncfs``. Of the changes, 60 % are followed by an fsync of what they changed. ``most`` names
+    exist at a time."""
+
+    name: str
+    weights: Mapping[str, int] = field(default_factory=dict)
+    most: int = 24
+
+    def plan(self, fstype: str, first: int, seed: int) -> FilePlan:
+        """What to play on a filesystem of this type, with numbers of files from ``first``."""
+        weights = dict(self.weights)
+        if fstype in WITHOUT_LINKS:
+            weights.pop("link", None)
+        return FilePlan(self.name, {"seed": seed, "first": first, "weights": weights, "most": self.most})
+
+
+@dataclass(frozen=True)
+class ShortPlans:
+    """Short sequences (``integrity/sequences.py``) of ``length`` operations and a sync. Each round plays one of them,
+    drawn at random; or the given ``sequence``."""
+
+    length: int = 1
+    sequence: FileSequence | None = None
+
+    def plan(self, fstype: str, first: int, seed: int) -> FilePlan:
+        """What to play on a filesystem of this type, with numbers of files from ``first``."""
+        chosen = self.sequence or Random(seed).choice(_all(self.length, fstype in WITHOUT_LINKS))
+        return FilePlan(chosen.name, plan_of(chosen, first))
+
+
+@cache
+def _all(length: int, without_links: bool) -> tuple[FileSequence, ...]:
+    return tuple(sequences(length, sorted(NO_LINKS, key=KINDS.index) if without_links else KINDS))
+
+
+FilePattern = FileStorm | ShortPlans
+
+file_storm = FileStorm(
+    "files created, written, renamed, removed and synced",
+    {
+        "create": 20,
+        "write": 20,
+        "append": 15,
+        "truncate": 5,
+        "replace": 10,
+        "rename": 8,
+        "link": 4,
+        "unlink": 12,
+        "syncfs": 1,
+    },
+)
+"""A bit of everything, with an fsync after most changes."""
+rename_storm = FileStorm(
+    "files renamed, also over others", {"create": 10, "replace": 30, "rename": 40, "link": 5, "unlink": 8}, most=12
+)
+fsync_storm = FileStorm("files appended to and synced, as logs are", {"create": 1, "append": 60, "write": 30}, most=6)
