@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
-from plugpull.commands import bisect, check, compare, discover, log, run, switch
+from plugpull.commands import bisect, check, compare, discover, log, measure, run, switch
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import PlugpullError, UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
@@ -129,6 +129,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for add in (
         run.add,
+        measure.add,
         _add_rig,
         check.add,
         check.add_report,
@@ -156,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise
     arguments.words, arguments.rest = words, rest
     # While ports are off, plugpull must not depend on the reader of its output.
-    with steady_output() if words[:1] in (["run"], ["switch"]) else nullcontext():
+    with steady_output() if words[:1] in (["run"], ["measure"], ["switch"]) else nullcontext():
         return _act(arguments)
 
 

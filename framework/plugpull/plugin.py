@@ -65,6 +65,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N|today",
         help="take victims in turn instead of drawing them: N is the number of the night, today that of this day",
     )
+    group.addoption(
+        "--plugpull-repeats", metavar="N", type=int, help="how often a study measures each condition (default: 5)"
+    )
+    group.addoption(
+        "--plugpull-studies",
+        choices=("too", "only", "none"),
+        default="too",
+        help="whether to run studies, which measure and cut nothing (default: too)",
+    )
     group.addoption("--plugpull-rows", metavar="X01,X06", help="only scenarios marked with one of these rows")
     group.addoption("--plugpull-command", action="append", default=[], help=argparse.SUPPRESS)
 
@@ -74,6 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # Capturing begins after this. The run's progress must still reach the terminal, and must not wait for it.
         config.stash[STDOUT] = sys.stdout if isinstance(sys.stdout, SteadyOutput) else _steady_stdout()
     config.addinivalue_line("markers", "row(id): the experiment that this scenario stands for, such as X06")
+    config.addinivalue_line("markers", "study(design=FUNCTION): it measures this design of disks and cuts nothing")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -111,12 +121,17 @@ def _rig_of(config: pytest.Config) -> Rig:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    rows = config.getoption("--plugpull-rows")
+    rows, studies = config.getoption("--plugpull-rows"), config.getoption("--plugpull-studies")
+    kept = list(items)
     if rows:
         wanted = set(rows.split(","))
         kept = [
-            item for item in items if any(mark.args[:1] and mark.args[0] in wanted for mark in item.iter_markers("row"))
+            item for item in kept if any(mark.args[:1] and mark.args[0] in wanted for mark in item.iter_markers("row"))
         ]
+    if studies != "too":
+        only = studies == "only"
+        kept = [item for item in kept if (item.get_closest_marker("study") is not None) == only]
+    if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
 

@@ -75,6 +75,7 @@ class PlugpullSession:
             accel=option("--plugpull-accel"),
             argv=argv_of(self._config),
             turn=night(option("--plugpull-rotate")) if option("--plugpull-rotate") else None,
+            repeats=option("--plugpull-repeats"),
             planned=tuple(scenario_id(item) for item in self._config.stash[ITEMS] if is_scenario(item)),
         )
 

@@ -32,6 +32,7 @@ from plugpull.judging.judge import judge_story
 from plugpull.judging.outcome import HISTORY_FILE, write_outcome
 from plugpull.judging.plan import skip_reason
 from plugpull.judging.results import Results, ScenarioResult
+from plugpull.load.timed import REPEATS
 from plugpull.rig.credentials import recorded
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
@@ -45,7 +46,8 @@ class Options:
     """The options of a run.
 
     ``kernel`` and ``modules`` are for virtual rigs. ``planned`` are the ids of the scenarios to run; ``None`` if
-    unknown. ``turn`` is the number of the night if victims are taken in turn (``draw.py``).
+    unknown. ``turn`` is the number of the night if victims are taken in turn (``draw.py``). ``repeats`` is how often a
+    study measures each of its conditions.
     """
 
     rig: Path
@@ -57,6 +59,7 @@ class Options:
     argv: tuple[str, ...] = ()
     planned: tuple[str, ...] | None = None
     turn: int | None = None
+    repeats: int | None = None
 
 
 OpenBench = Callable[[Recorder, Path, Listener, str], Bench]
@@ -162,7 +165,7 @@ class OpenScenario:
         context = ScenarioContext(
             run.rig, Topology(run.rig), self._bench, self._listener, run.recorder, streams, self._split
         )
-        self.rig = ScenarioRig(context, self.draw(streams))
+        self.rig = ScenarioRig(context, self.draw(streams), run.options.repeats or REPEATS)
         self.rig.begin()
         return self.rig
 

@@ -27,9 +27,11 @@ from plugpull.integrity.patterns import Stamped, steady
 from plugpull.integrity.writing.files.running import RunningFiles
 from plugpull.integrity.writing.filled import RunningReads
 from plugpull.integrity.writing.load import RunningStamps
+from plugpull.load.designs import Design
 from plugpull.load.load import RunningLoad
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
+from plugpull.load.timed import REPEATS, measure
 from plugpull.rig.part import Part
 from plugpull.rig.topology import CutPoint
 from plugpull.streams import VICTIMS
@@ -64,8 +66,10 @@ class ScenarioRig:
             rig.judge(removed(victim), returned(victim), kept_pace(survivors), data_intact())
     """
 
-    def __init__(self, context: ScenarioContext, draw: Draw | None = None) -> None:
+    def __init__(self, context: ScenarioContext, draw: Draw | None = None, repeats: int = REPEATS) -> None:
         self.context = context
+        self.repeats = repeats
+        """How often a study measures each of its conditions."""
         self._draw = draw if draw is not None else Draw(context.streams.of(VICTIMS))
         self.breaker = Breaker(context)
         self.asked = 0
@@ -215,6 +219,17 @@ class ScenarioRig:
                 raise NotServed(f"no {fstype} on {disk.name}: {lacking}")
         self._filesystems[disk.name] = Filesystem(self.context, disk, fstype)
         return self._filesystems[disk.name]
+
+    def measure(self, design: Design[RigDisk]) -> None:
+        """Measure the rates of a design: each of its conditions ``repeats`` times, each time with a load of its own.
+
+        The order is random and belongs to the seed. Nothing is verified, and what the disks held is overwritten. Raises
+        ``RigError`` if a load does not start.
+
+            rig.measure(each_alone(rig.disks))
+            rig.judge(alone(rig.disks))
+        """
+        measure(self.context, design, self.repeats, virtual=self._kind == "virtual")
 
     def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Injection:
         """Cut these points, all at once, when the trigger fires; restore them when the ``with`` block ends.

@@ -8,6 +8,8 @@ VICTIMS = "victims"
 """Which disk or hub is cut."""
 TRIGGERS = "triggers"
 """When it is cut."""
+ORDER = "order"
+"""In which order a study measures its conditions."""
 DATA = "data"
 """What is written, and where."""
 

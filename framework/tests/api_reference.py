@@ -50,7 +50,7 @@ def checks() -> tuple[Entry, ...]:
 RIG = (
     *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "choose_hubs", "survivors_of", "whole_tree"),
     *("load", "stamp", "filesystem", "files", "load_on_volume", "cut", "fault", "judged_by"),
-    *("wait", "is_attached", "take_census", "judge"),
+    *("wait", "is_attached", "take_census", "measure", "judge"),
 )
 FILES = ("settle", "played", "something_to_lose", "next_round")
 LOAD = ("settle", "regain_pace", "moved")
@@ -134,6 +134,17 @@ def _on_faults() -> tuple[Chapter, ...]:
 
 def _on_judging_and_drivers() -> tuple[Chapter, ...]:
     return (
+        Chapter(
+            "Studies",
+            "A study measures and cuts nothing. A design says which disks work at once, for `rig.measure`; the mark "
+            "`@pytest.mark.study(design=each_alone)` names it for `plugpull measure`. A check of `plugpull.studies` "
+            "makes figures and conclusions of the measurements, for `rig.judge`.",
+            (
+                *(Entry("plugpull.load", n) for n in ("each_alone", "more_and_more")),
+                *(Entry("plugpull.load", n) for n in ("leave_one_out", "scaling_design")),
+                *(Entry("plugpull.studies", n) for n in ("alone", "scaling")),
+            ),
+        ),
         Chapter(
             "Checks",
             "What must have been true, for `rig.judge`. `disks` is one disk or several. Times are seconds. A limit "

@@ -13,6 +13,7 @@ import plugpull.checks
 import plugpull.faults
 import plugpull.integrity.patterns
 import plugpull.load
+import plugpull.studies
 from plugpull.faults.injection import Injection
 from plugpull.integrity.writing.load import RunningStamps
 from plugpull.load.load import RunningLoad
@@ -63,7 +64,7 @@ def rig_double() -> Any:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run(example: str) -> None:
     names: dict[str, Any] = {}
-    for module in (plugpull.checks, plugpull.faults, plugpull.load, plugpull.integrity.patterns):
+    for module in (plugpull.checks, plugpull.faults, plugpull.load, plugpull.integrity.patterns, plugpull.studies):
         names |= {name: value for name, value in vars(module).items() if not name.startswith("_")}
     rig = rig_double()
     names |= {"rig": rig, "victim": rig.disks[0], "survivors": rig.disks[1:]}

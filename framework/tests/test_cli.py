@@ -22,7 +22,7 @@ from plugpull.judging.results_io import SCHEMA_FILE
 CHECKOUT = Path(__file__).parents[2]
 SWITCH = tuple(f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify"))
 COMMANDS = ("run", "rig check", "rig discover", "check", "report", "compare", "bisect-step", "log", *SWITCH, "cache")
-COMMANDS += ("cache clear", "test")
+COMMANDS += ("cache clear", "measure", "test")
 
 
 def parsers(top: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -18,6 +18,7 @@ from stories import encode, healthy, run_of
 import plugpull.checks
 import plugpull.faults
 import plugpull.load
+import plugpull.studies
 from plugpull.checks import Check
 from plugpull.cli import main, parser
 from plugpull.commands.screenshot import main as screenshot
@@ -136,7 +137,7 @@ def test_the_reference_has_every_command_and_no_other() -> None:
     }
     switch = {f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify")}
     rest = {"run", "rig check", "rig discover", "check", "report", "log", "cache", "cache clear", "test"}
-    rest |= {"compare", "bisect-step"}
+    rest |= {"compare", "bisect-step", "measure"}
     assert written == rest | switch
 
 
@@ -208,6 +209,7 @@ def test_the_scenario_example_passes_on_a_guest(tmp_path: Path) -> None:
 def test_scenarios_readme_lists_what_there_is() -> None:
     text = (CHECKOUT / "scenarios/README.md").read_text()
     checks = {check.__struct_config__.tag for check in vars(plugpull.checks).values() if _is_check(check)}
+    checks |= {study.__struct_config__.tag for study in vars(plugpull.studies).values() if _is_check(study)}
     assert set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE)) == checks
     loads = [name for name, value in vars(plugpull.load).items() if isinstance(value, Pattern)]
     assert [name for name in (*loads, *plugpull.faults.__all__) if f"`{name}" not in text] == []

@@ -29,6 +29,10 @@ BLANKS: dict[str, dict[str, Any]] = {
     "scenario.error": {"fault": "rig", "summary": "no power"},
     "kernel": {"text": "hello", "source": "kmsg"},
     "load.begin": {"disk": "disk1", "job": "j", "mode": "read", "block": 4096, "depth": 1, "span": 8192},
+    "measured": {
+        "begin": 1.0, "disks": ["disk1"], "mode": "read", "block": 4096, "depth": 1, "number": 1, "planned": 1,
+        "repeat": 1, "repeats": 1,
+    },
     "ledger.begin": {
         "disk": "disk1", "job": "j", "run": 1, "device": 1, "session": 1, "extents": [[0, 8]], "block": 8, "depth": 1,
         "order": "random",

@@ -34,7 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     ("cache", "coordination", "draw", "judging.results", "kernel.census", "kernel.diagnosis", "dut.conversation"),
     ("checks", "judging.coverage", "judging.plan", "judging.results_io", "report", "switches"),
-    ("discover", "dut", "judging.sheet"),
+    ("discover", "dut", "judging.sheet", "studies"),
     ("dut.real", "faults", "judging.bench_faults", "judging.sentences", "targets", "virtual"),
     ("judging.judge", "load"),
     ("integrity", "judging.outcome", "qualify"),

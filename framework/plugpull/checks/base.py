@@ -9,7 +9,7 @@ import msgspec
 
 from plugpull.checks.claims import Claim
 from plugpull.finding import Finding
-from plugpull.judging.results import Integrity, Measurement, Survivor
+from plugpull.judging.results import Conclusion, Integrity, Measurement, Survivor
 
 if TYPE_CHECKING:
     from plugpull.history.reader import Story
@@ -22,7 +22,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     one is enough to keep the check from passing. ``worst`` is the worst case seen, for the table of the report; what
     stands in brackets is left out of the scenario's sentence. ``measured``, ``limit``, ``unit`` and ``smallest`` are
     the same as numbers, where the check measures something (see ``CheckResult``). ``measurements`` are all that it
-    measured. ``Collector`` gathers these.
+    measured, ``conclusions`` what a study makes of them. ``Collector`` gathers these.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -36,6 +36,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     smallest: float | None = None
     measurements: tuple[Measurement, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()
 
 
 class Check(msgspec.Struct, frozen=True, tag_field="check", tag=lambda name: name.lower()):

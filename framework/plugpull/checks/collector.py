@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement, check_name
 from plugpull.finding import Finding
-from plugpull.judging.results import Integrity, Measurement, Survivor
+from plugpull.judging.results import Conclusion, Integrity, Measurement, Survivor
 
 
 class Collector:
@@ -26,6 +26,7 @@ class Collector:
         self.findings: list[Finding] = []
         self.unknowns: list[str] = []
         self.measurements: list[Measurement] = []
+        self.conclusions: list[Conclusion] = []
 
     @property
     def clean(self) -> bool:
@@ -58,6 +59,10 @@ class Collector:
         """Put a measurement on record, under the name of this check."""
         self.measurements.append(measurement.by(self.check))
 
+    def conclude(self, conclusion: Conclusion) -> None:
+        """Add what the measurements mean."""
+        self.conclusions.append(conclusion)
+
     def judgement(
         self,
         worst: str = "",
@@ -74,6 +79,7 @@ class Collector:
             findings=tuple(self.findings),
             unknowns=tuple(dict.fromkeys(self.unknowns)),
             measurements=tuple(self.measurements),
+            conclusions=tuple(self.conclusions),
             worst=worst,
             subject=self.subject,
             survivors=tuple(survivors),

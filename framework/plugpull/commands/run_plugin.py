@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from plugpull.errors import UsageError
+from plugpull.load.timed import REPEATS, expected_seconds
 from plugpull.plain import clean
 from plugpull.plugin import SESSION
 from plugpull.plugin_session import is_scenario, scenario_id
@@ -28,9 +29,10 @@ NAMED = 6
 class RunPlugin:
     """A pytest plugin that announces the run, and notes which scenarios were deselected and how the run ended."""
 
-    def __init__(self, rig: Rig, out: Path) -> None:
+    def __init__(self, rig: Rig, out: Path, repeats: int | None = None) -> None:
         self._rig = rig
         self._out = out
+        self._repeats = repeats or REPEATS
         self._names: list[str] = []
         self.directory: Path | None = None
         self.interrupted = ""
@@ -44,7 +46,8 @@ class RunPlugin:
         ids = [scenario_id(item) for item in session.items if is_scenario(item)]
         if terminal is not None and ids and not session.config.option.collectonly:
             terminal.ensure_newline()
-            for line in announced(self._rig, ids, earlier_times(self._out)):
+            times = {**earlier_times(self._out), **study_times(self._rig, session.items, self._repeats)}
+            for line in announced(self._rig, ids, times):
                 terminal.write_line(f"plugpull: {clean(line)}")
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:
@@ -100,6 +103,17 @@ def earlier_times(out: Path) -> dict[str, float]:
         return {str(scenario["id"]): float(scenario["seconds"]) for scenario in results["scenarios"]}
     except (OSError, ValueError, LookupError, TypeError):
         return {}
+
+
+def study_times(rig: Rig, items: Sequence[pytest.Item], repeats: int) -> dict[str, float]:
+    """Seconds that each study takes: its mark has the design, which gives the number of measurements."""
+    disks, times = [disk.name for disk in rig.disk if disk.scratch], {}
+    for item in items:
+        mark = item.get_closest_marker("study")
+        if mark is not None:
+            count = len(mark.kwargs["design"](disks)) * repeats
+            times[scenario_id(item)] = USUAL + expected_seconds(count, virtual=rig.dut.kind == "virtual")
+    return times
 
 
 def _rough(seconds: float) -> str:

@@ -33,9 +33,13 @@ def session(arguments: argparse.Namespace, rig: Rig, kernel: str | None, words: 
     line = ["--rig", str(rig_file(arguments)), "--plugpull-accel", arguments.accel]
     line += ["--tb=short", "-p", "no:cacheprovider", "-q", "--no-header"]
     line += arguments.path or [str(scenarios_dir())]
+    studies = studies_of(arguments)
+    line += ["--plugpull-studies", studies]
+    if getattr(arguments, "repeats", None):
+        line += ["--plugpull-repeats", str(arguments.repeats)]
     if arguments.expression:
         line += ["-k", arguments.expression]
-    elif rig.rig.rows and not arguments.path:
+    elif rig.rig.rows and not arguments.path and studies != "only":
         line += ["--plugpull-rows", ",".join(rig.rig.rows)]
     if arguments.every_victim:
         line.append("--plugpull-every-victim")
@@ -47,12 +51,19 @@ def session(arguments: argparse.Namespace, rig: Rig, kernel: str | None, words: 
         line += ["--plugpull-module", module]
     for word in ("plugpull", *_dated(words, arguments.rotate)):
         line.append(f"--plugpull-command={word}")
-    plugin = RunPlugin(rig, Path(arguments.out or "runs"))
+    plugin = RunPlugin(rig, Path(arguments.out or "runs"), getattr(arguments, "repeats", None))
     status = int(pytest.main(["--rootdir", str(root_of(arguments.path, stock_dir())), *line], plugins=[plugin]))
     if status == pytest.ExitCode.NO_TESTS_COLLECTED:
         raise plugin.nothing_to_run(arguments)
     status = EXIT_USAGE if status == pytest.ExitCode.USAGE_ERROR else status
     return Session(status, plugin.directory, plugin.interrupted)
+
+
+def studies_of(arguments: argparse.Namespace) -> str:
+    """Whether studies are run: by ``plugpull measure`` only they, by ``plugpull run`` only if a file is named."""
+    if hasattr(arguments, "repeats"):
+        return "only"
+    return "too" if any(not Path(path).is_dir() for path in arguments.path) else "none"
 
 
 def _dated(words: Sequence[str], turn: int | None) -> list[str]:

@@ -26,6 +26,7 @@ from plugpull.judging.plan import plan_unknowns, skip_reason, skipped_outside
 from plugpull.judging.results import RESULTS_VERSION, DutInfo, Results, ScenarioResult, Skipped, Verdict, cut_results
 from plugpull.judging.sentences import run_seconds, run_sentence, story_sentence
 from plugpull.judging.sheet import Sheet, verdict_of
+from plugpull.studies import STUDIES
 
 
 def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
@@ -67,6 +68,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         integrity=sheet.integrity,
         split=ended.split if ended else {},
         measurements=tuple(sheet.measurements),
+        conclusions=tuple(sheet.conclusions),
     )
 
 
@@ -100,6 +102,8 @@ def judge_history(history: History) -> Results:
         unknowns=tuple(unknowns),
         coverage=coverage_of(history),
         controller=begun.controller if begun else {},
+        measurements=tuple(one for each in scenarios for one in each.measurements if one.check in STUDIES),
+        conclusions=tuple(one for each in scenarios for one in each.conclusions),
     )
 
 

@@ -183,6 +183,7 @@ class Measurement(ResultPart, frozen=True, kw_only=True):
     ``value`` is in ``unit`` ("s", "B/s", "sectors", "of the baseline", ...). With several repeats, ``samples`` has them
     in the order of measurement, ``n`` is their number and ``value`` their median, unless the check says otherwise.
     ``low`` and ``high`` bound the 95 % confidence interval of ``value``; they are absent if there are too few repeats.
+    ``odd`` are the indices of repeats that are unlike the others: nothing is concluded from such a set.
     ``parameters`` are the conditions of the measurement (``{"block": 4096}``). ``better`` is the direction of an
     improvement, empty if there is none. ``check`` is the check that measured it."""
 
@@ -194,6 +195,7 @@ class Measurement(ResultPart, frozen=True, kw_only=True):
     high: float | None = None
     n: int = 1
     samples: tuple[float, ...] = ()
+    odd: tuple[int, ...] = ()
     better: Better = ""
     parameters: dict[str, str | float] = {}
     check: str = ""
@@ -201,6 +203,36 @@ class Measurement(ResultPart, frozen=True, kw_only=True):
     def by(self, check: str) -> Measurement:
         """This measurement under the name of ``check``."""
         return replace(self, check=check)
+
+
+ConclusionKind = Literal[
+    "outlier",
+    "knee",
+    "ceiling",
+    "collapse",
+    "shared-bottleneck",
+    "no-bottleneck",
+    "difference",
+    "no-difference",
+    "impossible-rate",
+    "dip",
+    "largest-safe-size",
+    "below-expectation",
+    "needs-power-cycle",
+]
+
+
+class Conclusion(ResultPart, frozen=True, kw_only=True):
+    """What measurements mean, in one sentence (``text``). ``value`` is its main number, in ``unit``.
+
+    ``evidence`` are the measured numbers behind it, in words."""
+
+    kind: ConclusionKind
+    subject: str
+    text: str
+    value: float | None = None
+    unit: str = ""
+    evidence: tuple[str, ...] = ()
 
 
 class CheckResult(ResultPart, frozen=True, kw_only=True):
@@ -240,6 +272,7 @@ class ScenarioResult(ResultPart, frozen=True, kw_only=True):
     integrity: Integrity = Integrity()
     split: dict[str, float] = {}
     measurements: tuple[Measurement, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()
 
 
 class CoveredCell(ResultPart, frozen=True, kw_only=True):
@@ -288,7 +321,8 @@ class Results(ResultPart, frozen=True, kw_only=True):
     """The contents of ``results.json``. ``complete`` is false if the history ends before its run did, as after a crash.
 
     ``edited``: the history was edited on purpose, so its line numbers and digests were not compared.
-    ``unknowns``: why the run cannot pass, whatever the verdicts of its scenarios are."""
+    ``unknowns``: why the run cannot pass, whatever the verdicts of its scenarios are.
+    ``measurements`` and ``conclusions`` are those of the studies, of all scenarios together."""
 
     schema: int
     plugpull: str
@@ -306,3 +340,5 @@ class Results(ResultPart, frozen=True, kw_only=True):
     unknowns: tuple[str, ...] = ()
     coverage: Coverage = Coverage()
     controller: dict[str, str] = {}
+    measurements: tuple[Measurement, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from plugpull.checks.base import Judgement
 from plugpull.finding import Finding
 from plugpull.integrity.oracle.statistics import loss_bound
-from plugpull.judging.results import CheckResult, Integrity, Measurement, Survivor, Verdict
+from plugpull.judging.results import CheckResult, Conclusion, Integrity, Measurement, Survivor, Verdict
 
 
 @dataclass
@@ -21,6 +21,7 @@ class Sheet:
     survivors: dict[str, Survivor] = field(default_factory=dict)
     integrity: Integrity = field(default_factory=Integrity)
     measurements: list[Measurement] = field(default_factory=list)
+    conclusions: list[Conclusion] = field(default_factory=list)
 
     def enter(self, name: str, judgement: Judgement, *, standing: bool = False) -> None:
         """Add the judgement of the check ``name``. ``standing``: the scenario did not ask for it."""
@@ -42,6 +43,7 @@ class Sheet:
         self.findings.extend(judgement.findings)
         self.unknowns.extend(judgement.unknowns)
         self.measurements.extend(one if one.check else one.by(name) for one in judgement.measurements)
+        self.conclusions.extend(judgement.conclusions)
         for survivor in judgement.survivors:
             self.survivors.setdefault(survivor.disk, survivor)
         if judgement.integrity is not None:

@@ -1,5 +1,16 @@
 """Loads of fio."""
 
+from plugpull.load.designs import each_alone, leave_one_out, more_and_more, scaling_design
 from plugpull.load.patterns import Pattern, fio_write, idle, sequential_read, sequential_write
 
-__all__ = ["Pattern", "fio_write", "idle", "sequential_read", "sequential_write"]
+__all__ = [
+    "Pattern",
+    "each_alone",
+    "fio_write",
+    "idle",
+    "leave_one_out",
+    "more_and_more",
+    "scaling_design",
+    "sequential_read",
+    "sequential_write",
+]

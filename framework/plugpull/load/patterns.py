@@ -84,6 +84,13 @@ def load_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> lis
     return ["--name=load", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless, *stamps]
 
 
+def measuring_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> list[str]:
+    """fio's arguments for a load that runs until it is ended, without stamps: making them takes processor time."""
+    shape = [f"--rw={pattern.mode}", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]
+    endless = ["--time_based", "--runtime=31536000"]
+    return ["--name=measure", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless]
+
+
 def fill_arguments(pattern: Pattern, span: int) -> list[str]:
     """fio's arguments to write a span once, with stamps, and stop."""
     shape = ["--rw=write", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]

@@ -145,6 +145,8 @@ class BenchState:
         match event:
             case ev.ScenarioBegun():
                 self._begin(event)
+            case ev.Phase(name="measure"):
+                self.phase = f"measure {event.text}"
             case ev.Phase():
                 self.phase = event.name
             case ev.DiskAttached() if event.disk:

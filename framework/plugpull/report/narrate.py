@@ -133,6 +133,9 @@ def _load(event: ev.Event) -> Narrated:
             return Tone.PLAIN, f"load on {event.disk}: {event.mode}, {size(event.block)} blocks, depth {event.depth}"
         case ev.LoadSettled():
             return Tone.PLAIN, f"load settled on {', '.join(event.disks)}"
+        case ev.Measured():
+            took = duration((event.at or event.begin) - event.begin)
+            return Tone.PLAIN, f"measured for {took}: {event.mode} on {', '.join(event.disks)}"
         case ev.LoadEnded(stuck=True):
             return Tone.WARNING, f"load on {event.disk} is stuck and could not be ended"
         case ev.LoadEnded() if event.errno or not event.asked:

@@ -102,6 +102,15 @@ class DeclaredSwitch(Table):
         return dict(self.__pydantic_extra__ or {})
 
 
+class Expected(Table):
+    """Limits of measured rates, in bytes per second: outside them, a study finds a fault (``plugpull measure``)."""
+
+    write_at_least: Rate | None = None
+    write_at_most: Rate | None = None
+    read_at_least: Rate | None = None
+    read_at_most: Rate | None = None
+
+
 class Controller(Table):
     """A USB host controller of the DUT."""
 
@@ -114,6 +123,8 @@ class Controller(Table):
     """A real xHCI can have this many (xHCI 1.2, 5.3.3); QEMU's have 15."""
     rate: Rate | None = None
     """virtual: the most that all disks below it transfer together, bytes per second."""
+    expect: Expected | None = None
+    """What all scratch disks below it together are expected to transfer."""
 
 
 class Hub(Table):
@@ -124,6 +135,8 @@ class Hub(Table):
     power: Outlet | None = None
     rate: Rate | None = None
     """virtual: the most that all disks below it transfer together, bytes per second."""
+    expect: Expected | None = None
+    """What all scratch disks below it together are expected to transfer."""
 
 
 class DiskLimits(Table):
@@ -167,6 +180,8 @@ class Disk(Table):
     self_powered: bool = True
     """False: powered by VBUS, so that cutting VBUS also takes its power (and its volatile cache)."""
     limits: DiskLimits | None = None
+    expect: Expected | None = None
+    """What it is expected to transfer alone."""
     rate: Rate | None = None
     """virtual: the most it can transfer, bytes per second."""
     cache: Size | None = None

@@ -15,7 +15,19 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from plugpull.rig.mistakes import Mistake, closest, quote
-from plugpull.rig.model import Controller, DeclaredSwitch, Defect, Disk, DiskLimits, Dut, Hub, Rig, RigTable, Table
+from plugpull.rig.model import (
+    Controller,
+    DeclaredSwitch,
+    Defect,
+    Disk,
+    DiskLimits,
+    Dut,
+    Expected,
+    Hub,
+    Rig,
+    RigTable,
+    Table,
+)
 from plugpull.rig.quantities import QuantityError
 from plugpull.rig.source import KeyPath, Source
 
@@ -67,6 +79,8 @@ def fields_of(table: KeyPath) -> Mapping[str, FieldInfo]:
         return Rig.model_fields
     if table[0] == "disk" and table[2:] == ("limits",):
         return DiskLimits.model_fields
+    if table[0] in ("controller", "hub", "disk") and table[2:] == ("expect",):
+        return Expected.model_fields
     model = TABLES.get(str(table[0]))
     return model.model_fields if model else {}
 

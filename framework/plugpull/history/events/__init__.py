@@ -85,6 +85,7 @@ from plugpull.history.events.load import (
     LoadEnded,
     LoadMode,
     LoadSettled,
+    Measured,
     Verified,
 )
 from plugpull.history.events.run import (
@@ -151,6 +152,7 @@ __all__ = [
     "LoadMode",
     "LoadSettled",
     "LogLost",
+    "Measured",
     "MessageSource",
     "Note",
     "Phase",
@@ -219,6 +221,7 @@ AnyEvent = (
     | Healed
     | LoadBegun
     | LoadSettled
+    | Measured
     | LoadEnded
     | Verified
     | StampingPlanned

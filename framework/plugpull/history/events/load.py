@@ -51,6 +51,23 @@ class LoadEnded(Event, frozen=True, kw_only=True, tag="load.end"):
     longest: float | None = None
 
 
+class Measured(Event, frozen=True, kw_only=True, tag="measured"):
+    """The rates of ``disks`` were measured from ``begin`` to ``at``, while the same load ran on all of them.
+
+    It is the ``number``-th of ``planned`` measurements of a study, in the ``repeat``-th of its ``repeats`` rounds, all
+    counted from 1. ``mode``, ``block`` and ``depth`` are those of ``LoadBegun``."""
+
+    begin: float
+    disks: tuple[str, ...]
+    mode: LoadMode
+    block: int
+    depth: int
+    number: int
+    planned: int
+    repeat: int
+    repeats: int
+
+
 class Verified(Event, frozen=True, kw_only=True, tag="verify"):
     """What was written was read back. ``checked`` bytes were compared; ``bad`` are (offset, length, what was wrong)
     in bytes. ``error`` says why nothing could be compared, empty when it could."""

@@ -21,6 +21,7 @@ PhaseName = Literal[
     "cut",  # ports are switched off
     "hold",  # the fault lasts
     "return",  # ports are switched on again, and disks come back
+    "measure",  # the rates of a load are measured
     "recover",  # loads run until they are back at their rates
     "stop",  # loads are ended
     "verify",  # written data is read back

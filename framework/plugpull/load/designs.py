@@ -1,0 +1,59 @@
+"""What a study measures: which disks work at once, and how."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from plugpull.load.patterns import Pattern, sequential_read, sequential_write
+
+T_co = TypeVar("T_co", covariant=True)
+BOTH = (sequential_write, sequential_read)
+
+
+@dataclass(frozen=True)
+class Condition(Generic[T_co]):
+    """The same load on ``disks``, at once."""
+
+    disks: tuple[T_co, ...]
+    pattern: Pattern
+
+
+Design = tuple[Condition[T_co], ...]
+
+
+def each_alone(disks: Sequence[T_co], *patterns: Pattern) -> Design[T_co]:
+    """Each disk by itself; writing and reading, unless patterns are given."""
+    return tuple(Condition((disk,), pattern) for pattern in patterns or BOTH for disk in disks)
+
+
+def more_and_more(disks: Sequence[T_co], *patterns: Pattern) -> Design[T_co]:
+    """Each disk by itself, and the first 2, 3, ... of them at once."""
+    groups = [tuple(disks[:count]) for count in range(2, len(disks) + 1)]
+    together = tuple(Condition(group, pattern) for pattern in patterns or BOTH for group in groups)
+    return each_alone(disks, *patterns) + together
+
+
+def leave_one_out(disks: Sequence[T_co], *patterns: Pattern) -> Design[T_co]:
+    """Each disk by itself, all at once, and all but one."""
+    groups = [tuple(disks), *(tuple(disk for disk in disks if disk != out) for out in disks)]
+    together = tuple(Condition(group, pattern) for pattern in patterns or BOTH for group in groups if len(group) > 1)
+    return each_alone(disks, *patterns) + together
+
+
+def scaling_design(disks: Sequence[T_co]) -> Design[T_co]:
+    """What shows how the rate grows with the number of disks, and which disks share a bottleneck. What disks share is
+    looked for with writes only: leaving each disk out takes most of the time."""
+    return tuple(dict.fromkeys(more_and_more(disks) + leave_one_out(disks, sequential_write)))
+
+
+def interleaved(design: Design[T_co], repeats: int, draw: random.Random) -> Iterator[tuple[int, Condition[T_co]]]:
+    """Each condition once in each of ``repeats`` rounds, in a new random order each: (round from 1, condition).
+
+    So a slow change of the bench, such as its temperature, does not look like a difference of conditions.
+    """
+    for number in range(1, repeats + 1):
+        for condition in draw.sample(design, len(design)):
+            yield number, condition

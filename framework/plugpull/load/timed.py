@@ -1,0 +1,150 @@
+"""Loads that run for a fixed time, to measure their rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from plugpull.dut.conversation.link import Message
+from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.history import events as ev
+from plugpull.load.designs import Condition, Design, interleaved
+from plugpull.load.patterns import Pattern, measuring_arguments
+from plugpull.load.runner import FioRunner, Job
+from plugpull.load.running import RunningJobs
+from plugpull.streams import ORDER
+from plugpull.targets.target import Target
+
+RAMP = 0.4
+"""Seconds after the first bytes of every disk that are not measured: a throttle grants a burst of 0.1 s, and caches and
+queues fill."""
+SECONDS = 1.5
+"""The length of a measurement on a virtual bench, whose rates are limited and steady."""
+REAL_SECONDS = 5.0
+"""The length of a measurement on a real one."""
+OVERHEAD = 1.0
+"""Seconds that it takes to start and end a load, on an emulated guest."""
+REPEATS = 5
+"""Rounds, unless the command line says otherwise."""
+REQUESTS = 32
+"""Requests per second at least, if the rate of a disk is known. The counters count whole requests."""
+BLOCKS = (16 << 10, 128 << 10)
+"""The smallest and the largest request that is chosen for that."""
+
+
+def expected_seconds(measurements: int, *, virtual: bool) -> float:
+    """About how long this many measurements take."""
+    return measurements * (RAMP + OVERHEAD + (SECONDS if virtual else REAL_SECONDS))
+
+
+def block_for(targets: Iterable[Target]) -> int:
+    """Bytes of one request: the same for all targets, and small enough for the slowest one."""
+    rates = [target.rate for target in targets if target.rate is not None]
+    smallest, block = BLOCKS
+    while block > smallest and rates and block * REQUESTS > min(rates):
+        block //= 2
+    return block
+
+
+class TimedLoad(RunningJobs):
+    """fio on one or several disks, without stamps and without reading back. What it writes cannot be verified."""
+
+    def __init__(self, context: ScenarioContext, targets: Iterable[Target], pattern: Pattern) -> None:
+        super().__init__(context, targets)
+        self._pattern = pattern
+        self._fio = FioRunner(context)
+
+    def _begin(self) -> None:
+        self._mark = self._context.recorder.mark()
+        for target in self._targets:
+            span = target.size - target.size % self._pattern.block
+            arguments = measuring_arguments(self._pattern, span, in_file=target.in_file)
+            job = self._fio.start(target, arguments, span, kind="measure")
+            self._jobs[target.name] = job
+            self._context.recorder.record(
+                ev.LoadBegun(
+                    at=self._context.now(),
+                    disk=job.disk,
+                    job=job.name,
+                    mode=_mode(self._pattern),
+                    block=self._pattern.block,
+                    depth=self._pattern.depth,
+                    span=span,
+                    kname=job.kname,
+                    argv=("fio", *arguments),
+                )
+            )
+
+    def watch(self, seconds: float) -> tuple[float, float]:
+        """Wait until all disks move, and then for ``RAMP`` and ``seconds``. Returns the DUT times of the first and the
+        last sample of these seconds. Raises RigError."""
+        for job in self._jobs.values():
+            self._wait_moving(job)
+        started = self._next_sample().at or 0.0
+        begin = self._sample_after(started + RAMP)
+        return begin, self._sample_after(begin + seconds)
+
+    def _sample_after(self, at: float) -> float:
+        while True:
+            sample = self._next_sample()
+            if sample.at is not None and sample.at >= at:
+                return sample.at
+
+    def verify(self) -> None:
+        """Nothing: the data is not stamped."""
+
+    def _first_bytes(self, disk: str) -> int:
+        return self._pattern.block
+
+    def _stop_jobs(self, running: Iterable[Job]) -> dict[str, Message]:
+        return self._fio.stop(running)
+
+
+def measure(context: ScenarioContext, design: Design[Target], repeats: int, *, virtual: bool) -> None:
+    """Measure every condition in each of ``repeats`` rounds, each with loads of its own, and record when.
+
+    Raises RigError if a load does not start.
+    """
+    block = block_for(target for condition in design for target in condition.disks)
+    planned = len(design) * repeats
+    order = interleaved(design, repeats, context.streams.of(ORDER))
+    for number, (repeat, condition) in enumerate(order, 1):
+        pattern = replace(condition.pattern, block=block)
+        what = replace(condition, pattern=pattern)
+        _measure_once(context, what, (number, planned), (repeat, repeats), virtual=virtual)
+
+
+def _measure_once(
+    context: ScenarioContext,
+    condition: Condition[Target],
+    number: tuple[int, int],
+    repeat: tuple[int, int],
+    *,
+    virtual: bool,
+) -> None:
+    pattern, names = condition.pattern, ", ".join(target.name for target in condition.disks)
+    context.phase("measure", f"{number[0]} of {number[1]}: {pattern.name} on {names}")
+    with TimedLoad(context, condition.disks, pattern) as load:
+        begin, end = load.watch(SECONDS if virtual else REAL_SECONDS)
+        context.recorder.record(
+            ev.Measured(
+                at=end,
+                begin=begin,
+                disks=load.disks,
+                mode=_mode(pattern),
+                block=pattern.block,
+                depth=pattern.depth,
+                number=number[0],
+                planned=number[1],
+                repeat=repeat[0],
+                repeats=repeat[1],
+            )
+        )
+
+
+def _mode(pattern: Pattern) -> ev.LoadMode:
+    assert pattern.mode != "idle"
+    return pattern.mode
+
+
+__all__ = ["REPEATS", "TimedLoad", "block_for", "expected_seconds", "measure"]

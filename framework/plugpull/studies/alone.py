@@ -1,0 +1,76 @@
+"""Every disk alone: its baseline, and the disks that are unlike the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.claims import Claim
+from plugpull.checks.collector import Collector
+from plugpull.history.story import Story
+from plugpull.judging.results import Conclusion
+from plugpull.measure.estimate import estimate
+from plugpull.measure.outliers import outliers
+from plugpull.studies.capacity import impossible
+from plugpull.studies.expected import below_expectation
+from plugpull.studies.figures import doubts, figure, interval, rate
+from plugpull.studies.measured import Series, claims_of, missing_of, series_of, spoilt_of
+
+
+class Alone(Check, frozen=True, tag="alone"):
+    """The rate of each of ``disks`` by itself is known; disks unlike the others are named.
+
+    An outlier is a conclusion, not a finding: only the rig file can say how fast a disk must be.
+    """
+
+    disks: tuple[str, ...]
+
+    def judge(self, story: Story) -> Judgement:
+        said = Collector(self, self.disks)
+        said.doubt(missing_of(story))
+        for series in series_of(story):
+            self._series(story, series, said)
+        named = [one.subject for one in said.conclusions if one.kind == "outlier"]
+        return said.judgement(_worst(said, named))
+
+    def _series(self, story: Story, series: Series, said: Collector) -> None:
+        good = {}
+        for disk in self.disks:
+            samples = list(series.alone(disk).values())
+            what = f"{series.mode} rate of {disk} alone"
+            wrong = list(doubts(f"the {what}", samples, series.repeats, spoilt_of(series)))
+            said.doubt(*wrong)
+            if samples:
+                said.measure(figure(f"{series.mode} alone", disk, samples, {"disks": 1, **series.parameters}))
+                impossible(story, (disk,), series.mode, estimate(samples), said)
+                below_expectation(story, disk, series.mode, estimate(samples), said)
+            if samples and not wrong:
+                good[disk] = samples
+        for one in outliers(good) if len(good) == len(self.disks) else ():
+            said.conclude(
+                Conclusion(
+                    kind="outlier",
+                    subject=one.name,
+                    text=f"{one.name} is unlike the others: alone, its {series.mode} rate is {rate(one.value)}, "
+                    f"{abs(one.change):.0%} {'below' if one.change < 0 else 'above'} the usual {rate(one.usual)}. "
+                    "Leave it out of a series of comparisons, or find out why first.",
+                    value=round(one.change, 4),
+                    unit="of the usual rate",
+                    evidence=tuple(f"{disk}: {interval(estimate(samples))}" for disk, samples in good.items()),
+                )
+            )
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        return claims_of(story)
+
+
+def alone(disks: Disks) -> Alone:
+    """The rate of each disk by itself must be known. Measure it with ``rig.measure(each_alone(disks))``."""
+    return Alone(disk_names(disks))
+
+
+def _worst(said: Collector, named: list[str]) -> str:
+    if named:
+        return f"{', '.join(dict.fromkeys(named))} unlike the others"
+    values = [one.value for one in said.measurements]
+    return f"alone from {rate(min(values))} to {rate(max(values))}" if values else ""

@@ -1,0 +1,69 @@
+"""Turns repeats into measurements with intervals, and says what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from plugpull.judging.results import Measurement
+from plugpull.measure.estimate import Estimate, estimate
+from plugpull.measure.steady import LEAST, steadiness
+
+NOISY = 0.25
+"""An interval that reaches farther than this share of the mean to each side says too little."""
+
+
+def figure(
+    name: str, subject: str, samples: Sequence[float], parameters: Mapping[str, str | float], unit: str = "B/s"
+) -> Measurement:
+    """The mean of at least one repeat, with its 95 % Student interval."""
+    found = estimate(samples)
+    return Measurement(
+        name=name,
+        subject=subject,
+        value=_rounded(found.mean),
+        unit=unit,
+        low=None if found.low is None else _rounded(found.low),
+        high=None if found.high is None else _rounded(found.high),
+        n=found.n,
+        samples=tuple(_rounded(sample) for sample in samples),
+        odd=found.odd,
+        better="up" if unit == "B/s" else "",
+        parameters=dict(parameters),
+    )
+
+
+def doubts(what: str, samples: Sequence[float], planned: int, spoilt: Sequence[str]) -> Iterator[str]:
+    """What keeps these repeats, in order of time, from being a result, a sentence each."""
+    if len(samples) < min(planned, LEAST):
+        why = f": {spoilt[0]}" if spoilt else ""
+        yield f"only {len(samples)} of {planned} measurements of {what} count{why}"
+        return
+    found = estimate(samples)
+    if found.odd:
+        odd = ", ".join(rate(samples[number]) for number in found.odd)
+        yield f"{what}: a repeat is unlike the others ({odd}, mean {rate(found.mean)}), so nothing is concluded from it"
+        return
+    state = steadiness(samples)
+    if state is not None and not state.steady:
+        yield f"{what} was not steady: {state}"
+    elif found.high is not None and found.half > NOISY * abs(found.mean):
+        yield f"{what} is too noisy to say: {interval(found)}"
+
+
+def rate(value: float) -> str:
+    """Bytes per second in decimal units."""
+    for unit, scale in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value:.0f} B/s"
+
+
+def interval(found: Estimate) -> str:
+    """A mean rate with its interval, in words."""
+    if found.low is None or found.high is None:
+        return f"{rate(found.mean)} (one repeat)"
+    return f"{rate(found.mean)} ({rate(found.low)} to {rate(found.high)}, {found.n} repeats)"
+
+
+def _rounded(value: float) -> float:
+    return round(value, 3)

@@ -1,0 +1,133 @@
+"""The measurements of one scenario: when each was made, the rates of its disks, and whether it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from plugpull.checks.claims import Claim, Evidence
+from plugpull.checks.starved import LEAST_GRANTED, granted, starved_within
+from plugpull.history.counters import rates_between
+from plugpull.history.events import LoadEnded, Measured
+from plugpull.history.story import Story
+
+STARVED = 0.1
+"""A measurement does not count if the DUT was starved for a larger share of it."""
+READ_MODES = ("read", "randread")
+
+
+@dataclass(frozen=True)
+class MeasuredRates:
+    """``rates`` are bytes per second by disk. ``spoilt`` says why it does not count; empty if it does."""
+
+    event: Measured
+    rates: dict[str, float]
+    spoilt: str = ""
+
+    @property
+    def disks(self) -> frozenset[str]:
+        return frozenset(self.event.disks)
+
+    @property
+    def total(self) -> float:
+        return sum(self.rates.values())
+
+
+@dataclass(frozen=True)
+class Series:
+    """The measurements of one mode, such as ``write``, in order of time."""
+
+    mode: str
+    readings: tuple[MeasuredRates, ...]
+
+    @property
+    def repeats(self) -> int:
+        """The planned number of rounds."""
+        return max((reading.event.repeats for reading in self.readings), default=0)
+
+    @property
+    def parameters(self) -> dict[str, str | float]:
+        """The conditions that all measurements of this mode share."""
+        events = [reading.event for reading in self.readings]
+        return {"block": events[0].block, "depth": events[0].depth} if events else {}
+
+    def of(self, disks: Iterable[str]) -> dict[int, MeasuredRates]:
+        """The measurements that count, of exactly these disks at once, by round."""
+        wanted = frozenset(disks)
+        return {one.event.repeat: one for one in self.readings if one.disks == wanted and not one.spoilt}
+
+    def alone(self, disk: str) -> dict[int, float]:
+        """The rate of this disk by itself, by round."""
+        return {number: one.total for number, one in self.of((disk,)).items()}
+
+
+def series_of(story: Story) -> tuple[Series, ...]:
+    """The measurements of a story by mode, in the order in which the modes were first measured."""
+    readings = [_reading(story, event) for event in story.of(Measured)]
+    modes = sorted(dict.fromkeys(one.event.mode for one in readings), key=lambda mode: mode in READ_MODES)
+    return tuple(Series(mode, tuple(one for one in readings if one.event.mode == mode)) for mode in modes)
+
+
+def claims_of(story: Story) -> Iterator[Claim]:
+    """The samples that the measurements rest on. Those that do not count need none."""
+    for series in series_of(story):
+        for reading in series.readings:
+            if not reading.spoilt and reading.event.at is not None:
+                for disk in reading.event.disks:
+                    yield Claim(
+                        what=f"{disk} had the rate that was measured",
+                        evidence=(Evidence.SAMPLES,),
+                        begin=reading.event.begin,
+                        end=reading.event.at,
+                        disk=disk,
+                    )
+
+
+def missing_of(story: Story) -> str:
+    """How many planned measurements are not on record, as a sentence; empty if all are."""
+    events = story.of(Measured)
+    planned = max((event.planned for event in events), default=0)
+    if not events:
+        return "nothing was measured"
+    return f"{planned - len(events)} of {planned} measurements were not made" if len(events) < planned else ""
+
+
+def spoilt_of(series: Series) -> tuple[str, ...]:
+    """Why measurements do not count, a clause each."""
+    return tuple(dict.fromkeys(reading.spoilt for reading in series.readings if reading.spoilt))
+
+
+def _reading(story: Story, event: Measured) -> MeasuredRates:
+    begin, end = event.begin, event.at or event.begin
+    rates = {}
+    for disk in event.disks:
+        rate = _rate(story, disk, begin, end, reads=event.mode in READ_MODES)
+        if rate is None:
+            return MeasuredRates(event, {}, f"the samples of {disk} do not cover the measurement at {begin:.1f} s")
+        rates[disk] = rate
+    return MeasuredRates(event, rates, _spoilt(story, event, begin, end))
+
+
+def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> float | None:
+    inside = [one for one in story.readings(disk) if begin <= one.at <= end]
+    if len(inside) < 2 or inside[0].diskseq != inside[-1].diskseq:
+        return None
+    first, last = inside[0], inside[-1]
+    if last.at - first.at < (1 - STARVED) * (end - begin):
+        return None
+    rates = rates_between(first.counters, last.counters, last.at - first.at)
+    return rates.read if reads else rates.write
+
+
+def _spoilt(story: Story, event: Measured, begin: float, end: float) -> str:
+    for ended in story.of(LoadEnded):
+        early = ended.at is not None and begin <= ended.at < end
+        if ended.disk in event.disks and early and not ended.asked:
+            return f"the load on {ended.disk} ended while it was measured ({ended.message or 'no reason given'})"
+    starved = starved_within(story, begin, end)
+    if starved > STARVED * (end - begin):
+        return f"the sampler was starved for {starved:.1f} s of the {end - begin:.1f} s from {begin:.1f} s on"
+    share = granted(story, begin, end)
+    if share < LEAST_GRANTED:
+        return f"the host gave the DUT only {share:.0%} of its processor time at {begin:.1f} s"
+    return ""

@@ -1,0 +1,161 @@
+"""Makes up the histories of studies: a synthetic rig on which a design was measured, sampled every 0.1 s."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from synthetic_rigs import SyntheticRig
+
+from plugpull.checks import Check, encode_check
+from plugpull.history import events as ev
+from plugpull.history.counters import Counters
+from plugpull.history.story import Story
+from plugpull.load.designs import Condition, Design, interleaved
+from plugpull.load.patterns import Pattern
+
+STEP = 0.1
+TRIAL, RAMP, LENGTH = 2.3, 0.5, 1.5
+"""Seconds of a trial, of what comes before its measurement, and of its measurement."""
+BLOCK = 32 << 10
+
+
+@dataclass
+class StudyBench:
+    """``story(check)`` is the history of a study. Change ``events`` for what goes wrong."""
+
+    rig: SyntheticRig
+    design: Design[str]
+    repeats: int = 5
+    table: dict[str, Any] = field(default_factory=dict)
+    """The rig file, as data."""
+    stalled: Sequence[int] = ()
+    """The numbers of the measurements in which nothing moves."""
+    deaf: Sequence[int] = ()
+    """The numbers of the measurements during which the sampler is not heard."""
+    speed: str = "480"
+
+    def __post_init__(self) -> None:
+        self.events: list[ev.Event] = [*self._attached(), *self._trials()]
+
+    def _attached(self) -> list[ev.Event]:
+        return [
+            ev.DutReady(
+                at=9.0,
+                kernel="6.1",
+                kind=self.table.get("dut", {}).get("kind", "virtual"),
+                cpus=2,
+                how="restored",
+                took=1.0,
+            ),
+            *(
+                ev.DiskAttached(
+                    at=9.5,
+                    disk=name,
+                    kname=_kname(number),
+                    diskseq=number + 1,
+                    devt=f"8:{16 * number}",
+                    serial=f"S-{name}",
+                    place=f"0000:00:05.0/{number + 1}:0",
+                    size=64 << 20,
+                    speed=self.speed,
+                )
+                for number, name in enumerate(self.rig.names)
+            ),
+        ]
+
+    def _kind(self) -> ev.DutKind:
+        return "ssh" if self.table.get("dut", {}).get("kind") == "ssh" else "virtual"
+
+    def _trials(self) -> list[ev.Event]:
+        made: list[ev.Event] = []
+        counters = {name: [0.0, 0.0] for name in self.rig.names}
+        order = list(interleaved(self.design, self.repeats, random.Random("order")))
+        for number, (repeat, condition) in enumerate(order, 1):
+            begin = round(10.0 + (number - 1) * TRIAL, 6)
+            made += self._trial(number, len(order), repeat, condition, begin, counters)
+        return made
+
+    def _trial(
+        self,
+        number: int,
+        planned: int,
+        repeat: int,
+        condition: Condition[str],
+        begin: float,
+        counters: dict[str, list[float]],
+    ) -> list[ev.Event]:
+        places = [self.rig.names.index(name) for name in condition.disks]
+        rates = {} if number in self.stalled else self.rig.run(places)
+        made: list[ev.Event] = []
+        mode = condition.pattern.mode
+        assert mode != "idle"
+        for name in condition.disks:
+            job = f"measure{number}-{name}"
+            made.append(ev.LoadBegun(at=begin, disk=name, job=job, mode=mode, block=BLOCK, depth=4, span=64 << 20))
+        for step in range(round(TRIAL / STEP)):
+            at = round(begin + step * STEP, 6)
+            if number not in self.deaf or not begin + RAMP < at < begin + RAMP + LENGTH:
+                made.append(ev.Sampled(at=at, disks=_row(self.rig, counters)))
+            for name, rate in rates.items():
+                counters[name][mode == "write"] += rate * STEP
+        start = round(begin + RAMP, 6)
+        end = round(start + LENGTH, 6)
+        made.append(
+            ev.Measured(
+                at=end,
+                begin=start,
+                disks=condition.disks,
+                mode=mode,
+                block=BLOCK,
+                depth=4,
+                number=number,
+                planned=planned,
+                repeat=repeat,
+                repeats=self.repeats,
+            )
+        )
+        made += [
+            ev.LoadEnded(at=end + 0.2, asked_at=end + 0.1, disk=name, job=f"measure{number}-{name}", asked=True)
+            for name in condition.disks
+        ]
+        return made
+
+    def story(self, *checks: Check) -> Story:
+        """The history, in order of time."""
+        begun = ev.ScenarioBegun(id="scenarios/test_study.py::test_study", wall="2030-01-01T00:00:01+00:00", seed=7)
+        middle = sorted(self.events, key=lambda event: event.at or 0.0)
+        last = (middle[-1].at or 0.0) + 1.0
+        judged = ev.Judged(at=last, checks=tuple(encode_check(check) for check in checks))
+        ended = ev.ScenarioEnded(at=last, id=begun.id, wall="2030-01-01T00:09:00+00:00", seconds=last)
+        return Story(begun, (begun, *middle, judged, ended), rig=self._rig_file())
+
+    def _rig_file(self) -> dict[str, Any]:
+        disks = [
+            {"name": name, "at": f"usb.{number}", "serial": f"S-{name}", "scratch": True}
+            for number, name in enumerate(self.rig.names, 1)
+        ]
+        return {"dut": {"kind": "virtual"}, "controller": [{"name": "usb", "ports": 15}], "disk": disks} | self.table
+
+
+def _kname(number: int) -> str:
+    return f"sd{chr(ord('b') + number)}"
+
+
+def _row(rig: SyntheticRig, counters: dict[str, list[float]]) -> dict[str, Counters]:
+    """Counters count whole requests."""
+    row = {}
+    for number, name in enumerate(rig.names):
+        read, written = (int(count) // BLOCK * BLOCK for count in counters[name])
+        row[_kname(number)] = Counters(number + 1, read, written, read // BLOCK, written // BLOCK, 0, 0, 1)
+    return row
+
+
+def writing(design: Design[str]) -> Design[str]:
+    """Only what is written of a design."""
+    return tuple(condition for condition in design if condition.pattern.mode == "write")
+
+
+__all__ = ["Pattern", "StudyBench", "writing"]

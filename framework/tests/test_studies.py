@@ -1,0 +1,283 @@
+"""Studies: from the history of measurements to figures, conclusions and verdicts."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from study_benches import StudyBench, writing
+from synthetic_rigs import SyntheticRig
+
+from plugpull.checks import Check, Judgement
+from plugpull.checks.reach import unreached
+from plugpull.history import events as ev
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Conclusion
+from plugpull.load.designs import each_alone, leave_one_out, more_and_more, scaling_design
+from plugpull.studies import alone, scaling
+
+MB = 1e6
+
+
+def _a_rig(rates: list[float], *limits: tuple[Any, float], noise: float = 0.01, seed: object = 0) -> SyntheticRig:
+    limited = [(members, limit * MB) for members, limit in limits]
+    return SyntheticRig([rate * MB for rate in rates], limited, noise=noise, seed=seed)
+
+
+def _judged(bench: StudyBench, check: Check) -> Judgement:
+    story = bench.story(check)
+    assert unreached(story, check.claims(story)) == ()
+    return check.judge(story)
+
+
+def _kinds(found: Judgement) -> list[tuple[str, str]]:
+    return [(one.kind, one.subject) for one in found.conclusions]
+
+
+def _only(found: Judgement, kind: str) -> Conclusion:
+    (one,) = [one for one in found.conclusions if one.kind == kind]
+    return one
+
+
+# --- every disk alone ----------------------------------------------------------------------------------------
+
+
+def test_each_disk_has_its_figure_with_an_interval() -> None:
+    rig = _a_rig([2.0, 1.5, 1.5])
+    bench = StudyBench(rig, each_alone(rig.names))
+    found = _judged(bench, alone(rig.names))
+    assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
+    assert [(one.name, one.subject, one.n) for one in found.measurements] == [
+        (f"{mode} alone", f"disk{number}", 5) for mode in ("write", "read") for number in (1, 2, 3)
+    ]
+    for one, truth in zip(found.measurements, [2.0, 1.5, 1.5] * 2, strict=True):
+        assert one.value == pytest.approx(truth * MB, rel=0.03)
+        assert one.low is not None
+        assert one.high is not None
+        assert one.low < one.value < one.high
+        assert one.parameters == {"disks": 1, "block": 32768, "depth": 4}
+
+
+def test_intervals_of_200_short_measurements_contain_the_truth() -> None:
+    """Of the whole way from the counters on, which count whole requests."""
+    covered = 0
+    for number in range(50):
+        rig = _a_rig([2.0] * 4, seed=("cover", number))
+        bench = StudyBench(rig, writing(each_alone(rig.names)))
+        for one in alone(rig.names).judge(bench.story()).measurements:
+            covered += (one.low or 0.0) <= 2.0 * MB <= (one.high or 0.0)
+    assert 0.90 <= covered / 200 <= 0.99
+
+
+def test_a_slow_disk_is_an_outlier_and_no_finding() -> None:
+    rig = _a_rig([1.4, 2.0, 2.0, 2.0])
+    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), repeats=3), alone(rig.names))
+    one = _only(found, "outlier")
+    assert (one.subject, found.findings, found.unknowns) == ("disk1", (), ())
+    assert one.value == pytest.approx(-0.3, abs=0.03)
+    assert "30% below the usual 2 MB/s" in one.text or "below the usual" in one.text
+    assert len(one.evidence) == 4
+
+
+def test_a_repeat_that_stalled_is_flagged_and_nothing_is_concluded() -> None:
+    rig = _a_rig([2.0] * 4)
+    bench = StudyBench(rig, writing(each_alone(rig.names)), stalled=(3,))
+    found = _judged(bench, alone(rig.names))
+    assert found.conclusions == ()
+    (why,) = found.unknowns
+    assert "a repeat is unlike the others (0 B/s" in why
+    assert sum(bool(one.odd) for one in found.measurements) == 1
+
+
+def test_a_rate_that_drifts_is_not_steady() -> None:
+    rig = _a_rig([2.0] * 2, noise=0.0)
+    bench = StudyBench(rig, writing(each_alone(rig.names)))
+    slower = {"disk1": iter([2.0, 1.9, 1.8, 1.7, 1.6])}
+    original = rig.run
+    rig.run = lambda working: (  # type: ignore[method-assign]
+        {"disk1": next(slower["disk1"]) * MB} if list(working) == [0] else original(working)
+    )
+    bench.__post_init__()
+    found = _judged(bench, alone(rig.names))
+    (why,) = found.unknowns
+    assert why.startswith("the write rate of disk1 alone was not steady")
+
+
+def test_a_starved_sampler_makes_it_unknown_and_its_measurement_does_not_count() -> None:
+    rig = _a_rig([2.0] * 2)
+    design = writing(each_alone(rig.names))
+    bench = StudyBench(rig, design, repeats=3, deaf=(1, 2))
+    found = alone(rig.names).judge(bench.story())
+    assert [one.n for one in found.measurements] == [2, 2]
+    assert len(found.unknowns) == 2
+    assert all("only 2 of 3 measurements" in why and "starved" in why for why in found.unknowns)
+    one_lost = alone(rig.names).judge(StudyBench(rig, design, repeats=5, deaf=(1,)).story())
+    assert one_lost.unknowns == (), "four of five are enough"
+
+
+def test_measurements_that_were_not_made_are_missed() -> None:
+    rig = _a_rig([2.0] * 2)
+    bench = StudyBench(rig, each_alone(rig.names))
+    bench.events = [event for event in bench.events if not isinstance(event, ev.Measured) or event.number < 20]
+    assert "1 of 20 measurements were not made" in alone(rig.names).judge(bench.story()).unknowns
+    bench.events = [event for event in bench.events if not isinstance(event, ev.Measured)]
+    assert "nothing was measured" in alone(rig.names).judge(bench.story()).unknowns
+
+
+def test_a_load_that_ended_early_does_not_count() -> None:
+    rig = _a_rig([2.0])
+    bench = StudyBench(rig, writing(each_alone(rig.names)), repeats=3)
+    bench.events = [
+        ev.LoadEnded(at=11.0, disk="disk1", job=event.job, asked=False, errno=5, message="Input/output error")
+        if isinstance(event, ev.LoadEnded) and event.job == "measure1-disk1"
+        else event
+        for event in bench.events
+    ]
+    found = alone(rig.names).judge(bench.story())
+    assert found.measurements[0].n == 2
+    assert "the load on disk1 ended while it was measured (Input/output error)" in found.unknowns[0]
+
+
+def test_a_rate_beyond_the_link_is_impossible() -> None:
+    rig = _a_rig([60.0])
+    table = {"dut": {"kind": "ssh"}}
+    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), table=table), alone(rig.names))
+    one = _only(found, "impossible-rate")
+    assert "the 480 Mb/s link of disk1 can carry 53.2 MB/s" in one.text
+    assert found.findings[0].subject == "disk1"
+    fine = _a_rig([45.0])
+    assert _judged(StudyBench(fine, writing(each_alone(fine.names)), table=table), alone(fine.names)).findings == ()
+
+
+def test_on_a_virtual_bench_the_limits_of_the_rig_file_count_and_not_the_link() -> None:
+    rig = _a_rig([60.0])
+    assert _judged(StudyBench(rig, writing(each_alone(rig.names))), alone(rig.names)).findings == ()
+    disk = {"name": "disk1", "at": "usb.1", "serial": "S-disk1", "scratch": True, "rate": 20_000_000}
+    limited = StudyBench(rig, writing(each_alone(rig.names)), table={"disk": [disk]})
+    assert _only(_judged(limited, alone(rig.names)), "impossible-rate").value == pytest.approx(60 * MB, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("expect", "findings", "concluded"),
+    [
+        ({"write_at_least": 2.5 * MB}, 1, ["below-expectation"]),
+        ({"write_at_least": 1.5 * MB, "write_at_most": 2.5 * MB}, 0, []),
+        ({"write_at_most": 1.5 * MB}, 1, []),
+        ({"write_at_least": 2.01 * MB}, 0, []),
+    ],
+)
+def test_the_rig_file_can_say_what_to_expect(expect: dict[str, float], findings: int, concluded: list[str]) -> None:
+    rig = _a_rig([2.0])
+    disk = {"name": "disk1", "at": "usb.1", "serial": "S-disk1", "scratch": True, "expect": expect}
+    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), table={"disk": [disk]}), alone(rig.names))
+    assert len(found.findings) == findings
+    assert [one.kind for one in found.conclusions] == concluded
+
+
+# --- more and more -------------------------------------------------------------------------------------------
+
+
+HUBBED = {
+    "controller": [{"name": "usb", "ports": 15}],
+    "hub": [{"name": "hub1", "at": "usb.2", "ports": 4}],
+    "disk": [
+        {"name": "disk1", "at": "usb.1", "serial": "S-disk1", "scratch": True},
+        {"name": "disk2", "at": "hub1.1", "serial": "S-disk2", "scratch": True},
+        {"name": "disk3", "at": "hub1.2", "serial": "S-disk3", "scratch": True},
+    ],
+}
+
+
+def test_four_disks_on_a_capped_controller_have_their_knee_and_ceiling() -> None:
+    """A controller just under 29 MB/s shared by four disks, a tenth as fast."""
+    rig = _a_rig([2.67] * 4, (range(4), 2.85))
+    found = _judged(StudyBench(rig, scaling_design(rig.names)), scaling(rig.names))
+    assert (found.findings, found.unknowns) == ((), ())
+    assert sorted({kind for kind, _ in _kinds(found)}) == ["ceiling", "knee", "shared-bottleneck"]
+    for one in found.conclusions:
+        if one.kind == "knee":
+            assert one.value == pytest.approx(2.85 / 2.67, rel=0.10)
+            assert one.subject == "controller usb"
+        else:
+            assert one.value == pytest.approx(2.85 * MB, rel=0.05)
+        assert one.kind != "ceiling" or "each has an equal share" in one.text
+    assert "they are the disks below controller usb" in _only(found, "shared-bottleneck").text
+    names = [(one.name, one.parameters["disks"]) for one in found.measurements if one.name == "read together"]
+    assert names == [("read together", 2), ("read together", 3), ("read together", 4)]
+
+
+def test_two_disks_behind_a_hub_share_it_and_the_third_does_not() -> None:
+    rig = _a_rig([2.0, 1.5, 1.5], ((1, 2), 2.0))
+    found = _judged(StudyBench(rig, scaling_design(rig.names), table=HUBBED), scaling(rig.names))
+    one = _only(found, "shared-bottleneck")
+    assert one.subject == "disk2, disk3"
+    assert one.value == pytest.approx(2.0 * MB, rel=0.05)
+    assert "they are the disks below hub hub1, as the rig file has it" in one.text
+
+
+def test_a_bottleneck_that_the_rig_file_does_not_explain_is_named_so() -> None:
+    rig = _a_rig([2.0, 2.0, 2.0], ((0, 2), 2.5))
+    found = _judged(StudyBench(rig, scaling_design(rig.names), table=HUBBED), scaling(rig.names))
+    one = _only(found, "shared-bottleneck")
+    assert one.subject == "disk1, disk3"
+    assert (
+        "the rig file does not explain that: controller usb has them all, but disk2 below it is not slowed" in one.text
+    )
+
+
+def test_disks_that_share_nothing_have_no_bottleneck() -> None:
+    rig = _a_rig([2.0, 1.5, 1.5])
+    found = _judged(StudyBench(rig, scaling_design(rig.names), repeats=3), scaling(rig.names))
+    assert _kinds(found) == [("no-bottleneck", "disk1, disk2, disk3")]
+    assert found.unknowns == ()
+
+
+def test_noise_makes_it_unknown() -> None:
+    rig = _a_rig([2.0, 2.0], noise=0.12, seed=4)
+    found = _judged(StudyBench(rig, scaling_design(rig.names), repeats=3), scaling(rig.names))
+    assert found.unknowns
+    assert not {kind for kind, _ in _kinds(found)} & {"knee", "ceiling", "shared-bottleneck", "collapse"}
+
+
+def test_one_disk_does_not_scale() -> None:
+    rig = _a_rig([2.0])
+    assert scaling(rig.names).judge(StudyBench(rig, more_and_more(rig.names)).story()).unknowns
+
+
+# --- designs -------------------------------------------------------------------------------------------------
+
+
+def test_the_design_of_a_scaling_study_has_no_condition_twice() -> None:
+    design = scaling_design(("a", "b", "c"))
+    assert len(design) == len(set(design)) == 12
+    assert {(frozenset(one.disks), one.pattern.mode) for one in leave_one_out(("a", "b", "c"))} >= {
+        (frozenset("ab"), "write"),
+        (frozenset("bc"), "read"),
+        (frozenset("c"), "write"),
+    }
+
+
+# --- the whole judgement, on healthy rigs ---------------------------------------------------------------------
+
+
+def test_thirty_healthy_rigs_have_at_most_one_false_conclusion() -> None:
+    false = []
+    for number in range(30):
+        draw = random.Random(f"healthy study {number}")
+        rates = [2.0 * draw.gauss(1, 0.02) for _ in range(draw.randint(2, 6))]
+        rig = _a_rig(rates, noise=draw.choice([0.005, 0.01, 0.02]), seed=("study", number))
+        repeats = draw.choice([3, 5])
+        found = _judged(StudyBench(rig, scaling_design(rig.names), repeats=repeats), scaling(rig.names))
+        each = _judged(StudyBench(rig, each_alone(rig.names), repeats=repeats), alone(rig.names))
+        wrong = [one for one in (*found.conclusions, *each.conclusions) if one.kind != "no-bottleneck"]
+        if wrong or found.findings or each.findings:
+            false.append((number, wrong))
+    assert len(false) <= 1, false
+
+
+def test_a_scenario_carries_its_conclusions_and_the_run_has_them_all() -> None:
+    rig = _a_rig([1.4, 2.0, 2.0, 2.0])
+    result = judge_story(StudyBench(rig, writing(each_alone(rig.names)), repeats=3).story(alone(rig.names)))
+    assert [one.kind for one in result.conclusions] == ["outlier"]
+    assert result.measurements[0].check == "alone"
