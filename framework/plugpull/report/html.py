@@ -22,6 +22,7 @@ from plugpull.history.reader import Story
 from plugpull.judging.results import Results, ScenarioResult, Verdict
 from plugpull.plain import clean
 from plugpull.report import hexdump, text
+from plugpull.report.figures import figures
 from plugpull.report.overview import Overview, overview, place
 from plugpull.report.rerun import run_again, scenario_again
 from plugpull.report.sections import EARLIER_SHAPES, Section, section, worst_case
@@ -52,6 +53,7 @@ def render_html(
     return template.render(
         results=results,
         sections=sections,
+        figures=figures(results),
         overview=_overview(sections, [events for _, events in pairs]),
         tally=_tally(results),
         under_test=_under_test(results, begun),

@@ -1,0 +1,138 @@
+"""Pictures of a run's measurements: rates by disk and by number of disks, with every repeat and the error bars."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from plugpull.judging.results import Conclusion, Measurement, Results
+from plugpull.report.text import NONE, measure, natural
+
+WIDTH, HEIGHT = 460, 250
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 34
+"""Of the drawing: its margins, in its units."""
+TICKS = 4
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+MOST = 40
+"""Marks of one picture at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """One measurement: its mean at ``y``, its interval from ``high`` to ``low``, its repeats at ``dots``."""
+
+    x: float
+    y: float
+    low: float | None
+    high: float | None
+    dots: tuple[float, ...]
+    label: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """One picture. ``ticks`` are (y, label); ``line`` is the path through the means, empty where none belongs."""
+
+    title: str
+    axis: str
+    marks: tuple[Mark, ...]
+    ticks: tuple[tuple[float, str], ...]
+    line: str
+    mode: str
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    floor: float = HEIGHT - BOTTOM
+    right: float = WIDTH - RIGHT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """The section of figures and conclusions."""
+
+    plots: tuple[Plot, ...]
+    conclusions: tuple[Conclusion, ...]
+
+
+def figures(results: Results) -> Figures | None:
+    """The section for a run; ``None`` if it measured nothing and concluded nothing."""
+    plots = tuple(_plots(results.measurements))
+    if not plots and not results.conclusions:
+        return None
+    return Figures(plots=plots, conclusions=results.conclusions)
+
+
+def _plots(measurements: Sequence[Measurement]) -> Iterable[Plot]:
+    """One plot per study, mode and kind: disks alone side by side, sums over the number of disks."""
+    groups: defaultdict[tuple[str, str], list[Measurement]] = defaultdict(list)
+    for one in measurements:
+        mode, _, kind = one.name.partition(" ")
+        if one.unit == "B/s" and kind in ("alone", "together"):
+            groups[mode, kind].append(one)
+    for (mode, kind), found in groups.items():
+        if kind == "alone":
+            newest = {one.subject: one for one in found}
+            rows = [(subject, newest[subject]) for subject in sorted(newest, key=natural)]
+            yield _plot(f"{mode}: each disk alone", "disk", mode, rows, joined=False)
+        else:
+            same = [one for one in groups.get((mode, "alone"), ()) if one.check == found[0].check]
+            first = [one for one in same if found[0].subject.startswith(f"{one.subject},")]
+            rows = [(_count(one), one) for one in (*first[-1:], *found)]
+            yield _plot(f"{mode}: sum of more and more disks", "disks at once", mode, rows, joined=True)
+
+
+def _count(one: Measurement) -> str:
+    return f"{one.parameters.get('disks', NONE):g}" if isinstance(one.parameters.get("disks"), int | float) else NONE
+
+
+def _plot(title: str, axis: str, mode: str, rows: Sequence[tuple[str, Measurement]], *, joined: bool) -> Plot:
+    rows = rows[:MOST]
+    most = max(max((one.value, one.high or 0.0, *one.samples)) for _, one in rows)
+    step = _step(most)
+    top = step * max(1, -(-most // step))
+    gap = (WIDTH - LEFT - RIGHT) / len(rows)
+    marks = tuple(_mark(LEFT + gap * (number + 0.5), top, label, one) for number, (label, one) in enumerate(rows))
+    count = round(top / step)
+    return Plot(
+        title=title,
+        axis=axis,
+        mode=mode,
+        marks=marks,
+        ticks=tuple((_y(number * step, top), measure(number * step, "B/s")) for number in range(count + 1)),
+        line="".join(f"M{a.x:.1f} {a.y:.1f}L{b.x:.1f} {b.y:.1f}" for a, b in pairwise(marks)) if joined else "",
+    )
+
+
+def _mark(x: float, top: float, label: str, one: Measurement) -> Mark:
+    bounds = "" if one.low is None or one.high is None else f" ({measure(one.low, one.unit)} to "
+    bounds += "" if not bounds else f"{measure(one.high, one.unit)})"
+    each = ", ".join(measure(sample, one.unit) for sample in one.samples)
+    return Mark(
+        x=round(x, 1),
+        y=_y(one.value, top),
+        low=None if one.low is None else _y(one.low, top),
+        high=None if one.high is None else _y(one.high, top),
+        dots=tuple(_y(sample, top) for sample in one.samples),
+        label=label,
+        title=f"{one.subject}: {measure(one.value, one.unit)}{bounds}, repeats: {each}",
+    )
+
+
+def _y(value: float, top: float) -> float:
+    share = min(max(value / top, 0.0), 1.0) if top > 0 else 0.0
+    return round(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP), 1)
+
+
+def _step(most: float) -> float:
+    """A round distance of about ``TICKS`` ticks."""
+    if most <= 0:
+        return 1.0
+    scale = 1.0
+    while scale * 10 <= most / TICKS:
+        scale *= 10
+    while scale > most / TICKS:
+        scale /= 10
+    return next(scale * step for step in STEPS if scale * step >= most / TICKS)
