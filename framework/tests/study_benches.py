@@ -19,7 +19,7 @@ from plugpull.load.patterns import Pattern
 STEP = 0.1
 TRIAL, RAMP, LENGTH = 2.3, 0.5, 1.5
 """Seconds of a trial, of what comes before its measurement, and of its measurement."""
-BLOCK = 32 << 10
+BLOCK = 64 << 10
 
 
 @dataclass

@@ -56,7 +56,7 @@ def test_each_disk_has_its_figure_with_an_interval() -> None:
         assert one.low is not None
         assert one.high is not None
         assert one.low < one.value < one.high
-        assert one.parameters == {"disks": 1, "block": 32768, "depth": 4}
+        assert one.parameters == {"disks": 1, "block": 65536, "depth": 4}
 
 
 def test_intervals_of_200_short_measurements_contain_the_truth() -> None:

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.errors import RigError
 from plugpull.history import events as ev
+from plugpull.history.counters import NOTHING
 from plugpull.load.designs import Condition, Design, interleaved
 from plugpull.load.patterns import Pattern, measuring_arguments
 from plugpull.load.runner import FioRunner, Job
-from plugpull.load.running import RunningJobs
+from plugpull.load.running import START_DEADLINE, RunningJobs
 from plugpull.streams import ORDER
 from plugpull.targets.target import Target
 
@@ -28,8 +30,11 @@ REPEATS = 5
 """Rounds, unless the command line says otherwise."""
 REQUESTS = 32
 """Requests per second at least, if the rate of a disk is known. The counters count whole requests."""
-BLOCKS = (16 << 10, 128 << 10)
-"""The smallest and the largest request that is chosen for that."""
+WRITES = ("write", "randwrite")
+PARTITION_SCAN = 256 << 10
+"""More bytes than the kernel reads when a disk was opened for writing: 128 KiB on an emulated one."""
+BLOCKS = (64 << 10, 128 << 10)
+"""The smallest and the largest request that is chosen for that. Smaller ones would keep an emulated guest busy."""
 
 
 def expected_seconds(measurements: int, *, virtual: bool) -> float:
@@ -79,10 +84,30 @@ class TimedLoad(RunningJobs):
         """Wait until all disks move, and then for ``RAMP`` and ``seconds``. Returns the DUT times of the first and the
         last sample of these seconds. Raises RigError."""
         for job in self._jobs.values():
-            self._wait_moving(job)
+            self._wait_transfer(job)
         started = self._next_sample().at or 0.0
         begin = self._sample_after(started + RAMP)
         return begin, self._sample_after(begin + seconds)
+
+    def _wait_transfer(self, job: Job) -> None:
+        """Wait until the disk transfers in the direction of the load. Opening a disk for writing makes the kernel read
+        its partition table, half a second before an emulated guest's fio has started."""
+        enough = 2 * self._pattern.block + (0 if self._pattern.mode in WRITES else PARTITION_SCAN)
+        before: list[int] = []
+
+        def transfers(event: ev.Event) -> bool:
+            if isinstance(event, ev.Sampled):
+                counters = event.disks.get(job.kname, NOTHING)
+                done = counters.written_bytes if self._pattern.mode in WRITES else counters.read_bytes
+                before.append(done)
+                return done - before[0] >= enough
+            return job.ended.is_set()
+
+        found = self._context.wait_for(transfers, START_DEADLINE, since=self._mark)
+        if job.ended.is_set() and not job.asked:
+            raise RigError(f"the load on {job.disk} ended before it was measured: {job.report.message}")
+        if found is None:
+            raise RigError(f"{job.disk} moved nothing within {START_DEADLINE:g} s of starting its load")
 
     def _sample_after(self, at: float) -> float:
         while True:

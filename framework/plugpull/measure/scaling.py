@@ -17,6 +17,8 @@ LIMITED = 0.95
 """Disks limit each other if together they reach less than this share of what they reach one by one, ..."""
 SURELY = 0.97
 """... and if the whole interval of that share is below this."""
+FREE = 0.90
+"""They do not if its mean is at least ``SURELY`` and its whole interval above this."""
 DROP = 0.10
 """The rate collapses if one more disk takes away at least this share of it."""
 SURE = 0.01
@@ -73,7 +75,7 @@ def scaling(repeats: Sequence[Repeat]) -> Scaling:
     share = estimate([one.share for one in repeats])
     collapse = _collapse(repeats)
     if not _is_limited(share) and collapse is None:
-        free = share.low is not None and share.low >= LIMITED
+        free = share.low is not None and share.mean >= SURELY and share.low >= FREE
         return Scaling("free" if free else "unclear", share)
     count = len(repeats[0].alone) if collapse is None else collapse.disks - 1
     found = [_hinge(one, count) for one in repeats]
