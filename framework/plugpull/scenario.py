@@ -13,7 +13,7 @@ from plugpull.checks.kernel_state import held_longer
 from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, tops_to_cut, victims_to_choose
 from plugpull.dut.conversation.link import AgentGone
-from plugpull.dut.conversation.translation import properties_of, timers_set
+from plugpull.dut.conversation.translation import properties_of, state_of, timers_set
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.faults import cut, judged_by
@@ -67,9 +67,7 @@ class ScenarioRig:
     """
 
     def __init__(self, context: ScenarioContext, draw: Draw | None = None, repeats: int = REPEATS) -> None:
-        self.context = context
-        self.repeats = repeats
-        """How often a study measures each of its conditions."""
+        self.context, self.repeats = context, repeats
         self._draw = draw if draw is not None else Draw(context.streams.of(VICTIMS))
         self.breaker = Breaker(context)
         self.asked = 0
@@ -221,10 +219,9 @@ class ScenarioRig:
         return self._filesystems[disk.name]
 
     def measure(self, design: Design[RigDisk]) -> None:
-        """Measure the rates of a design: each of its conditions ``repeats`` times, each time with a load of its own.
+        """Measure each condition of a design ``repeats`` times, in random order, each time with a new load.
 
-        The order is random and belongs to the seed. Nothing is verified, and what the disks held is overwritten. Raises
-        ``RigError`` if a load does not start.
+        What the disks held is overwritten. Raises ``RigError`` if a load does not start.
 
             rig.measure(each_alone(rig.disks))
             rig.judge(alone(rig.disks))
@@ -310,18 +307,7 @@ class ScenarioRig:
         self.context.recorder.record(timers_set(said, "begin"))
 
     def _state(self, moment: ev.StateMoment) -> ev.DutState:
-        said = self.context.bench.link.call("state")
-        return ev.DutState(
-            at=said["at"],
-            moment=moment,
-            boot_id=said["boot_id"],
-            kernel=said["kernel"],
-            taint=said["taint"],
-            modules=said["modules"],
-            memory=said["memory"],
-            interrupts=said["interrupts"],
-            pressure=said["pressure"],
-        )
+        return state_of(self.context.bench.link.call("state"), moment)
 
     def _record_state_at_the_end(self) -> None:
         """Wait up to ``GONE_WITHIN`` seconds until no driver is held more often than at the beginning: while the kernel

@@ -25,6 +25,21 @@ def _cpu(line: str) -> tuple[int, int]:
     return (sum(fields) - fields[3] - fields[4], sum(fields)) if len(fields) == 8 else (0, 0)
 
 
+def state_of(said: Message, moment: ev.StateMoment) -> ev.DutState:
+    """The state of the DUT's kernel, as the agent read it."""
+    return ev.DutState(
+        at=said["at"],
+        moment=moment,
+        boot_id=said["boot_id"],
+        kernel=said["kernel"],
+        taint=said["taint"],
+        modules=said["modules"],
+        memory=said["memory"],
+        interrupts=said["interrupts"],
+        pressure=said["pressure"],
+    )
+
+
 def timers_set(message: Message, moment: ev.TimersMoment) -> ev.TimersSet:
     """The event for the timers that the agent reports as changed."""
     changed = tuple((path, before, after) for path, before, after in message["changed"])
