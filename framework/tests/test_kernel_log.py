@@ -6,13 +6,17 @@ import io
 import json
 import re
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from plugpull.kernel.catalogue.classify import classify
+from plugpull.kernel.catalogue.classify import classify, subject_of
 from plugpull.kernel.catalogue.entries import BEGINNINGS, ENTRIES
+from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.catalogue.wording import examples_of
+from plugpull.kernel.diagnosis import line_shapes
 from plugpull.kernel.diagnosis import log_reader as log
+from plugpull.kernel.diagnosis.line_shapes import LineShapes, shape_of
 from plugpull.kernel.diagnosis.log_reader import read_log
 from plugpull.kernel.diagnosis.show import as_json, as_text
 from plugpull.kernel.diagnosis.unwrap import ENOUGH
@@ -90,3 +94,37 @@ def test_text_folds_repeats_and_json_does_not() -> None:
         "text": text,
     }
     assert list(as_text([])) == ["no messages about storage, USB or a broken kernel"]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "[   12.345678] ", "Nov 12 13:45:01 host kernel: ", "<6>[  123.456789][  T123] "]
+)
+def test_lines_that_differ_in_digits_are_split_alike(prefix: str) -> None:
+    """What is remembered of a line is true of the next one of its shape."""
+    shapes = LineShapes()
+    other = str.maketrans("123456789", "912345678")
+    for line in LINES:
+        first = prefix + line.decode()
+        # The digits of a name, such as ntfs3's, stay.
+        second = re.sub(r"(?<![A-Za-z\d])\d+", lambda number: number[0].translate(other), first)
+        for text in (first, second):
+            shape = shape_of(text.encode())
+            body = split_prefix(text)[1].strip()
+            assert shapes.message(shape, text) == body
+            assert shapes.subject(shape, body) == subject_of(body)
+
+
+def test_the_memory_for_shapes_is_bounded() -> None:
+    shapes = LineShapes()
+    for number in range(2 * line_shapes.MOST):
+        text = f"usb 1-1: {'x' * (number % 200)}{chr(97 + number % 26)}{number // 200 * 'y'}"
+        assert shapes.message(shape_of(text.encode()), text) == text
+    assert len(shapes._messages) <= line_shapes.MOST
+
+
+def test_a_line_that_is_no_slice_is_split_each_time() -> None:
+    shapes = LineShapes()
+    for text in ("\x1b[32m[   12.345678] \x1b[0musb 1-1: x", "[   12.345678] usb 1-1: é", '{"MESSAGE": "usb 1-1: x"}'):
+        assert shapes.message(shape_of(text.encode()), text) == split_prefix(text)[1].strip()
+        assert shapes.subject(shape_of(text.encode()), "usb 1-1: x") == "1-1"
+    assert shapes._messages == {}

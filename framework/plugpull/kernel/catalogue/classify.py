@@ -78,8 +78,14 @@ def classify_message(body: str, text: str) -> KernelEvent | None:
 def subject_of(body: str) -> str:
     """What a message is about: a disk, a USB port, a SCSI address, a controller, a task. Empty if
     it names none."""
+    begin, end = subject_span(body)
+    return body[begin:end]
+
+
+def subject_span(body: str) -> tuple[int, int]:
+    """Where the subject of a message begins and ends in it."""
     for find in _SUBJECTS:
         found = find(body)
         if found is not None:
-            return found[found.lastindex or 0]
-    return ""
+            return found.span(found.lastindex or 0)
+    return 0, 0

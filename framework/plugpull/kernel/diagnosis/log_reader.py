@@ -14,6 +14,7 @@ from plugpull.kernel.catalogue.finder import BOOT_WORDS, entries_with, first_of,
 from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import second_message, split_prefix, time_of
 from plugpull.kernel.diagnosis.continuation import continued
+from plugpull.kernel.diagnosis.line_shapes import LineShapes, shape_of
 from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
 from plugpull.kernel.diagnosis.restarts import BACK, restart_at
 from plugpull.kernel.diagnosis.unwrap import unwrapped
@@ -91,6 +92,7 @@ class _Reader:
         self._reported = 0
         self._tail = b""
         self._read = 0
+        self._shapes = LineShapes()
 
     def scan(self, block: bytes, upto: int) -> Iterator[LogEvent]:
         """The messages in the first ``upto`` bytes of ``block``, which end with a whole line."""
@@ -117,14 +119,16 @@ class _Reader:
         if not found:
             return None
         end = block.find(b"\n", start, start + LONGEST_LINE)
-        text = block[start : end if end >= 0 else start + LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
-        body = split_prefix(text)[1].strip()
+        raw = block[start : end if end >= 0 else start + LONGEST_LINE].rstrip(b"\r")
+        text = raw.decode("utf-8", "replace")
+        shape = shape_of(raw)
+        body, second = self._shapes.message(shape, text), ""
         entry = first_of(body, found)
         if entry is None and (second := second_message(text)):
             entry, body = first_of(second, found), second
         if entry is None:
             return None
-        subject = subject_of(body)
+        subject = subject_of(body) if second else self._shapes.subject(shape, body)
         event = KernelEvent(entry.kind, entry.severity, subject, text)
         report, inside = None, number <= self._reported
         if not inside and event.alarming:

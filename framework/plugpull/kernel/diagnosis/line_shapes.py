@@ -1,0 +1,54 @@
+"""Remembers where the message and its subject are in lines that differ only in their digits. In a storm nearly all do.
+
+The regular expressions that find a prefix and a subject look at where digits are, not at which they are, except in
+names such as that of ntfs3: their result for one line holds for every line of the same shape.
+"""
+
+from __future__ import annotations
+
+from plugpull.kernel.catalogue.classify import subject_of, subject_span
+from plugpull.kernel.catalogue.prefix import split_prefix
+
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
+MOST = 1024
+"""Shapes that are remembered."""
+LONGEST = 300
+"""Bytes of a line whose shape is remembered. Longer ones are rarely alike."""
+
+
+def shape_of(raw: bytes) -> bytes:
+    """A line with 0 for each digit."""
+    return raw.translate(_DIGITS)
+
+
+class LineShapes:
+    """The shapes of the lines of one log."""
+
+    def __init__(self) -> None:
+        self._messages: dict[bytes, tuple[int, int]] = {}
+        self._subjects: dict[bytes, tuple[int, int]] = {}
+
+    def message(self, shape: bytes, text: str) -> str:
+        """The message of a line without its prefix."""
+        known = self._messages.get(shape)
+        if known is not None:
+            return text[known[0] : known[1]]
+        prefix, rest = split_prefix(text)
+        body = rest.strip()
+        # Colours and JSON make a message that is not in the line as it is, and characters that are several bytes.
+        if len(shape) == len(text) <= LONGEST and text == prefix + rest:
+            if len(self._messages) >= MOST:
+                self._messages.clear()
+                self._subjects.clear()
+            begin = len(text) - len(rest.lstrip())
+            self._messages[shape] = begin, begin + len(body)
+        return body
+
+    def subject(self, shape: bytes, message: str) -> str:
+        """What the message of a line is about; empty if it names nothing."""
+        if shape not in self._messages:
+            return subject_of(message)
+        known = self._subjects.get(shape)
+        if known is None:
+            known = self._subjects[shape] = subject_span(message)
+        return message[known[0] : known[1]]
