@@ -12,7 +12,7 @@ from stories import CUT, VICTIM, Bench, healthy
 
 from plugpull.checks import decode_check, encode_check, files_kept
 from plugpull.history import events as ev
-from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree
+from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, encode_found_tree
 from plugpull.integrity.oracle.files.wrong import FileDamage
 
 
@@ -152,7 +152,50 @@ def test_a_fat_may_be_unclean_after_a_cut() -> None:
     on_record(bench, book, file("a", made, wrote, inode=0), fstype="vfat", status=1, output="Dirty bit is set.\n")
     judgement = judged(bench)
     assert (judgement.findings, judgement.unknowns) == ((), ())
-    assert "vfat unclean" in judgement.worst
+    assert "vfat not clean" in judgement.worst
+
+
+def repaired(*entries: FoundEntry) -> Bench:
+    """A FAT that was whole after the cut, and shows these entries after its repair."""
+    bench = bench_with_files()
+    book, made, wrote = synced()
+    on_record(bench, book, file("a", made, wrote, inode=0), fstype="vfat", status=1)
+    bench.drop(ev.FileScanPart, keep=lambda event: "scan101" not in event.job)
+    bench.drop(ev.FileScanEnded, keep=lambda event: "scan101" not in event.job)
+    bench.replace(ev.FileScanBegun, lambda event: event.removing, repaired=True)
+    data, job = encode_found_tree(FoundTree(entries=entries, removal_tried=True)), f"scan101-{VICTIM}"
+    fixed = ev.FilesystemChecked(
+        at=SCANNED + 0.7, disk=VICTIM, fstype="vfat", command="fsck.vfat -a -w", status=1, seconds=0.1, repaired=True
+    )
+    bench.add(
+        fixed,
+        *(
+            ev.FileScanPart(at=SCANNED + 1.1, disk=VICTIM, job=job, offset=at, data=text)
+            for at, text in pieces(data, 200)
+        ),
+        ev.FileScanEnded(at=SCANNED + 1.2, disk=VICTIM, job=job, received=len(data), status=0),
+    )
+    return bench
+
+
+def test_a_fat_that_a_repair_left_whole_is_repaired() -> None:
+    _, made, wrote = synced()
+    judgement = judged(repaired(file("a", made, wrote, inode=0)))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert "vfat repaired" in judgement.worst
+
+
+def test_a_repair_that_loses_a_promised_file_is_a_finding() -> None:
+    (finding,) = judged(repaired()).findings
+    assert "and a repair, before which its promised files were there" in finding.summary
+    assert "lost after fsync" in finding.summary
+
+
+def test_without_the_record_of_the_repair_it_is_not_known() -> None:
+    _, made, wrote = synced()
+    bench = repaired(file("a", made, wrote, inode=0))
+    bench.drop(ev.FilesystemChecked, keep=lambda event: not event.repaired)
+    assert "the repair of its filesystem is not on record" in unknown(bench)
 
 
 # --- what may be gone -------------------------------------------------------------------------------------------------

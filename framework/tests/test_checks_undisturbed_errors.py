@@ -163,6 +163,8 @@ def test_it_stands_though_the_scenario_stopped_before_it_could_judge() -> None:
     "text",
     [
         "FAT-fs (sdb): Volume was not properly unmounted. Some data may be corrupt. Please run fsck.",
+        "FAT-fs (sdb): error, fat_get_cluster: invalid cluster chain (i_pos 21382)",
+        "FAT-fs (sdb): Filesystem has been set read-only",
         "EXT4-fs (sdb): error count since last fsck: 2",
         "EXT4-fs (sdb): warning: mounting fs with errors, running e2fsck is recommended",
         "BTRFS info (device sdb): bdev /dev/sdb errs: wr 5, rd 0, flush 0, corrupt 0, gen 0",

@@ -148,7 +148,7 @@ def test_a_storm_is_written_recorded_scanned_and_judged(double: Double) -> None:
     judgement = double.judged()
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert "ext4 clean" in judgement.worst
-    assert "0 were promised" not in judgement.worst
+    assert ", 0 were promised" not in judgement.worst
     assert list((double.directory / "round1").iterdir()) == [], "the scan removes what it has read"
 
 
@@ -190,6 +190,24 @@ def test_a_short_plan_ends_by_itself(double: Double) -> None:
         files.played()
     judgement = double.judged()
     assert (judgement.findings, judgement.unknowns) == ((), ())
+
+
+@pytest.mark.parametrize(("fstype", "status"), [("vfat", 1), ("vfat", 0), ("ext4", 4)])
+def test_only_a_filesystem_without_a_journal_is_repaired(double: Double, fstype: str, status: int) -> None:
+    double.answers["filesystem.check"] = lambda **asked: {
+        "status": 1 if asked["repair"] else status,
+        "seconds": 0.1,
+        "command": "fsck",
+        "output": "",
+    }
+    with opened(double, fstype=fstype) as files:
+        files.settle(0.1)
+    checks = [event.repaired for event in double.events if isinstance(event, ev.FilesystemChecked)]
+    assert checks == ([False, True] if (fstype, status) == ("vfat", 1) else [False])
+    judgement = double.judged()
+    assert judgement.unknowns == ()
+    assert [finding.summary.count("has errors") for finding in judgement.findings] == ([1] if status == 4 else [])
+    assert ("vfat repaired" in judgement.worst) is (len(checks) == 2)
 
 
 def test_a_filesystem_that_does_not_mount_is_a_finding(double: Double) -> None:

@@ -42,6 +42,7 @@ class FileRound:
     scan: FileScan | None = None
     removal: FileScan | None = None
     check: FilesystemChecked | None = None
+    repair: FilesystemChecked | None = None
     mount: Acted | None = None
     doubts: list[str] = field(default_factory=list)
 
@@ -179,14 +180,16 @@ class _Assembly:
             one.doubts.append("that the filesystem was unmounted and mounted again before the scan is not on record")
         if one.scan.begun.mount_errno and (one.mount is None or one.mount.ok):
             one.doubts.append("the mount that failed is not on record")
-        checks = [
-            event
-            for event in self._story.of(FilesystemChecked)
-            if event.disk == one.disk and self._place[id(event)] > scanned
-        ]
         following = [self._place[id(other.begun)] for other in self.rounds if other.disk == one.disk]
         until = min((place for place in following if place > scanned), default=len(self._place) + 1)
-        one.check = next((event for event in checks if self._place[id(event)] < until), None)
+        for event in self._story.of(FilesystemChecked):
+            if event.disk == one.disk and scanned < self._place[id(event)] < until:
+                if event.repaired:
+                    one.repair = one.repair or event
+                else:
+                    one.check = one.check or event
+        if one.removal is not None and one.removal.begun.repaired and one.repair is None:
+            one.doubts.append("the repair of its filesystem is not on record")
 
 
 def _incomplete(one: FileRound) -> Iterator[str]:

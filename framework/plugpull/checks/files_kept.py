@@ -90,12 +90,14 @@ def files_kept(disks: Disks | None = None) -> FilesKept:
 
 @dataclass
 class _Judged:
-    """A round and the oracle's opinion of it. ``state``: clean, recovered, unclean, damaged, or empty if not known."""
+    """A round, and the opinions of it and of what a repair left. ``state``: clean, recovered, repaired or damaged;
+    "not clean" if one without a journal was not repaired; empty if not known."""
 
     round: FileRound
     power: Power = Power.KEPT
     cuts: tuple[Cut, ...] = ()
     opinion: FileOpinion = field(default_factory=FileOpinion)
+    repaired: FileOpinion | None = None
     accusations: list[Accusation] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     state: str = ""
@@ -118,6 +120,9 @@ def _judged(story: Story, one: FileRound) -> _Judged:
     elif not made.doubts:
         made.opinion = judge(ledger, _found(one), promises, effect)
         made.doubts += made.opinion.problems
+        if one.removal is not None and one.removal.begun.repaired:
+            made.repaired = judge(ledger, decode_found_tree(joined(one.removal.parts)), promises, effect)
+            made.doubts += made.repaired.problems
     if one.scan.begun.lost and not one.doubts:
         what = f"a {one.begun.fstype} filesystem"
         made.opinion.wrong.append(FileWrong(FileDamage.UNMOUNTABLE, "", what, "a disk without one"))
@@ -179,17 +184,10 @@ def _conclude(story: Story, made: _Judged, promises: Promises) -> None:
     """Fill in the accusations and the state of a round."""
     one, wrong = made.round, made.opinion.wrong
     if wrong:
-        counts = ", ".join(f"{count} {kind}" for kind, count in Counter(each.kind for each in wrong).items())
-        worst = made.opinion.worst or wrong[0]
-        made.accusations.append(
-            Accusation(
-                subject=one.disk,
-                summary=f"the {one.begun.fstype} on {one.disk} is wrong after {_cut_words(made)} ({counts}): "
-                f"{worst.sentence()}",
-                at=one.at,
-                evidence=(*(each.sentence() for each in wrong[:SHOWN]), *_circumstances(story, made)),
-            )
-        )
+        made.accusations.append(_wrong_files(story, made, made.opinion, _cut_words(made)))
+    elif made.repaired is not None and made.repaired.wrong:
+        after = f"{_cut_words(made)} and a repair, before which its promised files were there"
+        made.accusations.append(_wrong_files(story, made, made.repaired, after))
     said = Checked.UNKNOWN if one.check is None else checker_says(one.check)
     if said is Checked.UNCLEAN and promises.name not in MAY_BE_UNCLEAN:
         assert one.check is not None
@@ -207,6 +205,18 @@ def _conclude(story: Story, made: _Judged, promises: Promises) -> None:
     made.state = _state(story, made, said)
 
 
+def _wrong_files(story: Story, made: _Judged, opinion: FileOpinion, after: str) -> Accusation:
+    one, wrong = made.round, opinion.wrong
+    counts = ", ".join(f"{count} {kind}" for kind, count in Counter(each.kind for each in wrong).items())
+    worst = opinion.worst or wrong[0]
+    return Accusation(
+        subject=one.disk,
+        summary=f"the {one.begun.fstype} on {one.disk} is wrong after {after} ({counts}): {worst.sentence()}",
+        at=one.at,
+        evidence=(*(each.sentence() for each in wrong[:SHOWN]), *_circumstances(story, made)),
+    )
+
+
 def _no_verdict(one: FileRound) -> str:
     if one.scan is not None and not one.scan.begun.job:
         return f"it was not scanned: {one.scan.begun.error}"
@@ -220,7 +230,7 @@ def _state(story: Story, made: _Judged, said: Checked) -> str:
     if made.accusations:
         return "damaged"
     if said is Checked.UNCLEAN:
-        return "unclean"
+        return "repaired" if made.repaired is not None else "not clean"
     return "recovered" if _recovery(story, made.round) else "clean"
 
 

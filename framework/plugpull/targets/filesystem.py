@@ -165,8 +165,9 @@ class Filesystem:
             self._context.bench.link.call("filesystem.holds", ANSWER_WITHIN, disk=self._disk(), fstype=self._fstype)
         )
 
-    def check(self) -> None:
-        """Check it without changing it, while it is not mounted, and record the result."""
+    def check(self, *, repair: bool = False) -> int | None:
+        """Check it without changing it while it is not mounted, or ``repair`` it. Returns the program's exit status,
+        which is also on record."""
         answer = self._context.bench.link.call(
             "filesystem.check",
             CHECKED_WITHIN + ANSWER_WITHIN,
@@ -174,6 +175,7 @@ class Filesystem:
             fstype=self._fstype,
             uuid=self.identity,
             timeout=CHECKED_WITHIN,
+            repair=repair,
         )
         self._context.recorder.record(
             ev.FilesystemChecked(
@@ -184,8 +186,11 @@ class Filesystem:
                 status=answer["status"],
                 seconds=answer["seconds"],
                 output=answer["output"],
+                repaired=repair,
             )
         )
+        status: int | None = answer["status"]
+        return status
 
     def _disk(self) -> Identity:
         """The identity of the block device below, as it is attached now."""

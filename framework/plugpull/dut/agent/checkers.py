@@ -33,6 +33,8 @@ CHECKERS: Dict[str, Tuple[str, ...]] = {
     "exfat": ("fsck.exfat", "-n"),
 }
 """ntfs3 has none: ``ntfsfix -n`` ends with 0 on a dirty volume too."""
+REPAIRERS: Dict[str, Tuple[str, ...]] = {"vfat": ("fsck.vfat", "-a", "-w"), "exfat": ("fsck.exfat", "-y")}
+"""For filesystems without a journal: a cut leaves them with errors, and a repair belongs to their recovery."""
 SMALLEST: Dict[str, int] = {"xfs": 300 << 20, "btrfs": 114 << 20, "f2fs": 52 << 20, "vfat": 33 << 20}
 """Bytes below which a maker refuses its defaults, or makes something else (FAT16)."""
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
@@ -76,11 +78,13 @@ def lacking(fstype: str, size: int) -> str:
     return ""
 
 
-def run_checker(fstype: str, disk: int, timeout: float) -> Dict[str, Any]:
-    """Check the filesystem behind an open descriptor, without changing it."""
-    if fstype not in CHECKERS:
-        return {"status": None, "seconds": 0.0, "command": "", "output": "no program checks %s" % fstype}
-    command = [*CHECKERS[fstype]]
+def run_checker(fstype: str, disk: int, timeout: float, repair: bool = False) -> Dict[str, Any]:
+    """Check the filesystem behind an open descriptor, without changing it; or repair it."""
+    known = REPAIRERS if repair else CHECKERS
+    if fstype not in known:
+        what = "repairs" if repair else "checks"
+        return {"status": None, "seconds": 0.0, "command": "", "output": "no program %s %s" % (what, fstype)}
+    command = [*known[fstype]]
     begun, words = now(), " ".join(command)
     try:
         done = subprocess.run(

@@ -317,9 +317,11 @@ class Service:
         """The UUID of the filesystem of this type on a scratch disk; empty if it holds none."""
         return self.volumes.holds(disk, fstype)
 
-    def op_filesystem_check(self, disk: Disk, fstype: str, uuid: str, timeout: float) -> Dict[str, Any]:
-        """Check an unmounted filesystem without changing it."""
-        return self.volumes.check(disk, fstype, uuid, timeout)
+    def op_filesystem_check(
+        self, disk: Disk, fstype: str, uuid: str, timeout: float, repair: bool = False
+    ) -> Dict[str, Any]:
+        """Check an unmounted filesystem without changing it, or repair it."""
+        return self.volumes.check(disk, fstype, uuid, timeout, repair)
 
     def op_umount(self, name: str) -> Dict[str, Any]:
         return self.volumes.umount(name)

@@ -102,16 +102,17 @@ class Volumes:
         finally:
             os.close(fd)
 
-    def check(self, wanted: Disk, fstype: str, uuid: str, timeout: float) -> Dict[str, Any]:
-        """Check the unmounted filesystem with this UUID without changing it. Raises Refused for any other."""
+    def check(self, wanted: Disk, fstype: str, uuid: str, timeout: float, repair: bool) -> Dict[str, Any]:
+        """Check the unmounted filesystem with this UUID without changing it, or repair it. Raises Refused for any
+        other."""
         fd = open_scratch(wanted)
         try:
             refuse_other_filesystem(fd, str(wanted["kname"]), fstype, uuid)
-            plain = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY)
+            plain = os.open("/proc/self/fd/%d" % fd, os.O_RDWR if repair else os.O_RDONLY)
         finally:
             os.close(fd)  # a checker that opens the disk exclusively must not find us
         try:
-            return run_checker(fstype, plain, timeout)
+            return run_checker(fstype, plain, timeout, repair)
         finally:
             os.close(plain)
 

@@ -56,7 +56,8 @@ class FileScanBegun(Event, frozen=True, kw_only=True, tag="files.scan.begin"):
 
     ``mount_errno`` is the error of the mount before it, 0 if it succeeded, ``None`` if nobody could try. ``error`` says
     why nothing could be scanned; then there is no ``job``. ``lost``: the disk, recognised as itself, does not hold the
-    filesystem any more. ``removing``: a second scan, after the check, which removes everything that it finds."""
+    filesystem any more. ``removing``: a second scan, after the check, which removes everything that it finds.
+    ``repaired``: the filesystem was repaired before it."""
 
     disk: str
     job: str
@@ -66,6 +67,7 @@ class FileScanBegun(Event, frozen=True, kw_only=True, tag="files.scan.begin"):
     error: str = ""
     lost: bool = False
     removing: bool = False
+    repaired: bool = False
 
 
 class FileScanPart(Event, frozen=True, kw_only=True, tag="files.scan.part"):
@@ -88,7 +90,8 @@ class FileScanEnded(Event, frozen=True, kw_only=True, tag="files.scan.end"):
 
 class FilesystemChecked(Event, frozen=True, kw_only=True, tag="files.check"):
     """A checker looked at an unmounted filesystem without changing it. ``status`` is its exit status, ``None`` if it
-    could not be run or did not end; ``command`` is its name with its options, ``output`` the end of what it said."""
+    could not be run or did not end; ``command`` is its name with its options, ``output`` the end of what it said.
+    ``repaired``: it was allowed to change the filesystem."""
 
     disk: str
     fstype: str
@@ -96,6 +99,7 @@ class FilesystemChecked(Event, frozen=True, kw_only=True, tag="files.check"):
     status: int | None
     seconds: float
     output: str = ""
+    repaired: bool = False
 
 
 class FilesOver(Event, frozen=True, kw_only=True, tag="files.over"):

@@ -44,8 +44,10 @@ _USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed
 _DIRTY = re.compile(
     r"not properly unmounted|not clean|kicking non-fresh|mounting (?:unchecked fs|fs with errors)"
     r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
+    r"|FAT-fs \(\S+\): (?:error, |Filesystem has been set read-only|Corrupted directory|Couldn't remove)"
 )
-"""Messages of filesystems and arrays that are used again after their disk disappeared during use."""
+"""Messages of filesystems and arrays that are used again after their disk disappeared during use. FAT and exFAT have no
+journal, so that their tables may contradict each other from then on."""
 _NOT_SHARED = frozenset({"usb.overcurrent", "usb.reset", "usb.disconnect"})
 """Events that the loss of a disk does not cause at the hub above it."""
 NEVER = frozenset({"hcd.died"})

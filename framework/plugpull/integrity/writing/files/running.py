@@ -19,6 +19,8 @@ BEGUN_WITHIN = 60.0
 """Seconds until a writer must have done its first operations: Python starts slowly on an emulated DUT."""
 BACK_WITHIN = 60.0
 """Seconds that a disk gets to come back before its filesystem is mounted again. ``returned`` judges that time."""
+WITHOUT_JOURNAL = frozenset({"vfat", "exfat"})
+"""Filesystems that a cut leaves with errors: they are repaired, and scanned again."""
 SETTLED_SYNCS = 10
 """Syncs of a writer that must have succeeded before it counts as running: more than those of its first files."""
 
@@ -27,7 +29,8 @@ class RunningFiles:
     """Files written on one filesystem, for the length of its ``with`` block.
 
     At the end the filesystem is unmounted, mounted again, which lets the kernel recover it, scanned, unmounted and
-    checked. Then it is mounted once more, and everything in it is removed. ``files_kept`` judges what was found.
+    checked. One without a journal is repaired if it has errors. Then it is mounted once more, and everything in it is
+    removed. ``files_kept`` judges what was found.
     """
 
     def __init__(self, context: ScenarioContext, volume: Filesystem, pattern: FilePattern) -> None:
@@ -184,11 +187,15 @@ class RunningFiles:
             return False
         self._runner.finish(self._runner.scan(volume, self._directory, number=self._round))
         volume.unmount()
-        volume.check()
+        repaired = volume.check() != 0 and volume.fstype in WITHOUT_JOURNAL
+        if repaired:
+            volume.check(repair=True)
         if not volume.try_mount()["ok"]:
             return False
         # A directory that cannot be removed is damaged. The next round has a directory of its own.
-        self._runner.finish(self._runner.scan(volume, self._directory, number=self._round, removing=True))
+        self._runner.finish(
+            self._runner.scan(volume, self._directory, number=self._round, removing=True, repaired=repaired)
+        )
         return True
 
     def _recover(self) -> bool:

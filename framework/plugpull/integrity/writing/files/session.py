@@ -103,15 +103,18 @@ class FileRunner:
         )
         return job
 
-    def scan(self, volume: Filesystem, directory: str, *, number: int, removing: bool = False) -> FileJob:
-        """Start to scan the directory of a round. ``removing``: remove everything in it afterwards."""
+    def scan(
+        self, volume: Filesystem, directory: str, *, number: int, removing: bool = False, repaired: bool = False
+    ) -> FileJob:
+        """Start to scan the directory of a round. ``removing``: remove everything in it afterwards, and read the files
+        only if the filesystem was ``repaired``."""
         arguments = [
             "scan",
             "--root",
             "{root}",
             "--directory",
             directory,
-            *(("--names", "--remove") if removing else ()),
+            *_modes(removing, repaired),
         ]
         job, _ = self._start(volume, arguments, "", scan=True)
         self._context.recorder.record(
@@ -122,6 +125,7 @@ class FileRunner:
                 round=number,
                 directory=directory,
                 removing=removing,
+                repaired=repaired,
             )
         )
         return job
@@ -197,3 +201,9 @@ class FileRunner:
                 why=job.why if job.status is not None else f"scanning did not finish within {timeout:g} s",
             )
         )
+
+
+def _modes(removing: bool, repaired: bool) -> tuple[str, ...]:
+    if not removing:
+        return ()
+    return ("--remove",) if repaired else ("--names", "--remove")
