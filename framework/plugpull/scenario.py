@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -13,7 +14,8 @@ from plugpull.checks.kernel_state import held_longer
 from plugpull.checks.residue import left_over
 from plugpull.draw import Draw, hubs_to_choose, tops_to_cut, victims_to_choose
 from plugpull.dut.conversation.link import AgentGone
-from plugpull.dut.conversation.translation import properties_of, state_of, timers_set
+from plugpull.dut.conversation.translation import census_of, state_of, timers_set
+from plugpull.dut.ending import record_end
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.faults import cut, judged_by
@@ -26,6 +28,7 @@ from plugpull.integrity.file_patterns import FilePattern, file_storm
 from plugpull.integrity.patterns import Stamped, steady
 from plugpull.integrity.writing.files.running import RunningFiles
 from plugpull.integrity.writing.filled import RunningReads
+from plugpull.integrity.writing.legs import read_members
 from plugpull.integrity.writing.load import RunningStamps
 from plugpull.load.designs import Design
 from plugpull.load.load import RunningLoad
@@ -37,16 +40,11 @@ from plugpull.rig.topology import CutPoint
 from plugpull.streams import VICTIMS
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
+from plugpull.targets.made_array import MadeArray, options_of, planned
 from plugpull.targets.target import Target, Targets, reached_by, targets_of
 
 GONE_WITHIN = 10.0
 """Seconds that the DUT gets to remove the last traces of a disk that was cut. Later ones count as left over."""
-BLOCKED_FOR = 12.0
-"""Seconds that a task which is blocked at the end of a scenario gets to run: the limit of ``nothing_blocked`` and half
-of that. Nothing waits where none is blocked."""
-GRACE = 30.0
-"""Seconds that every CPU gets to schedule at the end of a scenario. The kernel reports one that does not after 15
-(an RCU stall) or 16 (a soft lockup, see plugpull/dut/agent/timers.py), so that its own report is on record by then."""
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
@@ -79,6 +77,7 @@ class ScenarioRig:
         self._census_before: ev.Census | None = None
         self._state_before: ev.DutState | None = None
         self._kind = ""
+        self._arrays = 0
         self._filesystems: dict[str, Filesystem] = {}
         topology = context.topology
         self.disks = tuple(RigDisk(disk.name, topology) for disk in context.rig.disk if disk.scratch)
@@ -188,6 +187,24 @@ class ScenarioRig:
             rig.judge(files_kept())
         """
         return RunningFiles(self.context, volume, pattern)
+
+    def array(
+        self, level: str, disks: Iterable[RigDisk], *, size: str = "4 MiB", bitmap: bool | str = True, ppl: bool = False
+    ) -> MadeArray:
+        """Make an array of these disks with mdadm, in this order, for the length of the ``with`` block.
+
+        ``level`` is "raid0", "raid1", "raid10", "raid5" or "raid6". The array uses ``size`` of each disk (a RAID 0 all
+        of it) and is in sync when the block begins. ``bitmap`` may be what one bit of it stands for, such as "64 KiB".
+        ``ppl`` gives a RAID 5 a partial parity log instead. When the block ends, the array is stopped, its members are
+        read, and their superblocks are erased. Raises ``NotServed`` without mdadm or enough disks, and ``RigError``.
+
+            with rig.array("raid1", (victim, survivors[0])) as array, rig.stamp(array, flushed_writes) as load:
+                load.settle()
+        """
+        self._arrays += 1
+        plan = planned(f"array{self._arrays}", level, tuple(disks))
+        options = options_of(plan.level, size, bitmap, ppl=ppl)
+        return MadeArray(self.context, plan, options, partial(read_members, self.context))
 
     def load_on_volume(self, disk: Target, pattern: Pattern) -> RunningLoad:
         """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block.
@@ -319,19 +336,6 @@ class ScenarioRig:
             state = self._state("end")
         self.context.recorder.record(state)
 
-    def _record_end(self) -> None:
-        """Whether every CPU runs, what is blocked, and how the disks are driven."""
-        context = self.context
-        said = context.bench.link.call("grace", 2 * GRACE, limit=GRACE)
-        if said["asked"]:
-            context.recorder.record(ev.GracePeriod(at=said["at"], seconds=said["seconds"], ended=said["ended"]))
-            self.grace_periods += 1
-        context.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
-        for said in context.bench.link.call("properties"):
-            properties = properties_of(said, context.bench.disk_table, "end")
-            if properties is not None:
-                context.recorder.record(properties)
-
     def take_census(self) -> None:
         """Record what the DUT's kernel holds now. Call it after each cut: ``leak_slope`` judges whether that grows."""
         self._record_census(self._count("cycle"))
@@ -342,11 +346,7 @@ class ScenarioRig:
         return census
 
     def _count(self, moment: ev.CensusMoment) -> ev.Census:
-        counted = self.context.bench.link.call("census", exact=moment == "cycle")
-        things = {kind: tuple(names) for kind, names in counted["things"].items()}
-        memory, exact = counted.get("memory", {}), counted.get("exact", False)
-        at, slab = counted["at"], counted["slab"]
-        return ev.Census(at=at, moment=moment, things=things, slab=slab, memory=memory, exact=exact)
+        return census_of(self.context.bench.link.call("census", exact=moment == "cycle"), moment)
 
     def _record_what_is_left(self) -> None:
         """Wait up to ``GONE_WITHIN`` seconds until nothing is left over. To show how long that took, record the first
@@ -381,7 +381,7 @@ class ScenarioRig:
             alive = self.context.bench.link.call("jobs.alive", 10.0)
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
             self.context.recorder.record(ev.Residue(at=self.context.now(), processes=left))
-            self._record_end()
+            self.grace_periods += record_end(self.context)
             self._record_what_is_left()
             self._record_state_at_the_end()
             if self._kind != "virtual":

@@ -24,6 +24,7 @@ NEEDS: Mapping[str, str] = {
     "whole_tree": "cables that cut every disk",
     "filesystem": "mkfs.ext4 on the DUT",
     "filesystem fstype": "each filesystem's mkfs and checker on the DUT, and a kernel that has it",
+    "array": "mdadm on the DUT",
 }
 """What a rig must have for a method of ``rig``, and its argument."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sysfs_tree import Sysfs
 
-from plugpull.dut.agent.disks import Refused, _compare, all_disks, describe, refuse_twins, usb_place
+from plugpull.dut.agent.disks import Refused, all_disks, compare, describe, refuse_twins, usb_place
 from plugpull.dut.agent.kmsg import parse_record
 from plugpull.dut.agent.properties import properties
 from plugpull.dut.agent.timers import Timers
@@ -202,20 +202,20 @@ def test_a_disk_that_falls_back_to_high_speed_is_in_the_same_socket(sysfs: Sysfs
     assert before["sockets"] == ["0000:00:05.0/usb3-4.2:0", "0000:00:05.0/usb2-3.2:0"]
     assert after["sockets"] == ["0000:00:05.0/usb2-3.2:0", "0000:00:05.0/usb3-4.2:0"]
     wanted = {key: before[key] for key in ("serial", "place", "size", "sockets")}
-    _compare("sdb", after, wanted)
+    compare("sdb", after, wanted)
     with pytest.raises(Refused, match=r"place is '0000:00:05.0/3.2:0', expected '0000:00:05.0/4.2:0'"):
-        _compare("sdb", after, {**wanted, "sockets": []})
+        compare("sdb", after, {**wanted, "sockets": []})
     with pytest.raises(Refused, match=r"place is '0000:00:05.0/3.2:0', expected '0000:00:05.0/7:0'"):
-        _compare("sdb", after, {**wanted, "place": "0000:00:05.0/7:0"})
+        compare("sdb", after, {**wanted, "place": "0000:00:05.0/7:0"})
 
 
 def test_a_bridge_with_the_same_serial_number_in_another_socket_is_another_disk(sysfs: Sysfs) -> None:
     test_port_1_of_one_bus_is_not_port_1_of_the_other(sysfs)
     one, other = described(sysfs, "sda"), described(sysfs, "sdb")
     wanted = {key: one[key] for key in ("serial", "place", "size", "sockets")}
-    _compare("sda", one, wanted)
+    compare("sda", one, wanted)
     with pytest.raises(Refused, match=r"it is in the socket 0000:00:05.0/usb3-1:0, expected 0000:00:05.0/usb2-1:0"):
-        _compare("sdb", other, wanted)
+        compare("sdb", other, wanted)
 
 
 def test_two_bridges_with_one_serial_number_and_size_are_both_refused(sysfs: Sysfs) -> None:

@@ -26,6 +26,7 @@ BLANKS: dict[str, dict[str, Any]] = {
     "dut.timers": {"moment": "begin"},
     "disk.properties": {"disk": "disk1", "kname": "sda", "diskseq": 1, "moment": "end", "values": {}},
     "action": {"action": "mount", "disk": "disk1", "ok": True, "seconds": 1.0},
+    "array.acted": {"array": "array1", "action": "make", "ok": True, "seconds": 1.0},
     "scenario.error": {"fault": "rig", "summary": "no power"},
     "kernel": {"text": "hello", "source": "kmsg"},
     "load.begin": {"disk": "disk1", "job": "j", "mode": "read", "block": 4096, "depth": 1, "span": 8192},

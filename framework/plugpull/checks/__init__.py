@@ -1,6 +1,8 @@
 """Pure judgements of a history, one subject per file. Scenarios import the helpers from here."""
 
 from plugpull.checks.answered import Answered, answered
+from plugpull.checks.array_failed import ArrayFailed, array_failed
+from plugpull.checks.array_survived import ArraySurvived, array_survived
 from plugpull.checks.base import Check, Judgement, check_name, decode_check, encode_check
 from plugpull.checks.blocked import NothingBlocked, nothing_blocked
 from plugpull.checks.data_intact import DataIntact, data_intact
@@ -11,6 +13,7 @@ from plugpull.checks.kept_while_powered import KeptWhilePowered, kept_while_powe
 from plugpull.checks.kernel_between import KernelBetween, kernel_between
 from plugpull.checks.kernel_clean import KernelClean, kernel_clean
 from plugpull.checks.kernel_state import StateKept, state_kept
+from plugpull.checks.legs_hold import LegsHold, legs_hold
 from plugpull.checks.no_errors import NoErrors, no_errors
 from plugpull.checks.nothing_lost import NothingLost, nothing_lost
 from plugpull.checks.nothing_stuck import NothingStuck, nothing_stuck
@@ -19,6 +22,7 @@ from plugpull.checks.properties import SameProperties, same_properties
 from plugpull.checks.ready_under_load import ReadyUnderLoad, ready_under_load
 from plugpull.checks.removed import Removed, removed
 from plugpull.checks.residue import LeakSlope, NothingLeft, leak_slope, nothing_left
+from plugpull.checks.resynced_by_bitmap import ResyncedByBitmap, resynced_by_bitmap
 from plugpull.checks.returned import Returned, returned
 from plugpull.checks.spinning import NothingSpins, nothing_spins
 from plugpull.checks.undisturbed import Undisturbed, undisturbed
@@ -27,6 +31,8 @@ from plugpull.checks.untouched import Untouched, untouched
 
 __all__ = [
     "Answered",
+    "ArrayFailed",
+    "ArraySurvived",
     "Check",
     "DataIntact",
     "Discovered",
@@ -38,6 +44,7 @@ __all__ = [
     "KernelBetween",
     "KernelClean",
     "LeakSlope",
+    "LegsHold",
     "NoErrors",
     "NothingBlocked",
     "NothingLeft",
@@ -46,6 +53,7 @@ __all__ = [
     "NothingStuck",
     "ReadyUnderLoad",
     "Removed",
+    "ResyncedByBitmap",
     "Returned",
     "SameProperties",
     "StateKept",
@@ -53,6 +61,8 @@ __all__ = [
     "Unmountable",
     "Untouched",
     "answered",
+    "array_failed",
+    "array_survived",
     "check_name",
     "data_intact",
     "decode_check",
@@ -65,6 +75,7 @@ __all__ = [
     "kernel_between",
     "kernel_clean",
     "leak_slope",
+    "legs_hold",
     "no_errors",
     "nothing_blocked",
     "nothing_left",
@@ -73,6 +84,7 @@ __all__ = [
     "nothing_stuck",
     "ready_under_load",
     "removed",
+    "resynced_by_bitmap",
     "returned",
     "same_properties",
     "state_kept",

@@ -15,6 +15,7 @@ import msgspec
 from plugpull.history.events import (
     Acted,
     AgentLost,
+    ArrayActed,
     DiskDetached,
     DutDied,
     DutReady,
@@ -153,6 +154,7 @@ def _writers(story: Story) -> Iterator[str]:
     """Disks that were written without a load on record."""
     users = {event.disk for event in story.of(LoadBegun)} | {event.disk for event in story.of(LedgerBegun)}
     users |= {event.disk for event in story.of(Verified)} | {event.disk for event in story.of(Acted)}
+    users |= {disk for event in story.of(ArrayActed) for disk in event.disks}
     scratch = (str(disk.get("name")) for disk in story.rig.get("disk", ()) if disk.get("scratch") is True)
     for disk in (disk for disk in scratch if disk not in users):
         written: dict[tuple[str, int], int] = {}

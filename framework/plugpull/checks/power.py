@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from plugpull.history.cut import Cut
-from plugpull.history.events import Edge
+from plugpull.history.events import ArrayMade, Edge
 from plugpull.history.story import Story
 
 CUTS_VBUS = frozenset({"vbus", "data+vbus", "mains"})
@@ -44,7 +44,12 @@ def power_in(story: Story, cut: Cut, disk: str) -> Power:
 
 
 def power_over(story: Story, disk: str, begin: float, end: float) -> tuple[Power, tuple[Cut, ...]]:
-    """Whether a disk kept its power in [begin, end], and the cuts that took it then. Times are DUT seconds."""
+    """Whether a disk kept its power in [begin, end], and the cuts that took it then. Times are DUT seconds.
+
+    An array lost its power if more members did than may be missing, at one time or one after the other."""
+    made = next((one for one in story.of(ArrayMade) if one.array == disk), None)
+    if made is not None:
+        return _array_over(story, made, begin, end)
     cuts = tuple(
         cut
         for cut in story.cut_records
@@ -55,6 +60,16 @@ def power_over(story: Story, disk: str, begin: float, end: float) -> tuple[Power
         if worst in found:
             return worst, cuts
     return Power.KEPT, cuts
+
+
+def _array_over(story: Story, made: ArrayMade, begin: float, end: float) -> tuple[Power, tuple[Cut, ...]]:
+    each = [power_over(story, member, begin, end) for member in made.members]
+    cuts = tuple(dict.fromkeys(cut for _, found in each for cut in found))
+    lost = sum(power is Power.LOST for power, _ in each)
+    unsure = sum(power is Power.UNSURE for power, _ in each)
+    if lost > made.spare:
+        return Power.LOST, cuts
+    return (Power.KEPT if lost + unsure <= made.spare else Power.UNSURE), cuts
 
 
 def _began(cut: Cut) -> float:

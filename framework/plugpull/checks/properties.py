@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.arrays import held_by_array
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
@@ -282,8 +283,8 @@ def _taken(story: Story, was: DiskAttached, gone: float) -> bool:
 
 
 def _in_use(story: Story, disk: str, gone: float, back: float) -> bool:
-    """Whether a process of the run still had the disk open shortly before it came back."""
-    if any(event.disk == disk for event in story.of(ProcessStuck)):
+    """Whether a process or an array of the run still had the disk open shortly before it came back."""
+    if any(event.disk == disk for event in story.of(ProcessStuck)) or held_by_array(story, disk, back - HELD_ON, back):
         return True
     for load in story.of(LoadBegun):
         end = story.load_end(load)

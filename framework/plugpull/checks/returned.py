@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.arrays import held_by_array
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
@@ -300,7 +301,9 @@ def _renamed(story: Story, was: DiskAttached, now: DiskAttached) -> bool:
 
 
 def _held(story: Story, disk: str, at: float) -> bool:
-    """Whether somebody may still have had the old disk open: a load, or a filesystem on it."""
+    """Whether somebody may still have had the old disk open: a load, an array, or a filesystem on it."""
+    if held_by_array(story, disk, at - LET_GO, at):
+        return True
     for load in story.of(LoadBegun):
         if load.disk == disk and load.at is not None and load.at <= at:
             ended = story.load_end(load)

@@ -60,6 +60,15 @@ class Apt:
                 return tuple(p for p in found.values() if _VERSIONED.match(p.name)) or tuple(found.values())
         return ()
 
+    def package(self, name: str) -> KernelPackage | None:
+        """The version of one package that apt would install; ``None`` if it has none."""
+        with suppress(UsageError):
+            answer = self._run("apt-cache", "show", "--no-all-versions", name)
+            fields = dict(re.findall(r"^(Package|Version): (.*)$", answer.stdout, re.MULTILINE))
+            if not answer.returncode and fields.get("Package") == name:
+                return KernelPackage(name, fields["Version"])
+        return None
+
     def names(self, pattern: str) -> list[str]:
         """Names of packages that match a regular expression, for hints."""
         answer = self._run("apt-cache", "pkgnames", "linux-image-").stdout.split()

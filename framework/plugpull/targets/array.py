@@ -1,4 +1,4 @@
-"""An array as a target: what follows from its members and its UUID. Making one with mdadm is not built yet."""
+"""An array as a target: what follows from its members and its UUID. ``made_array.py`` makes one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plugpull.errors import UsageError
+from plugpull.integrity.oracle.array_layout import covers
 from plugpull.targets.claim import Identity, ScratchClaim
 from plugpull.targets.disk import RigDisk
 
@@ -16,27 +17,38 @@ class RaidLevel(StrEnum):
 
     STRIPED = "raid0"
     MIRRORED = "raid1"
+    STRIPED_MIRRORS = "raid10"
     PARITY = "raid5"
     DOUBLE_PARITY = "raid6"
+
+
+LEAST = {
+    RaidLevel.STRIPED: 2,
+    RaidLevel.MIRRORED: 2,
+    RaidLevel.STRIPED_MIRRORS: 3,
+    RaidLevel.PARITY: 3,
+    RaidLevel.DOUBLE_PARITY: 4,
+}
+"""The smallest number of members."""
 
 
 @dataclass(frozen=True)
 class Array:
     """An array of disks. ``uuid`` is the one that it was made with, ``kname`` the kernel's name of its block device,
-    such as "md127"; both are empty before it is made."""
+    such as "md127"; both are empty before it is made. ``bytes`` is its size once it is made."""
 
     name: str
     level: RaidLevel
     members: tuple[RigDisk, ...]
     uuid: str = ""
     kname: str = ""
+    bytes: int = 0
 
     def __post_init__(self) -> None:
-        least = {RaidLevel.STRIPED: 2, RaidLevel.MIRRORED: 2, RaidLevel.PARITY: 3, RaidLevel.DOUBLE_PARITY: 4}[
-            self.level
-        ]
-        if len(set(self.disks)) < least:
-            raise UsageError(f"{self.name} is a {self.level} of {len(set(self.disks))} disks, which needs {least}")
+        if len(set(self.disks)) < LEAST[self.level]:
+            raise UsageError(
+                f"{self.name} is a {self.level} of {len(set(self.disks))} disks, which needs {LEAST[self.level]}"
+            )
 
     @property
     def disks(self) -> tuple[str, ...]:
@@ -47,32 +59,37 @@ class Array:
     def identity(self) -> str:
         """Its UUID. Raises ``UsageError`` before it is made."""
         if not self.uuid:
-            raise UsageError(f"the array {self.name} is not made yet")
+            raise UsageError(f"the array {self.name} is not made yet", hint="use it inside its with block")
         return self.uuid
 
     @property
     def size(self) -> int:
-        """Bytes, without allowing for md's metadata. Each member counts as the smallest one."""
-        return min(member.size for member in self.members) * self._shares
+        """Bytes. Before it is made, without allowing for md's metadata; each member counts as the smallest one."""
+        return self.bytes or int(min(member.size for member in self.members) * self._shares)
 
     @property
     def rate(self) -> int | None:
         """Bytes per second that its members write at most together, without those that hold copies or parity."""
         rates = [member.rate for member in self.members if member.rate is not None]
-        return min(rates) * self._shares if len(rates) == len(self.members) else None
+        return int(min(rates) * self._shares) if len(rates) == len(self.members) else None
 
     @property
-    def _shares(self) -> int:
+    def _shares(self) -> float:
         """Members' worth of data that it holds."""
-        return 1 if self.level is RaidLevel.MIRRORED else len(self.members) - self.spare
+        if self.level is RaidLevel.MIRRORED:
+            return 1
+        return len(self.members) / 2 if self.level is RaidLevel.STRIPED_MIRRORS else len(self.members) - self.spare
 
     @property
     def spare(self) -> int:
-        """Members that may be missing while every byte can still be read."""
-        mirrored = len(self.members) - 1
-        return {RaidLevel.STRIPED: 0, RaidLevel.MIRRORED: mirrored, RaidLevel.PARITY: 1, RaidLevel.DOUBLE_PARITY: 2}[
-            self.level
-        ]
+        """Members that may be missing, whichever they are, while every byte can still be read."""
+        return {
+            RaidLevel.STRIPED: 0,
+            RaidLevel.MIRRORED: len(self.members) - 1,
+            RaidLevel.STRIPED_MIRRORS: 1,
+            RaidLevel.PARITY: 1,
+            RaidLevel.DOUBLE_PARITY: 2,
+        }[self.level]
 
     @property
     def in_file(self) -> bool:
@@ -82,11 +99,18 @@ class Array:
     def claim(self, identities: Mapping[str, Identity]) -> ScratchClaim:
         """The UUID with the identities of the attached members: of each, the guard accepts a membership in this
         array only. The array's own counters come first, then those of its members."""
-        attached = [identities[name] for name in self.disks if name in identities]
-        members = [{**identity, "made": [self.identity]} for identity in attached]
-        array: Identity = {"kname": self.kname, "uuid": self.identity, "members": members}
+        attached = [self.member(identities[name]) for name in self.disks if name in identities]
+        array: Identity = {"kname": self.kname, "uuid": self.identity, "members": attached}
         return ScratchClaim(array, (self.kname, *(str(identity["kname"]) for identity in attached)))
+
+    def member(self, identity: Identity) -> Identity:
+        """The identity of a disk that may be a member of this array."""
+        return {**identity, "made": [self.identity]}
+
+    def covers(self, missing: frozenset[str]) -> bool:
+        """Whether every byte can be read without these members."""
+        return covers(self.level, self.disks, missing)
 
     def usable(self, attached: Callable[[str], bool]) -> bool:
         """Whether it has enough of its members to be read."""
-        return sum(not attached(name) for name in self.disks) <= self.spare
+        return self.covers(frozenset(name for name in self.disks if not attached(name)))

@@ -82,6 +82,13 @@ class Additions:
     init: tuple[str, ...] = ()
     """Lines of shell that init runs before it starts the agent."""
 
+    def joined(self, other: Additions) -> Additions:
+        """Both of them."""
+        digests = " ".join(digest for digest in (self.digest, other.digest) if digest)
+        modules = tuple(dict.fromkeys((*self.modules, *other.modules)))
+        options = {**self.options, **other.options}
+        return Additions(digests, modules, options, lambda: [*self.files(), *other.files()], (*self.init, *other.init))
+
 
 def cpio(entries: Iterable[ArchiveMember]) -> bytes:
     """Encode the entries as a newc archive."""

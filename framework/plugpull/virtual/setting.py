@@ -14,6 +14,7 @@ from plugpull.errors import UsageError
 from plugpull.history.recorder import Recorder
 from plugpull.rig.model import Rig
 from plugpull.virtual.accel import find_accel
+from plugpull.virtual.array_tools import array_tools
 from plugpull.virtual.bench import Setting, VirtualBench, shape_of
 from plugpull.virtual.filesystems import filesystem_additions
 from plugpull.virtual.kernel import find_kernel
@@ -47,7 +48,7 @@ def prepare(
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
-    more = filesystem_additions(tree)
+    more = filesystem_additions(tree).joined(array_tools(tree, cache, notify))
     snapshot = held.enter_context(
         hold_snapshot(cache, shape, tree, notify, overrides=overrides, without=without, additions=more)
     )

@@ -244,15 +244,16 @@ def _prove(kname: str, fd: int, wanted: Disk) -> None:
     found = describe(os.path.basename(node))
     if found is None:
         raise Refused("%s went away while it was being opened" % kname)
-    _compare(kname, found, wanted)
+    compare(kname, found, wanted)
     refuse_twins(found)
     if size_of(fd) != found["size"]:
         raise Refused("%s reports two sizes: %d and %d bytes" % (kname, size_of(fd), found["size"]))
     _refuse_used(kname, fd, found["size"], node, number, wanted)
 
 
-def _compare(kname: str, found: Disk, wanted: Disk) -> None:
-    """``sockets`` of what is wanted are those that it was in when this run first saw it."""
+def compare(kname: str, found: Disk, wanted: Disk) -> None:
+    """Raises Refused unless the disk that was found is the wanted one. ``sockets`` of what is wanted are those that it
+    was in when this run first saw it."""
     first, now = list(wanted.get("sockets") or ()), found["sockets"]
     same_socket = bool(set(first) & set(now))
     for key in ("serial", "place", "size", "diskseq"):

@@ -12,10 +12,12 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import AGENT_VERSION
+from .array_guard import open_target
+from .arrays import Arrays
 from .census import census
 from .checkers import lacking
 from .devices import Devices, Failed
-from .disks import Broken, Disk, Refused, all_disks, open_scratch
+from .disks import Broken, Disk, Refused, all_disks
 from .grace import grace_period
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
@@ -35,6 +37,7 @@ RECORDS = ("facility", "properties", "reports", "state", "tasks", "timers")
 NUMBERED = frozenset(
     (
         "activity",
+        "array",
         "disk.add",
         "disk.properties",
         "disk.remove",
@@ -58,6 +61,7 @@ class Service:
         self.outbox = Outbox(write)
         self.jobs = Jobs(self._send)
         self.volumes = Volumes()
+        self.arrays = Arrays(self._send, self._sample)
         self.devices = Devices()
         self.programs = Programs()
         self.timers = Timers()
@@ -100,9 +104,14 @@ class Service:
         self.outbox.drop_all()
         self.jobs.stop_all(ENDING_GRACE)
         self.volumes.release_all()
+        self.arrays.stop_all()
         self.devices.close_all()
         self.timers.restore()
         self.outbox.drop_all()
+
+    def _sample(self, kname: str) -> None:
+        if self.sampler is not None:
+            self.sampler.add(kname)
 
     def _send(self, message: Message) -> None:
         if message.get("ev") == "disk.add" and self.sampler is not None:
@@ -216,7 +225,7 @@ class Service:
         fio = shutil.which("fio")
         if fio is None:
             raise Refused("fio is not installed on the DUT")
-        fd = self.volumes.open(directory, uuid) if directory else open_scratch(disk)
+        fd = self.volumes.open(directory, uuid) if directory else open_target(disk)
         target = "/proc/self/fd/%d" % fd + ("/load" if directory else "")
         arguments = [part.replace("{file}", target) for part in argv]
         return {"pid": self.jobs.start(job, [fio, *arguments], (fd,)), "at": now()}
@@ -232,7 +241,7 @@ class Service:
         arguments becomes the number of the disk's descriptor. ``bound`` is what can be under way, in bytes."""
         program = self.programs.open(digest)
         try:
-            fd = open_scratch(disk)
+            fd = open_target(disk)
         except BaseException:
             os.close(program)
             raise
@@ -301,7 +310,7 @@ class Service:
 
     def op_guard(self, disk: Disk) -> None:
         """Check that this disk would be accepted as scratch. Raises Refused otherwise."""
-        os.close(open_scratch(disk))
+        os.close(open_target(disk))
 
     def op_mkfs(self, disk: Disk, fstype: str, timeout: float) -> Dict[str, Any]:
         return self.volumes.mkfs(disk, fstype, timeout)
@@ -325,6 +334,13 @@ class Service:
 
     def op_umount(self, name: str) -> Dict[str, Any]:
         return self.volumes.umount(name)
+
+    def op_array(self, do: str, **arguments: Any) -> Any:
+        """What a scenario asks of an array: see ``Arrays``."""
+        action = None if do.startswith("_") else getattr(self.arrays, do, None)
+        if action is None:
+            raise Refused("this agent cannot do %r with an array" % do)
+        return action(**arguments)
 
     def op_device(self, do: str, **arguments: Any) -> Any:
         """What the driver of a switch asks of a device that is plugged in here: see ``Devices``."""

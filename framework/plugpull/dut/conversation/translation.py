@@ -46,6 +46,13 @@ def timers_set(message: Message, moment: ev.TimersMoment) -> ev.TimersSet:
     return ev.TimersSet(at=message["at"], moment=moment, changed=changed, failed=message["failed"])
 
 
+def census_of(message: Message, moment: ev.CensusMoment) -> ev.Census:
+    """The event for a census of what the kernel holds."""
+    things = {kind: tuple(names) for kind, names in message["things"].items()}
+    memory, exact = message.get("memory", {}), message.get("exact", False)
+    return ev.Census(at=message["at"], moment=moment, things=things, slab=message["slab"], memory=memory, exact=exact)
+
+
 def properties_of(message: Message, disk_table: DiskTable, moment: ev.PropertiesMoment) -> ev.DiskProperties | None:
     """The event for the properties of a disk; ``None`` for a disk that is not of the rig."""
     disk = disk_table.name_of(message["kname"], message["diskseq"])
@@ -167,6 +174,17 @@ def _timers(message: Message, disk_table: DiskTable) -> ev.TimersSet:
     return timers_set(message, message["moment"])
 
 
+def _array(message: Message, disk_table: DiskTable) -> ev.ArrayState:
+    members = message["members"].items()
+    return ev.ArrayState(
+        at=message["at"],
+        array=message["array"],
+        kname=message["kname"],
+        values=message["values"],
+        members={disk_table.name_of(kname, seq) or kname: (slot, state) for kname, (seq, slot, state) in members},
+    )
+
+
 def _log_lost(message: Message, disk_table: DiskTable) -> ev.LogLost:
     return ev.LogLost(at=message.get("at"), count=message["count"])
 
@@ -193,6 +211,7 @@ _TRANSLATORS: Mapping[str, Callable[[Message, DiskTable], ev.Event | None]] = {
     "task.blocked": _task_blocked,
     "activity": _activity,
     "timers": _timers,
+    "array": _array,
     "dropped": _dropped,
     "watcher.broken": _watcher_broken,
 }

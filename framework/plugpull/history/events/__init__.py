@@ -11,6 +11,15 @@ values that are listed there. A reader keeps other values, of a newer or a forei
 
 from __future__ import annotations
 
+from plugpull.history.events.arrays import (
+    ArrayActed,
+    ArrayAction,
+    ArrayMade,
+    ArrayState,
+    LegReadBegun,
+    LegReadEnded,
+    LegReadPart,
+)
 from plugpull.history.events.base import Event
 from plugpull.history.events.cuts import (
     CutArmed,
@@ -111,6 +120,10 @@ __all__ = [
     "Activity",
     "AgentLost",
     "AnyEvent",
+    "ArrayActed",
+    "ArrayAction",
+    "ArrayMade",
+    "ArrayState",
     "Census",
     "CensusMoment",
     "ClockMapped",
@@ -147,6 +160,9 @@ __all__ = [
     "LedgerBegun",
     "LedgerEnded",
     "LedgerPart",
+    "LegReadBegun",
+    "LegReadEnded",
+    "LegReadPart",
     "LoadBegun",
     "LoadEnded",
     "LoadMode",
@@ -244,6 +260,12 @@ AnyEvent = (
     | SeenFromOutside
     | ProcessStuck
     | Acted
+    | ArrayMade
+    | ArrayState
+    | ArrayActed
+    | LegReadBegun
+    | LegReadPart
+    | LegReadEnded
     | Residue
     | Census
     | Judged

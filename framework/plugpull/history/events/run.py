@@ -14,6 +14,7 @@ ErrorFault = Literal["rig", "framework", "assertion", "interrupt"]
 PhaseName = Literal[
     "plug",  # every disk gets its cable and its power
     "mkfs",  # a filesystem is made and mounted
+    "array",  # an array is made, changed or checked
     "fill",  # disks are written once, so that everything on them is known
     "load",  # a load is started
     "settle",  # loads run until their rates are steady

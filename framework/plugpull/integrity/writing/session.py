@@ -169,8 +169,7 @@ class StampRunner:
         ``logical`` is the bytes of a logical block, for the history. Raises as ``write`` does.
         """
         device = device_number(target.identity)
-        arguments = ["read", *_common(extents, run, device), "--block", str(READ_BLOCK), "--depth", str(READ_DEPTH)]
-        arguments += ["--raw", str(RAW), "--session", str(session)]
+        arguments = reader_arguments(extents, run, device, session)
         job, _ = self._start(target, arguments, extents, session, "readback")
         self._context.recorder.record(
             ev.ReadBackBegun(
@@ -193,7 +192,7 @@ class StampRunner:
                 f"{target} is a filesystem, and stamps are written to block devices",
                 hint="use rig.load, which writes to a file with fio",
             )
-        digest = self._sent()
+        digest = self.sent()
         claim = claim_of(self._context, target)
         span = sum(count for _, count in extents) * 512
         job = StreamJob(f"{kind}{next(_numbers)}-{target.name}", target.name, claim.kname, span, session=session)
@@ -205,7 +204,7 @@ class StampRunner:
         )
         return job, int(answer["bound"])
 
-    def _sent(self) -> str:
+    def sent(self) -> str:
         """Send the writer to the DUT if needed, and return its digest."""
         if not self._digest:
             link = self._context.bench.link
@@ -286,6 +285,12 @@ class StampRunner:
             if time.monotonic() - max(since[job.kname] for job in running) >= STILL:
                 return True
         return False
+
+
+def reader_arguments(extents: Extents, run: int, device: int, session: int) -> list[str]:
+    """Arguments of the program that reads stretches of a disk and compares them with their stamps."""
+    arguments = ["read", *_common(extents, run, device), "--block", str(READ_BLOCK), "--depth", str(READ_DEPTH)]
+    return [*arguments, "--raw", str(RAW), "--session", str(session)]
 
 
 def _common(extents: Extents, run: int, device: int) -> list[str]:

@@ -1,0 +1,216 @@
+"""Whether an array lived through the loss of members as its level promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks.accusation import Accusation
+from plugpull.checks.arrays import WORKING, ArrayRecord, arrays_of
+from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
+from plugpull.checks.collector import Collector
+from plugpull.checks.evidence import seconds
+from plugpull.checks.opinions import every_round
+from plugpull.checks.starved import awake
+from plugpull.history.events import ArrayActed, ArrayState, LoadEnded
+from plugpull.history.reader import Story
+from plugpull.judging.results import Measurement
+
+NOTICED_WITHIN = 60.0
+"""Seconds of writing after which an array must have noticed that a disk is gone: a request to it fails at once."""
+CLOCKS = 0.5
+"""Seconds by which the order of an array's states and of a disk's removal is not known."""
+COMPARED = ("raid5", "raid6")
+"""Levels whose ``check`` must find no mismatch. A mirror may hold two versions of what was written to twice at the
+same time (md(4), SCRUBBING AND MISMATCHES): ``legs_hold`` compares what its members hold."""
+
+
+class ArraySurvived(Check, frozen=True, tag="array_survived"):
+    """An array with at most as many members missing as its level covers was degraded, and did not fail: no write had an
+    error. It could be stopped. A ``check`` of a RAID 5 or 6 found no mismatch.
+
+    ``back``: in the end all members were in sync again. ``notice``: seconds of writing after which the array must have
+    noticed that a member is gone."""
+
+    arrays: tuple[str, ...]
+    back: bool = True
+    notice: float = NOTICED_WITHIN
+
+    def judge(self, story: Story) -> Judgement:
+        said = Collector(self, self.arrays)
+        words: list[str] = []
+        for name in self.arrays:
+            record = arrays_of(story).get(name)
+            if record is None:
+                said.doubt(f"no array {name} is on record")
+                continue
+            if not record.last:
+                said.doubt(f"no state of {name} is on record")
+                continue
+            if not record.absences:
+                said.doubt(f"no member of {name} was removed while it ran")
+            said.take(
+                *_failed(story, record), *_noticed(story, record, self.notice), *_acts(record), *_compared(record)
+            )
+            if self.back:
+                said.take(*_back(story, record))
+            words.append(_summary(record))
+            said.measurements.extend(_rebuilds(record))
+        return said.judgement("; ".join(words) if said.clean else "")
+
+
+def array_survived(arrays: Disks | Named, back: bool = True) -> ArraySurvived:
+    """Each array must have lived through the loss of its members, within what its level covers.
+
+    ``back``: it must be complete and in sync in the end."""
+    return ArraySurvived(disk_names(arrays), back)
+
+
+def _failed(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """Signs of failure before more members were missing than the level covers."""
+    limit = record.overwhelmed_at
+    until = float("inf") if limit is None else limit - CLOCKS
+    for state in record.running:
+        word = state.values.get("array_state", "")
+        if word and word not in WORKING and (state.at or 0.0) < until:
+            yield _accusation(record, f"{record.name} is {word}{_missing(record, state.at)}", state.at)
+            break
+    for judged in every_round(story):
+        early = [one for one in judged.failed if one.at < until and judged.round.disk == record.name]
+        if early:
+            first = early[0]
+            what = f"a {first.what} to {record.name} ended with errno {first.errno}{_missing(record, first.at)}"
+            yield _accusation(record, what, first.at)
+    for ended in story.of(LoadEnded):
+        if ended.disk == record.name and ended.stuck:
+            yield _accusation(record, f"the load on {record.name} could not be ended", ended.at)
+
+
+def _missing(record: ArrayRecord, at: float | None) -> str:
+    away = sorted(record.missing_at(at or 0.0))
+    return f" though only {', '.join(away)} was missing" if away else " though no member was missing"
+
+
+def _noticed(story: Story, record: ArrayRecord, within: float) -> Iterator[Accusation]:
+    """Absences that an array under load did not notice."""
+    for one in record.absences:
+        noticed = [state for state in record.states if _without(state, one.disk) and (state.at or 0.0) > one.gone - 5.0]
+        load = story.load_at(record.name, one.gone)
+        if noticed or load is None:
+            continue
+        ended = story.load_end(load)
+        until = min(_or_end(one.back), _or_end(None if ended is None else ended.at), _last_time(record))
+        took = awake(story, one.gone, until)
+        if took > within:
+            what = f"{record.name} was written for {seconds(took)} and did not notice that {one.disk} was gone"
+            yield _accusation(record, what, one.gone)
+
+
+def _or_end(at: float | None) -> float:
+    return float("inf") if at is None else at
+
+
+def _last_time(record: ArrayRecord) -> float:
+    return max((state.at or 0.0 for state in record.states), default=0.0)
+
+
+def _without(state: ArrayState, disk: str) -> bool:
+    """Whether the array knows that a member is not usable."""
+    if not state.values:
+        return False
+    slot, says = state.members.get(disk, ("none", ""))
+    return slot == "none" or "in_sync" not in says.split(",") or "faulty" in says.split(",")
+
+
+def _acts(record: ArrayRecord) -> Iterator[Accusation | str]:
+    """Steps that failed although md had to allow them."""
+    for act in record.done("readd", "add", "assemble"):
+        if not act.ok:
+            what = f"{', '.join(act.disks)} could not be put into {record.name}: {act.detail or '?'}"
+            yield Accusation(subject=act.disks[0] if act.disks else record.name, summary=what, at=act.at)
+    stops = record.done("stop")
+    if not stops:
+        yield f"nobody tried to stop {record.name}"
+    elif not stops[-1].ok:
+        yield _accusation(record, f"{record.name} could not be stopped: {stops[-1].detail or '?'}", stops[-1].at)
+
+
+def _compared(record: ArrayRecord) -> Iterator[Accusation | str]:
+    for act in record.done("check"):
+        after = _after_check(record, act)
+        if not act.ok or after is None:
+            yield f"the check of {record.name} did not end: {act.detail or 'no result is on record'}"
+            continue
+        count = int(after.values.get("mismatch_cnt") or 0)
+        if count and record.made.level in COMPARED:
+            what = f"a check of {record.name} found {count} sectors whose parity does not match"
+            yield _accusation(record, what, after.at)
+
+
+def _after_check(record: ArrayRecord, act: ArrayActed) -> ArrayState | None:
+    """The state at the end of a check."""
+    running = False
+    for state in record.states:
+        action = state.values.get("sync_action")
+        if action == "check":
+            running = True
+        elif running and action == "idle" and (state.at or 0.0) >= (act.at or 0.0) - CLOCKS:
+            return state
+    return None
+
+
+def _back(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
+    last = record.last
+    assert last is not None
+    away = {one.disk for one in record.absences if not any(_attached_after(story, one.disk, one.gone))}
+    if away:
+        yield f"{', '.join(sorted(away))} did not come back, so {record.name} could not be complete"
+        return
+    missing = [disk for disk in record.made.members if _without(last, disk)]
+    if not missing and last.values.get("degraded", "0") == "0":
+        return
+    tried = {disk for act in record.done("readd", "add", "assemble") for disk in act.disks}
+    if untried := [disk for disk in missing if disk not in tried]:
+        yield f"nobody tried to put {', '.join(untried)} back into {record.name}"
+        return
+    said = ", ".join(f"{disk} {last.members.get(disk, ('', 'missing'))[1]}" for disk in missing)
+    what = f"{record.name} was not complete in the end: {said or 'degraded ' + last.values.get('degraded', '?')}"
+    yield _accusation(record, what, last.at)
+
+
+def _attached_after(story: Story, disk: str, gone: float) -> Iterator[bool]:
+    yield from (True for one in story.attachments(disk) if one.at is not None and one.at >= gone)
+
+
+def _accusation(record: ArrayRecord, what: str, at: float | None) -> Accusation:
+    evidence = [_line(state) for state in record.states if at is not None and abs((state.at or 0.0) - at) < 10.0]
+    return Accusation(subject=record.name, summary=what, at=at, evidence=tuple(evidence[-8:]))
+
+
+def _line(state: ArrayState) -> str:
+    values = ", ".join(f"{key} {value}" for key, value in state.values.items()) or "gone"
+    members = ", ".join(f"{disk} ({slot}) {says}" for disk, (slot, says) in sorted(state.members.items()))
+    return f"{state.at or 0.0:.3f} s: {values}; {members}"
+
+
+def _summary(record: ArrayRecord) -> str:
+    degraded = max((int(state.values.get("degraded") or 0) for state in record.states), default=0)
+    return f"{record.name} ({record.made.level}) lived through the loss of {degraded} of {len(record.made.members)}"
+
+
+def _rebuilds(record: ArrayRecord) -> Iterator[Measurement]:
+    """How long each resync or rebuild took."""
+    begun: tuple[str, float] | None = None
+    for state in record.states:
+        action = state.values.get("sync_action", "idle")
+        if begun is None and action in ("resync", "recover"):
+            begun = (action, state.at or 0.0)
+        elif begun is not None and action == "idle":
+            yield Measurement(
+                name=f"{begun[0]} of the array",
+                subject=record.name,
+                value=round((state.at or 0.0) - begun[1], 3),
+                unit="s",
+                better="down",
+                n=1,
+            )
+            begun = None

@@ -1,0 +1,154 @@
+"""The arrays on record: how each was made, its states, its members' absences, and what was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plugpull.history.events import ArrayActed, ArrayMade, ArrayState, DiskAttached
+from plugpull.history.story import Story
+from plugpull.integrity.oracle.array_layout import ArrayLayout, covers
+
+SECTOR = 512
+EDGE = 0.5
+"""Seconds around the making and the stopping of an array in which it may be inactive."""
+WORKING = frozenset({"clean", "active", "active-idle", "write-pending", "readonly", "read-auto"})
+"""Values of array_state in which an array can be read (Documentation/admin-guide/md.rst)."""
+
+
+class MemberAbsence(NamedTuple):
+    """A member's disk left the kernel's list at ``gone``; the member was in sync again at ``back`` (``None``: never).
+    DUT seconds."""
+
+    disk: str
+    gone: float
+    back: float | None
+
+
+@dataclass(frozen=True)
+class ArrayRecord:
+    """One array of a story. ``states`` and ``acts`` are in the order of their times."""
+
+    made: ArrayMade
+    states: tuple[ArrayState, ...]
+    acts: tuple[ArrayActed, ...]
+    absences: tuple[MemberAbsence, ...]
+
+    @property
+    def name(self) -> str:
+        return self.made.array
+
+    @property
+    def layout(self) -> ArrayLayout:
+        return layout_of(self.made)
+
+    def state_at(self, at: float) -> ArrayState | None:
+        """The last state at ``at`` or before, DUT seconds."""
+        before = [state for state in self.states if (state.at or 0.0) <= at]
+        return before[-1] if before else None
+
+    @property
+    def last(self) -> ArrayState | None:
+        """The last state in which the array ran."""
+        return next((state for state in reversed(self.running) if state.values), None)
+
+    @property
+    def running(self) -> tuple[ArrayState, ...]:
+        """The states in which the array was neither assembled nor stopped just then."""
+        edges = [(act.at or 0.0, act.seconds) for act in self.done("make", "stop", "assemble")]
+        return tuple(
+            state
+            for state in self.states
+            if not any(at - took - EDGE <= (state.at or 0.0) <= at + EDGE for at, took in edges)
+            or state.values.get("array_state") in WORKING
+        )
+
+    def missing_at(self, at: float) -> frozenset[str]:
+        """Members that hold no current data at ``at``: gone, or not in sync again."""
+        return frozenset(one.disk for one in self.absences if one.gone <= at and (one.back is None or at < one.back))
+
+    @property
+    def overwhelmed_at(self) -> float | None:
+        """When more members were missing than the level covers; ``None``: never."""
+        for one in sorted(self.absences, key=lambda absence: absence.gone):
+            if not covers(self.made.level, self.made.members, self.missing_at(one.gone)):
+                return one.gone
+        return None
+
+    def done(self, *actions: str) -> tuple[ArrayActed, ...]:
+        """What was done of these actions."""
+        return tuple(act for act in self.acts if act.action in actions)
+
+
+def layout_of(made: ArrayMade) -> ArrayLayout:
+    """The layout of an array on record."""
+    return ArrayLayout(made.level, len(made.members), made.chunk // SECTOR, made.layout)
+
+
+def arrays_of(story: Story) -> dict[str, ArrayRecord]:
+    """The arrays that a story made, by name."""
+    return story.once(_arrays_of)
+
+
+def _arrays_of(story: Story) -> dict[str, ArrayRecord]:
+    found = {}
+    for made in story.of(ArrayMade):
+        states = tuple(state for state in story.of(ArrayState) if state.array == made.array)
+        acts = tuple(act for act in story.of(ArrayActed) if act.array == made.array)
+        begin = made.at or 0.0
+        absences = tuple(one for member in made.members for one in _absences(story, member, states, begin))
+        found[made.array] = ArrayRecord(made, states, acts, absences)
+    return found
+
+
+def _absences(story: Story, disk: str, states: tuple[ArrayState, ...], begin: float) -> Iterator[MemberAbsence]:
+    for attachment in story.attachments(disk):
+        gone = story.detached_at(attachment)
+        if gone is not None and gone >= begin and _ended(states) >= gone:
+            yield MemberAbsence(disk, gone, _in_sync_after(states, disk, _next(story, attachment, gone)))
+
+
+def _ended(states: tuple[ArrayState, ...]) -> float:
+    """Until when the array ran, as far as that is on record."""
+    if states and not states[-1].values:
+        return states[-1].at or 0.0
+    return float("inf")
+
+
+def _next(story: Story, attachment: DiskAttached, gone: float) -> float | None:
+    """When a disk that had left was attached again."""
+    later = (one.at for one in story.attachments(attachment.disk) if one.at is not None and one.at >= gone)
+    return next(later, None)
+
+
+def _in_sync_after(states: tuple[ArrayState, ...], disk: str, attached: float | None) -> float | None:
+    """When a member is in sync for the first time after its disk was attached again. Until the array has noticed that
+    the disk was gone, the member still counts as in sync."""
+    if attached is None:
+        return None
+    out = False
+    for state in states:
+        at = state.at or 0.0
+        slot, says = state.members.get(disk, ("none", ""))
+        in_sync = "in_sync" in says.split(",") and "faulty" not in says.split(",") and slot != "none"
+        if at >= attached and in_sync and out:
+            return at
+        out = (out or not in_sync) if at >= attached - _NOTICED else out
+    return None
+
+
+_NOTICED = 120.0
+"""Seconds before the return of a disk in which its array may have noticed that it was gone."""
+
+
+def held_by_array(story: Story, disk: str, begin: float, end: float) -> bool:
+    """Whether an array still had the disk for a member between ``begin`` and ``end``, DUT seconds: until it is removed
+    from the array, the array keeps its kernel name occupied."""
+    for record in arrays_of(story).values():
+        if disk in record.made.members and (record.made.at or 0.0) <= end and _ended(record.states) >= begin:
+            earlier = record.state_at(begin)
+            within = [state for state in record.states if begin <= (state.at or 0.0) <= end]
+            if any(disk in state.members for state in ([earlier] if earlier else []) + within):
+                return True
+    return False

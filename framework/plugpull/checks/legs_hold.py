@@ -1,0 +1,169 @@
+"""Whether every member of an array holds what was written to the array."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from plugpull.checks.accusation import Accusation
+from plugpull.checks.arrays import ArrayRecord, arrays_of
+from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
+from plugpull.checks.collector import Collector
+from plugpull.checks.opinions import JudgedRound, counted, every_round
+from plugpull.checks.power import Power
+from plugpull.history.events import LegReadBegun, LegReadEnded, LegReadPart
+from plugpull.history.reader import Story
+from plugpull.integrity.oracle.array_layout import copies_of
+from plugpull.integrity.oracle.decode import decode_found, decode_ledger
+from plugpull.integrity.oracle.readback import Found
+from plugpull.integrity.oracle.rules import Opinion, judge
+
+SHOWN = 6
+"""The most wrong ranges given as evidence."""
+
+
+class LegsHold(Check, frozen=True, tag="legs_hold"):
+    """Each member that was in sync when the array was stopped holds its part of what the array must hold.
+
+    Reading the array alone does not show a stale member: a mirror is read from one of its members. Sectors of a striped
+    array are judged where the data is; its parity is what ``array_survived`` has compared."""
+
+    arrays: tuple[str, ...]
+
+    def judge(self, story: Story) -> Judgement:
+        said = Collector(self, self.arrays)
+        checked = 0
+        for name in self.arrays:
+            record = arrays_of(story).get(name)
+            if record is None:
+                said.doubt(f"no array {name} is on record")
+                continue
+            for opinion in _judge(story, record, said):
+                checked += opinion.checked
+        worst = f"the members hold what was written ({checked} sectors)" if said.clean else ""
+        return said.judgement(worst)
+
+
+def legs_hold(arrays: Disks | Named) -> LegsHold:
+    """Each member of these arrays must hold its part of what was written to the array."""
+    return LegsHold(disk_names(arrays))
+
+
+@dataclass
+class _Leg:
+    """One reading of a member."""
+
+    begun: LegReadBegun
+    parts: list[tuple[int, bytes]] = field(default_factory=list)
+    ended: LegReadEnded | None = None
+
+    def found(self) -> Found:
+        """What was read. Anything that is missing of it is among its problems."""
+        found = decode_found(self.parts)
+        received = sum(len(data) for _, data in self.parts)
+        if self.ended is None:
+            found.problems.append("the end of the reading is not on record")
+        elif self.ended.received != received:
+            found.problems.append(f"{self.ended.received} bytes of the reading arrived, {received} are on record")
+        elif self.ended.stuck or self.ended.status != 0:
+            found.problems.append(f"the reading failed: {self.ended.why or f'status {self.ended.status}'}")
+        return found
+
+
+def _legs(story: Story, array: str) -> dict[str, _Leg]:
+    legs = {one.disk: _Leg(one) for one in story.of(LegReadBegun) if one.array == array}
+    by_job = {leg.begun.job: leg for leg in legs.values() if leg.begun.job}
+    for part in story.of(LegReadPart):
+        if part.job in by_job:
+            by_job[part.job].parts.append((part.offset, _bytes(part.data)))
+    for ended in story.of(LegReadEnded):
+        if ended.job in by_job:
+            by_job[ended.job].ended = ended
+    return legs
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""  # noticed as a gap
+
+
+def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opinion]:
+    legs = _legs(story, record.name)
+    rounds = [one for one in every_round(story) if one.round.disk == record.name]
+    if not legs or not rounds:
+        said.doubt(f"the members of {record.name} were not read" if rounds else f"nothing was stamped on {record.name}")
+        return
+    last = rounds[-1]
+    if last.opinion is None:
+        said.doubt(*(last.unknowns or (f"what {record.name} holds is not known",)))
+        return
+    slots = {disk: slot for slot, disk in enumerate(record.made.members)}
+    current = [disk for disk in slots if disk in _in_sync(record)]
+    usable = {disk: legs[disk] for disk in current if disk in legs and not legs[disk].begun.error}
+    for disk in current:
+        if disk not in usable:
+            why = legs[disk].begun.error if disk in legs else "its reading is not on record"
+            said.doubt(f"what {disk} holds of {record.name} is not known: {why}")
+    begun = last.round.begun
+    strange = [leg for leg in usable.values() if (leg.begun.run, leg.begun.session) != (begun.run, begun.session)]
+    if strange:
+        said.doubt(f"the members of {record.name} were read before its last session")
+        return
+    found = {slots[disk]: leg.found() for disk, leg in usable.items()}
+    offsets = {slots[disk]: leg.begun.offset for disk, leg in usable.items()}
+    layout = record.layout
+    for copy, content in copies_of(layout, found, offsets, begun.extents).items():
+        if layout.level == "raid1" and copy not in found:
+            continue
+        if layout.level != "raid1" and len(found) < len(slots):
+            said.doubt(f"{record.name} was not complete when it was stopped, so what its members hold is not compared")
+            return
+        yield _one(record, copy, content, last, said)
+
+
+def _in_sync(record: ArrayRecord) -> set[str]:
+    """The members that were in sync when the array ran last."""
+    last = record.last
+    if last is None:
+        return set()
+    return {disk for disk, (slot, says) in last.members.items() if slot != "none" and "in_sync" in says.split(",")}
+
+
+def _one(record: ArrayRecord, copy: int, content: Found, last: JudgedRound, said: Collector) -> Opinion:
+    begun = last.round.begun
+    opinion = judge(
+        decode_ledger(last.round.parts),
+        content,
+        begun.extents,
+        last.round.before,
+        logical_block=max(512, content.logical),
+        completed=last.power is Power.KEPT,
+        blank=begun.session == 1 and not begun.fill,
+    )
+    what = record.made.members[copy] if record.layout.level == "raid1" else f"copy {copy + 1} of {record.name}"
+    if opinion.wrong:
+        said.take(_accusation(record, what, copy, opinion))
+    else:
+        said.doubt(*(f"{what}: {problem}" for problem in opinion.problems))
+    return opinion
+
+
+def _accusation(record: ArrayRecord, what: str, copy: int, opinion: Opinion) -> Accusation:
+    first = opinion.wrong[0]
+    members = record.made.members
+    evidence = []
+    for wrong in opinion.wrong[:SHOWN]:
+        where = f"{wrong.kind.value}, {wrong.sectors} from {wrong.first}"
+        disk = members[record.layout.slot_of(copy, wrong.first)]
+        evidence.append(f"{where}, on {disk}: expected {wrong.expected()}; found {wrong.found()}")
+    said = f"expected {first.expected()}; found {first.found()}"
+    return Accusation(
+        subject=members[record.layout.slot_of(copy, first.first)],
+        summary=f"{what} does not hold what {record.name} was given ({counted(opinion)}), the first {first.kind.value} "
+        f"at sector {first.first} of the array: {said}",
+        evidence=tuple(evidence),
+    )

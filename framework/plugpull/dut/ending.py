@@ -1,0 +1,31 @@
+"""Records the DUT's state at the end of a scenario."""
+
+from __future__ import annotations
+
+from plugpull.dut.conversation.translation import properties_of
+from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.history import events as ev
+
+BLOCKED_FOR = 12.0
+"""Seconds that a task which is blocked at the end of a scenario gets to run: the limit of ``nothing_blocked`` and half
+of that. Nothing waits where none is blocked."""
+GRACE = 30.0
+"""Seconds that every CPU gets to schedule at the end of a scenario. The kernel reports one that does not after 15
+(an RCU stall) or 16 (a soft lockup, see plugpull/dut/agent/timers.py), so that its own report is on record by then."""
+
+
+def record_end(context: ScenarioContext) -> int:
+    """Record whether every CPU runs, what is blocked, and how the disks are driven.
+
+    Returns the number of recorded grace periods. Raises ``RigError``."""
+    grace_periods = 0
+    said = context.bench.link.call("grace", 2 * GRACE, limit=GRACE)
+    if said["asked"]:
+        context.recorder.record(ev.GracePeriod(at=said["at"], seconds=said["seconds"], ended=said["ended"]))
+        grace_periods = 1
+    context.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
+    for said in context.bench.link.call("properties"):
+        properties = properties_of(said, context.bench.disk_table, "end")
+        if properties is not None:
+            context.recorder.record(properties)
+    return grace_periods

@@ -1,0 +1,335 @@
+"""An array that the run makes with mdadm on the DUT."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from plugpull.dut.conversation.link import Message
+from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.errors import NotServed, RigError
+from plugpull.history import events as ev
+from plugpull.rig.quantities import parse_size
+from plugpull.targets.array import LEAST, Array, RaidLevel
+from plugpull.targets.claim import Identity, ScratchClaim
+from plugpull.targets.disk import RigDisk
+
+MDADM_WITHIN = 60.0
+"""Seconds for one call of mdadm. One that does not end in this time hangs in the kernel."""
+ANSWER_WITHIN = 90.0
+SYNCED_WITHIN = 300.0
+"""Seconds for a resync or a rebuild."""
+NOTICED_WITHIN = 60.0
+"""Seconds until an array that is written to must have noticed that a member is gone: the disk leaves within 10 s, and a
+request to it fails at once after that."""
+
+
+class MadeArray:
+    """An array of disks, made for the length of a ``with`` block.
+
+    It is a target: a load on it writes to its block device. At the end it is stopped, each member is read, and the
+    superblocks are erased. The agent recognises it by the UUID that it was made with.
+    """
+
+    def __init__(
+        self,
+        context: ScenarioContext,
+        plan: Array,
+        options: tuple[str, ...],
+        read_members: Callable[[MadeArray], None],
+    ) -> None:
+        self._context = context
+        self._array = plan
+        self._options = options
+        self._read_members = read_members
+        self._made: ev.ArrayMade | None = None
+        self._running = False
+
+    def __str__(self) -> str:
+        return f"the {self._array.level} of {', '.join(self.disks)}"
+
+    # --- as a target ------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The array's name in the history, such as "array1"."""
+        return self._array.name
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        """Names of its members, in the order of their slots."""
+        return self._array.disks
+
+    @property
+    def members(self) -> tuple[RigDisk, ...]:
+        """The disks that it was made of, in the order of their slots."""
+        return self._array.members
+
+    @property
+    def identity(self) -> str:
+        """Its UUID. Raises ``UsageError`` before it is made."""
+        return self._array.identity
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._array.size
+
+    @property
+    def rate(self) -> int | None:
+        """Bytes per second that it transfers at most, if known."""
+        return self._array.rate
+
+    @property
+    def in_file(self) -> bool:
+        """False: data goes onto the block device."""
+        return False
+
+    def claim(self, identities: Mapping[str, Identity]) -> ScratchClaim:
+        """The claim of the array, with the identities of its attached members."""
+        return self._array.claim(identities)
+
+    def usable(self, attached: Callable[[str], bool]) -> bool:
+        """Whether it has enough of its members to be read."""
+        return self._array.usable(attached)
+
+    # --- being made and stopped -------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        if not self._context.bench.link.call("array", do="tools"):
+            raise NotServed("mdadm is not installed on the DUT", hint="install the package mdadm there")
+        self._context.phase("array", f"making {self}")
+        self._array = replace(self._array, uuid=str(uuid.uuid4()))
+        answer = self._do(
+            "make",
+            self.members,
+            {
+                "disks": self._identities(self.members),
+                "uuid": self.identity,
+                "level": str(self._array.level),
+                "options": self._options,
+            },
+            required=True,
+        )
+        self._array = replace(self._array, kname=answer["kname"], bytes=answer["size"])
+        self._running = True
+        self._record_made(answer)
+        if not self.wait_clean():
+            raise RigError(f"{self} was not in sync within {SYNCED_WITHIN:g} s of being made")
+        return self
+
+    def _record_made(self, answer: Message) -> None:
+        values, members = answer["values"], answer["members"]
+        attached = {name: self._context.bench.disk_table.attached(name) for name in self.disks}
+        offsets = {
+            name: int(members[one.kname]["offset"])
+            for name, one in attached.items()
+            if one is not None and one.kname in members
+        }
+        self._made = ev.ArrayMade(
+            at=self._context.now(),
+            array=self.name,
+            kname=self._array.kname,
+            uuid=self.identity,
+            level=values["level"],
+            members=self.disks,
+            spare=self._array.spare,
+            size=self.size,
+            component=int(values["component_size"] or 0) << 10,
+            chunk=int(values["chunk_size"] or 0),
+            layout=int((values["layout"] or "0").split()[0]),
+            offsets=offsets,
+            bitmap=int(answer["bitmap_chunk"]),
+        )
+        self._context.recorder.record(self._made)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._context.leaving(error)
+        if self._context.listener.lost:
+            return
+        if self._running:
+            self.stop()
+        if self._running:
+            return  # it could not be stopped, so nobody else may use its members
+        if kind is None:
+            self._read_members(self)
+        there = self._attached()
+        self._do("erase", there, {"disks": self._identities(there)})
+
+    def stop(self) -> bool:
+        """Stop the array. The history records whether that was possible."""
+        answer = self._do("stop", (), {"array": self._claim()})
+        self._running = not answer["ok"]
+        return bool(answer["ok"])
+
+    def assemble(self, *disks: RigDisk, force: bool = False) -> bool:
+        """Assemble the stopped array again, from these disks or from all that are attached, also if members are
+        missing. ``force``: also from members that the array had lost. Returns whether it runs."""
+        there = disks or self._attached()
+        answer = self._do("assemble", there, {"disks": self._identities(there), "uuid": self.identity, "force": force})
+        self._running = bool(answer["ok"])
+        if self._running:
+            self._array = replace(self._array, kname=answer["kname"])
+        return self._running
+
+    # --- members ----------------------------------------------------------------------------------------------------
+
+    def remove_gone(self) -> None:
+        """Remove the members whose disks are gone, as the rule of mdadm for udev does when a disk is unplugged."""
+        self._do("remove_gone", (), {"array": self._claim()})
+
+    def readd(self, *disks: RigDisk) -> None:
+        """Remove what is gone, and add these disks again as the members that they were: what changed is copied."""
+        self.remove_gone()
+        for disk in disks:
+            self._add("readd", disk, again=True)
+
+    def add(self, *disks: RigDisk) -> None:
+        """Remove what is gone, and add these disks as new members: everything is copied."""
+        self.remove_gone()
+        for disk in disks:
+            self._add("add", disk, again=False)
+
+    def _add(self, action: ev.ArrayAction, disk: RigDisk, *, again: bool) -> None:
+        member = self._identities((disk,))[0]
+        self._do(action, (disk,), {"array": self._claim(), "disk": member, "again": again}, do="add")
+
+    # --- states -----------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> ev.ArrayState | None:
+        """Its last recorded state; ``None`` if there is none yet."""
+        for event in reversed(self._context.recorder.since(0)):
+            if isinstance(event, ev.ArrayState) and event.array == self.name:
+                return event
+        return None
+
+    def wait_degraded(self, members: int = 1, within: float = NOTICED_WITHIN) -> bool:
+        """Wait until at least so many members are missing. False if that does not come. Nobody notices that a member
+        is gone before something is written."""
+        return self._wait(lambda values: int(values.get("degraded") or 0) >= members, within)
+
+    def wait_resyncing(self, within: float = NOTICED_WITHIN) -> bool:
+        """Wait until a resync or a rebuild runs. False if none begins."""
+        return self._wait(lambda values: values.get("sync_action") in ("resync", "recover"), within)
+
+    def wait_in_sync(self, disk: RigDisk, within: float = SYNCED_WITHIN) -> bool:
+        """Wait until a member is in sync, whatever else is missing. False if that does not come."""
+        mark = self._context.recorder.mark()
+
+        def look(event: ev.Event | None) -> bool:
+            if not isinstance(event, ev.ArrayState) or event.array != self.name:
+                return False
+            slot, says = event.members.get(disk.name, ("none", ""))
+            return slot != "none" and "in_sync" in says.split(",")
+
+        return look(self.state) or self._context.wait_for(look, within, since=mark) is not None
+
+    def wait_clean(self, within: float = SYNCED_WITHIN) -> bool:
+        """Wait until no member is missing and nothing is resynced. False if that does not come."""
+        return self._wait(
+            lambda values: values.get("sync_action", "idle") == "idle" and int(values.get("degraded") or 0) == 0, within
+        )
+
+    def _wait(self, wanted: Callable[[Mapping[str, str]], bool], within: float) -> bool:
+        mark = self._context.recorder.mark()
+        state = self.state
+        if state is not None and state.values and wanted(state.values):
+            return True
+
+        def look(event: ev.Event) -> bool:
+            return isinstance(event, ev.ArrayState) and event.array == self.name and wanted(event.values)
+
+        return self._context.wait_for(look, within, since=mark) is not None
+
+    def check(self) -> bool:
+        """Read the whole array and compare what is redundant. False if that does not end. The result is in the
+        history."""
+        self._context.phase("array", f"checking {self.name}")
+        mark = self._context.recorder.mark()
+        self._do("check", (), {"array": self._claim(), "action": "check"}, do="act")
+
+        def begun(event: ev.Event) -> bool:
+            return isinstance(event, ev.ArrayState) and event.values.get("sync_action") == "check"
+
+        return self._context.wait_for(begun, NOTICED_WITHIN, since=mark) is not None and self._wait(
+            lambda values: values.get("sync_action") == "idle", SYNCED_WITHIN
+        )
+
+    # --- the agent --------------------------------------------------------------------------------------------------
+
+    def member_claim(self, disk: RigDisk) -> Identity:
+        """What the guard must find on a member before it is opened by itself, once the array is stopped."""
+        return self._array.member(self._context.identity(disk.name))
+
+    def _attached(self) -> tuple[RigDisk, ...]:
+        table = self._context.bench.disk_table
+        return tuple(member for member in self.members if table.attached(member.name) is not None)
+
+    def _identities(self, disks: tuple[RigDisk, ...]) -> list[Identity]:
+        return [self.member_claim(disk) for disk in disks]
+
+    def _claim(self) -> Identity:
+        identities = {member.name: self._context.identity(member.name) for member in self._attached()}
+        return self.claim(identities).disk
+
+    def _do(
+        self,
+        action: ev.ArrayAction,
+        disks: tuple[RigDisk, ...],
+        arguments: Mapping[str, object],
+        *,
+        do: str = "",
+        required: bool = False,
+    ) -> Message:
+        """Ask the agent, and record what it did. Raises ``RigError`` if it is ``required`` and fails."""
+        context = self._context
+        limit = {} if do == "act" else {"timeout": MDADM_WITHIN}
+        named = {} if action == "erase" else {"name": self.name}
+        answer: Message = context.bench.link.call(
+            "array", ANSWER_WITHIN, do=do or action, **named, **arguments, **limit
+        )
+        names = tuple(disk.name for disk in disks)
+        context.recorder.record(
+            ev.ArrayActed(
+                at=context.now(),
+                array=self.name,
+                action=action,
+                disks=names,
+                ok=answer["ok"],
+                seconds=answer["seconds"],
+                detail=answer["detail"],
+            )
+        )
+        if required and not answer["ok"]:
+            raise RigError(f"{action} of {self} failed: {answer['detail']}")
+        return answer
+
+
+def planned(name: str, level: str, disks: tuple[RigDisk, ...]) -> Array:
+    """An array that is to be made. Raises ``NotServed`` if there are too few disks for its level."""
+    kind = RaidLevel(level)
+    if len(set(disks)) < LEAST[kind]:
+        raise NotServed(f"a {level} needs {LEAST[kind]} scratch disks, and this rig has {len(set(disks))} for it")
+    return Array(name, kind, disks)
+
+
+def options_of(level: RaidLevel, size: str, bitmap: bool | str, *, ppl: bool) -> tuple[str, ...]:
+    """mdadm's options for an array that uses ``size`` of each member."""
+    if level is RaidLevel.STRIPED:
+        return ("--chunk=64",)
+    said = [f"--size={parse_size(size) >> 10}"]
+    if level is not RaidLevel.MIRRORED:
+        said.append("--chunk=64")
+    if ppl:
+        return (*said, "--bitmap=none", "--consistency-policy=ppl")
+    if isinstance(bitmap, str):
+        said.append(f"--bitmap-chunk={parse_size(bitmap) >> 10}K")
+    # Without --force, a RAID 5 begins degraded, and its last member is rebuilt as if it had been lost (mdadm(8)).
+    force = ["--force"] if level is RaidLevel.PARITY else []
+    return (*said, *force, f"--bitmap={'internal' if bitmap else 'none'}")

@@ -1,0 +1,111 @@
+"""The guard of arrays: an array is opened only if its UUID and all of its members are those of the claim."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugpull.dut.agent import array_guard
+from plugpull.dut.agent.array_guard import open_array, prove_array
+from plugpull.dut.agent.arrays import Arrays
+from plugpull.dut.agent.disks import Refused
+
+UUID = "a3b1c2d4-0000-4000-8000-112233445566"
+OTHER = "ffffffff-0000-4000-8000-112233445566"
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A sysfs with the array md127 of the disks sda and sdb. Any descriptor leads to that array."""
+    root = tmp_path / "sys"
+    md = root / "devices/virtual/block/md127/md"
+    md.mkdir(parents=True)
+    (md / "uuid").write_text(UUID + "\n")
+    for name in ("sda", "sdb"):
+        disk = root / "devices/disks" / name
+        (disk / "device").mkdir(parents=True)
+        (disk / "dev").write_text("8:0\n")
+        (md / f"dev-{name}").mkdir()
+    monkeypatch.setattr(array_guard, "SYS", str(root))
+    monkeypatch.setattr(array_guard, "loop_over", lambda numbers: "")
+    monkeypatch.setattr(array_guard, "resolved", lambda path: str(root / "devices/virtual/block/md127"))
+    monkeypatch.setattr("stat.S_ISBLK", lambda mode: True)
+    monkeypatch.setattr(
+        array_guard, "describe", lambda name: described(name) if (root / "devices/disks" / name).is_dir() else None
+    )
+    return root
+
+
+def described(name: str, **other: object) -> dict[str, Any]:
+    known = {"kname": name, "serial": f"S-{name}", "place": f"p/{name}", "size": 1 << 20, "diskseq": 0, "sockets": []}
+    return {**known, **other}
+
+
+def claim(*members: str, uuid: str = UUID, **other: object) -> dict[str, Any]:
+    return {"kname": "md127", "uuid": uuid, "members": [described(name, **other) for name in members]}
+
+
+def prove(wanted: dict[str, Any]) -> None:
+    fd = os.open("/dev/null", os.O_RDONLY)
+    try:
+        prove_array(fd, "md127", wanted)
+    finally:
+        os.close(fd)
+
+
+def test_the_array_of_this_run_on_its_disks_is_accepted(sysfs: Path) -> None:
+    prove(claim("sda", "sdb"))
+    prove(claim("sda", "sdb", "sdc"))
+
+
+def test_an_array_with_another_uuid_is_refused(sysfs: Path) -> None:
+    with pytest.raises(Refused, match=r"md127 is not the array ffffffff-.* that this run made"):
+        prove(claim("sda", "sdb", uuid=OTHER))
+
+
+def test_an_array_without_a_uuid_is_refused(sysfs: Path) -> None:
+    (sysfs / "devices/virtual/block/md127/md/uuid").write_text("")
+    with pytest.raises(Refused, match="its UUID is ''"):
+        prove(claim("sda", "sdb"))
+    with pytest.raises(Refused, match="it was not said which UUID"):
+        open_array(claim("sda", "sdb", uuid=""))
+
+
+def test_an_array_with_a_strange_member_is_refused(sysfs: Path) -> None:
+    with pytest.raises(Refused, match="md127 has sdb for a member, which is not a disk of this claim"):
+        prove(claim("sda"))
+    with pytest.raises(Refused, match="has sda for a member"):
+        prove(claim("sda", "sdb", serial="ANOTHER"))
+
+
+def test_a_member_that_is_gone_is_not_compared(sysfs: Path) -> None:
+    for path in sorted((sysfs / "devices/disks/sdb").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (sysfs / "devices/disks/sdb").rmdir()
+    prove(claim("sda"))
+
+
+def test_a_partition_is_no_member_of_an_array_of_a_run(sysfs: Path) -> None:
+    md = sysfs / "devices/virtual/block/md127/md"
+    (md / "dev-sdc1").mkdir()
+    (sysfs / "class/block/sdc1").mkdir(parents=True)
+    (sysfs / "class/block/sdc1/partition").write_text("1")
+    with pytest.raises(Refused, match="partition sdc1"):
+        prove(claim("sda", "sdb"))
+
+
+@pytest.mark.parametrize("kname", ["sda", "../md127", "md127/..", ""])
+def test_only_names_of_arrays_are_opened(kname: str) -> None:
+    with pytest.raises(Refused, match="is not the kernel name of an array"):
+        open_array({**claim("sda"), "kname": kname})
+
+
+def test_an_array_that_this_agent_did_not_make_is_not_read() -> None:
+    arrays = Arrays(lambda message: None, lambda kname: None)
+    with pytest.raises(Refused, match="array1 is not an array of this run"):
+        arrays.read("array1")
+    with pytest.raises(Refused, match="'resync' is not one of"):
+        arrays.act("array1", claim("sda"), "resync")

@@ -1,0 +1,331 @@
+"""The checks of arrays: what they make of a mirror that loses a member, and of what can go wrong with it."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from ledgers import DEVICE, RUN, Book, found_bytes, ledger_bytes, stamped
+from stories import BACK, CUT, GONE, RESTORED, SURVIVORS, VICTIM, Bench, healthy
+
+from plugpull.checks import ArraySurvived, Judgement, array_survived, kept_while_powered, legs_hold, nothing_lost
+from plugpull.history import events as ev
+from plugpull.integrity.oracle.readback import ContentKind, SectorRun
+
+ARRAY, OFFSET = "array1", 2048
+MEMBERS = (VICTIM, SURVIVORS[0])
+SESSION = ((0, 8),)
+NOTICED, READDED, SYNCED, CHECKED, STOPPED = GONE + 0.3, BACK + 0.5, BACK + 2.0, BACK + 3.5, 25.0
+SYNC = {VICTIM: "in_sync", SURVIVORS[0]: "in_sync"}
+
+
+def state(at: float, action: str = "idle", degraded: int = 0, word: str = "active", **members: str) -> ev.ArrayState:
+    values = {"array_state": word, "degraded": str(degraded), "sync_action": action, "mismatch_cnt": "0"}
+    said = {
+        disk: ("none" if "faulty" in says else str(slot), says)
+        for slot, (disk, says) in enumerate((SYNC | members).items())
+    }
+    return ev.ArrayState(at=at, array=ARRAY, kname="md127", values=values, members=said)
+
+
+def act(at: float, action: ev.ArrayAction, *disks: str, ok: bool = True, detail: str = "") -> ev.ArrayActed:
+    return ev.ArrayActed(at=at, array=ARRAY, action=action, disks=disks, ok=ok, seconds=0.1, detail=detail)
+
+
+def mirror(bench: Bench, level: str = "raid1", members: tuple[str, ...] = MEMBERS) -> None:
+    """A mirror that loses a member, gets it back and is checked and stopped."""
+    offsets = dict.fromkeys(members, OFFSET)
+    size = 8 << 20
+    bench.add(
+        ev.ArrayMade(
+            at=9.0, array=ARRAY, kname="md127", uuid="u", level=level, members=members, spare=1, size=size,
+            component=size, chunk=0 if level == "raid1" else 65536, layout=2, offsets=offsets, bitmap=65536,
+        ),
+        state(9.1),
+        state(NOTICED, degraded=1, disk1="faulty"),
+        act(READDED, "readd", VICTIM),
+        state(READDED, "recover", degraded=1, disk1="spare"),
+        state(SYNCED),
+        act(CHECKED, "check"),
+        state(CHECKED, "check"),
+        state(CHECKED + 0.5),
+        act(STOPPED, "stop"),
+        ev.ArrayState(at=STOPPED, array=ARRAY, kname="md127", values={}, members={}),
+    )  # fmt: skip
+
+
+def stamps(bench: Bench, **legs: list[SectorRun]) -> Book:
+    """Stamps on the array, read back from it and from its members; ``legs`` are members that hold something else."""
+    book = Book()
+    for sector in range(8):
+        book.write(sector)
+    book.flush()
+    job, ledger = f"stamp1-{ARRAY}", ledger_bytes(book.made)
+    runs = [stamped(write) for write in book.made.writes]
+    back = found_bytes(runs)
+    bench.add(
+        ev.LedgerBegun(
+            at=12.0, disk=ARRAY, job=job, run=RUN, device=DEVICE, session=1, extents=SESSION, block=1, depth=4,
+            order="random", fill=True, bound=1000,
+        ),
+        ev.LedgerPart(at=12.1, disk=ARRAY, job=job, offset=0, data=base64.b64encode(ledger).decode()),
+        ev.LedgerEnded(at=23.0, disk=ARRAY, job=job, asked=True, received=len(ledger), status=0),
+        ev.ReadBackBegun(at=23.5, disk=ARRAY, job=f"readback2-{ARRAY}", session=1, extents=SESSION),
+        ev.ReadBackPart(at=23.6, disk=ARRAY, job=f"readback2-{ARRAY}", offset=0, data=base64.b64encode(back).decode()),
+        ev.ReadBackEnded(at=23.7, disk=ARRAY, job=f"readback2-{ARRAY}", received=len(back), status=0),
+    )  # fmt: skip
+    for disk in MEMBERS:
+        leg(bench, disk, legs.get(disk, [on_leg(run) for run in runs]))
+    return book
+
+
+def on_leg(run: SectorRun) -> SectorRun:
+    """A stamp of the array as the reader sees it on a member: it belongs elsewhere."""
+    kind, at = ContentKind.ELSEWHERE, run.first + OFFSET
+    return SectorRun(kind, at, run.sectors, run.number, run=RUN, device=DEVICE, origin=run.first)
+
+
+def leg(bench: Bench, disk: str, runs: list[SectorRun], session: int = 1) -> None:
+    job, data = f"leg1-{disk}", found_bytes(runs)
+    begun = ev.LegReadBegun(
+        at=25.1, array=ARRAY, disk=disk, job=job, session=session, run=RUN, device=DEVICE, offset=OFFSET,
+        extents=((OFFSET, 8),),
+    )  # fmt: skip
+    # The reader begins with what it looks for, as the oracle compares it.
+    head = b"\x0f" + bytes(3) + session.to_bytes(4, "little") + RUN.to_bytes(8, "little") + DEVICE.to_bytes(8, "little")
+    text = base64.b64encode(head + data).decode()
+    bench.add(
+        begun,
+        ev.LegReadPart(at=25.2, disk=disk, job=job, offset=0, data=text),
+        ev.LegReadEnded(at=25.3, disk=disk, job=job, received=len(head + data), status=0),
+    )
+
+
+def survived(bench: Bench) -> Judgement:
+    return bench.judge(array_survived(ARRAY))
+
+
+def test_a_mirror_that_loses_a_member_and_gets_it_back_survived() -> None:
+    bench = healthy()
+    mirror(bench)
+    judgement = survived(bench)
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst == "array1 (raid1) lived through the loss of 1 of 2"
+    (rebuild,) = judgement.measurements
+    assert rebuild.name == "recover of the array"
+    assert rebuild.value == pytest.approx(SYNCED - READDED, abs=0.01)
+
+
+def finding(bench: Bench) -> str:
+    judgement = survived(bench)
+    (only,) = judgement.findings
+    return only.summary
+
+
+def test_an_array_that_fails_within_its_redundancy_is_a_finding() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.add(state(GONE + 1, degraded=1, word="broken", disk1="faulty"))
+    assert finding(bench) == "array1 is broken though only disk1 was missing"
+
+
+def test_a_write_error_within_the_redundancy_is_a_finding() -> None:
+    bench = healthy()
+    mirror(bench)
+    book = Book()
+    book.write(0, error=5)
+    ledger = ledger_bytes(book.made, start=GONE + 1.0)
+    job = f"stamp1-{ARRAY}"
+    bench.add(
+        ev.LedgerBegun(
+            at=GONE + 1.0, disk=ARRAY, job=job, run=RUN, device=DEVICE, session=1, extents=SESSION, block=1, depth=4,
+            order="random", bound=1000,
+        ),
+        ev.LedgerPart(at=GONE + 1.1, disk=ARRAY, job=job, offset=0, data=base64.b64encode(ledger).decode()),
+        ev.LedgerEnded(at=GONE + 2, disk=ARRAY, job=job, asked=False, received=len(ledger), status=1),
+    )  # fmt: skip
+    assert finding(bench) == "a write to array1 ended with errno 5 though only disk1 was missing"
+
+
+def test_once_more_is_missing_than_the_level_covers_the_array_may_fail() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.detach(SURVIVORS[0], GONE)
+    bench.add(state(GONE + 1, degraded=2, word="broken", disk1="faulty", disk2="faulty"))
+    summaries = [one.summary for one in survived(bench).findings]
+    assert not any("broken" in summary for summary in summaries)
+
+
+def test_a_member_that_is_not_in_sync_in_the_end_is_a_finding() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.drop(ev.ArrayState, lambda event: event.at < READDED or not event.values)
+    bench.add(
+        state(READDED, degraded=1, disk1="spare"),
+        state(CHECKED, "check"),
+        state(CHECKED + 0.5, degraded=1, disk1="spare"),
+    )
+    assert finding(bench) == "array1 was not complete in the end: disk1 spare"
+
+
+def test_nobody_put_the_member_back() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.drop(ev.ArrayActed, lambda event: event.action != "readd")
+    bench.drop(ev.ArrayState, lambda event: event.at < READDED or not event.values)
+    bench.add(state(CHECKED, "check", degraded=1, disk1="faulty"), state(CHECKED + 0.5, degraded=1, disk1="faulty"))
+    judgement = survived(bench)
+    assert judgement.findings == ()
+    assert judgement.unknowns == ("nobody tried to put disk1 back into array1",)
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("readd", "disk1 could not be put into array1: refused"),
+        ("stop", "array1 could not be stopped: refused"),
+    ],
+)
+def test_a_step_that_fails_is_a_finding(action: str, said: str) -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.replace(ev.ArrayActed, lambda event: event.action == action, ok=False, detail="refused")
+    assert finding(bench) == said
+
+
+@pytest.mark.parametrize(("level", "found"), [("raid5", 1), ("raid1", 0)])
+def test_a_mismatch_counts_where_there_is_parity(level: str, found: int) -> None:
+    bench = healthy()
+    mirror(bench, level, (*MEMBERS, SURVIVORS[1]) if level == "raid5" else MEMBERS)
+    if level == "raid5":
+        bench.replace(ev.ArrayState, lambda event: bool(event.values), members=all_in_sync())
+    values = {"array_state": "active", "degraded": "0", "sync_action": "idle", "mismatch_cnt": "16"}
+    bench.replace(ev.ArrayState, lambda event: event.at == CHECKED + 0.5, values=values)
+    findings = survived(bench).findings
+    assert len(findings) == found
+    assert all("16 sectors whose parity does not match" in one.summary for one in findings)
+
+
+def all_in_sync() -> dict[str, tuple[str, str]]:
+    return {disk: (str(slot), "in_sync") for slot, disk in enumerate((*MEMBERS, SURVIVORS[1]))}
+
+
+def test_a_written_array_that_does_not_notice_is_a_finding() -> None:
+    check = ArraySurvived((ARRAY,), notice=2.0)
+    bench = healthy()
+    mirror(bench)
+    bench.load(ARRAY, 12.0, 24.0, asked=True, asked_at=24.0)
+    assert bench.judge(check).findings == ()
+    bench.drop(ev.ArrayState, lambda event: "faulty" not in str(event.members) and "spare" not in str(event.members))
+    (only,) = bench.judge(check).findings
+    assert "did not notice that disk1 was gone" in only.summary
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (ev.ArrayMade, "no array array1 is on record"),
+        (ev.ArrayState, "no state of array1 is on record"),
+        (ev.ArrayActed, "nobody tried to stop array1"),
+    ],
+)
+def test_missing_evidence_is_no_pass(lost: type[ev.Event], said: str) -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.drop(lost)
+    assert said in survived(bench).unknowns
+    assert not survived(bench).worst
+
+
+def test_a_check_without_a_result_is_no_pass() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.drop(ev.ArrayState, lambda event: event.at < CHECKED)
+    assert "the check of array1 did not end: no result is on record" in survived(bench).unknowns
+
+
+def test_nothing_was_tried_if_no_member_was_removed() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.drop(ev.DiskDetached)
+    assert "no member of array1 was removed while it ran" in survived(bench).unknowns
+
+
+# --- legs -------------------------------------------------------------------------------------------------------------
+
+
+def test_members_that_hold_what_was_written() -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench)
+    judgement = bench.judge(legs_hold(ARRAY))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst == "the members hold what was written (16 sectors)"
+    assert bench.judge(nothing_lost(ARRAY)).findings == ()
+
+
+def test_a_stale_member_is_a_finding_although_the_array_reads_well() -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench, disk1=[SectorRun(ContentKind.ZEROED, OFFSET, 8)])
+    assert bench.judge(nothing_lost(ARRAY)).findings == ()
+    (only,) = bench.judge(legs_hold(ARRAY)).findings
+    assert only.subject == VICTIM
+    assert "disk1 does not hold what array1 was given (8 zeroed), the first zeroed at sector 0" in only.summary
+
+
+def test_a_member_that_was_not_in_sync_is_not_judged() -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench, disk1=[SectorRun(ContentKind.ZEROED, OFFSET, 8)])
+    members = {VICTIM: ("none", "faulty"), SURVIVORS[0]: ("1", "in_sync")}
+    bench.replace(ev.ArrayState, lambda event: bool(event.values), members=members)
+    judgement = bench.judge(legs_hold(ARRAY))
+    assert judgement.findings == ()
+    assert judgement.worst == "the members hold what was written (8 sectors)"
+
+
+def test_a_member_that_was_not_read_is_no_pass() -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench)
+    bench.replace(ev.LegReadBegun, lambda event: event.disk == VICTIM, error="disk1 is not attached", job="")
+    judgement = bench.judge(legs_hold(ARRAY))
+    assert judgement.findings == ()
+    assert "what disk1 holds of array1 is not known: disk1 is not attached" in judgement.unknowns
+    bench.drop(ev.LegReadBegun)
+    assert "the members of array1 were not read" in bench.judge(legs_hold(ARRAY)).unknowns
+
+
+@pytest.mark.parametrize("kind", [ev.LegReadEnded, ev.LegReadPart])
+def test_an_incomplete_reading_is_no_pass(kind: type[ev.Event]) -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench)
+    bench.drop(kind)
+    judgement = bench.judge(legs_hold(ARRAY))
+    assert judgement.findings == ()
+    assert judgement.unknowns
+
+
+def test_an_array_keeps_its_power_while_enough_members_do() -> None:
+    """One member of a mirror without power: what the array completed must be there. Two: only what was flushed."""
+    bench = healthy()
+    bench.replace(ev.CutArmed, mechanism="mains", point=f"{VICTIM}.power")
+    mirror(bench)
+    book = stamps(bench)
+    assert bench.judge(kept_while_powered()).findings == ()
+    late = book.write(0)
+    bench.drop(ev.LedgerPart)
+    bench.drop(ev.LedgerEnded)
+    ledger = ledger_bytes(book.made)
+    job = f"stamp1-{ARRAY}"
+    bench.add(
+        ev.LedgerPart(at=12.1, disk=ARRAY, job=job, offset=0, data=base64.b64encode(ledger).decode()),
+        ev.LedgerEnded(at=23.0, disk=ARRAY, job=job, asked=True, received=len(ledger), status=0),
+    )
+    assert late.completed is not None
+    assert [one.subject for one in bench.judge(kept_while_powered()).findings] == [ARRAY]
+    bench.replace(ev.ArrayMade, spare=0)
+    assert bench.judge(kept_while_powered()).findings == ()
+    assert RESTORED > CUT
