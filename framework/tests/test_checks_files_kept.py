@@ -211,6 +211,16 @@ def test_what_was_not_synced_before_the_cut_may_be_gone() -> None:
     assert (judgement.findings, judgement.unknowns) == ((), ())
 
 
+def test_the_error_that_the_writer_was_given_is_named() -> None:
+    bench = bench_with_files()
+    book, made, wrote = synced()
+    book.fsync("a", errno=errno.EIO)
+    on_record(bench, book, file("a", made, wrote))
+    judgement = judged(bench)
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert "writers were given EIO from fsync" in judgement.worst
+
+
 def test_a_sync_that_returned_after_the_cut_may_promise_nothing() -> None:
     """sync and syncfs report success after a filesystem was shut down."""
     bench = bench_with_files()

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from errno import errorcode
 
 from msgspec import structs
 
@@ -96,6 +97,7 @@ class _Judged:
     round: FileRound
     power: Power = Power.KEPT
     cuts: tuple[Cut, ...] = ()
+    errors: str = ""
     opinion: FileOpinion = field(default_factory=FileOpinion)
     repaired: FileOpinion | None = None
     accusations: list[Accusation] = field(default_factory=list)
@@ -113,6 +115,7 @@ def _judged(story: Story, one: FileRound) -> _Judged:
     ledger = decode_file_ledger(one.ledger)
     made.doubts += _misfits(one, ledger)
     begin = ledger.operations[0].submitted if ledger.operations else one.begun.at or 0.0
+    made.errors = _errors_seen(ledger)
     made.power, made.cuts = power_over(story, one.disk, begin, float("inf") if one.at is None else one.at)
     effect = _effect(story, made, begin)
     if isinstance(effect, str):
@@ -161,6 +164,15 @@ def _effect(story: Story, made: _Judged, begin: float) -> CutEffect | str:
     if len(earliest) < len(times):
         return "when its disk was cut is not on record"
     return CutEffect(at=min(earliest), powered=made.power is Power.KEPT, flushes=flushes)
+
+
+def _errors_seen(ledger: FileLedger) -> str:
+    """The first error that the writer was given, in words; empty if it was given none."""
+    first = next((operation for operation in ledger.operations if operation.errno), None)
+    if first is None:
+        return ""
+    name = errorcode.get(first.errno, str(first.errno))
+    return f"{name} from {first.__struct_config__.tag} at {first.returned or first.submitted:.3f} s"
 
 
 def _found(one: FileRound) -> FoundTree:
@@ -255,6 +267,7 @@ def _cut_words(made: _Judged) -> str:
 def _circumstances(story: Story, made: _Judged) -> Iterator[str]:
     one = made.round
     yield f"{one.begun.pattern}; {made.opinion.kept} names or files had to be there, {made.opinion.names} were compared"
+    yield f"the writer was given {made.errors}" if made.errors else "the writer was given no error"
     if one.mount is not None:
         how = "; ".join(_recovery(story, one)[:3]) or "the kernel logged no recovery"
         yield f"mounted in {one.mount.seconds:.2f} s: {how}" if one.mount.ok else f"mount: {one.mount.detail}"
@@ -287,4 +300,6 @@ def _worst(judged: list[_Judged]) -> str:
     total = [sum(numbers) for numbers in zip(*((o.opinion.names, o.opinion.kept) for o in judged), strict=True)]
     states = Counter(f"{one.round.begun.fstype} {one.state}" for one in judged)
     how = ", ".join(f"{name}{f' {count} times' if count > 1 else ''}" for name, count in states.items())
-    return f"every promised file is there: {how} ({total[0]} names compared, {total[1]} were promised)"
+    errors = dict.fromkeys(one.errors.partition(" at ")[0] for one in judged if one.errors)
+    given = f"; writers were given {', '.join(errors)}" if errors else ""
+    return f"every promised file is there: {how} ({total[0]} names compared, {total[1]} were promised{given})"
