@@ -10,7 +10,8 @@ from file_books import FileBook, directory, file, synced
 from files_on_record import SCANNED, bench_with_files, judged, lines_of, on_record, pieces, unknown, whole
 from stories import CUT, VICTIM, Bench, healthy
 
-from plugpull.checks import decode_check, encode_check, files_kept
+from plugpull.checks import decode_check, encode_check, files_kept, kernel_clean
+from plugpull.checks.data_sound import DataSound
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, encode_found_tree
 from plugpull.integrity.oracle.files.wrong import FileDamage
@@ -196,6 +197,16 @@ def test_without_the_record_of_the_repair_it_is_not_known() -> None:
     bench = repaired(file("a", made, wrote, inode=0))
     bench.drop(ev.FilesystemChecked, keep=lambda event: not event.repaired)
     assert "the repair of its filesystem is not on record" in unknown(bench)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_lost_file_is_a_finding_though_nobody_asked(asked: bool) -> None:
+    bench = bench_with_files()
+    book, *_ = synced()
+    on_record(bench, book)
+    bench.checks = (files_kept(VICTIM),) if asked else (kernel_clean(),)
+    findings = bench.judge(DataSound()).findings
+    assert [finding.check for finding in findings] == ([] if asked else ["files_kept"])
 
 
 # --- what may be gone -------------------------------------------------------------------------------------------------

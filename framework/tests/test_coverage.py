@@ -98,6 +98,17 @@ def test_stamped_writing_is_a_load_of_its_own(tmp_path: Path) -> None:
     assert cells(coverage)["usb-storage", "data", "idle"] == 1
 
 
+def test_writing_files_is_writing(tmp_path: Path) -> None:
+    made = bench()
+    made.drop(ev.LoadBegun)
+    assert cells(covered(tmp_path, made))["usb-storage", "data", "writing"] == 0
+    on: dict[str, Any] = {"disk": "disk1", "job": "files1"}
+    made.add(ev.FileRoundBegun(at=12.0, run=1, round=1, directory="round1", fstype="xfs", uuid="u", **on))
+    assert cells(covered(tmp_path, made))["usb-storage", "data", "writing"] == 1
+    made.add(ev.FileRoundEnded(at=CUT - 1, asked=True, received=0, **on))
+    assert cells(covered(tmp_path, made))["usb-storage", "data", "writing"] == 0
+
+
 def test_a_cut_that_was_not_executed_covers_nothing(tmp_path: Path) -> None:
     made = bench()
     made.drop(ev.Edge)

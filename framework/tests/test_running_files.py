@@ -19,6 +19,7 @@ import pytest
 from stories import RIG, SIZE
 
 from plugpull.checks import Judgement, files_kept
+from plugpull.dut.agent.disks import Refused
 from plugpull.dut.agent.service import Service
 from plugpull.dut.agent.wire import now
 from plugpull.dut.conversation.link import GuardRefused
@@ -260,3 +261,18 @@ def test_a_writer_that_cannot_begin_is_the_bench_s_fault(double: Double) -> None
     (double.directory / "round1").mkdir()
     with pytest.raises(RigError, match=r"ended after 0 operations: .*File exists"), opened(double) as files:
         files.settle(0.1)
+
+
+def test_nothing_runs_where_the_filesystem_of_the_run_is_not_mounted(double: Double) -> None:
+    """Somebody unmounted it, or mounted another one: the program is not started."""
+
+    def refuse(disk: str, uuid: str = "") -> int:
+        raise Refused(f"no filesystem of this run is mounted at {disk} any more")
+
+    files = opened(double)
+    double.service.volumes.open = refuse  # type: ignore[method-assign]
+    with pytest.raises(Refused, match="no filesystem of this run"), files:
+        pass
+    assert double.service.jobs.alive() == []
+    assert list(double.directory.iterdir()) == []
+    assert not [event for event in double.events if isinstance(event, ev.FileRoundBegun)]

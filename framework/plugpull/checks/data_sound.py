@@ -7,15 +7,16 @@ from collections.abc import Iterable
 from plugpull.checks.base import Check, Judgement, check_name
 from plugpull.checks.collector import Collector
 from plugpull.checks.data_intact import DataIntact, bad_reads
+from plugpull.checks.files_kept import FilesKept
 from plugpull.checks.nothing_lost import NothingLost
 from plugpull.checks.opinions import gone_for_good
-from plugpull.history.events import Judged, LedgerBegun, Verified
+from plugpull.history.events import FileRoundBegun, Judged, LedgerBegun, Verified
 from plugpull.history.reader import Story
 
 
 class DataSound(Check, frozen=True, tag="data_sound"):
-    """All data that was read back and compared was right. A read-back is not required: ``data_intact`` and
-    ``nothing_lost`` require one, and judge the disks that the scenario gives them."""
+    """All data that was read back and compared was right, and so were all scanned files. Neither is required:
+    ``data_intact``, ``nothing_lost`` and ``files_kept`` require it, and judge the disks that the scenario gives them."""
 
     def judge(self, story: Story) -> Judgement:
         compared = dict.fromkeys(event.disk for event in story.of(Verified))
@@ -27,6 +28,9 @@ class DataSound(Check, frozen=True, tag="data_sound"):
         others = [d for d in _others(story, stamped, (intact, check_name(NothingLost))) if d not in gone]
         if others:
             said.take(*NothingLost(tuple(others)).judge(story).findings)
+        files = dict.fromkeys(event.disk for event in story.of(FileRoundBegun))
+        if filed := _others(story, files, (check_name(FilesKept),)):
+            said.take(*FilesKept(filed).judge(story).findings)
         return said.judgement()
 
 
