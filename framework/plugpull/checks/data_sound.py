@@ -16,7 +16,7 @@ from plugpull.history.reader import Story
 
 class DataSound(Check, frozen=True, tag="data_sound"):
     """All data that was read back and compared was right, and so were all scanned files. Neither is required:
-    ``data_intact``, ``nothing_lost`` and ``files_kept`` require it, and judge the disks that the scenario gives them."""
+    ``data_intact``, ``nothing_lost`` and ``files_kept`` require it, and judge the disks that the scenario names."""
 
     def judge(self, story: Story) -> Judgement:
         compared = dict.fromkeys(event.disk for event in story.of(Verified))
