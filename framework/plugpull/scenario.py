@@ -235,15 +235,16 @@ class ScenarioRig:
         self._filesystems[disk.name] = Filesystem(self.context, disk, fstype)
         return self._filesystems[disk.name]
 
-    def measure(self, design: Design[RigDisk]) -> None:
+    def measure(self, design: Design[RigDisk], repeats: int | None = None) -> None:
         """Measure each condition of a design ``repeats`` times, in random order, each time with a new load.
 
-        What the disks held is overwritten. Raises ``RigError`` if a load does not start.
+        The default is that of the command line. What the disks held is overwritten. Raises ``RigError`` if a load does
+        not start.
 
             rig.measure(each_alone(rig.disks))
             rig.judge(alone(rig.disks))
         """
-        measure(self.context, design, self.repeats, virtual=self._kind == "virtual")
+        measure(self.context, design, repeats or self.repeats, virtual=self._kind == "virtual")
 
     def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Injection:
         """Cut these points, all at once, when the trigger fires; restore them when the ``with`` block ends.

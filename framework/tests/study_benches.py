@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +15,11 @@ from plugpull.history.counters import Counters
 from plugpull.history.story import Story
 from plugpull.load.designs import Condition, Design, interleaved
 from plugpull.load.patterns import Pattern
+from plugpull.load.timed import length_of
 
 STEP = 0.1
-TRIAL, RAMP, LENGTH = 2.3, 0.5, 1.5
-"""Seconds of a trial, of what comes before its measurement, and of its measurement."""
+AROUND, RAMP = 0.8, 0.5
+"""Seconds of a load beside its measurement, and those of them that come before it."""
 BLOCK = 64 << 10
 
 
@@ -36,6 +37,8 @@ class StudyBench:
     deaf: Sequence[int] = ()
     """The numbers of the measurements during which the sampler is not heard."""
     speed: str = "480"
+    pace: Callable[[str, float], float] = lambda disk, since: 1.0
+    """The share of its rate that a disk has some seconds after its measurement began."""
 
     def __post_init__(self) -> None:
         self.events: list[ev.Event] = [*self._attached(), *self._trials()]
@@ -73,9 +76,11 @@ class StudyBench:
         made: list[ev.Event] = []
         counters = {name: [0.0, 0.0] for name in self.rig.names}
         order = list(interleaved(self.design, self.repeats, random.Random("order")))
+        begin = 10.0
         for number, (repeat, condition) in enumerate(order, 1):
-            begin = round(10.0 + (number - 1) * TRIAL, 6)
-            made += self._trial(number, len(order), repeat, condition, begin, counters)
+            length = length_of(condition, virtual=True)
+            made += self._trial(number, len(order), repeat, condition, begin, length, counters)
+            begin = round(begin + AROUND + length, 6)
         return made
 
     def _trial(
@@ -85,6 +90,7 @@ class StudyBench:
         repeat: int,
         condition: Condition[str],
         begin: float,
+        length: float,
         counters: dict[str, list[float]],
     ) -> list[ev.Event]:
         places = [self.rig.names.index(name) for name in condition.disks]
@@ -95,14 +101,14 @@ class StudyBench:
         for name in condition.disks:
             job = f"measure{number}-{name}"
             made.append(ev.LoadBegun(at=begin, disk=name, job=job, mode=mode, block=BLOCK, depth=4, span=64 << 20))
-        for step in range(round(TRIAL / STEP)):
+        for step in range(round((AROUND + length) / STEP)):
             at = round(begin + step * STEP, 6)
-            if number not in self.deaf or not begin + RAMP < at < begin + RAMP + LENGTH:
+            if number not in self.deaf or not begin + RAMP < at < begin + RAMP + length:
                 made.append(ev.Sampled(at=at, disks=_row(self.rig, counters)))
             for name, rate in rates.items():
-                counters[name][mode == "write"] += rate * STEP
+                counters[name][mode == "write"] += rate * self.pace(name, at - begin - RAMP) * STEP
         start = round(begin + RAMP, 6)
-        end = round(start + LENGTH, 6)
+        end = round(start + length, 6)
         made.append(
             ev.Measured(
                 at=end,

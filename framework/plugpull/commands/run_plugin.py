@@ -18,10 +18,14 @@ from plugpull.plugin import SESSION
 from plugpull.plugin_session import is_scenario, scenario_id
 from plugpull.report.text import title_of
 from plugpull.rig.model import Rig
+from plugpull.rig.topology import Topology
+from plugpull.targets.disk import RigDisk
 
 USUAL = 16.0
 """Seconds that a scenario takes if no earlier run is known: the mean of the stock scenarios on ``rigs/quick.toml``,
 emulated on two cores (224 s and 239 s for 15 of them)."""
+BEGIN_AND_END = 7.0
+"""Seconds that a study takes beside its measurements: the guest is restored, and looked at in the end."""
 NAMED = 6
 """The maximum number of scenarios named before the run."""
 
@@ -107,12 +111,15 @@ def earlier_times(out: Path) -> dict[str, float]:
 
 def study_times(rig: Rig, items: Sequence[pytest.Item], repeats: int) -> dict[str, float]:
     """Seconds that each study takes: its mark has the design, which gives the number of measurements."""
-    disks, times = [disk.name for disk in rig.disk if disk.scratch], {}
+    topology = Topology(rig)
+    disks, times = [RigDisk(disk.name, topology) for disk in rig.disk if disk.scratch], {}
     for item in items:
         mark = item.get_closest_marker("study")
         if mark is not None:
-            count = len(mark.kwargs["design"](disks)) * repeats
-            times[scenario_id(item)] = USUAL + expected_seconds(count, virtual=rig.dut.kind == "virtual")
+            design = mark.kwargs["design"](disks)
+            rounds = mark.kwargs.get("repeats", repeats) if design else 0
+            took = expected_seconds(design, rounds, virtual=rig.dut.kind == "virtual")
+            times[scenario_id(item)] = BEGIN_AND_END + took
     return times
 
 

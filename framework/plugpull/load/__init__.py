@@ -1,10 +1,11 @@
 """Loads of fio."""
 
-from plugpull.load.designs import each_alone, leave_one_out, more_and_more, scaling_design
+from plugpull.load.designs import all_for_long, each_alone, leave_one_out, more_and_more, scaling_design, side_by_side
 from plugpull.load.patterns import Pattern, fio_write, idle, sequential_read, sequential_write
 
 __all__ = [
     "Pattern",
+    "all_for_long",
     "each_alone",
     "fio_write",
     "idle",
@@ -13,4 +14,5 @@ __all__ = [
     "scaling_design",
     "sequential_read",
     "sequential_write",
+    "side_by_side",
 ]

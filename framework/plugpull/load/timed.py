@@ -37,9 +37,21 @@ BLOCKS = (64 << 10, 128 << 10)
 """The smallest and the largest request that is chosen for that. Smaller ones would keep an emulated guest busy."""
 
 
-def expected_seconds(measurements: int, *, virtual: bool) -> float:
-    """About how long this many measurements take."""
-    return measurements * (RAMP + OVERHEAD + (SECONDS if virtual else REAL_SECONDS))
+LONG = 10
+"""A long measurement takes so many times as long on a virtual bench, and ``REAL_LONG`` times on a real one."""
+REAL_LONG = 24
+
+
+def length_of(condition: Condition[object], *, virtual: bool) -> float:
+    """Seconds of one measurement, without what comes before and after it."""
+    if virtual:
+        return SECONDS * (LONG if condition.long else 1)
+    return REAL_SECONDS * (REAL_LONG if condition.long else 1)
+
+
+def expected_seconds(design: Design[object], repeats: int, *, virtual: bool) -> float:
+    """About how long it takes to measure a design."""
+    return repeats * sum(RAMP + OVERHEAD + length_of(condition, virtual=virtual) for condition in design)
 
 
 def block_for(targets: Iterable[Target]) -> int:
@@ -150,7 +162,7 @@ def _measure_once(
     pattern, names = condition.pattern, ", ".join(target.name for target in condition.disks)
     context.phase("measure", f"{number[0]} of {number[1]}: {pattern.name} on {names}")
     with TimedLoad(context, condition.disks, pattern) as load:
-        begin, end = load.watch(SECONDS if virtual else REAL_SECONDS)
+        begin, end = load.watch(length_of(condition, virtual=virtual))
         context.recorder.record(
             ev.Measured(
                 at=end,
@@ -172,4 +184,4 @@ def _mode(pattern: Pattern) -> ev.LoadMode:
     return pattern.mode
 
 
-__all__ = ["REPEATS", "TimedLoad", "block_for", "expected_seconds", "measure"]
+__all__ = ["REPEATS", "TimedLoad", "block_for", "expected_seconds", "length_of", "measure"]

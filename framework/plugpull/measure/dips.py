@@ -17,7 +17,7 @@ NOISE = 7.0
 """A dip is also at least this many median deviations below the usual rate, so that a noisy series has none."""
 NOISE_WINDOWS = 60
 """The median deviation is that of this many windows before: of fewer, it is too uncertain."""
-FOR_GOOD = 0.2
+FOR_GOOD = 0.1
 """A dip that lasts until the end, and for at least this share of the series, is a collapse."""
 
 

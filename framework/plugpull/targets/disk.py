@@ -22,6 +22,11 @@ class RigDisk(Part):
         return found
 
     @property
+    def controller(self) -> str:
+        """The name of the controller that it is plugged into, directly or through hubs."""
+        return self._topology.path_of(self.name).controller
+
+    @property
     def disks(self) -> tuple[str, ...]:
         """Its own name."""
         return (self.name,)

@@ -1,0 +1,167 @@
+"""A long write: whether the rate keeps up, dips for a while, or collapses."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from plugpull.checks.base import Check, Disks, Judgement, disk_names
+from plugpull.checks.claims import Claim
+from plugpull.checks.collector import Collector
+from plugpull.checks.starved import awake
+from plugpull.history.events import Measured
+from plugpull.history.samples import Reading
+from plugpull.history.story import Story
+from plugpull.judging.results import Conclusion, Measurement
+from plugpull.measure.dips import USUAL, Dip, Dips, dips
+from plugpull.studies.figures import rate
+from plugpull.studies.measured import claims_of, missing_of, series_of
+
+WINDOWS = 40
+"""Windows of a long write. Each has the same number of bytes."""
+REQUESTS = 4
+"""Requests of a window at least: the counters count whole ones."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The rates of consecutive windows of ``size`` bytes, and the DUT times between them."""
+
+    size: int
+    rates: tuple[float, ...]
+    times: tuple[float, ...]
+
+
+class Sustained(Check, frozen=True, tag="sustained"):
+    """How the write rate of each of ``disks`` changes during a long write is known."""
+
+    disks: tuple[str, ...]
+
+    def judge(self, story: Story) -> Judgement:
+        said = Collector(self, self.disks)
+        said.doubt(missing_of(story))
+        for series in series_of(story):
+            for reading in series.readings:
+                said.doubt(reading.spoilt)
+                if not reading.spoilt:
+                    self._long(story, reading.event, said)
+        return said.judgement("; ".join(f"{one.kind} on {one.subject}" for one in said.conclusions))
+
+    def claims(self, story: Story) -> Iterable[Claim]:
+        return claims_of(story)
+
+    def _long(self, story: Story, event: Measured, said: Collector) -> None:
+        found = {}
+        for disk in event.disks:
+            windows = windows_of(story, event, disk)
+            if windows is None:
+                said.doubt(f"{disk} wrote too little in {(event.at or 0.0) - event.begin:.1f} s to see dips")
+                continue
+            found[disk] = (windows, dips(windows.rates))
+            said.measure(_measurement(event, disk, windows))
+        common = _at_once(found, event)
+        if common:
+            said.doubt(f"all disks slowed down at once, {common}: it was the bench, or what they share")
+            return
+        for disk, (windows, seen) in found.items():
+            if seen.collapse is not None:
+                said.conclude(_collapse(disk, windows, seen.collapse))
+            others = tuple(dip for dip in seen.dips if dip is not seen.collapse)
+            if others:
+                said.conclude(_dips(disk, windows, seen, others))
+
+
+def sustained(disks: Disks) -> Sustained:
+    """How a long write goes on must be known: ``rig.measure(all_for_long(disks), repeats=1)`` measures it."""
+    return Sustained(disk_names(disks))
+
+
+def windows_of(story: Story, event: Measured, disk: str) -> Windows | None:
+    """The windows of a long write of ``disk``; ``None`` if it wrote too little. Time in which the host starved the DUT
+    does not count."""
+    end = event.at or event.begin
+    inside = [one for one in story.readings(disk) if event.begin <= one.at <= end]
+    total = inside[-1].written - inside[0].written if inside else 0
+    size = max(REQUESTS * event.block, total // WINDOWS)
+    if not inside or total // size < USUAL:
+        return None
+    edges = [inside[0].written + number * size for number in range(total // size + 1)]
+    times = tuple(_time_of(inside, edge) for edge in edges)
+    spans = [max(awake(story, one, two), 1e-3) for one, two in pairwise(times)]
+    return Windows(size, tuple(size / span for span in spans), times)
+
+
+def _time_of(readings: Sequence[Reading], written: int) -> float:
+    """When this many bytes were written, between two samples."""
+    later = bisect_left(readings, written, key=lambda one: one.written)
+    if later == 0:
+        return readings[0].at
+    one, two = readings[later - 1], readings[later]
+    return one.at + (two.at - one.at) * (written - one.written) / (two.written - one.written)
+
+
+def _at_once(found: dict[str, tuple[Windows, Dips]], event: Measured) -> str:
+    """When all of several disks were in a dip, in words; empty if they never were."""
+    if len(found) < 2:
+        return ""
+    for _, seen in found.values():
+        if not seen.dips:
+            return ""
+    spans = [
+        [(windows.times[dip.first], windows.times[dip.first + dip.length]) for dip in seen.dips]
+        for windows, seen in found.values()
+    ]
+    for begin, end in spans[0]:
+        if all(any(one < end and begin < two for one, two in others) for others in spans[1:]):
+            return f"{begin - event.begin:.1f} s after the beginning"
+    return ""
+
+
+def _measurement(event: Measured, disk: str, windows: Windows) -> Measurement:
+    return Measurement(
+        name="write sustained",
+        subject=disk,
+        value=round(median(windows.rates), 3),
+        unit="B/s",
+        n=len(windows.rates),
+        samples=tuple(round(one, 1) for one in windows.rates),
+        better="up",
+        parameters={"window": windows.size, "block": event.block, "depth": event.depth, "disks": len(event.disks)},
+    )
+
+
+def _dips(disk: str, windows: Windows, seen: Dips, found: tuple[Dip, ...]) -> Conclusion:
+    worst = min(found, key=lambda dip: dip.worst)
+    size = windows.size / (1 << 20)
+    count = "1 dip" if len(found) == 1 else f"{len(found)} dips"
+    period = "" if seen.period is None else f" They begin every {seen.period * size:.3g} MiB."
+    return Conclusion(
+        kind="dip",
+        subject=disk,
+        text=f"{disk} has {count} in {len(windows.rates) * size:.3g} MiB written: down to {rate(worst.worst)} in the "
+        f"worst window, {worst.depth:.0%} below the usual {rate(worst.usual)}.{period}",
+        value=round(worst.depth, 4),
+        unit="of the usual rate",
+        evidence=tuple(
+            f"from {dip.first * size:.3g} MiB on, for {dip.length * size:.3g} MiB: down to {rate(dip.worst)}, "
+            + ("no recovery" if dip.recovery is None else f"back at 90% after {dip.recovery * size:.3g} MiB more")
+            for dip in found
+        ),
+    )
+
+
+def _collapse(disk: str, windows: Windows, found: Dip) -> Conclusion:
+    size = windows.size / (1 << 20)
+    left = median(windows.rates[found.first :])
+    return Conclusion(
+        kind="collapse",
+        subject=disk,
+        text=f"The write rate of {disk} collapses after {found.first * size:.3g} MiB, from {rate(found.usual)} to "
+        f"{rate(left)}, and does not come back.",
+        value=round(left / found.usual - 1, 4),
+        unit="of the usual rate",
+        evidence=(f"{len(windows.rates)} windows of {size:.3g} MiB",),
+    )
