@@ -67,6 +67,26 @@ def hubs_to_choose(topology: Topology) -> tuple[str, ...]:
     return tuple(name for name, point in named if point is not None and point.victims)
 
 
+def pairs_to_swap(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """For each disk whose cable can be cut, the others of its controller that can be plugged in where it is: those of
+    the same protocol, for an emulated hub does not carry UAS."""
+    disks = {disk.name: disk for disk in topology.rig.disk}
+    alone = [
+        name for name in victims_to_choose(topology, "cable") if topology.cut_point(f"{name}.cable").victims == (name,)
+    ]
+    pairs = {
+        name: tuple(
+            other
+            for other in alone
+            if other != name
+            and disks[other].protocol == disks[name].protocol
+            and topology.path_of(other).controller == topology.path_of(name).controller
+        )
+        for name in alone
+    }
+    return {name: others for name, others in pairs.items() if others}
+
+
 def tops_to_cut(topology: Topology) -> tuple[CutPoint, ...]:
     """The fewest cables that together take every scratch disk away: the top of each branch that can be cut.
 

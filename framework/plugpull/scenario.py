@@ -12,10 +12,13 @@ from msgspec.structs import replace
 from plugpull.checks import Check, encode_check
 from plugpull.checks.kernel_state import held_longer
 from plugpull.checks.residue import left_over
-from plugpull.draw import Draw, hubs_to_choose, tops_to_cut, victims_to_choose
+from plugpull.choices import Choices
+from plugpull.draw import Draw
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.conversation.translation import census_of, state_of, timers_set
 from plugpull.dut.ending import record_end
+from plugpull.dut.processors import Processors
+from plugpull.dut.recovering import Recovering
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.faults import cut, judged_by
@@ -30,18 +33,17 @@ from plugpull.integrity.writing.files.running import RunningFiles
 from plugpull.integrity.writing.filled import RunningReads
 from plugpull.integrity.writing.legs import read_members
 from plugpull.integrity.writing.load import RunningStamps
+from plugpull.load.copying import RunningCopy
 from plugpull.load.designs import Design
 from plugpull.load.load import RunningLoad
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
 from plugpull.load.timed import REPEATS, measure
-from plugpull.rig.part import Part
 from plugpull.rig.topology import CutPoint
-from plugpull.streams import VICTIMS
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
 from plugpull.targets.made_array import MadeArray, options_of, planned
-from plugpull.targets.target import Target, Targets, reached_by, targets_of
+from plugpull.targets.target import Target, Targets, targets_of
 
 GONE_WITHIN = 10.0
 """Seconds that the DUT gets to remove the last traces of a disk that was cut. Later ones count as left over."""
@@ -49,7 +51,7 @@ READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
 
-class ScenarioRig:
+class ScenarioRig(Choices):
     """The rig, ready to use: every declared disk is attached, and everything that happens is recorded.
 
     Loads and cuts are context managers; ``judge`` names what must have been true.
@@ -65,8 +67,8 @@ class ScenarioRig:
     """
 
     def __init__(self, context: ScenarioContext, draw: Draw | None = None, repeats: int = REPEATS) -> None:
-        self.context, self.repeats = context, repeats
-        self._draw = draw if draw is not None else Draw(context.streams.of(VICTIMS))
+        super().__init__(context, draw)
+        self.repeats = repeats
         self.breaker = Breaker(context)
         self.asked = 0
         """The number of checks that were asked for."""
@@ -79,67 +81,6 @@ class ScenarioRig:
         self._kind = ""
         self._arrays = 0
         self._filesystems: dict[str, Filesystem] = {}
-        topology = context.topology
-        self.disks = tuple(RigDisk(disk.name, topology) for disk in context.rig.disk if disk.scratch)
-        """The disks that may be written, in the order of the rig file."""
-        self.bystanders = tuple(RigDisk(disk.name, topology) for disk in context.rig.disk if not disk.scratch)
-        """The other disks: attached, and never written."""
-        self.hubs = tuple(Part(hub.name, topology) for hub in context.rig.hub)
-        """The hubs, in the order of the rig file."""
-
-    # --- choosing ---------------------------------------------------------------------------------------------------
-
-    def choose_victim(self, kind: str = "cable") -> tuple[RigDisk, tuple[RigDisk, ...]]:
-        """Draw a disk whose ``"cable"`` or ``"power"`` can be cut: (victim, disks that survive its cut).
-
-        The run's seed decides, so that the same seed repeats the choice. Raises ``NotServed`` if there is none.
-
-            victim, survivors = rig.choose_victim("power")
-        """
-        names = victims_to_choose(self.context.topology, kind)
-        if not names:
-            raise NotServed(f"no scratch disk of this rig has a {kind} that can be cut")
-        victim = self._draw.choose([disk for disk in self.disks if disk.name in names])
-        return victim, self.survivors_of(victim.cable if kind == "cable" else victim.power)
-
-    def choose_hub(self) -> tuple[Part, tuple[RigDisk, ...], tuple[RigDisk, ...]]:
-        """Draw a hub whose cable can be cut and that has disks below it: (hub, victims, survivors).
-
-        Raises ``NotServed`` if there is none.
-        """
-        names = hubs_to_choose(self.context.topology)
-        if not names:
-            raise NotServed("this rig has no hub whose cable can be cut", hint="give a [[hub]] a cable in the rig file")
-        hub = self._draw.choose([hub for hub in self.hubs if hub.name in names])
-        return hub, tuple(disk for disk in self.disks if disk.name in hub.cable.victims), self.survivors_of(hub.cable)
-
-    def choose_hubs(self, count: int) -> tuple[Part, ...]:
-        """Draw so many hubs whose cables can be cut and that have disks below them, in the order of the rig file.
-
-        Raises ``NotServed`` if there are fewer.
-        """
-        left = [hub for hub in self.hubs if hub.name in hubs_to_choose(self.context.topology)]
-        if len(left) < count:
-            raise NotServed(f"this rig has {len(left)} hubs with disks whose cables can be cut, and {count} are needed")
-        chosen = []
-        for _ in range(count):
-            chosen.append(self._draw.choose(left))
-            left.remove(chosen[-1])
-        return tuple(hub for hub in self.hubs if hub in chosen)
-
-    def survivors_of(self, *points: CutPoint) -> tuple[RigDisk, ...]:
-        """The scratch disks outside the blast radius of these cuts."""
-        return tuple(disk for disk in self.disks if not reached_by(disk, *points))
-
-    def whole_tree(self) -> tuple[CutPoint, ...]:
-        """The fewest cables that together take every disk away: the top of each branch that can be cut.
-
-        Raises ``NotServed`` if no cable can be cut.
-
-            with rig.cut(*rig.whole_tree()):
-                rig.wait(seconds=2)
-        """
-        return tops_to_cut(self.context.topology)
 
     # --- doing ------------------------------------------------------------------------------------------------------
 
@@ -171,6 +112,7 @@ class ScenarioRig:
         """
         stamps = RunningStamps(self.context, targets_of(disks), pattern)
         self.context.promised.update({disk: partial(stamps.promised, disk) for disk in stamps.disks})
+        self.context.flushing.update({disk: partial(stamps.in_flush, disk) for disk in stamps.disks})
         return stamps
 
     def files(self, volume: Filesystem, pattern: FilePattern = file_storm) -> RunningFiles:
@@ -205,6 +147,17 @@ class ScenarioRig:
         plan = planned(f"array{self._arrays}", level, tuple(disks))
         options = options_of(plan.level, size, bitmap, ppl=ppl)
         return MadeArray(self.context, plan, options, partial(read_members, self.context))
+
+    def copy(self, source: Target, target: Target) -> RunningCopy:
+        """Copy the beginning of a disk onto another, again and again for the length of the ``with`` block.
+
+        Then the two are compared. It is a load on both, which ``settle`` and ``regain_pace`` watch. Raises ``RigError``
+        if it does not start.
+
+            with rig.copy(rig.disks[0], rig.disks[1]) as copying:
+                copying.settle()
+        """
+        return RunningCopy(self.context, source, target)
 
     def load_on_volume(self, disk: Target, pattern: Pattern) -> RunningLoad:
         """Run fio on a file in the filesystem that is mounted from this disk, for the length of the ``with`` block.
@@ -245,6 +198,26 @@ class ScenarioRig:
             rig.judge(alone(rig.disks))
         """
         measure(self.context, design, repeats or self.repeats, virtual=self._kind == "virtual")
+
+    def recovering(self, disk: RigDisk) -> Recovering:
+        """Have the kernel reset this disk again and again, as its error handler does, for the length of the block.
+
+        Nothing is written to it. Raises ``RigError`` if its driver cannot be asked to reset it.
+
+            with rig.recovering(survivors[0]), rig.cut(victim.cable):
+                rig.wait(seconds=1)
+        """
+        return Recovering(self.context, disk.name)
+
+    def processors(self, count: int) -> Processors:
+        """Let only so many processors of the DUT run for the length of the ``with`` block.
+
+        Raises ``RigError`` if its kernel cannot take them offline.
+
+            with rig.processors(1), rig.load(rig.disks, sequential_write) as load:
+                load.settle()
+        """
+        return Processors(self.context, count)
 
     def cut(self, *points: CutPoint, when: Trigger | None = None, permanent: bool = False) -> Injection:
         """Cut these points, all at once, when the trigger fires; restore them when the ``with`` block ends.

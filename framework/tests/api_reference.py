@@ -48,9 +48,10 @@ def checks() -> tuple[Entry, ...]:
 
 
 RIG = (
-    *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "choose_hubs", "survivors_of", "whole_tree"),
-    *("load", "stamp", "filesystem", "files", "load_on_volume", "cut", "fault", "judged_by"),
-    *("wait", "is_attached", "take_census", "measure", "judge"),
+    *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "choose_hubs", "choose_pair"),
+    *("choose_two", "choose_enclosure", "choose_with_other_unit", "sockets_elsewhere", "survivors_of", "whole_tree"),
+    *("load", "stamp", "filesystem", "files", "load_on_volume", "copy", "processors", "recovering", "cut", "fault"),
+    *("judged_by", "wait", "is_attached", "take_census", "measure", "judge"),
 )
 FILES = ("settle", "played", "something_to_lose", "next_round")
 LOAD = ("settle", "regain_pace", "moved")
@@ -88,7 +89,7 @@ def _on_rig_and_loads() -> tuple[Chapter, ...]:
                     Entry("plugpull.integrity.patterns", n)
                     for n in ("flushed_writes", "unflushed_writes", "sequential_stamps", "hot_spot", "fua_writes")
                 ),
-                Entry("plugpull.integrity.writing.load", "RunningStamps", ("moved", "something_to_lose")),
+                Entry("plugpull.integrity.writing.load", "RunningStamps", ("moved", "something_to_lose", "flushing")),
             ),
         ),
     )
@@ -116,7 +117,7 @@ def _on_faults() -> tuple[Chapter, ...]:
         Chapter(
             "Triggers",
             "When a cut is made: the parameter `when` of `rig.cut`. Without one, the cut is made at once. The methods "
-            "`moved` and `something_to_lose` of a running load are triggers too.",
+            "`moved`, `something_to_lose` and `flushing` of a running load are triggers too.",
             tuple(Entry("plugpull.faults", name) for name in ("after", "at_random", "kernel_says")),
         ),
         Chapter(
@@ -125,7 +126,7 @@ def _on_faults() -> tuple[Chapter, ...]:
             'its name, like "disk1.cable".',
             (
                 *(Entry("plugpull.faults", n) for n in ("cut", "bounce", "in_sequence", "together", "repeated")),
-                *(Entry("plugpull.faults", n) for n in ("held", "pause", "judged_by")),
+                *(Entry("plugpull.faults", n) for n in ("held", "pause", "move", "swap", "judged_by")),
                 Entry("plugpull.faults.injection", "Injection", ("inject", "heal")),
             ),
         ),

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,6 +113,13 @@ class DeskBench:
         if name not in (self.cables.name, *self.others):
             raise RigError(f"there is no switch {name}")
         return self.others.get(name, self.cables)
+
+    @property
+    def can_move(self) -> bool:
+        return True
+
+    def move(self, sockets: Mapping[str, str]) -> dict[str, str]:
+        return {disk: f"0000:00:05.0/{socket}:0" for disk, socket in sockets.items()}
 
     def power_everything(self) -> None:
         pass

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from plugpull.faults.bouncing import Bounce
 from plugpull.faults.compose import CutFault, Fault, Held, InSequence, Pause, Repeated, Together
-from plugpull.faults.triggers import After, AtRandom, KernelSays, Moved, Now, Promised, Trigger
+from plugpull.faults.moving import SwapFault
+from plugpull.faults.triggers import After, AtRandom, Flushing, KernelSays, Moved, Now, Promised, Trigger
 
 SOON = (0.0, 0.002, 0.005)
 """Seconds that tests which really wait can afford."""
@@ -25,6 +26,7 @@ def triggers(disks: Sequence[str]) -> st.SearchStrategy[Trigger]:
         ranges,
         st.builds(Moved, disk, st.integers(1, 1 << 30)),
         st.builds(Promised, disk, ranges),
+        st.builds(Flushing, disk),
         st.builds(KernelSays, st.sampled_from(["reset .* USB", "I/O error"])),
     )
 
@@ -48,7 +50,10 @@ def faults(
     gaps = st.lists(gap, max_size=4).map(lambda odd: (*odd[: len(odd) // 2 * 2], seconds[-1]))
     for_good = st.booleans() if permanent else st.just(False)
     single: st.SearchStrategy[Fault] = st.one_of(
-        st.builds(CutFault, some, when, for_good), st.builds(Bounce, some, gaps, when), st.builds(Pause, when)
+        st.builds(CutFault, some, when, for_good),
+        st.builds(Bounce, some, gaps, when),
+        st.builds(Pause, when),
+        st.builds(SwapFault, st.just((("disk1", "usb.2"), ("disk2", "usb.1"))), some, when),
     )
     return st.recursive(
         single,

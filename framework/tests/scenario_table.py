@@ -21,10 +21,15 @@ NEEDS: Mapping[str, str] = {
     "choose_victim power": "a scratch disk whose power can be cut",
     "choose_hub": "a hub whose cable can be cut, with disks behind it",
     "choose_hubs 2": "two hubs whose cables can be cut, with disks behind them",
+    "choose_enclosure": "a device with several scratch disks, and a cable that can be cut",
+    "choose_with_other_unit": "a scratch disk beside a CD-ROM or another unit, and a cable that can be cut",
+    "choose_pair": "two disks of one controller with cables that can be cut, and somebody who moves disks",
+    "sockets_elsewhere": "free sockets elsewhere, and somebody who moves disks",
     "whole_tree": "cables that cut every disk",
     "filesystem": "mkfs.ext4 on the DUT",
     "filesystem fstype": "each filesystem's mkfs and checker on the DUT, and a kernel that has it",
     "array": "mdadm on the DUT",
+    "choose_two": "two scratch disks, and a cable of one that can be cut",
 }
 """What a rig must have for a method of ``rig``, and its argument."""
 

@@ -219,3 +219,33 @@ def test_a_disk_that_left_before_any_cut_is_unknown_at_the_next() -> None:
     bench = healthy()
     bench.drop(ev.DiskAttached)
     assert "disk1 was not there" in bench.judge(returned(VICTIM)).unknowns[0]
+
+
+def often(speeds: tuple[str, ...]) -> Bench:
+    """The victim is cut once for each of these speeds, with which it comes back."""
+    bench = healthy()
+    bench.drop(ev.DiskAttached, lambda event: event.at != BACK)
+    bench.drop(ev.DiskDetached)
+    bench.drop(ev.CutArmed)
+    bench.drop(ev.Edge)
+    bench._attached[VICTIM] = bench._attached[VICTIM][:1]
+    for number, speed in enumerate(speeds):
+        begin = 14.0 + 2 * number
+        bench.add(
+            ev.CutArmed(
+                at=begin - 0.1, cut=number + 1, point=f"{VICTIM}.cable", mechanism="data", trigger="", victims=(VICTIM,)
+            )
+        )
+        bench.switch("off", begin, cut=number + 1)
+        bench.detach(VICTIM, begin + 0.1)
+        bench.switch("on", begin + 0.5, cut=number + 1)
+        bench.attach(VICTIM, begin + 1.0, speed=speed)
+    return bench
+
+
+def test_a_link_that_falls_back_now_and_then_is_found_with_how_often() -> None:
+    (finding,) = often(("480", "12", "12", "480", "12")).judge(returned(VICTIM)).findings
+    assert finding.summary == "disk1 came back at 12 Mb/s instead of 480 Mb/s in 3 of 5 returns (60%)"
+    assert len(finding.evidence) == 3
+    assert often(("480", "480", "480")).judge(returned(VICTIM)).findings == ()
+    assert often(("", "480", "")).judge(returned(VICTIM)).findings == ()

@@ -12,11 +12,12 @@ import pytest
 from dry_runs import dry_run
 
 from plugpull.commands.session import _dated
-from plugpull.draw import Draw, candidates_of, night
+from plugpull.draw import Draw, candidates_of, night, pairs_to_swap
 from plugpull.errors import UsageError
 from plugpull.exit_status import EXIT_USAGE
 from plugpull.history import events as ev
 from plugpull.rig.load import load_rig
+from plugpull.rig.topology import Topology
 
 RIGS = Path(__file__).parents[2] / "rigs"
 PARTS = [SimpleNamespace(name=name) for name in ("disk1", "disk2", "disk3")]
@@ -169,3 +170,11 @@ def test_a_rig_file_that_is_wrong_is_a_usage_error(tmp_path: Path) -> None:
     ran = dry_run(tmp_path, FILES, "--plugpull-every-victim", rig="nothere.toml")
     assert ran.status in (4, EXIT_USAGE)
     assert "there is no such rig file" in ran.output
+
+
+def test_disks_of_one_controller_and_protocol_can_be_swapped() -> None:
+    pairs = pairs_to_swap(Topology(load_rig(RIGS / "external-disk-study.toml")))
+    assert pairs["disk8"] == ("disk9",)
+    assert set(pairs["disk1"]) == {"disk2", "disk3", "disk4", "disk5", "disk6"}
+    assert "disk7" not in pairs, "the only one on UAS"
+    assert pairs_to_swap(Topology(load_rig(RIGS / "odd-enclosures.toml"))) == {"stick": ("plain",), "plain": ("stick",)}

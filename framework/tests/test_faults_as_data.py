@@ -23,7 +23,7 @@ from plugpull.faults.bouncing import Bounce
 from plugpull.faults.codec import decode, encode
 from plugpull.faults.compose import CutFault, Fault
 from plugpull.faults.expected import ExpectedOutcome, expected, points_cut, rehearse, whole
-from plugpull.faults.script import Opening, Script
+from plugpull.faults.script import MovedAway, Opening, Script
 from plugpull.faults.triggers import Now, Trigger
 from plugpull.history import events as ev
 from plugpull.rig.load import load_rig
@@ -178,7 +178,7 @@ def test_what_was_opened_is_closed_once_by_healing(fault: Fault) -> None:
 @LAW
 @given(ANY, st.sampled_from(SECONDS))
 def test_what_is_held_needs_no_healing(fault: Fault, seconds: float) -> None:
-    left: list[Opening] = []
+    left: list[Opening | MovedAway] = []
     assert outline_of(held(fault, seconds).inject(left)) == outline(held(fault, seconds))
     assert left == []
 

@@ -28,6 +28,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "long-transfer-stall": {"seconds": 0.4, "every": 1},
     "command-timeout": {"seconds": 0.4},
     "errors-at": {"sector": 1600},
+    "errors-scattered": {"every": 20},
 }
 """Parameters that have to be given, or whose defaults are too long to wait for."""
 SMALL = {"cache-collapse": 256 << 10}
@@ -143,6 +144,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "command-timeout": Story.slow,
     "cache-collapse": lambda story: story.took >= 0.8,
     "errors-at": lambda story: 8192 * 100 in story.failed,
+    "errors-scattered": lambda story: len(story.failed) > 2,
 }
 SLOW = ("long-transfer-stall", "command-timeout", "cache-collapse")
 

@@ -39,6 +39,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("judging.judge", "load"),
     ("integrity", "judging.outcome", "qualify"),
     ("archive",),
+    ("choices",),
     ("scenario",),
     ("exit_status", "run"),
     ("plugin_session",),

@@ -8,9 +8,22 @@ import pytest
 import report_stories as made
 from test_report_html import HOSTILE, Page
 
-from plugpull.faults import after, at_random, bounce, cut, held, in_sequence, kernel_says, pause, repeated, together
+from plugpull.faults import (
+    after,
+    at_random,
+    bounce,
+    cut,
+    held,
+    in_sequence,
+    kernel_says,
+    move,
+    pause,
+    repeated,
+    together,
+)
 from plugpull.faults.codec import encode
 from plugpull.faults.compose import Fault
+from plugpull.faults.moving import SwapFault
 from plugpull.faults.triggers import Moved, Now, Promised, Trigger
 from plugpull.history import events as ev
 from plugpull.report.fault_text import fault_text, trigger_text
@@ -44,6 +57,11 @@ def page_with(*faults: ev.FaultInjected) -> Page:
         (
             together(cut("disk1.cable"), pause(kernel_says("reset"))),
             "together: cut of disk1.cable | pause until the kernel logs /reset/",
+        ),
+        (move({"disk1": "hub2.3"}), "move of disk1 to hub2.3"),
+        (
+            SwapFault((("disk1", "usb.2"), ("disk2", "usb.1")), ("disk1.cable", "disk2.cable"), after(2)),
+            "swap: disk1 to usb.2, disk2 to usb.1 (after 2 s)",
         ),
         (
             bounce("disk1.cable", gaps=(0.05, 0.02, 0.1)),

@@ -75,7 +75,7 @@ def test_defects() -> None:
     assert mistakes(BENCH + '[[defect]]\nkind = "slows"\ndisk = ^"disk3"\n') == [
         'there is no disk named "disk3"; did you mean "disk2"?'
     ]
-    for kind in ("slows", "stalls", "bit-flip", "never-returns", "needs-power-cycle", "serial-changes"):
+    for kind in ("slows", "stalls", "bit-flip", "never-returns", "needs-power-cycle", "unit-changes", "serial-changes"):
         assert mistakes(BENCH + f'^[[defect]]\nkind = "{kind}"\n') == [
             f'the defect "{kind}" needs a "disk" that has it'
         ]

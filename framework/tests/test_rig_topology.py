@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rig_builder import a_rig
 
 from plugpull.commands.rig_check import rig_check
 from plugpull.errors import UsageError
 from plugpull.exit_status import EXIT_PASS, EXIT_USAGE
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Disk, Hub, Mechanism, Rig
-from plugpull.rig.topology import DevicePath, Topology
+from plugpull.rig.topology import DevicePath, Topology, free_sockets, sockets_elsewhere, with_disks_at
 from plugpull.rig.tree import tree_text
 
 RIGS = Path(__file__).parents[2] / "rigs"
@@ -198,3 +199,37 @@ def test_checking_a_bad_rig_shows_every_mistake_on_stderr(tmp_path: Path, capsys
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert all(line.startswith(f"{path}:") for line in lines)
+
+
+# --- sockets elsewhere ----------------------------------------------------------------------------------------------
+
+CROWDED = (
+    a_rig()
+    .switch(ports=4)
+    .controller("one", ports=3)
+    .controller("two", ports=2)
+    .hub("near", "one.1", ports=3, cable="cables.1")
+    .hub("far", "near.3", ports=2)
+    .disk("disk1", "near.1")
+    .disk("disk2", "far.1")
+    .disk("disk3", "one.2", protocol="uas")
+    .disk("disk4", "two.1")
+    .load()
+)
+
+
+def test_sockets_beside_a_hub_are_not_below_it() -> None:
+    assert free_sockets(CROWDED) == ("near.2", "far.2", "one.3", "two.2")
+    assert sockets_elsewhere(CROWDED, ["disk1", "disk2", "disk3"], "near") == {"disk1": "one.3", "disk2": "two.2"}
+    assert sockets_elsewhere(CROWDED, ["disk2"], "far") == {"disk2": "near.2"}
+    assert sockets_elsewhere(CROWDED, ["disk1"], "near", another_controller=True) == {"disk1": "two.2"}
+
+
+def test_an_emulated_hub_takes_no_uas_disk() -> None:
+    assert sockets_elsewhere(CROWDED, ["disk3"], "far") == {"disk3": "one.3"}
+
+
+def test_a_moved_disk_has_another_blast_radius() -> None:
+    moved = with_disks_at(CROWDED, {"disk1": "two.2"})
+    assert Topology(moved).cut_point("near.cable").victims == ("disk2",)
+    assert Topology(CROWDED).cut_point("near.cable").victims == ("disk1", "disk2")

@@ -18,6 +18,7 @@ from plugpull.history.events import (
     Acted,
     AgentLost,
     DiskAttached,
+    DiskMoved,
     DiskProperties,
     LedgerBegun,
     LedgerEnded,
@@ -48,6 +49,8 @@ AFTER_RETURN = {
 }
 """The properties that must be the same after a return, with the wording of a difference. Power management is not among
 them: on a real DUT, udev sets it at any time after the disk was announced."""
+OF_THE_LINK = frozenset({"max_sectors_kb", "max_hw_sectors_kb", "queue_depth", "rx_lanes", "tx_lanes", "usb_version"})
+"""Properties that depend on the socket: a disk that was plugged into a slower hub may have others there."""
 UNBOUND = "driver"
 """The driver that older agents recorded for a disk that was being removed."""
 AT_THE_END = (
@@ -100,7 +103,8 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         for disk in _disks(story):
             attached = [event for event in _of(story, disk) if event.moment == "attached" and undivided(story, event)]
             for was, now in pairwise(attached):
-                yield from self._differences(disk, was, now, AFTER_RETURN, "after its return")
+                names = AFTER_RETURN if not _was_moved(story, was, now) else AFTER_RETURN.keys() - OF_THE_LINK
+                yield from self._differences(disk, was, now, names, "after its return")
 
     def _ends(self, story: Story) -> Iterator[Accusation]:
         for disk in _disks(story):
@@ -143,6 +147,12 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             elif asked and (*key, "end") not in known:
                 missing.append(f"how {attached.disk} was driven at the end is not on record")
         return missing
+
+
+def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:
+    return any(
+        move.disk == now.disk and (was.at or 0) < (move.at or 0) <= (now.at or 0) for move in story.of(DiskMoved)
+    )
 
 
 def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:

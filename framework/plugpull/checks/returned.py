@@ -27,17 +27,20 @@ from plugpull.checks.evidence import (
     victims_of,
 )
 from plugpull.checks.limits import returned_within
+from plugpull.checks.link_speed import fallen_back
+from plugpull.checks.moves import moved_between
 from plugpull.checks.power import Power, power_in
 from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
-from plugpull.history.attachments import same_identity
+from plugpull.history.attachments import same_identity, same_socket
 from plugpull.history.cut import Cut
 from plugpull.history.events import (
     Acted,
     DiskAttached,
     DiskDetached,
+    DiskMoved,
     Judged,
     LedgerBegun,
     LedgerEnded,
@@ -84,6 +87,8 @@ class Returned(Check, frozen=True, tag="returned"):
                     took[each[-1]] = self._limit(story, cut, disk)
             if each:
                 said.measure(repeated("returned after", disk, each, "s", better="down"))
+            if self.same_place:
+                said.take(*fallen_back(story, disk, cuts))
         slowest = max(took, default=0.0)
         return said.judgement(f"back after {seconds(slowest)} {limit(took[slowest])}" if took else "")
 
@@ -134,7 +139,7 @@ class Returned(Check, frozen=True, tag="returned"):
         findings = [late] if isinstance(late, Accusation) else []
         findings += self._changed(story, cut, was, now)
         findings += _odd(story, cut, was, now, times.removed_at)
-        slow = slow_probe(story, cut, now)
+        slow = slow_probe(story, cut, now) if moved_between(story, was, now) is None else None
         findings += [slow] if slow is not None else []
         findings += _units(story, cut, was, now)
         return findings, [late] if isinstance(late, str) else []
@@ -159,12 +164,12 @@ class Returned(Check, frozen=True, tag="returned"):
 
     def _changed(self, story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Accusation]:
         disk = was.disk
-        here = same_socket(now, was)
+        moved = moved_between(story, was, now)
+        here = same_socket(now, was) if moved is None else now.place == moved.place
         if self.same_place and not here:
-            places = (now.place, was.place) if now.place != was.place else (now.sockets[0], was.sockets[0])
+            before = was.place if moved is None else moved.place
+            places = (now.place, before) if now.place != before else (now.sockets[0], was.sockets[0])
             yield _accusation(disk, f"{disk} came back at {places[0]} instead of {places[1]}", now)
-        elif here and _slower(now, was):
-            yield _accusation(disk, f"{disk} came back at {now.speed} Mb/s instead of {was.speed} Mb/s", now)
         known = was.driver and now.driver and UNBOUND not in (was.driver, now.driver)
         if known and now.driver != was.driver and here:
             yield _accusation(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
@@ -236,6 +241,8 @@ def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> A
     for now in story.all_attachments:
         if now.at is None or not removed_at <= now.at < cut.until or same_identity(now, was):
             continue
+        if now.disk and now.disk != was.disk and any(one.disk == now.disk for one in story.of(DiskMoved)):
+            continue  # it was plugged in there on purpose
         if now.disk == was.disk or (now.place == was.place and was.place):
             return _accusation(was.disk, _another(was, now), now)
     return None
@@ -271,15 +278,31 @@ def _in_doubt(story: Story, cut: Cut, now: DiskAttached) -> bool:
 
 
 def _units(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Accusation]:
-    """Logical units of the disk's enclosure that were not there before."""
+    """Logical units of the disk's enclosure that were not there before, or are not there any more."""
+    if moved_between(story, was, now) is not None:
+        return
+    begin, back = cut.off.commanded_at or 0.0, now.at or 0.0
     device = was.place.rpartition(":")[0]
-    others = [one for one in story.all_attachments if one.place.rpartition(":")[0] == device and one.place != was.place]
-    before = {one.place for one in others if (one.at or 0.0) < (cut.off.commanded_at or 0.0)}
-    for one in others:
-        new = (now.at or 0.0) - PROBING <= (one.at or 0.0) < cut.until
-        if device and not one.disk and new and one.place not in before:
+    known = [one for one in story.all_attachments if one.place.rpartition(":")[0] == device and not one.disk]
+    before = {one.place: one for one in known if (one.at or 0.0) < begin and _stayed(story, one, begin - cut.error)}
+    after = [one for one in known if back - PROBING <= (one.at or 0.0) < cut.until and (one.at or 0.0) > begin]
+    earlier = {one.place for one in known if (one.at or 0.0) < begin}
+    for one in after:
+        if device and one.place not in earlier:
             what = f"{was.disk} came back with another unit, {one.kname} at {one.place}, which was not there before"
             yield _accusation(was.disk, what, one)
+    seen = min(back + PROBING, cut.until)
+    if not story.covers(back, seen) or awake(story, back, min(seen, story.heard_until or back)) < PROBING:
+        return
+    for place, one in before.items():
+        if device and place not in {other.place for other in after}:
+            what = f"{was.disk} came back without its other unit, {one.kname} at {place}"
+            yield _accusation(was.disk, what, now)
+
+
+def _stayed(story: Story, one: DiskAttached, at: float) -> bool:
+    gone = story.detached_at(one)
+    return gone is None or gone > at
 
 
 def _together(story: Story, one: DiskAttached, two: DiskAttached) -> bool:
@@ -320,23 +343,8 @@ def _stamped(story: Story, disk: str, at: float) -> bool:
     return len(begins) > len(ends)
 
 
-def same_socket(now: DiskAttached, was: DiskAttached) -> bool:
-    """Whether the disk is in the same socket. The two buses of a USB 3 controller number their ports separately: one
-    place can be two sockets, and a disk that comes back at another speed has another place in the same socket."""
-    if now.sockets and was.sockets:
-        return bool(set(now.sockets) & set(was.sockets))
-    return now.place == was.place
-
-
 def _accusation(disk: str, summary: str, now: DiskAttached) -> Accusation:
     evidence = f"{now.kname}: serial {now.serial}, {now.size} bytes, at {now.place}, {now.speed or '?'} Mb/s"
     if now.driver:
         evidence += f", {now.driver}"
     return Accusation(subject=disk, summary=summary, at=now.at, evidence=(evidence,))
-
-
-def _slower(now: DiskAttached, was: DiskAttached) -> bool:
-    try:
-        return float(now.speed) < float(was.speed)
-    except ValueError:
-        return False

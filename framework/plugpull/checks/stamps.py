@@ -28,6 +28,7 @@ from plugpull.history.story import Story
 from plugpull.integrity.oracle.ledger import Ledger
 from plugpull.integrity.oracle.readback import SectorRun
 from plugpull.integrity.oracle.stamp import device_number
+from plugpull.rig.topology import unit_identity
 
 CLOCKS = 5.0
 """Seconds by which two records of the same moment may differ. A writer that was not scheduled reports a completion
@@ -230,7 +231,10 @@ def misfits(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
 def _numbers_of_disks(story: Story) -> dict[str, int]:
     """The number of each disk of the rig in its stamps."""
     tables = [table for table in story.rig.get("disk", []) if isinstance(table, dict)]
-    return {str(table.get("name")): device_number(str(table.get("serial"))) for table in tables}
+    return {
+        str(table.get("name")): device_number(unit_identity(str(table.get("serial")), table.get("lun") or 0))
+        for table in tables
+    }
 
 
 def _covers(begun: LedgerBegun, first: int, end: int) -> bool:

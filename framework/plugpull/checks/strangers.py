@@ -15,7 +15,10 @@ def strangers(story: Story) -> Iterator[str]:
     places = RigPlaces(story)
     if begin is None or not places.known:
         return
+    known = {(one.place, one.serial) for one in story.all_attachments if one.at is None or one.at <= begin}
     for attached in story.of(DiskAttached):
+        if (attached.place, attached.serial) in known:
+            continue  # it came back with the disk beside it
         late = attached.at is not None and attached.at > begin
         if late and not attached.disk and places.has("block device", f"{attached.place} (serial {attached.serial})"):
             what = f"{attached.kname} (serial {attached.serial or 'unknown'})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +42,16 @@ class Bench(Protocol):
         ...
 
     def switch(self, name: str) -> Switch: ...
+
+    @property
+    def can_move(self) -> bool:
+        """Whether disks can be plugged into other sockets: on an emulated bench, or by a person."""
+        ...
+
+    def move(self, sockets: Mapping[str, str]) -> dict[str, str]:
+        """Plug disks into other sockets: names and sockets of the rig file, such as "hub1.3". Returns where each is
+        then, as the agent writes it. Raises RigError."""
+        ...
 
     def power_everything(self) -> None:
         """Connect and power every declared disk. Returns before the kernel has found them."""

@@ -38,6 +38,8 @@ class ScenarioContext:
     """Turns on every port that a cut of this scenario has turned off. Never raises. The breaker sets it."""
     promised: dict[str, Callable[[], bool]] = field(default_factory=dict)
     """For each disk that stamps are written to: whether something was made durable on it since that began."""
+    flushing: dict[str, Callable[[], bool]] = field(default_factory=dict)
+    """For each disk that stamps are written to: whether a flush of it is under way."""
     _phase: tuple[str, float] = ("", 0.0)
 
     @property

@@ -3,6 +3,7 @@
 from plugpull.faults.bouncing import bounce
 from plugpull.faults.compose import cut, held, in_sequence, pause, repeated, together
 from plugpull.faults.expected import judged_by
+from plugpull.faults.moving import move, swap
 from plugpull.faults.triggers import after, at_random, kernel_says
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "in_sequence",
     "judged_by",
     "kernel_says",
+    "move",
     "pause",
     "repeated",
+    "swap",
     "together",
 ]

@@ -6,7 +6,7 @@ import msgspec
 
 from plugpull.errors import UsageError
 from plugpull.faults.compose import Fault, Point, names_of
-from plugpull.faults.script import Arm, Back, Gone, Opening, Script, SwitchPorts, Until, Wait, until
+from plugpull.faults.script import Arm, Back, Gone, MovedAway, Opening, Script, SwitchPorts, Until, Wait, until
 from plugpull.faults.triggers import After, Now, Trigger
 
 NOTICED = 2.0
@@ -37,7 +37,7 @@ class Bounce(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="bounce")
         for gap in self.gaps:
             After(gap)
 
-    def inject(self, held: list[Opening]) -> Script:
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
         group = object()
         openings = tuple(Opening(self.points, self.when, group=group) for _ in self.gaps[::2])
         yield Arm(openings)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from plugpull.errors import UsageError
-from plugpull.faults.script import Arm, Gone, Opening, Script, SwitchPorts, heal, side_by_side, until
+from plugpull.faults.script import Arm, Gone, MovedAway, Opening, Script, SwitchPorts, heal, side_by_side, until
 from plugpull.faults.triggers import After, Now, Trigger
 from plugpull.rig.topology import CutPoint
 
@@ -20,7 +20,7 @@ class Fault:
 
     __slots__ = ()
 
-    def inject(self, held: list[Opening]) -> Script:
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
         """The steps that make it. What stays open is added to ``held``; ``script.heal(held)`` closes it."""
         raise NotImplementedError
 
@@ -37,7 +37,7 @@ class CutFault(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="cut"):
         if not self.points:
             raise UsageError("a cut needs a point to cut", hint="name one, such as disk.cable")
 
-    def inject(self, held: list[Opening]) -> Script:
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
         # Cuts that are armed with the same trigger and healed together are one group.
         opening = Opening(self.points, self.when, self.permanent, group=(self.when, self.permanent, id(held)))
         yield Arm((opening,))
@@ -52,7 +52,7 @@ class Pause(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="pause"):
 
     until: Trigger
 
-    def inject(self, held: list[Opening]) -> Script:
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
         yield until(self.until)
 
 
@@ -61,7 +61,7 @@ class InSequence(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="in_s
 
     faults: tuple[Fault, ...]
 
-    def inject(self, held: list[Opening]) -> Script:
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
         for fault in self.faults:
             yield from fault.inject(held)
 
@@ -71,7 +71,7 @@ class Together(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="togeth
 
     faults: tuple[Fault, ...]
 
-    def inject(self, held: list[Opening]) -> Script:
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
         yield from side_by_side(fault.inject(held) for fault in self.faults)
 
 
@@ -84,8 +84,8 @@ class Held(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="held"):
     def __post_init__(self) -> None:
         After(self.seconds)
 
-    def inject(self, held: list[Opening]) -> Script:
-        own: list[Opening] = []
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
+        own: list[Opening | MovedAway] = []
         yield from self.fault.inject(own)
         yield until(After(self.seconds))
         yield from heal(own)
@@ -104,7 +104,7 @@ class Repeated(Fault, msgspec.Struct, frozen=True, tag_field="kind", tag="repeat
         if self.times < 1:
             raise UsageError(f"a fault cannot be repeated {self.times} times", hint="give 1 or more")
 
-    def inject(self, held: list[Opening]) -> Script:
+    def inject(self, held: list[Opening | MovedAway]) -> Script:
         for number in range(self.times):
             if number:
                 yield until(After(self.gap))

@@ -8,7 +8,19 @@ from typing import NamedTuple
 
 from plugpull.checks import Check, kernel_clean, no_errors, nothing_left, nothing_stuck, removed, returned
 from plugpull.faults.compose import Fault
-from plugpull.faults.script import Arm, Opening, Script, ScriptRun, SwitchPorts, Until, Wait, heal, points_of
+from plugpull.faults.script import (
+    Arm,
+    MovedAway,
+    Opening,
+    Relocate,
+    Script,
+    ScriptRun,
+    SwitchPorts,
+    Until,
+    Wait,
+    heal,
+    points_of,
+)
 from plugpull.faults.triggers import Trigger
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import Topology
@@ -29,7 +41,7 @@ def rehearse(script: Script) -> tuple[Planned, ...]:
     run = ScriptRun(script)
     while run.step is not None:
         match run.step:
-            case Arm():
+            case Arm() | Relocate():
                 run.advance()
             case SwitchPorts(off, on):
                 plan.append(Planned(now, off, on))
@@ -45,7 +57,7 @@ def rehearse(script: Script) -> tuple[Planned, ...]:
 
 def whole(fault: Fault) -> Script:
     """A fault from its injection to its healing."""
-    held: list[Opening] = []
+    held: list[Opening | MovedAway] = []
     yield from fault.inject(held)
     yield from heal(held)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import assert_never
 
 from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.errors import NotServed
 from plugpull.faults.breaker import Breaker, Planned
 from plugpull.faults.codec import encode
 from plugpull.faults.compose import Fault
@@ -17,8 +18,11 @@ from plugpull.faults.script import (
     Arm,
     Back,
     Gone,
+    Here,
+    MovedAway,
     Opening,
     Over,
+    Relocate,
     Script,
     ScriptRun,
     Step,
@@ -50,7 +54,7 @@ class Injection:
         self._context = context
         self._breaker = breaker
         self._points = context.topology.cut_points()
-        self._held: list[Opening] = []
+        self._held: list[Opening | MovedAway] = []
         self._planned: dict[Opening, tuple[Planned, ...]] = {}
         self._number = 0
         self._watches: dict[Wait, Watch] = {}
@@ -99,6 +103,8 @@ class Injection:
             case SwitchPorts(off, on):
                 self._switch(off, False)
                 self._switch(on, True)
+            case Relocate(sockets):
+                self._relocate(dict(sockets))
             case Until(waits):
                 return self._wait(waits)
             case _:
@@ -126,6 +132,19 @@ class Injection:
             self._context.phase("return" if on else "cut")
             self._breaker.switch_all(planned, on)
 
+    def _relocate(self, sockets: Mapping[str, str]) -> None:
+        """Plug disks into other sockets, and record it. Raises NotServed if nobody can do that."""
+        context = self._context
+        if not context.bench.can_move:
+            raise NotServed("nobody can plug a disk of this rig into another socket", hint="declare a human switch")
+        own = {disk.name: disk.at for disk in context.rig.disk}
+        wanted = {disk: socket or own[disk] for disk, socket in sockets.items()}
+        at = context.now()
+        places = context.bench.move(wanted)
+        until = context.now()
+        for disk, place in places.items():
+            context.recorder.record(ev.DiskMoved(at=at, disk=disk, socket=wanted[disk], place=place, until=until))
+
     def _wait(self, waits: Sequence[Wait]) -> Over:
         """Wait until one of these is over. Returns all that are."""
         for wait in waits:
@@ -138,7 +157,7 @@ class Injection:
                 self._is_over(wait, self._watches.pop(wait).happened)
         return over
 
-    def _watch(self, wanted: Trigger | Gone | Back) -> Watch:
+    def _watch(self, wanted: Trigger | Gone | Back | Here) -> Watch:
         match wanted:
             case Gone(points):
                 return Attachment(self._context, self._victims(points), False, SEEN_WITHIN)
@@ -146,6 +165,8 @@ class Injection:
                 off = self._breaker.victims_off()
                 victims = [disk for disk in self._victims(points) if disk not in off]
                 return Attachment(self._context, victims, True, BACK_WITHIN)
+            case Here(disks):
+                return Attachment(self._context, disks, True, BACK_WITHIN)
             case _:
                 return wanted.watch(self._context)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from plugpull.faults.triggers import Trigger
+from plugpull.faults.triggers import Now, Trigger
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,13 @@ class Back:
     """The disks of these points are on the kernel's list again, or have had their time to come."""
 
     points: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Here:
+    """These disks are on the kernel's list, or have had their time to come."""
+
+    disks: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +48,19 @@ class Opening:
 
 
 @dataclass(frozen=True, eq=False)
+class MovedAway:
+    """Disks that are plugged into other sockets than their own. ``points`` are opened for the way back; none, if the
+    disks are off anyway once they leave."""
+
+    disks: tuple[str, ...]
+    points: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Wait:
     """One thing that is waited for. ``subject`` is the cut point it is waited for, if there is one."""
 
-    until: Trigger | Gone | Back
+    until: Trigger | Gone | Back | Here
     subject: str = ""
 
 
@@ -64,30 +80,58 @@ class SwitchPorts:
 
 
 @dataclass(frozen=True)
+class Relocate:
+    """Plug disks into other sockets: (disk, socket) pairs. An empty socket is the disk's own."""
+
+    sockets: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Until:
     """Wait until one of these is over."""
 
     waits: tuple[Wait, ...]
 
 
-Step = Arm | SwitchPorts | Until
+Step = Arm | SwitchPorts | Relocate | Until
 Over = frozenset[Wait]
 NOTHING: Over = frozenset()
+AT_ONCE = Now()
 Script = Generator[Step, Over, None]
 
 
-def until(what: Trigger | Gone | Back, subject: str = "") -> Until:
+def until(what: Trigger | Gone | Back | Here, subject: str = "") -> Until:
     """Wait for one thing."""
     return Until((Wait(what, subject),))
 
 
-def heal(held: list[Opening]) -> Script:
-    """Close at once what is held, apart from what was cut for good. Afterwards nothing is held."""
-    due = tuple(opening for opening in held if not opening.permanent)
+def heal(held: list[Opening | MovedAway]) -> Script:
+    """Plug what was moved back in, and close at once what is held, apart from what was cut for good. Afterwards nothing
+    is held."""
+    due = tuple(one for one in held if isinstance(one, Opening) and not one.permanent)
+    moved = tuple(one for one in held if isinstance(one, MovedAway))
     held.clear()
+    if moved:
+        yield from _home(moved)
     if due:
         yield SwitchPorts(on=due)
         yield until(Back(points_of(due)))
+
+
+def _home(moved: tuple[MovedAway, ...]) -> Script:
+    """Plug all of these back in where they belong, at once."""
+    home = Relocate(tuple((disk, "") for disk in sorted({disk for one in moved for disk in one.disks})))
+    points = tuple(sorted({point for one in moved for point in one.points}))
+    if not points:
+        yield home
+        return
+    opening = Opening(points, AT_ONCE)
+    yield Arm((opening,))
+    yield SwitchPorts(off=(opening,))
+    yield until(Gone(points))
+    yield home
+    yield SwitchPorts(on=(opening,))
+    yield until(Back(points))
 
 
 def points_of(openings: Iterable[Opening]) -> tuple[str, ...]:
@@ -131,6 +175,9 @@ def side_by_side(scripts: Iterable[Script]) -> Script:
             off = tuple(opening for step in switches for opening in step.off)
             yield SwitchPorts(off, tuple(opening for step in switches for opening in step.on))
             _advance(lanes, SwitchPorts)
+        elif relocations := [step for step in steps if isinstance(step, Relocate)]:
+            yield Relocate(tuple(pair for step in relocations for pair in step.sockets))
+            _advance(lanes, Relocate)
         else:
             waits = [wait for step in steps if isinstance(step, Until) for wait in step.waits]
             _share(waits, shared)
@@ -150,7 +197,7 @@ def _advance(lanes: Sequence[ScriptRun], kind: type[Step]) -> None:
 
 def _share(waits: Sequence[Wait], shared: dict[Wait, Wait]) -> None:
     """Have each of those that begin now share the first one that waits for the same."""
-    first: dict[Trigger | Gone | Back, Wait] = {}
+    first: dict[Trigger | Gone | Back | Here, Wait] = {}
     for wait in waits:
         if wait not in shared:
             shared[wait] = first.setdefault(wait.until, wait)

@@ -191,6 +191,25 @@ class _Promise(Watch):
         return False
 
 
+class Flushing(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="flushing"):
+    """At the instant at which a flush of a disk is under way. Something must write stamps to it, and flush."""
+
+    disk: str
+
+    def text(self) -> str:
+        return f"a flush of {self.disk} is under way"
+
+    def watch(self, context: ScenarioContext) -> Watch:
+        if self.disk not in context.flushing:
+            raise UsageError(
+                f"no flush of {self.disk} can be seen: no stamps are written to it",
+                hint=f"write to it with rig.stamp({self.disk}, ...) before the cut",
+            )
+        under_way = context.flushing[self.disk]
+        missed = f"no flush of {self.disk} was seen under way within {TRIGGER_DEADLINE:g} s, so nothing was cut"
+        return Sighting(context, lambda event: under_way(), TRIGGER_DEADLINE, self.text(), missed)
+
+
 class KernelSays(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="kernel_says"):
     """When the kernel logs a line that matches a regular expression, from now on.
 

@@ -52,3 +52,11 @@ def attached_at(attachment: DiskAttached) -> float:
 def same_identity(one: DiskAttached, two: DiskAttached) -> bool:
     """Whether two attachments are of one disk: the same serial number and size."""
     return (one.serial, one.size) == (two.serial, two.size)
+
+
+def same_socket(now: DiskAttached, was: DiskAttached) -> bool:
+    """Whether the disk is in the same socket. The two buses of a USB 3 controller number their ports separately: one
+    place can be two sockets, and a disk that comes back at another speed has another place in the same socket."""
+    if now.sockets and was.sockets:
+        return bool(set(now.sockets) & set(was.sockets))
+    return now.place == was.place

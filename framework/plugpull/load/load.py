@@ -25,7 +25,7 @@ class RunningLoad(RunningJobs):
         self._fio = FioRunner(context)
 
     def _begin(self) -> None:
-        if self.pattern.mode in ("read", "idle") and self._devices:
+        if self.pattern.mode in ("read", "randread", "idle") and self._devices:
             self._fill()
         self._mark = self._context.recorder.mark()
         if self.pattern.mode == "idle":

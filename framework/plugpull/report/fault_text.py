@@ -29,6 +29,10 @@ def fault_text(fault: object, depth: int = 0) -> str:
             return f"cut of {_names(fault.get('points'))}{lasting}{_when(fault)}"
         case "bounce":
             return f"bounce of {_names(fault.get('points'))}: {_gaps(fault.get('gaps'))}{_when(fault)}"
+        case "move":
+            return f"move of {_moves(fault.get('sockets'))}"
+        case "swap":
+            return f"swap: {_moves(fault.get('sockets'))}{_when(fault)}"
         case "pause":
             return _pause(fault.get("until"))
         case "in_sequence":
@@ -60,6 +64,8 @@ def trigger_text(trigger: object) -> str:
         case "promised":
             later = trigger_text(trigger.get("later"))
             return f"something is promised on {_plain(trigger.get('disk'))}, and {later} after that"
+        case "flushing":
+            return f"a flush of {_plain(trigger.get('disk'))} is under way"
         case "kernel_says":
             return f"the kernel logs /{_plain(trigger.get('pattern'))}/"
     return _unknown(trigger)
@@ -75,6 +81,11 @@ def _when(fault: Mapping[str, Any]) -> str:
     when = fault.get("when")
     at_once = when is None or (isinstance(when, Mapping) and when.get("kind") == "now")
     return "" if at_once else f" ({trigger_text(when)})"
+
+
+def _moves(sockets: object) -> str:
+    pairs = (tuple(map(_plain, _list(pair))) for pair in _list(sockets))
+    return ", ".join(" to ".join(pair) for pair in pairs) or "nothing"
 
 
 def _gaps(gaps: object) -> str:

@@ -118,6 +118,11 @@ def _disk(event: ev.Event) -> Narrated:
             return Tone.PLAIN, f"{event.disk} attached as {event.kname}{speed} ({size(event.size)}, {event.place})"
         case ev.DiskDetached() if event.disk:
             return Tone.WARNING, f"{event.disk} detached (was {event.kname})"
+        case ev.DiskMoved():
+            return Tone.PLAIN, f"{event.disk} was plugged into {event.socket} ({event.place})"
+        case ev.DiskRecovered():
+            vain = f", {event.failed} times in vain ({event.detail})" if event.failed else ""
+            return Tone.PLAIN, f"{event.disk} was reset {event.resets} times on request{vain}"
         case ev.Verified(error="", bad=()):
             return Tone.PLAIN, f"{event.disk} verified: {size(event.checked)} compared, all as written"
         case ev.Verified(error=""):

@@ -13,7 +13,7 @@ from typing import cast
 from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.lint_dut import dut_fits
 from plugpull.rig.lint_outlets import cuts_itself_off, named_ports, outlets, shared
-from plugpull.rig.lint_places import hub_chains, sockets, where
+from plugpull.rig.lint_places import hub_chains, sockets, units, units_of_one, where
 from plugpull.rig.lint_switches import control, driver_keys, known_drivers, mechanisms
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.quantities import QuantityError, parse_duration, parse_size
@@ -63,7 +63,7 @@ def unique_serials(draft: Draft) -> Iterator[Mistake]:
             continue
         if not serial.isprintable():
             yield draft.mistake(disk, "serial", "a serial number has printable characters only")
-        if serial in seen:
+        if serial in seen and not units_of_one(seen[serial], disk):
             first = where(draft, seen[serial], "serial")
             yield draft.mistake(disk, "serial", f"the serial number {quote(serial)} is already used by {first}")
         seen.setdefault(serial, disk)
@@ -123,6 +123,7 @@ RULES: tuple[Rule, ...] = (
     members_are_scratch,
     sockets,
     hub_chains,
+    units,
     known_drivers,
     driver_keys,
     mechanisms,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.drivers import first_port
-from plugpull.rig.lint_places import port_problem, where
+from plugpull.rig.lint_places import port_problem, units_of_one, where
 from plugpull.rig.mistakes import Mistake, closest, quote
 
 Lead = tuple[DraftTable, str]
@@ -25,7 +25,13 @@ def outlets(draft: Draft) -> Iterator[Mistake]:
         name, port = outlet
         switch = draft.named("switch").get(name)
         first = taken.setdefault(".".join(outlet), (entry, key))
-        if first == (entry, key) or switch is None or "shared" in switch.broken or port in switch.get("shared"):
+        if (
+            first == (entry, key)
+            or switch is None
+            or units_of_one(first[0], entry)
+            or "shared" in switch.broken
+            or port in switch.get("shared")
+        ):
             continue
         used = f"already used by {where(draft, *first, first[1])}"
         meant = f'if it feeds both, write shared = ["{port}"] in that [[switch]]'

@@ -15,7 +15,7 @@ DEEPEST_HUBS = 5
 
 def sockets(draft: Draft) -> Iterator[Mistake]:
     """Hubs, disks and the control cables of switches are plugged into ports that exist, and each into its own."""
-    taken: dict[tuple[str, int], tuple[DraftTable, str]] = {}
+    taken: dict[tuple[str, int, int], tuple[DraftTable, str]] = {}
     for entry in (*draft.of("hub", "disk"), *draft.of("switch")):
         key = "control" if entry.kind == "switch" else "at"
         socket = entry.split(key)
@@ -25,10 +25,13 @@ def sockets(draft: Draft) -> Iterator[Mistake]:
         problem = _socket_problem(draft, entry, key, holder, socket[1])
         if problem is not None:
             yield problem
-        elif (holder, port) in taken:
-            first = where(draft, *taken[holder, port])
+        # Only disks are logical units of one device; whatever else is in the socket takes all of it.
+        unit = int(entry.get("lun") or 0) if entry.kind == "disk" else -1
+        used = [one for one in taken if one[:2] == (holder, port) and (unit == one[2] or -1 in (unit, one[2]))]
+        if problem is None and used:
+            first = where(draft, *taken[used[0]])
             yield draft.mistake(entry, key, f"port {port} of {quote(holder)} is already used by {first}")
-        taken.setdefault((holder, port), (entry, key))
+        taken.setdefault((holder, port, unit), (entry, key))
 
 
 def _socket_problem(draft: Draft, entry: DraftTable, key: str, holder: str, port: str) -> Mistake | None:
@@ -84,6 +87,36 @@ def hub_chains(draft: Draft) -> Iterator[Mistake]:
             row = " -> ".join(reversed(chain))
             what = f"this is the {len(chain)}th hub in a row ({row}): USB allows {DEEPEST_HUBS}"
             yield draft.mistake(hub, "at", what)
+
+
+def units_of_one(one: DraftTable, two: DraftTable) -> bool:
+    """Whether two tables are disks that are logical units of one device: in one socket, with different numbers."""
+    same = one.kind == two.kind == "disk" and one.split("at") == two.split("at") is not None
+    return same and one.get("lun") != two.get("lun")
+
+
+def units(draft: Draft) -> Iterator[Mistake]:
+    """Logical units of one device have its serial number and its protocol, and numbers of their own; those of an
+    emulated one are numbered from 0 without a gap."""
+    devices: dict[tuple[str, str], list[DraftTable]] = {}
+    for disk in draft.of("disk"):
+        if (socket := disk.split("at")) is not None:
+            devices.setdefault(socket, []).append(disk)
+    for first, *others in devices.values():
+        for disk in others:
+            yield from _unlike(draft, first, disk)
+        numbers = {disk.get("lun"): disk for disk in (first, *others) if "lun" not in disk.broken}
+        for number, disk in numbers.items():
+            if draft.dut_kind == "virtual" and number is not None and number >= len(numbers):
+                what = f"the logical units of an emulated device are numbered from 0 without a gap, not {number}"
+                yield draft.mistake(disk, "lun", what)
+
+
+def _unlike(draft: Draft, one: DraftTable, two: DraftTable) -> Iterator[Mistake]:
+    for key in ("serial", "protocol"):
+        if units_of_one(one, two) and one.get(key) != two.get(key) and key not in one.broken | two.broken:
+            what = f"it is a logical unit of the device of {one.name}, which has the {key} {quote(str(one.get(key)))}"
+            yield draft.mistake(two, key, what)
 
 
 def where(draft: Draft, entry: DraftTable, key: str, role: str = "") -> str:

@@ -33,12 +33,23 @@ FIRMWARE: dict[str, frozenset[str]] = {
     "command-timeout": frozenset({"every", "seconds"}),
     "cache-collapse": frozenset({"rate"}),
     "errors-at": frozenset({"sector", "sectors"}),
+    "errors-scattered": frozenset({"every"}),
 }
 """Kinds of defect in a disk's firmware, and the parameters of each."""
 PARAMETERS = ("every", "sector", "sectors", "rate")
 """Parameters that only these kinds have. "seconds" and "factor" are older."""
 NEEDS_DISK = frozenset(
-    {"never-returns", "needs-power-cycle", "serial-changes", "slows", "stalls", "bit-flip", "crossed", *FIRMWARE}
+    {
+        "never-returns",
+        "needs-power-cycle",
+        "unit-changes",
+        "serial-changes",
+        "slows",
+        "stalls",
+        "bit-flip",
+        "crossed",
+        *FIRMWARE,
+    }
 )
 """Kinds of defect that a disk has, not the bench."""
 NEEDS_CACHE = frozenset({"flush-lost", "cache-lied", "reordered", "torn-sector", "cache-collapse"})

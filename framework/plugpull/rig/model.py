@@ -169,6 +169,8 @@ class Disk(Table):
     at: Socket
     serial: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     size: Size
+    lun: int = Field(default=0, ge=0, le=15)
+    """Its logical unit number. Disks of one device have the same socket and serial number, and different numbers."""
     protocol: Literal["usb-storage", "uas"] = "usb-storage"
     scratch: bool = False
     """May be erased. Nothing is ever written to a disk without it."""
@@ -198,6 +200,8 @@ class Disk(Table):
     """virtual: it has no volatile cache and reports that, so that the kernel does not send flushes."""
     logical_block: Literal[512, 4096] = 512
     """virtual: bytes of its logical block, the smallest unit it can read or write."""
+    cdrom: bool = False
+    """virtual: its device also shows a CD-ROM without a disc, as the logical unit after the last one."""
 
 
 class Defect(Table):
@@ -207,6 +211,7 @@ class Defect(Table):
         "switch-lies",
         "never-returns",
         "needs-power-cycle",
+        "unit-changes",
         "serial-changes",
         "slows",
         "stalls",
@@ -231,6 +236,7 @@ class Defect(Table):
         "command-timeout",
         "cache-collapse",
         "errors-at",
+        "errors-scattered",
     ]
     disk: Name | None = None
     factor: float = Field(default=0.5, gt=0, lt=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plugpull.errors import NotServed
+from plugpull.rig.model import Disk, Hub
 from plugpull.rig.topology import CutPoint, Topology
 
 
@@ -36,6 +37,13 @@ class Part:
     def power(self) -> CutPoint:
         """Its power as a cut point. Raises ``NotServed``, which skips the scenario, if the rig file has none for it."""
         return self._point("power")
+
+    @property
+    def socket(self) -> str:
+        """The socket that the rig file declares for it, such as ``hub1.3``."""
+        device = self._topology.device(self.name)
+        assert isinstance(device, Hub | Disk)
+        return device.at
 
     def has(self, kind: str) -> bool:
         """Whether its ``"cable"`` or ``"power"`` can be cut on this rig."""

@@ -6,7 +6,7 @@ Pure functions of the rig file. A rig from ``load_rig`` has no loops and no dang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -121,6 +121,17 @@ class Topology:
             by_holder.setdefault(holder, []).append((port, device.name))
         return {holder: tuple(name for _, name in sorted(found)) for holder, found in by_holder.items()}
 
+    def units_of(self, disk: str) -> tuple[str, ...]:
+        """Names of the disks of the same device, this one included, by logical unit number."""
+        at = plugged(self._disk(disk))
+        units = [one for one in self.rig.disk if plugged(one) == at]
+        return tuple(one.name for one in sorted(units, key=lambda one: one.lun))
+
+    def _disk(self, name: str) -> Disk:
+        found = self.device(name)
+        assert isinstance(found, Disk)
+        return found
+
     def _walk(self, name: str) -> Iterator[str]:
         seen: set[str] = set()
         todo = [name]
@@ -130,6 +141,8 @@ class Topology:
                 seen.add(here)
                 yield here
                 todo.extend(self.children(here))
+                if isinstance(self._devices.get(here), Disk):
+                    todo.extend(self.units_of(here))  # a cut takes the whole device
 
     def _cut_points(self) -> Iterator[CutPoint]:
         if self.rig.dut.power is not None:
@@ -166,13 +179,66 @@ class Topology:
         return tuple(disk.name for disk in self.rig.disk if disk.name in found)
 
     def _loses_power(self, disk_name: str, point: str, mechanism: Mechanism) -> bool:
-        if point == f"{disk_name}.power":
+        if any(point == f"{unit}.power" for unit in self.units_of(disk_name)):
             return True
-        disk = self.device(disk_name)
-        return isinstance(disk, Disk) and not disk.self_powered and mechanism in _CUTS_VBUS
+        return not self._disk(disk_name).self_powered and mechanism in _CUTS_VBUS
 
 
 def plugged(device: Hub | Disk) -> tuple[str, int]:
     """The name and the port of what a device is plugged into: ``("hub1", 2)``."""
     holder, _, port = device.at.partition(".")
     return holder, int(port)
+
+
+def unit_identity(serial: str, lun: int = 0) -> str:
+    """The identity of a disk, which stays over a replug: units of one device have its serial number in common."""
+    return f"{serial}:{lun}" if lun else serial
+
+
+def with_disks_at(rig: Rig, sockets: Mapping[str, str]) -> Rig:
+    """The rig with these disks in other sockets, by name."""
+    disks = tuple(disk.model_copy(update={"at": sockets.get(disk.name, disk.at)}) for disk in rig.disk)
+    return rig.model_copy(update={"disk": disks})
+
+
+def free_sockets(rig: Rig) -> tuple[str, ...]:
+    """The sockets of hubs and controllers that nothing is plugged into, such as ``hub1.3``, in the order of the rig
+    file: those of hubs first."""
+    devices: tuple[Hub | Disk, ...] = (*rig.hub, *rig.disk)
+    taken = {device.at for device in devices} | {str(switch.control) for switch in rig.switch}
+    holders: tuple[Hub | Controller, ...] = (*rig.hub, *rig.controller)
+    every = (f"{holder.name}.{port}" for holder in holders for port in range(1, holder.ports + 1))
+    return tuple(socket for socket in every if socket not in taken)
+
+
+def sockets_elsewhere(rig: Rig, disks: Iterable[str], hub: str, *, another_controller: bool = False) -> dict[str, str]:
+    """A free socket for each of these disks that is not below ``hub``, as far as there are any.
+
+    With ``another_controller``, only sockets of other controllers. Disks that share a device are left out. A UAS disk
+    goes into a controller's socket on a virtual rig, where hubs are of full speed.
+    """
+    topology = Topology(rig)
+    here, found = topology.path_of(hub), dict[str, str]()
+    free = [socket for socket in free_sockets(rig) if not _is_below(topology.path_of(_holder(socket)), here)]
+    if another_controller:
+        free = [socket for socket in free if topology.path_of(_holder(socket)).controller != here.controller]
+    controllers = {controller.name for controller in rig.controller}
+    for name in disks:
+        if len(topology.units_of(name)) > 1:
+            continue
+        disk = topology.device(name)
+        direct = isinstance(disk, Disk) and disk.protocol == "uas" and rig.dut.kind == "virtual"
+        fitting = (socket for socket in free if not direct or _holder(socket) in controllers)
+        socket = next(fitting, None)
+        if socket is not None:
+            free.remove(socket)
+            found[name] = socket
+    return found
+
+
+def _holder(socket: str) -> str:
+    return socket.rpartition(".")[0]
+
+
+def _is_below(path: DevicePath, above: DevicePath) -> bool:
+    return path.controller == above.controller and path.ports[: len(above.ports)] == above.ports

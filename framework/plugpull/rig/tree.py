@@ -61,7 +61,8 @@ def _describe(device: Controller | Hub | Disk) -> Text:
     use = "scratch" if device.scratch else "not scratch, never written"
     rate = format_rate(device.rate) if device.rate is not None else ""
     fed = "" if device.self_powered else "powered by VBUS"
-    return _line(port, device.serial, format_size(device.size), device.protocol, rate, fed, use)
+    unit = f"unit {device.lun}" if device.lun else ""
+    return _line(port, unit, device.serial, format_size(device.size), device.protocol, rate, fed, use)
 
 
 def _line(name: str, *details: str) -> Text:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from plugpull.rig.model import Disk
 from plugpull.rig.part import Part
+from plugpull.rig.topology import unit_identity
 from plugpull.targets.claim import Identity, ScratchClaim
 
 
@@ -33,8 +34,8 @@ class RigDisk(Part):
 
     @property
     def identity(self) -> str:
-        """Its serial number."""
-        return self.table.serial
+        """Its serial number, and its logical unit number if that is not 0."""
+        return unit_identity(self.table.serial, self.table.lun)
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,15 +25,16 @@ from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig.model import Controller, Defect, Disk, Hub, Mechanism, Rig
-from plugpull.rig.topology import CutPoint, Topology
+from plugpull.rig.topology import with_disks_at
 from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch
 from plugpull.virtual import bystanders, process
 from plugpull.virtual.console import Console
 from plugpull.virtual.defects import Defects, Targets
 from plugpull.virtual.firmware import Firmware, model_of
 from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Machine, Shape
-from plugpull.virtual.plugs import Plugs
+from plugpull.virtual.plugs import Enclosure, Plugs
 from plugpull.virtual.snapshot import Snapshot, scratch_directory
+from plugpull.virtual.tree import DeviceTree
 
 
 def shape_of(rig: Rig, accel: str) -> Shape:
@@ -103,12 +104,10 @@ class VirtualBench:
     ) -> None:
         self._rig = setting.rig
         self._setting = setting
-        self._topology = Topology(setting.rig)
-        things: tuple[Hub | Disk, ...] = (*self._rig.hub, *self._rig.disk)
-        self._outwards = sorted(things, key=lambda thing: len(self._topology.path_of(thing.name).ports))
         self._begun = time.monotonic()
         self._lock = threading.RLock()
         self._off: set[str] = set()
+        self._tree = DeviceTree(setting.rig, self._off)
         self._seen: set[str] = set()
         self._firmware: dict[str, Firmware] = {}
         self._starter = ThreadPoolExecutor(1, "firmware")
@@ -136,16 +135,14 @@ class VirtualBench:
         self._console = Console(self._machine.console, artefacts / "console.log", lambda: self._machine.qmp)
         self._machine.wake(snapshot.state)
         self.link = AgentLink(self._machine.agent, listener.hear)
-        pci = {controller.name: controller.pci for controller in setting.shape.controllers}
         serials = {disk.name: disk.serial for disk in self._rig.disk}
-        self.disk_table = DiskTable(serials, {disk.name: self._place(disk, pci) for disk in self._rig.disk})
+        self.disk_table = DiskTable(serials, {disk.name: self._place(disk.name) for disk in self._rig.disk})
         self.link.map_clock(ANSWER)
         self._took = time.monotonic() - self._begun
         self._plugs = Plugs(self._machine.qmp)
 
-    def _place(self, disk: Disk, pci: dict[str, str]) -> str:
-        path = self._topology.path_of(disk.name)
-        return f"{pci[path.controller]}/{'.'.join(map(str, path.ports))}:0"
+    def _place(self, disk: str) -> str:
+        return self._tree.place(disk, {one.name: one.pci for one in self._setting.shape.controllers})
 
     def _make_disks(self, defects: Sequence[Defect]) -> None:
         things: tuple[Controller | Hub, ...] = (*self._rig.controller, *self._rig.hub)
@@ -156,11 +153,8 @@ class VirtualBench:
             self._firmware[disk.name] = Firmware(disk.name, model_of(disk, defects), self._directory)
             if not disk.scratch:
                 bystanders.fill(self._firmware[disk.name].medium, disk.name)
-            above = (self._topology.path_of(disk.name).controller, *(hub.name for hub in self._hubs_above(disk)))
+            above = self._tree.above(disk.name)
             self._plugs.insert(disk, self._firmware[disk.name], [name for name in above if name in shared])
-
-    def _hubs_above(self, disk: Disk) -> list[Hub]:
-        return [hub for hub in self._rig.hub if self._below(hub.name, disk.name)]
 
     def _note(self, text: str, subject: str) -> None:
         at = self.link.clock.now()[0] if self.link.clock.mapped else None
@@ -192,6 +186,10 @@ class VirtualBench:
     def switch(self, name: str) -> Switch:
         declared = next(switch for switch in self._rig.switch if switch.name == name)
         return VirtualSwitch(name, declared.mechanism, self)
+
+    @property
+    def can_move(self) -> bool:
+        return True
 
     def power_everything(self) -> None:
         with self._lock:
@@ -299,13 +297,10 @@ class VirtualBench:
 
     # --- ports --------------------------------------------------------------------------------------------------------
 
-    def _things_at(self, outlet: str) -> list[CutPoint]:
-        return [point for point in self._topology.cut_points().values() if point.outlet == outlet]
-
     def switch_port(self, outlet: str, on: bool) -> bool:
         """Turn one outlet off or on. Returns False when a defect makes the switch only pretend."""
         with self._lock:
-            points = self._things_at(outlet)
+            points = self._tree.points_at(outlet)
             if on and not self._machine.running:
                 self._off.discard(outlet)  # the guest is gone, and its devices with it
                 return True
@@ -324,65 +319,69 @@ class VirtualBench:
         with self._lock:
             if not self._machine.running:
                 return outlet not in self._off
-            names = [point.device for point in self._things_at(outlet)]
+            names = [self._tree.device(point.device) for point in self._tree.points_at(outlet)]
             present = self._plugs.present()
         plugged = [name in present for name in names]
         return all(plugged) if plugged and outlet in self._off else outlet not in self._off
 
-    def _below(self, upper: str, lower: str) -> bool:
-        """True if ``lower`` is ``upper`` or is connected below it."""
-        up, low = self._topology.path_of(upper), self._topology.path_of(lower)
-        return up.controller == low.controller and low.ports[: len(up.ports)] == up.ports
-
-    def _reachable(self, thing: Disk | Hub) -> bool:
-        """True if no outlet of the device or of a hub above it is off."""
-        above = [part for part in self._outwards if self._below(part.name, thing.name)]
-        return not any(outlet in self._off for part in above for outlet in (part.cable, part.power))
-
-    def _loses_power(self, disk: Disk) -> bool:
-        """True if an outlet that is off takes this disk's power and not only its data connection."""
-        points = self._topology.cut_points().values()
-        return any(point.outlet in self._off and disk.name in point.unpowered for point in points)
+    def move(self, sockets: Mapping[str, str]) -> dict[str, str]:
+        """Plug disks into other sockets, all at once. What a disk shares with others of its old hub stays as it was."""
+        with self._lock:
+            for disk in sockets:
+                if self._plugs.plugged(disk):
+                    self._plugs.unplug(disk)
+            self._rig = with_disks_at(self._rig, sockets)
+            self._tree = DeviceTree(self._rig, self._off)
+            places = {disk: self._place(disk) for disk in sockets}
+            self.disk_table.move(places)
+            self._settle_plugs()
+        return places
 
     def _settle_plugs(self) -> None:
         """Make QEMU's devices match the outlets, from the root outwards: a hub takes its subtree along."""
         # Disks that lose power lose it first, with their cache: QEMU or the guest could still flush an unplugged one.
-        dead = [disk for disk in self._rig.disk if self._loses_power(disk) and self._firmware[disk.name].powered]
+        dead = [disk for disk in self._rig.disk if self._tree.loses_power(disk) and self._firmware[disk.name].powered]
         for disk in dead:
             self._firmware[disk.name].power_off()
-        for thing in self._outwards:
-            if not self._reachable(thing) and self._plugs.plugged(thing.name):
+        for thing in self._tree.outwards:
+            if not self._tree.reachable(thing) and self._plugs.plugged(thing.name):
                 self._take_out(thing)
         for disk in dead:
             self._plugs.disconnect(disk)
             self._defects.power_lost(self._firmware[disk.name])
-        for thing in self._outwards:
-            if self._reachable(thing) and not self._plugs.plugged(thing.name):
+        for thing in self._tree.outwards:
+            if self._tree.reachable(thing) and not self._plugs.plugged(thing.name):
                 self._put_in(thing)
 
     def _take_out(self, thing: Disk | Hub) -> None:
-        self._plugs.unplug(thing.name)
-        for other in self._outwards:
-            if other.name != thing.name and self._below(thing.name, other.name):
+        device = self._tree.device(thing.name)
+        self._plugs.unplug(device)
+        for other in self._tree.outwards:
+            if other.name != device and self._tree.below(device, other.name):
                 self._plugs.clear_away(other.name)
 
     def _put_in(self, thing: Disk | Hub) -> None:
-        path = self._topology.path_of(thing.name)
-        bus, port = f"{path.controller}.0", ".".join(map(str, path.ports))
+        bus, port = self._tree.socket(thing.name)
         if isinstance(thing, Hub):
             self._plugs.plug_hub(thing.name, thing.ports, bus, port)
             return
-        again = thing.name in self._seen
-        if again and self._defects.never_returns(thing.name):
-            return
-        if again and self._firmware[thing.name].powered and self._defects.needs_power_cycle(thing.name):
-            return
-        if not self._firmware[thing.name].powered:
+        first, *others = self._tree.units(thing.name)
+        again = first.name in self._seen
+        stays_away = again and self._firmware[first.name].powered and self._defects.needs_power_cycle(first.name)
+        if thing.name != first.name or stays_away or (again and self._defects.never_returns(first.name)):
+            return  # a further unit of a device is plugged in with the first
+        shown = [first, *(unit for unit in others if not (again and self._defects.never_returns(unit.name)))]
+        for unit in shown:
+            self._power_on(unit)
+        self._seen.add(first.name)
+        serial = self._defects.serial_of(first.name, first.serial, again=again)
+        through = frozenset(unit.name for unit in shown if self._firmware[unit.name].model.writes_through)
+        cdrom = any(unit.cdrom for unit in shown) != (again and self._defects.unit_changes(first.name))
+        self._plugs.plug_disk(Enclosure(tuple(shown), serial, through, cdrom), bus, port)
+
+    def _power_on(self, disk: Disk) -> None:
+        if not self._firmware[disk.name].powered:
             # A cut of several points switches from short-lived threads. A process that such a thread starts would be
             # killed together with the thread.
-            self._starter.submit(self._firmware[thing.name].power_on).result()
-            self._plugs.connect(thing, self._firmware[thing.name])
-        self._seen.add(thing.name)
-        serial = self._defects.serial_of(thing.name, thing.serial, again=again)
-        through = self._firmware[thing.name].model.writes_through
-        self._plugs.plug_disk(thing, serial, bus, port, writes_through=through)
+            self._starter.submit(self._firmware[disk.name].power_on).result()
+            self._plugs.connect(disk, self._firmware[disk.name])

@@ -91,6 +91,10 @@ class Defects:
         """True if the disk stays invisible after a cut of its data lines until its power is cycled."""
         return any(defect.disk == disk for defect in self._of("needs-power-cycle"))
 
+    def unit_changes(self, disk: str) -> bool:
+        """True if the device shows a CD-ROM from its first return on only, or until then only."""
+        return any(defect.disk == disk for defect in self._of("unit-changes"))
+
     def serial_of(self, disk: str, declared: str, *, again: bool) -> str:
         """The serial number that the disk shows; with ``serial-changes``, a different one after the first unplug."""
         if again and any(defect.disk == disk for defect in self._of("serial-changes")):

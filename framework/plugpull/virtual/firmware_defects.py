@@ -277,6 +277,17 @@ class ErrorsAt(DriveDefect):
             raise OSError(errno.EIO, "medium error")
 
 
+class ErrorsScattered(DriveDefect):
+    """One in ``every`` reads and writes fails, wherever it is: a bridge, and not the medium."""
+
+    def __init__(self, every: int = 40) -> None:
+        self._due = Every(every)
+
+    def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
+        if writing is not None and self._due(drive):
+            raise OSError(errno.EIO, "bridge error")
+
+
 KINDS: Mapping[str, type[DriveDefect]] = {
     "flush-lost": FlushLost,
     "cache-lied": CacheLied,
@@ -294,6 +305,7 @@ KINDS: Mapping[str, type[DriveDefect]] = {
     "command-timeout": CommandTimeout,
     "cache-collapse": CacheCollapse,
     "errors-at": ErrorsAt,
+    "errors-scattered": ErrorsScattered,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from plugpull.errors import RigError
@@ -12,6 +13,26 @@ from plugpull.virtual.qmp import Qmp
 
 FULL_SPEED_HUB_PORTS = 8
 """The maximum number of ports of QEMU's usb-hub (hw/usb/dev-hub.c)."""
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """A USB device as it is plugged in: its ``disks`` by logical unit number, from 0, with one serial number.
+
+    The disks in ``writes_through`` report that they have no cache to flush. With ``cdrom`` it also shows a CD-ROM
+    without a disc."""
+
+    disks: tuple[Disk, ...]
+    serial: str
+    writes_through: frozenset[str] = frozenset()
+    cdrom: bool = False
+
+
+def _medium(disk: Disk, enclosure: Enclosure) -> dict[str, Any]:
+    """The properties of a unit whose names QEMU writes with underscores, and those beside them."""
+    medium: dict[str, Any] = {"drive": f"medium-{disk.name}", "serial": enclosure.serial}
+    medium |= {"logical_block_size": disk.logical_block, "physical_block_size": disk.logical_block}
+    return medium | {"write-cache": "off" if disk.name in enclosure.writes_through else "auto"}
 
 
 class Plugs:
@@ -81,28 +102,31 @@ class Plugs:
         self._add(driver="usb-hub", id=name, ports=count, port_power=self.port_power, bus=bus, port=port)
         self._plugged.add(name)
 
-    def plug_disk(self, disk: Disk, serial: str, bus: str, port: str, *, writes_through: bool = False) -> None:
-        """Plug a disk in. ``writes_through``: the disk reports that it has no cache to flush. Raises RigError if QEMU
-        refuses."""
-        medium: dict[str, Any] = {"drive": f"medium-{disk.name}", "serial": serial}
-        medium |= {"logical_block_size": disk.logical_block, "physical_block_size": disk.logical_block}
-        medium |= {"write-cache": "off" if writes_through else "auto"}
-        if disk.protocol == "uas" or disk.fua or writes_through or disk.logical_block != 512:
-            self._plug_with_unit(disk, medium, bus, port)
+    def plug_disk(self, enclosure: Enclosure, bus: str, port: str) -> None:
+        """Plug a device with its disks in. Raises RigError if QEMU refuses."""
+        (first, *others), cdrom = enclosure.disks, enclosure.cdrom
+        plain = first.protocol == "usb-storage" and not first.fua and first.logical_block == 512
+        if plain and not others and not cdrom and not enclosure.writes_through:
+            self._add(_medium(first, enclosure), driver="usb-storage", id=first.name, bus=bus, port=port)
         else:
-            self._add(medium, driver="usb-storage", id=disk.name, bus=bus, port=port)
-        self._plugged.add(disk.name)
+            self._plug_with_units(enclosure, bus, port)
+        self._plugged.update(disk.name for disk in enclosure.disks)
 
-    def _plug_with_unit(self, disk: Disk, medium: dict[str, Any], bus: str, port: str) -> None:
-        """Plug a bridge and its logical unit as two devices: for UAS, and for bulk-only units with settings that
-        QEMU's usb-storage does not have."""
-        driver = "usb-uas" if disk.protocol == "uas" else "usb-bot"
-        # The LUN must exist before the device is attached, or the kernel does not find it.
-        self._add(driver=driver, id=disk.name, serial=medium["serial"], bus=bus, port=port, attached=False)
-        lun = f"{disk.name}-lun0"
-        self._add(medium, driver="scsi-hd", id=lun, bus=f"{disk.name}.0", scsi_id=0, lun=0, dpofua=disk.fua)
-        self._attach(disk.name, True)
-        self._with_units.add(disk.name)
+    def _plug_with_units(self, enclosure: Enclosure, bus: str, port: str) -> None:
+        """Plug a bridge and its logical units as devices of their own: for UAS, for several units, and for bulk-only
+        units with settings that QEMU's usb-storage does not have."""
+        bridge = enclosure.disks[0]
+        driver = "usb-uas" if bridge.protocol == "uas" else "usb-bot"
+        # The units must exist before the device is attached, or the kernel does not find them.
+        self._add(driver=driver, id=bridge.name, serial=enclosure.serial, bus=bus, port=port, attached=False)
+        for lun, disk in enumerate(enclosure.disks):
+            name, medium = f"{bridge.name}-lun{lun}", _medium(disk, enclosure)
+            self._add(medium, driver="scsi-hd", id=name, bus=f"{bridge.name}.0", scsi_id=0, lun=lun, dpofua=disk.fua)
+        if enclosure.cdrom:
+            lun = len(enclosure.disks)
+            self._add(driver="scsi-cd", id=f"{bridge.name}-cd", bus=f"{bridge.name}.0", scsi_id=0, lun=lun)
+        self._attach(bridge.name, True)
+        self._with_units.add(bridge.name)
 
     def _attach(self, name: str, attached: bool) -> None:
         self._qmp.run("qom-set", path=f"/machine/peripheral/{name}", property="attached", value=attached)

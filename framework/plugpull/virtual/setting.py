@@ -17,9 +17,10 @@ from plugpull.virtual.accel import find_accel
 from plugpull.virtual.array_tools import array_tools
 from plugpull.virtual.bench import Setting, VirtualBench, shape_of
 from plugpull.virtual.filesystems import filesystem_additions
+from plugpull.virtual.image import Additions
 from plugpull.virtual.kernel import find_kernel
 from plugpull.virtual.kernel_modules import module_name
-from plugpull.virtual.snapshot import hold_snapshot
+from plugpull.virtual.snapshot import PLAIN, hold_snapshot
 
 Open = Callable[[Recorder, Path, Listener, str], VirtualBench]
 
@@ -48,7 +49,7 @@ def prepare(
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
-    more = filesystem_additions(tree).joined(array_tools(tree, cache, notify))
+    more = filesystem_additions(tree).joined(array_tools(tree, cache, notify)).joined(cdrom_driver(rig))
     snapshot = held.enter_context(
         hold_snapshot(cache, shape, tree, notify, overrides=overrides, without=without, additions=more)
     )
@@ -59,6 +60,12 @@ def prepare(
         return VirtualBench(setting, recorder, artefacts, listener, scenario, journal)
 
     return open_bench
+
+
+def cdrom_driver(rig: Rig) -> Additions:
+    """One more driver for a guest in which an enclosure of the rig shows a CD-ROM."""
+    shown = any(disk.cdrom for disk in rig.disk) or any(defect.kind == "unit-changes" for defect in rig.defect)
+    return Additions(modules=("sr_mod",)) if shown else PLAIN
 
 
 def _digest(path: Path) -> str:

@@ -12,6 +12,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import AGENT_VERSION
+from .actions import Actions
 from .array_guard import open_target
 from .arrays import Arrays
 from .census import census
@@ -54,12 +55,12 @@ ENDING_GRACE = 2.0
 """Seconds that each signal gets when the controller is gone. Nobody waits for the result then."""
 
 
-class Service:
+class Service(Actions):
     """Answers requests and reports what happens. There is one at a time per connection of a controller."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self.outbox = Outbox(write)
-        self.jobs = Jobs(self._send)
+        super().__init__(Jobs(self._send))
         self.volumes = Volumes()
         self.arrays = Arrays(self._send, self._sample)
         self.devices = Devices()
@@ -107,6 +108,7 @@ class Service:
         self.arrays.stop_all()
         self.devices.close_all()
         self.timers.restore()
+        self.end_actions()
         self.outbox.drop_all()
 
     def _sample(self, kname: str) -> None:

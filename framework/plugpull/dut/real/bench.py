@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig.model import Rig
-from plugpull.rig.topology import CutPoint, Topology
+from plugpull.rig.topology import CutPoint, Topology, with_disks_at
 from plugpull.switches.host import Person
 from plugpull.switches.person import TerminalPerson
 
@@ -37,6 +37,10 @@ BACK_WITHIN = 120.0
 """Seconds to wait for a DUT after its connection broke, or its power was turned on: it may have to boot."""
 PROOF = 5.0
 """Seconds in which a console has to answer sysrq to count as one that can be asked."""
+HUMAN = "human"
+"""The driver of a switch that is a person, who can also plug a disk in elsewhere."""
+PATIENCE = 300.0
+"""Seconds that the person gets for each disk."""
 FORGOTTEN = 30.0
 """Seconds without a request after which an agent ends by itself. The listener sends one every second."""
 
@@ -170,6 +174,18 @@ class RealBench:
         self.link.clock = clock
         self._judge_boot(said)
 
+    @property
+    def can_move(self) -> bool:
+        return any(switch.driver == HUMAN for switch in self._setting.rig.switch)
+
+    def move(self, sockets: Mapping[str, str]) -> dict[str, str]:
+        for disk, socket in sockets.items():
+            self._setting.person.do(f"{disk}: PLUG it into {socket}", PATIENCE)
+        every = places_of(with_disks_at(self._setting.rig, sockets))
+        places = {disk: every[disk] for disk in sockets}
+        self.disk_table.move(places)
+        return places
+
     def power_everything(self) -> None:
         outlets = {point.outlet: point for point in Topology(self._setting.rig).cut_points().values()}
         for point in outlets.values():
@@ -278,7 +294,10 @@ def places_of(rig: Rig) -> dict[str, str]:
     topology = Topology(rig)
     paths = {controller.name: controller.path or "" for controller in rig.controller}
     ways = {disk.name: topology.path_of(disk.name) for disk in rig.disk}
-    return {name: f"{paths[way.controller]}/{'.'.join(map(str, way.ports))}:0" for name, way in ways.items()}
+    units = {disk.name: disk.lun for disk in rig.disk}
+    return {
+        name: f"{paths[way.controller]}/{'.'.join(map(str, way.ports))}:{units[name]}" for name, way in ways.items()
+    }
 
 
 def prepare_real(rig: Rig, file: Path, journal: Journal, held: ExitStack, person: Person | None = None) -> Open:

@@ -33,7 +33,9 @@ from plugpull.history.events.cuts import (
 from plugpull.history.events.disks import (
     DiskAttached,
     DiskDetached,
+    DiskMoved,
     DiskProperties,
+    DiskRecovered,
     PropertiesMoment,
     Sampled,
     SeenFromOutside,
@@ -132,7 +134,9 @@ __all__ = [
     "CutSwitched",
     "DiskAttached",
     "DiskDetached",
+    "DiskMoved",
     "DiskProperties",
+    "DiskRecovered",
     "DutDied",
     "DutKind",
     "DutReached",
@@ -218,6 +222,7 @@ AnyEvent = (
     | DutDied
     | DiskAttached
     | DiskDetached
+    | DiskMoved
     | Uevent
     | KernelMessage
     | EarlierMessage
@@ -227,6 +232,7 @@ AnyEvent = (
     | Activity
     | DutState
     | DiskProperties
+    | DiskRecovered
     | LogLost
     | ConsoleLine
     | Sampled

@@ -19,7 +19,7 @@ class DiskAttached(Event, frozen=True, kw_only=True, tag="disk.attached"):
     address, the chain of USB ports and the LUN, such as ``0000:00:05.0/1.2:0``. ``sockets`` say the same with the kind
     of bus (``0000:00:05.0/usb3-1.2:0``), by the port of its own bus and then by that of the controller's other bus
     which leads to the same socket; empty where the kernel does not know, and in older records. ``speed`` is the link's
-    in Mb/s.
+    in Mb/s. ``scsi_type`` is the peripheral device type: 0 for a disk, and in older records; 5 for a CD-ROM.
     """
 
     disk: str
@@ -34,6 +34,7 @@ class DiskAttached(Event, frozen=True, kw_only=True, tag="disk.attached"):
     model: str = ""
     sysfs: str = ""
     sockets: tuple[str, ...] = ()
+    scsi_type: int = 0
 
 
 class DiskDetached(Event, frozen=True, kw_only=True, tag="disk.detached"):
@@ -42,6 +43,27 @@ class DiskDetached(Event, frozen=True, kw_only=True, tag="disk.detached"):
     disk: str
     kname: str
     diskseq: int
+
+
+class DiskMoved(Event, frozen=True, kw_only=True, tag="disk.moved"):
+    """A disk was plugged into another socket of the rig, such as ``hub1.3``, on purpose, from ``at`` to ``until`` (DUT
+    seconds): a person takes a while. ``place`` is where the agent must find it there."""
+
+    disk: str
+    socket: str
+    place: str
+    until: float
+
+
+class DiskRecovered(Event, frozen=True, kw_only=True, tag="disk.recovered"):
+    """The kernel was asked to reset a disk as its error handler does, ``resets`` times from ``at`` to ``until`` (DUT
+    seconds), and ``failed`` times in vain, the last time for the reason ``detail``."""
+
+    disk: str
+    until: float
+    resets: int
+    failed: int = 0
+    detail: str = ""
 
 
 class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):

@@ -9,7 +9,7 @@ from plugpull.checks.base import Named
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import DutError, RigError
-from plugpull.faults.triggers import AtRandom, Promised, Trigger
+from plugpull.faults.triggers import AtRandom, Flushing, Promised, Trigger
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.stamp import SECTOR
 from plugpull.integrity.patterns import Extents, Stamped, extents_for
@@ -169,6 +169,15 @@ class RunningStamps(RunningJobs):
         """A trigger: ``low`` to ``high`` seconds, drawn at random, after something beyond the fill became durable on
         ``disk``: it was flushed, or written with FUA."""
         return Promised(disk.name, AtRandom(low, high))
+
+    def flushing(self, disk: Named) -> Trigger:
+        """A trigger: at the instant at which a flush of ``disk`` is under way."""
+        return Flushing(disk.name)
+
+    def in_flush(self, disk: str) -> bool:
+        """Whether a flush of a disk is under way, as far as the ledger has arrived."""
+        job = self._jobs.get(disk)
+        return isinstance(job, StreamJob) and job.tally.flushes > 0
 
     def promised(self, disk: str) -> bool:
         """True if a flush or a FUA write has made something durable on a disk since its load began."""

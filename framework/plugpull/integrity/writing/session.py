@@ -54,6 +54,8 @@ class Tally:
     filled: bool = False
     logical: int = 0
     promised: bool = False
+    flushes: int = 0
+    """Flushes under way, without the one that ends the fill."""
     _rest: bytes = b""
     _flying: dict[int, tuple[int, int]] = field(default_factory=dict)
     _fua: set[int] = field(default_factory=set)
@@ -85,8 +87,11 @@ class Tally:
             self.promised |= number in self._fua and not error
             if error and not self.errno:
                 self.errno, self.failed = error, place
+        elif kind == ledger.LedgerKind.FLUSH_SUBMITTED:
+            self.flushes += self.filled
         elif kind == ledger.LedgerKind.FLUSH_COMPLETED:
             error = ledger.SHORT.unpack(record)[2]
+            self.flushes = max(0, self.flushes - 1)
             self.errno = self.errno or error
             self.promised |= self.filled and not error
             self.filled = True

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugpull.history.cut import Cut
-from plugpull.history.events import DutReady, Edge
+from plugpull.history.events import DiskRecovered, DutReady, Edge
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.arrivals import attached_times
 from plugpull.kernel.diagnosis.scope import About, Level, Scope, Stay
@@ -105,6 +105,7 @@ class Expected:
         self._story = story
         self._scope = scope or Scope(story)
         self.windows = (*_windows(story, miswired), *_unarmed(story))
+        self._recovered = tuple(_recovered(story))
 
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a cut explains a message about these. ``kind`` is empty for an uncatalogued one."""
@@ -112,6 +113,8 @@ class Expected:
             return False
         if _DIRTY.search(body):
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)
+        if any(window.shares(at) and window.disk in about.disks for window in self._recovered):
+            return True
         if about.level in (Level.DISK, Level.ARRAY):
             return any(self.of_stay(stay, at) for stay in about.stays)
         if about.level is Level.HUB and kind in _NOT_SHARED:
@@ -202,6 +205,13 @@ def _windows(story: Story, miswired: Iterable[tuple[str, Cut]]) -> Iterator[Wind
         else:
             calm = (cut.off.acknowledged_at or begin) + CALM
             yield Window(point, disk, begin, math.inf, calm if cut.armed.permanent else math.inf)
+
+
+def _recovered(story: Story) -> Iterator[Window]:
+    """Windows in which the kernel was asked to reset a disk: they explain its messages, and not that the disk left."""
+    for event in story.of(DiskRecovered):
+        begin, end = (event.at or 0.0) - margin(story), event.until + SETTLED
+        yield Window("recovery", event.disk, begin, end, end)
 
 
 def _unarmed(story: Story) -> Iterator[Window]:

@@ -1,0 +1,58 @@
+"""Requests that change how the DUT works while a scenario watches: copies, processors that rest, resets of a disk."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from typing import Any, Dict, List
+
+from .array_guard import open_target
+from .disks import Disk, Refused
+from .jobs import Jobs
+from .processors import CpuHotplug
+from .recovery import Recovery
+from .wire import now
+
+
+class Actions:
+    """The part of the agent's service that answers these requests. All of it is undone by ``end_actions``."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.processors = CpuHotplug()
+        self.recovery = Recovery()
+
+    def end_actions(self) -> None:
+        """Give back the processors and end the resets: the controller is gone."""
+        self.processors.restore()
+        self.recovery.end(0.0)
+
+    def op_copy(self, job: str, source: Disk, target: Disk, length: int, block: int) -> Dict[str, Any]:
+        """Copy the first bytes of one disk onto another, both proved to be the wanted ones, until asked to end."""
+        program = pkgutil.get_data(__package__, "copy_program.py")
+        if program is None:
+            raise Refused("this agent came without the program that copies")
+        fds: List[int] = []
+        try:
+            fds.extend(open_target(disk) for disk in (source, target))
+        except BaseException:
+            for fd in fds:
+                os.close(fd)
+            raise
+        words = [str(number) for number in (*fds, length, block)]
+        return {"pid": self.jobs.start(job, [sys.executable, "-c", program.decode(), *words], tuple(fds)), "at": now()}
+
+    def op_processors(self, count: int) -> Dict[str, Any]:
+        """Let only so many processors run; 0 gives all of them back."""
+        if count:
+            return self.processors.keep(count)
+        self.processors.restore()
+        return {}
+
+    def op_recover(self, disk: Disk) -> None:
+        """Reset this disk again and again, as the kernel's error handler does."""
+        self.recovery.begin(disk)
+
+    def op_recover_end(self) -> Dict[str, Any]:
+        return self.recovery.end()

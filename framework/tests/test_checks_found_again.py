@@ -1,0 +1,100 @@
+"""The check ``found_again``: a disk that was plugged into another socket is found there as itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stories import CUT, LAST, RESTORED, VICTIM, Bench, healthy
+
+from plugpull.checks import found_again, returned, same_properties
+from plugpull.history import events as ev
+
+MOVED, FOUND = CUT + 0.5, CUT + 1.25
+THERE = "0000:00:05.0/3:0"
+
+
+def moved(found: float | None = FOUND, **other: Any) -> Bench:
+    """The victim is plugged into another socket while its cable is cut, and back before that is restored."""
+    bench = healthy()
+    bench.add(
+        ev.DiskMoved(at=MOVED, disk=VICTIM, socket="usb.3", place=THERE, until=MOVED + 0.05),
+        ev.DiskMoved(
+            at=RESTORED - 0.1, disk=VICTIM, socket="hub1.1", place="0000:00:05.0/1.1:0", until=RESTORED - 0.05
+        ),
+    )
+    if found is not None:
+        bench.attach(VICTIM, found, **{"place": THERE, "speed": "12", **other})
+        bench.detach(VICTIM, RESTORED - 0.08)
+    return bench
+
+
+def test_found_in_the_other_socket() -> None:
+    judgement = moved().judge(found_again(VICTIM))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst == "found again after 0.70 s (limit 5 s)"
+    assert moved().judge(returned(VICTIM)).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"place": "0000:00:05.0/4:0"}, "disk1 was found at 0000:00:05.0/4:0 instead of 0000:00:05.0/3:0"),
+        ({"size": 1 << 20}, "disk1 was found in usb.3 with size 1048576 instead of 67108864"),
+        ({"model": "B"}, "disk1 was found in usb.3 as B instead of A"),
+        ({"driver": "usb-storage"}, "disk1 was found in usb.3 on usb-storage instead of uas"),
+    ],
+)
+def test_found_changed(change: dict[str, object], said: str) -> None:
+    bench = moved(FOUND, **{"driver": "uas", "model": "A", **change})
+    bench.replace(ev.DiskAttached, lambda event: event.at != FOUND, driver="uas", model="A")
+    assert [finding.summary for finding in bench.judge(found_again(VICTIM)).findings] == [said]
+
+
+def test_found_too_late() -> None:
+    (finding,) = moved().judge(found_again(VICTIM, within=0.5)).findings
+    assert finding.summary == "disk1 was found again only after 0.70 s (limit 0.5 s)"
+
+
+def test_not_found() -> None:
+    (finding,) = moved(None).judge(found_again(VICTIM, within=1)).findings
+    assert finding.summary == "disk1 was not found within 1 s of being plugged into usb.3"
+
+
+def test_found_with_another_serial() -> None:
+    bench = moved(None)
+    bench.attach("", FOUND, place=THERE, serial="X", kname="sdx")
+    (finding,) = bench.judge(found_again(VICTIM, within=1)).findings
+    assert finding.summary == "disk1 was found in usb.3 with serial X"
+
+
+def test_nothing_is_concluded_without_evidence() -> None:
+    assert "never plugged into another socket" in healthy().judge(found_again(VICTIM)).unknowns[0]
+    judgement = moved(None).judge(found_again(VICTIM, within=10))
+    assert not judgement.findings
+    assert "disk1 was found again in usb.3 is not known" in judgement.unknowns[0]
+    lost = moved(None)
+    lost.add(ev.AgentLost(at=MOVED + 0.2, why="it fell silent"))
+    judgement = lost.judge(found_again(VICTIM, within=1))
+    assert (judgement.findings, len(judgement.unknowns)) == ((), 1)
+
+
+def test_a_swapped_disk_returns_where_it_was_plugged_in() -> None:
+    bench = healthy()
+    bench.add(ev.DiskMoved(at=CUT + 0.01, disk=VICTIM, socket="usb.3", place=THERE, until=CUT + 0.02))
+    (finding,) = bench.judge(returned(VICTIM)).findings
+    assert finding.summary == f"disk1 came back at 0000:00:05.0/1.1:0 instead of {THERE}"
+    bench.replace(
+        ev.DiskAttached, lambda event: (event.at or 0) > CUT and event.disk == VICTIM, place=THERE, speed="12"
+    )
+    assert bench.judge(returned(VICTIM)).findings == ()
+
+
+def test_another_link_after_a_move_is_no_finding() -> None:
+    bench = healthy()
+    for at, limit, number in ((11.0, "1024", 1), (LAST - 1, "120", 9)):
+        values = {"max_sectors_kb": limit, "driver": "uas"}
+        bench.add(ev.DiskProperties(at=at, disk=VICTIM, kname="sdb", diskseq=number, moment="attached", values=values))
+    assert len(bench.judge(same_properties()).findings) == 1
+    bench.add(ev.DiskMoved(at=CUT + 0.01, disk=VICTIM, socket="usb.3", place=THERE, until=CUT + 0.02))
+    assert bench.judge(same_properties()).findings == ()
