@@ -92,7 +92,8 @@ def test_a_draft_is_a_rig_file_in_which_nothing_is_scratch(tmp_path: Path) -> No
     [
         (disk("sdb", "", "0000:00:14.0/2:0"), "it has no serial number"),
         (disk("sdb", "S1", "0000:00:14.0/2:0"), "another disk has the same serial number"),
-        (disk("sdb", "S2", "0000:00:14.0/2:1"), "it is one of several disks behind one bridge"),
+        (disk("sdb", "S2", "0000:00:14.0/2:0.1.0"), "its unit 0.1.0 cannot be declared"),
+        ({**disk("sr0", "S2", "0000:00:14.0/2:1"), "type": 5}, "it is not a disk: a CD-ROM"),
         (disk("sdb", "S2", "0000:00:14.0/9.9:0"), "its place could not be determined"),
     ],
 )
@@ -105,6 +106,12 @@ def test_a_disk_that_cannot_be_told_is_left_out_with_the_reason(
     assert f"# left out: {why}" in file.read_text()
     assert "sdb" not in [d.name for d in load_rig(file).disk]
     assert "S3" in [d.serial for d in load_rig(file).disk]
+
+
+def test_units_of_one_device_are_declared_with_their_numbers(tmp_path: Path) -> None:
+    units = [disk(f"sd{letter}", "T", f"0000:00:14.0/2:{lun}") for lun, letter in enumerate("ab")]
+    found = load_rig(drafted(tmp_path, *units)).disk
+    assert [(one.at, one.serial, one.lun) for one in found] == [("usb1.2", "T", 0), ("usb1.2", "T", 1)]
 
 
 def test_the_two_halves_of_a_hub_that_have_different_places_are_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from plugpull.dut.conversation.disk_table import DISK_TYPES
 from plugpull.rig.toml_text import toml_key, toml_value
 from plugpull.switches.host import Host
 
@@ -18,6 +19,8 @@ DEVICES = "/sys/bus/usb/devices"
 HUB_CLASS = "09"  # USB class codes: bDeviceClass of a hub
 MOST_PORTS = 15
 """Of a hub: a port has four bits in a route string (USB 3.2, 8.9)."""
+LAST_UNIT = 15
+"""The largest logical unit number of a rig file."""
 _PLACE = re.compile(r"^([^/]+)/([0-9.]+):([0-9.]+)\Z")
 _ROOT = re.compile(r"^usb(\d+)$")
 _PORT = re.compile(r"^(?:usb\d+|\d+-([\d.]+))-port(\d+)$")
@@ -106,7 +109,7 @@ def draft(
     parts += [f'# found attached; write cable = "SWITCH.PORT" for what it cuts\n{table}' for table in switches]
     by_place = {(each.controller, each.ports): each for each in holders}
     parts += [_holder_table(each, by_place) for each in holders]
-    serials = [str(disk["serial"]) for disk in disks]
+    serials = [serial for serial, _ in {(str(disk["serial"]), _device(disk)) for disk in disks}]
     for number, (disk, found) in enumerate(placed, start=1):
         parts.append(_disk_table(f"disk{number}", disk, found, by_place, serials))
     return "\n\n".join(parts) + "\n"
@@ -132,6 +135,11 @@ def _head(name: str, dut: Mapping[str, object], any_disks: bool) -> str:
         lines.append("# No USB disk was found: plug them in and look again. A rig needs at least one [[disk]].")
     lines += ["", "[rig]", f"name = {toml_value(name)}", "", "[dut]"]
     return "\n".join([*lines, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in dut.items())])
+
+
+def _device(disk: Mapping[str, Any]) -> str:
+    """The place of the device of a disk: its units have the serial number in common."""
+    return str(disk["place"]).rpartition(":")[0] or str(disk["kname"])
 
 
 def _holder_table(each: _Holder, by_place: Mapping[tuple[str, str], _Holder]) -> str:
@@ -169,6 +177,7 @@ def _disk_table(
         "[[disk]]",
         f'name = "{name}"' + _comment(f"{disk['model']}, {disk['kname']} today"),
         f'at = "{holder.name}.{port}"' if holder else "# at:" + _comment(str(disk["place"])),
+        *([f"lun = {lun}  # a unit of a device, which a cut takes as a whole"] if lun not in ("", "0") else []),
         f"serial = {toml_value(serial)}",
         f"size = {size}" + _comment(f"{size / 1e9:.1f} GB"),
         f'protocol = "{"uas" if disk["driver"] == "uas" else "usb-storage"}"',
@@ -183,8 +192,10 @@ def _disk_table(
         trouble = "it has no serial number, and nothing may be written to a disk that cannot be identified"
     elif serials.count(serial) > 1:
         trouble = "another disk has the same serial number"
-    elif lun != "0":
-        trouble = "it is one of several disks behind one bridge, which go and return together"
+    elif int(disk.get("type", 0)) not in DISK_TYPES:
+        trouble = "it is not a disk: a CD-ROM, or another unit that its device shows"
+    elif not lun.isdecimal() or int(lun) > LAST_UNIT:
+        trouble = f"its unit {lun} cannot be declared"
     if trouble:
         return "\n".join([f"# left out: {trouble}", *(f"# {line.removeprefix('# ')}" for line in lines)])
     return "\n".join(lines)
