@@ -2,7 +2,9 @@
 
 Python runs a signal's handler in the main thread between any two instructions. A handler that raises can therefore
 prevent a ``finally`` block from being entered, and one that prints can raise an error of the print. So there is one
-handler object. It raises once, and only while that is allowed; code that restores power holds it back.
+handler object. It raises once, and only while that is allowed; code that restores power holds it back. In a callback of
+the interpreter (``__del__``, a weak reference's, one that C calls) Python ignores what is raised, and only reports it
+to ``sys.unraisablehook``; such a signal is sent again.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ class Signals:
         self._raised: float | None = None
         self._waiting: list[int] = []
         self._said = False
+        self._last: tuple[int, KeyboardInterrupt] | None = None
         self.ran: dict[int, float] = {}
         """The time of ``time.monotonic()`` at which each signal was last handled."""
 
@@ -66,9 +69,23 @@ class Signals:
                 self._waiting.append(number)
             return
         self._raised = time.monotonic()
+        self._waiting.clear()
         # Signals are held again from here on, even if this interrupts the statement that allowed them.
         self._holds = self._after
-        raise _ended_by(number)
+        error = _ended_by(number)
+        self._last = (number, error)
+        raise error
+
+    def ignored(self, error: BaseException | None) -> int | None:
+        """The signal whose exception this is. It had no effect, so the signal waits to be handled once more."""
+        if self._last is None or error is not self._last[1]:
+            return None
+        number = self._last[0]
+        self._last = self._raised = None
+        self._holds -= self._after
+        self._waiting.append(number)
+        self.ran[number] = 0.0
+        return number
 
     def refuse(self, number: int, frame: FrameType | None) -> None:
         """Handle Ctrl-Z: a stopped process cannot restore power."""
@@ -125,13 +142,24 @@ def signals_raise() -> Iterator[Signals]:
         if each in (*ENDING, *DEADLY) and each in before:
             signals.ran[each] = 0.0
     insistence = _Insistence(signals)
+    report = sys.unraisablehook
+
+    def notice(unraisable: Any) -> None:
+        number = signals.ignored(unraisable.exc_value)
+        if number is None:
+            report(unraisable)
+        else:
+            insistence.again(number)
+
     try:
         for number in before:
             signal.signal(number, _handler(signals, number))
         insistence.begin()
+        sys.unraisablehook = notice
         yield signals
     finally:
         signals.hold()
+        sys.unraisablehook = report
         insistence.end()
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -187,6 +215,11 @@ class _Insistence:
             self._thread.join()
         os.close(self._reading)
         os.close(self._writing)
+
+    def again(self, number: int) -> None:
+        """Have it sent once more, after what is running now."""
+        with suppress(OSError):
+            os.write(self._writing, bytes([number]))
 
     def _insist(self) -> None:
         while number := os.read(self._reading, 1)[0]:

@@ -23,7 +23,9 @@ ALL = (*ENDING, *DEADLY, *STOPPING, signal.SIGTSTP)
 def as_they_were() -> Iterator[None]:
     """Every handler is put back as it was found."""
     before = {number: signal.getsignal(number) for number in ALL}
+    report = sys.unraisablehook
     yield
+    assert sys.unraisablehook is report
     after = {number: signal.getsignal(number) for number in ALL}
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -245,3 +247,54 @@ def test_a_signal_that_did_not_interrupt_a_system_call_is_sent_again() -> None:
     with pytest.raises(KeyboardInterrupt):
         wait()
     assert time.monotonic() - begun < 5
+
+
+class Finalized:
+    """An object whose finalizer, where Python ignores exceptions, is interrupted."""
+
+    def __del__(self) -> None:
+        send(signal.SIGTERM)
+
+
+def test_a_signal_in_a_callback_that_python_ignores_the_exceptions_of_ends_the_work() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        with signals_held() as signals:
+            try:
+                with signals.interruptible():
+                    Finalized()
+                    done.append("went on")
+                    select.select([], [], [], 30)
+                    done.append("never")
+            finally:
+                done.append("on")
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        work()
+    assert done == ["went on", "on"]
+
+
+def test_such_a_signal_counts_when_the_work_ends_before_it_is_sent_again() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        with signals_raise():
+            Finalized()
+            done.append("went on")
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        work()
+    assert done == ["went on"]
+
+
+def test_other_exceptions_in_such_callbacks_are_reported_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def __del__(self) -> None:
+            raise ValueError("in a finalizer")
+
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(str(unraisable.exc_value)))
+    with signals_raise():
+        Failing()
+    assert reported == ["in a finalizer"]
