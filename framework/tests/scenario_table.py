@@ -55,7 +55,8 @@ def stock_scenarios(folder: Path = SCENARIOS) -> Iterator[StockScenario]:
                 yield StockScenario(
                     path.name,
                     name,
-                    next(_rows(function), ""),
+                    # Of several marks, pytest takes the closest to the function, which is the last in the source.
+                    next(reversed(list(_rows(function))), ""),
                     " ".join((ast.get_docstring(function) or "").split()),
                     tuple(dict.fromkeys(need for call in calls if (need := _need(call)))),
                     tuple(dict.fromkeys(_judged(calls))),

@@ -40,6 +40,13 @@ class StudyBench:
     pace: Callable[[str, float], float] = lambda disk, since: 1.0
     """The share of its rate that a disk has some seconds after its measurement began."""
 
+    begin: float = 10.0
+    """DUT seconds at which the first load is started."""
+    cpus: tuple[float, float] | None = None
+    """CPUs in use without a load and with one, of 2; ``None``: not counted."""
+    process: float = 0.0
+    """Per cent of a CPU that fio uses."""
+
     def __post_init__(self) -> None:
         self.events: list[ev.Event] = [*self._attached(), *self._trials()]
 
@@ -76,7 +83,8 @@ class StudyBench:
         made: list[ev.Event] = []
         counters = {name: [0.0, 0.0] for name in self.rig.names}
         order = list(interleaved(self.design, self.repeats, random.Random("order")))
-        begin = 10.0
+        begin = self.begin
+        made += self._idle()
         for number, (repeat, condition) in enumerate(order, 1):
             length = length_of(condition, virtual=True)
             made += self._trial(number, len(order), repeat, condition, begin, length, counters)
@@ -104,7 +112,7 @@ class StudyBench:
         for step in range(round((AROUND + length) / STEP)):
             at = round(begin + step * STEP, 6)
             if number not in self.deaf or not begin + RAMP < at < begin + RAMP + length:
-                made.append(ev.Sampled(at=at, disks=_row(self.rig, counters)))
+                made.append(ev.Sampled(at=at, disks=_row(self.rig, counters), cpu=self._cpu(at)))
             for name, rate in rates.items():
                 counters[name][mode == "write"] += rate * self.pace(name, at - begin - RAMP) * STEP
         start = round(begin + RAMP, 6)
@@ -124,10 +132,30 @@ class StudyBench:
             )
         )
         made += [
-            ev.LoadEnded(at=end + 0.2, asked_at=end + 0.1, disk=name, job=f"measure{number}-{name}", asked=True)
+            ev.LoadEnded(
+                at=end + 0.2,
+                asked_at=end + 0.1,
+                disk=name,
+                job=f"measure{number}-{name}",
+                asked=True,
+                usr_cpu=self.process,
+            )
             for name in condition.disks
         ]
         return made
+
+    def _idle(self) -> list[ev.Event]:
+        still = {name: [0.0, 0.0] for name in self.rig.names}
+        times = [round(9.6 + step * STEP, 6) for step in range(round((self.begin - 9.6) / STEP))]
+        return [ev.Sampled(at=at, disks=_row(self.rig, still), cpu=self._cpu(at)) for at in times]
+
+    def _cpu(self, at: float) -> tuple[int, int]:
+        """(busy, total) jiffies since boot, of 2 CPUs; counted once per second."""
+        if self.cpus is None or round(at / STEP) % 10:
+            return (0, 0)
+        idle, busy = self.cpus
+        used = idle * min(at, self.begin) + busy * max(0.0, at - self.begin)
+        return round(used * 100), round(at * 200)
 
     def story(self, *checks: Check) -> Story:
         """The history, in order of time."""

@@ -58,10 +58,11 @@ def test_each_disk_has_its_figure_with_an_interval() -> None:
     bench = StudyBench(rig, each_alone(rig.names))
     found = _judged(bench, alone(rig.names))
     assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
-    assert [(one.name, one.subject, one.n) for one in found.measurements] == [
+    rates = [one for one in found.measurements if one.unit == "B/s"]
+    assert [(one.name, one.subject, one.n) for one in rates] == [
         (f"{mode} alone", f"disk{number}", 5) for mode in ("write", "read") for number in (1, 2, 3)
     ]
-    for one, truth in zip(found.measurements, [2.0, 1.5, 1.5] * 2, strict=True):
+    for one, truth in zip(rates, [2.0, 1.5, 1.5] * 2, strict=True):
         assert one.value == pytest.approx(truth * MB, rel=0.03)
         assert one.low is not None
         assert one.high is not None
@@ -75,9 +76,27 @@ def test_intervals_of_200_short_measurements_contain_the_truth() -> None:
     for number in range(50):
         rig = _a_rig([2.0] * 4, seed=("cover", number))
         bench = StudyBench(rig, writing(each_alone(rig.names)))
-        for one in alone(rig.names).judge(bench.story()).measurements:
+        for one in [one for one in alone(rig.names).judge(bench.story()).measurements if one.unit == "B/s"]:
             covered += (one.low or 0.0) <= 2.0 * MB <= (one.high or 0.0)
     assert 0.90 <= covered / 200 <= 0.99
+
+
+def test_processor_time_is_that_of_the_load_alone() -> None:
+    """Of 2 CPUs, 0.2 are busy without a load and 0.7 with one; fio takes 0.05 of them."""
+    rig = _a_rig([2.0])
+    bench = StudyBench(rig, writing(each_alone(rig.names)), repeats=3, begin=14.0, cpus=(0.2, 0.7), process=5.0)
+    found = _judged(bench, alone(rig.names))
+    costs = {one.name: one for one in found.measurements if one.unit != "B/s"}
+    assert costs["write cpu system"].value == pytest.approx(0.5, abs=0.03)
+    assert costs["write cpu per rate"].value == pytest.approx(0.25, abs=0.02)
+    assert costs["write cpu process"].value == pytest.approx(0.05)
+    assert costs["write cpu system"].parameters["idle"] == pytest.approx(0.2, abs=0.02)
+
+
+def test_without_a_count_while_idle_the_net_cost_is_not_known() -> None:
+    rig = _a_rig([2.0])
+    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), repeats=3, cpus=(0.2, 0.7)), alone(rig.names))
+    assert "write cpu system" not in {one.name for one in found.measurements}
 
 
 def test_a_slow_disk_is_an_outlier_and_no_finding() -> None:
@@ -97,7 +116,7 @@ def test_a_repeat_that_stalled_is_flagged_and_nothing_is_concluded() -> None:
     assert found.conclusions == ()
     (why,) = found.unknowns
     assert "a repeat is unlike the others (0 B/s" in why
-    assert sum(bool(one.odd) for one in found.measurements) == 1
+    assert sum(bool(one.odd) for one in found.measurements if one.unit == "B/s") == 1
 
 
 def test_a_rate_that_drifts_is_not_steady() -> None:
@@ -119,7 +138,7 @@ def test_a_starved_sampler_makes_it_unknown_and_its_measurement_does_not_count()
     design = writing(each_alone(rig.names))
     bench = StudyBench(rig, design, repeats=3, deaf=(1, 2))
     found = alone(rig.names).judge(bench.story())
-    assert [one.n for one in found.measurements] == [2, 2]
+    assert [one.n for one in found.measurements if one.unit == "B/s"] == [2, 2]
     assert len(found.unknowns) == 2
     assert all("only 2 of 3 measurements" in why and "starved" in why for why in found.unknowns)
     one_lost = alone(rig.names).judge(StudyBench(rig, design, repeats=5, deaf=(1,)).story())

@@ -16,7 +16,7 @@ EPILOG = f"""\
 examples:
   plugpull measure                                 the stock virtual bench
   plugpull measure --rig rigs/desk.toml            another bench; its scratch disks are overwritten
-  plugpull measure -k alone --repeats 3            only the baseline of each disk, quickly
+  plugpull measure -k sustained                    only a long write, to see dips
 
 {EXIT_STATUS}"""
 MOST = 100

@@ -95,15 +95,15 @@ class TimedLoad(RunningJobs):
     def watch(self, seconds: float) -> tuple[float, float]:
         """Wait until all disks move, and then for ``RAMP`` and ``seconds``. Returns the DUT times of the first and the
         last sample of these seconds. Raises RigError."""
-        for job in self._jobs.values():
-            self._wait_transfer(job)
-        started = self._next_sample().at or 0.0
+        started = max(self._wait_transfer(job) for job in self._jobs.values())
         begin = self._sample_after(started + RAMP)
         return begin, self._sample_after(begin + seconds)
 
-    def _wait_transfer(self, job: Job) -> None:
-        """Wait until the disk transfers in the direction of the load. Opening a disk for writing makes the kernel read
-        its partition table, half a second before an emulated guest's fio has started."""
+    def _wait_transfer(self, job: Job) -> float:
+        """Wait until the disk transfers in the direction of the load, and return when it did, DUT seconds.
+
+        Opening a disk for writing makes the kernel read its partition table, long before an emulated guest's fio works.
+        """
         enough = 2 * self._pattern.block + (0 if self._pattern.mode in WRITES else PARTITION_SCAN)
         before: list[int] = []
 
@@ -120,6 +120,7 @@ class TimedLoad(RunningJobs):
             raise RigError(f"the load on {job.disk} ended before it was measured: {job.report.message}")
         if found is None:
             raise RigError(f"{job.disk} moved nothing within {START_DEADLINE:g} s of starting its load")
+        return found.at or 0.0
 
     def _sample_after(self, at: float) -> float:
         while True:

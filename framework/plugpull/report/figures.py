@@ -78,8 +78,7 @@ def _plots(measurements: Sequence[Measurement]) -> Iterable[Plot]:
             rows = [(subject, newest[subject]) for subject in sorted(newest, key=natural)]
             yield _plot(f"{mode}: each disk alone", "disk", mode, rows, joined=False)
         else:
-            same = [one for one in groups.get((mode, "alone"), ()) if one.check == found[0].check]
-            first = [one for one in same if found[0].subject.startswith(f"{one.subject},")]
+            first = [one for one in groups.get((mode, "alone"), ()) if found[0].subject.startswith(f"{one.subject},")]
             rows = [(_count(one), one) for one in (*first[-1:], *found)]
             yield _plot(f"{mode}: sum of more and more disks", "disks at once", mode, rows, joined=True)
 

@@ -15,6 +15,7 @@ from plugpull.studies.capacity import impossible
 from plugpull.studies.expected import below_expectation
 from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.measured import Series, claims_of, missing_of, series_of, spoilt_of
+from plugpull.studies.processors import processor_figures
 
 
 class Alone(Check, frozen=True, tag="alone"):
@@ -42,6 +43,8 @@ class Alone(Check, frozen=True, tag="alone"):
             said.doubt(*wrong)
             if samples:
                 said.measure(figure(f"{series.mode} alone", disk, samples, {"disks": 1, **series.parameters}))
+                for cost in processor_figures(story, series.mode, disk, list(series.of((disk,)).values())):
+                    said.measure(cost)
                 impossible(story, (disk,), series.mode, estimate(samples), said)
                 below_expectation(story, disk, series.mode, estimate(samples), said)
             if samples and not wrong:
@@ -72,5 +75,5 @@ def alone(disks: Disks) -> Alone:
 def _worst(said: Collector, named: list[str]) -> str:
     if named:
         return f"{', '.join(dict.fromkeys(named))} unlike the others"
-    values = [one.value for one in said.measurements]
+    values = [one.value for one in said.measurements if one.unit == "B/s"]
     return f"alone from {rate(min(values))} to {rate(max(values))}" if values else ""

@@ -27,7 +27,8 @@ EQUAL = 1.10
 
 
 class Scales(Check, frozen=True, tag="scaling"):
-    """How the rate grows with the number of ``disks`` at once is known, and what they share."""
+    """How the rate grows with the number of ``disks`` at once is known, and what they share. ``alone`` has the figures
+    of the single disks."""
 
     disks: tuple[str, ...]
 
@@ -55,14 +56,14 @@ class Scales(Check, frozen=True, tag="scaling"):
 
     def _rates(self, story: Story, series: Series, disks: tuple[str, ...], said: Collector) -> None:
         samples = [one.total for one in series.of(disks).values()]
-        who = disks[0] if len(disks) == 1 else f"{len(disks)} disks at once"
+        who = f"{disks[0]} alone" if len(disks) == 1 else f"{len(disks)} disks at once"
         said.doubt(*doubts(f"the {series.mode} rate of {who}", samples, series.repeats, spoilt_of(series)))
-        if samples:
-            name = f"{series.mode} {'alone' if len(disks) == 1 else 'together'}"
-            said.measure(figure(name, ", ".join(disks), samples, {"disks": len(disks), **series.parameters}))
+        if samples and len(disks) > 1:
+            parameters = {"disks": len(disks), **series.parameters}
+            said.measure(figure(f"{series.mode} together", ", ".join(disks), samples, parameters))
             impossible(story, disks, series.mode, estimate(samples), said)
             for part in parts_of(story):
-                if len(disks) > 1 and set(part.disks) == set(disks):
+                if set(part.disks) == set(disks):
                     below_expectation(story, part.name, series.mode, estimate(samples), said)
 
     # --- the curve ----------------------------------------------------------------------------------------------
