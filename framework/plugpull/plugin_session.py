@@ -207,7 +207,8 @@ def _summary(results: Results) -> Iterator[str]:
     for skipped in results.skipped:
         yield f"{'skipped':8}{skipped.id}"
         yield f"        {skipped.reason}"
-    yield from sentences(results.coverage)
+    if not results.measurements or any(scenario.cuts for scenario in results.scenarios):
+        yield from sentences(results.coverage)  # a run of studies cuts nothing
     yield from (f"unknown: {reason}" for reason in results.unknowns if reason not in results.sentence)
     yield results.sentence
 
