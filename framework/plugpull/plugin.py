@@ -55,6 +55,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="auto",
         help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
     )
+    _add_choices(group)
+    group.addoption("--plugpull-command", action="append", default=[], help=argparse.SUPPRESS)
+
+
+def _add_choices(group: pytest.OptionGroup) -> None:
+    """Add the options that choose scenarios and victims."""
     group.addoption(
         "--plugpull-every-victim",
         action="store_true",
@@ -75,7 +81,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="whether to run studies, which measure and cut nothing (default: too)",
     )
     group.addoption("--plugpull-rows", metavar="X01,X06", help="only scenarios marked with one of these rows")
-    group.addoption("--plugpull-command", action="append", default=[], help=argparse.SUPPRESS)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,18 +9,20 @@ from typing import Any
 
 from synthetic_rigs import SyntheticRig
 
-from plugpull.checks import Check, encode_check
+from plugpull.checks import Check, Judgement, encode_check
+from plugpull.checks.reach import unreached
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.story import Story
+from plugpull.judging.results import Conclusion
 from plugpull.load.designs import Condition, Design, interleaved
-from plugpull.load.patterns import Pattern
 from plugpull.load.timed import length_of
 
 STEP = 0.1
 AROUND, RAMP = 0.8, 0.5
 """Seconds of a load beside its measurement, and those of them that come before it."""
 BLOCK = 64 << 10
+MB = 1e6
 
 
 @dataclass
@@ -115,34 +117,43 @@ class StudyBench:
                 made.append(ev.Sampled(at=at, disks=_row(self.rig, counters), cpu=self._cpu(at)))
             for name, rate in rates.items():
                 counters[name][mode == "write"] += rate * self.pace(name, at - begin - RAMP) * STEP
+        made += self._ended(number, planned, repeat, condition, begin, length)
+        return made
+
+    def _ended(
+        self, number: int, planned: int, repeat: int, condition: Condition[str], begin: float, length: float
+    ) -> list[ev.Event]:
+        """The measurement, and the end of its loads."""
+        mode = condition.pattern.mode
+        assert mode != "idle"
         start = round(begin + RAMP, 6)
         end = round(start + length, 6)
-        made.append(
-            ev.Measured(
-                at=end,
-                begin=start,
-                disks=condition.disks,
-                mode=mode,
-                block=BLOCK,
-                depth=4,
-                number=number,
-                planned=planned,
-                repeat=repeat,
-                repeats=self.repeats,
-            )
+        measured = ev.Measured(
+            at=end,
+            begin=start,
+            disks=condition.disks,
+            mode=mode,
+            block=BLOCK,
+            depth=4,
+            number=number,
+            planned=planned,
+            repeat=repeat,
+            repeats=self.repeats,
         )
-        made += [
-            ev.LoadEnded(
-                at=end + 0.2,
-                asked_at=end + 0.1,
-                disk=name,
-                job=f"measure{number}-{name}",
-                asked=True,
-                usr_cpu=self.process,
-            )
-            for name in condition.disks
+        return [
+            measured,
+            *(
+                ev.LoadEnded(
+                    at=end + 0.2,
+                    asked_at=end + 0.1,
+                    disk=name,
+                    job=f"measure{number}-{name}",
+                    asked=True,
+                    usr_cpu=self.process,
+                )
+                for name in condition.disks
+            ),
         ]
-        return made
 
     def _idle(self) -> list[ev.Event]:
         still = {name: [0.0, 0.0] for name in self.rig.names}
@@ -192,4 +203,27 @@ def writing(design: Design[str]) -> Design[str]:
     return tuple(condition for condition in design if condition.pattern.mode == "write")
 
 
-__all__ = ["Pattern", "StudyBench", "writing"]
+def a_rig(
+    rates: Sequence[float], *limits: tuple[Sequence[int], float], noise: float = 0.01, seed: object = 0
+) -> SyntheticRig:
+    """A synthetic rig with rates and limits in MB/s."""
+    limited = [(members, limit * MB) for members, limit in limits]
+    return SyntheticRig([rate * MB for rate in rates], limited, noise=noise, seed=seed)
+
+
+def judged(bench: StudyBench, check: Check) -> Judgement:
+    """The judgement of a study that has all its evidence."""
+    story = bench.story(check)
+    assert unreached(story, check.claims(story)) == ()
+    return check.judge(story)
+
+
+def kinds(found: Judgement) -> list[tuple[str, str]]:
+    """Kind and subject of each conclusion."""
+    return [(one.kind, one.subject) for one in found.conclusions]
+
+
+def only(found: Judgement, kind: str) -> Conclusion:
+    """The one conclusion of this kind."""
+    (one,) = [one for one in found.conclusions if one.kind == kind]
+    return one

@@ -3,60 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from study_benches import StudyBench, writing
-from synthetic_rigs import SyntheticRig
+from study_benches import MB, StudyBench, a_rig, judged, kinds, only, writing
 
-from plugpull.checks import Check, Judgement
-from plugpull.checks.reach import unreached
 from plugpull.history import events as ev
 from plugpull.judging.judge import judge_story
-from plugpull.judging.results import Conclusion
 from plugpull.load.designs import (
-    Condition,
-    all_for_long,
     each_alone,
     leave_one_out,
     more_and_more,
     scaling_design,
-    side_by_side,
 )
-from plugpull.studies import alone, beside, scaling, sustained
-
-MB = 1e6
-
-
-def _a_rig(rates: list[float], *limits: tuple[Any, float], noise: float = 0.01, seed: object = 0) -> SyntheticRig:
-    limited = [(members, limit * MB) for members, limit in limits]
-    return SyntheticRig([rate * MB for rate in rates], limited, noise=noise, seed=seed)
-
-
-def _judged(bench: StudyBench, check: Check) -> Judgement:
-    story = bench.story(check)
-    assert unreached(story, check.claims(story)) == ()
-    return check.judge(story)
-
-
-def _kinds(found: Judgement) -> list[tuple[str, str]]:
-    return [(one.kind, one.subject) for one in found.conclusions]
-
-
-def _only(found: Judgement, kind: str) -> Conclusion:
-    (one,) = [one for one in found.conclusions if one.kind == kind]
-    return one
-
+from plugpull.studies import alone, scaling
 
 # --- every disk alone ----------------------------------------------------------------------------------------
 
 
 def test_each_disk_has_its_figure_with_an_interval() -> None:
-    rig = _a_rig([2.0, 1.5, 1.5])
+    rig = a_rig([2.0, 1.5, 1.5])
     bench = StudyBench(rig, each_alone(rig.names))
-    found = _judged(bench, alone(rig.names))
+    found = judged(bench, alone(rig.names))
     assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
     rates = [one for one in found.measurements if one.unit == "B/s"]
     assert [(one.name, one.subject, one.n) for one in rates] == [
@@ -74,7 +41,7 @@ def test_intervals_of_200_short_measurements_contain_the_truth() -> None:
     """Of the whole way from the counters on, which count whole requests."""
     covered = 0
     for number in range(50):
-        rig = _a_rig([2.0] * 4, seed=("cover", number))
+        rig = a_rig([2.0] * 4, seed=("cover", number))
         bench = StudyBench(rig, writing(each_alone(rig.names)))
         for one in [one for one in alone(rig.names).judge(bench.story()).measurements if one.unit == "B/s"]:
             covered += (one.low or 0.0) <= 2.0 * MB <= (one.high or 0.0)
@@ -83,9 +50,9 @@ def test_intervals_of_200_short_measurements_contain_the_truth() -> None:
 
 def test_processor_time_is_that_of_the_load_alone() -> None:
     """Of 2 CPUs, 0.2 are busy without a load and 0.7 with one; fio takes 0.05 of them."""
-    rig = _a_rig([2.0])
+    rig = a_rig([2.0])
     bench = StudyBench(rig, writing(each_alone(rig.names)), repeats=3, begin=14.0, cpus=(0.2, 0.7), process=5.0)
-    found = _judged(bench, alone(rig.names))
+    found = judged(bench, alone(rig.names))
     costs = {one.name: one for one in found.measurements if one.unit != "B/s"}
     assert costs["write cpu system"].value == pytest.approx(0.5, abs=0.03)
     assert costs["write cpu per rate"].value == pytest.approx(0.25, abs=0.02)
@@ -94,15 +61,15 @@ def test_processor_time_is_that_of_the_load_alone() -> None:
 
 
 def test_without_a_count_while_idle_the_net_cost_is_not_known() -> None:
-    rig = _a_rig([2.0])
-    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), repeats=3, cpus=(0.2, 0.7)), alone(rig.names))
+    rig = a_rig([2.0])
+    found = judged(StudyBench(rig, writing(each_alone(rig.names)), repeats=3, cpus=(0.2, 0.7)), alone(rig.names))
     assert "write cpu system" not in {one.name for one in found.measurements}
 
 
 def test_a_slow_disk_is_an_outlier_and_no_finding() -> None:
-    rig = _a_rig([1.4, 2.0, 2.0, 2.0])
-    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), repeats=3), alone(rig.names))
-    one = _only(found, "outlier")
+    rig = a_rig([1.4, 2.0, 2.0, 2.0])
+    found = judged(StudyBench(rig, writing(each_alone(rig.names)), repeats=3), alone(rig.names))
+    one = only(found, "outlier")
     assert (one.subject, found.findings, found.unknowns) == ("disk1", (), ())
     assert one.value == pytest.approx(-0.3, abs=0.03)
     assert "30% below the usual 2 MB/s" in one.text or "below the usual" in one.text
@@ -110,9 +77,9 @@ def test_a_slow_disk_is_an_outlier_and_no_finding() -> None:
 
 
 def test_a_repeat_that_stalled_is_flagged_and_nothing_is_concluded() -> None:
-    rig = _a_rig([2.0] * 4)
+    rig = a_rig([2.0] * 4)
     bench = StudyBench(rig, writing(each_alone(rig.names)), stalled=(3,))
-    found = _judged(bench, alone(rig.names))
+    found = judged(bench, alone(rig.names))
     assert found.conclusions == ()
     (why,) = found.unknowns
     assert "a repeat is unlike the others (0 B/s" in why
@@ -120,7 +87,7 @@ def test_a_repeat_that_stalled_is_flagged_and_nothing_is_concluded() -> None:
 
 
 def test_a_rate_that_drifts_is_not_steady() -> None:
-    rig = _a_rig([2.0] * 2, noise=0.0)
+    rig = a_rig([2.0] * 2, noise=0.0)
     bench = StudyBench(rig, writing(each_alone(rig.names)))
     slower = {"disk1": iter([2.0, 1.9, 1.8, 1.7, 1.6])}
     original = rig.run
@@ -128,13 +95,13 @@ def test_a_rate_that_drifts_is_not_steady() -> None:
         {"disk1": next(slower["disk1"]) * MB} if list(working) == [0] else original(working)
     )
     bench.__post_init__()
-    found = _judged(bench, alone(rig.names))
+    found = judged(bench, alone(rig.names))
     (why,) = found.unknowns
     assert why.startswith("the write rate of disk1 alone was not steady")
 
 
 def test_a_starved_sampler_makes_it_unknown_and_its_measurement_does_not_count() -> None:
-    rig = _a_rig([2.0] * 2)
+    rig = a_rig([2.0] * 2)
     design = writing(each_alone(rig.names))
     bench = StudyBench(rig, design, repeats=3, deaf=(1, 2))
     found = alone(rig.names).judge(bench.story())
@@ -146,7 +113,7 @@ def test_a_starved_sampler_makes_it_unknown_and_its_measurement_does_not_count()
 
 
 def test_measurements_that_were_not_made_are_missed() -> None:
-    rig = _a_rig([2.0] * 2)
+    rig = a_rig([2.0] * 2)
     bench = StudyBench(rig, each_alone(rig.names))
     bench.events = [event for event in bench.events if not isinstance(event, ev.Measured) or event.number < 20]
     assert "1 of 20 measurements were not made" in alone(rig.names).judge(bench.story()).unknowns
@@ -155,7 +122,7 @@ def test_measurements_that_were_not_made_are_missed() -> None:
 
 
 def test_a_load_that_ended_early_does_not_count() -> None:
-    rig = _a_rig([2.0])
+    rig = a_rig([2.0])
     bench = StudyBench(rig, writing(each_alone(rig.names)), repeats=3)
     bench.events = [
         ev.LoadEnded(at=11.0, disk="disk1", job=event.job, asked=False, errno=5, message="Input/output error")
@@ -169,22 +136,22 @@ def test_a_load_that_ended_early_does_not_count() -> None:
 
 
 def test_a_rate_beyond_the_link_is_impossible() -> None:
-    rig = _a_rig([60.0])
+    rig = a_rig([60.0])
     table = {"dut": {"kind": "ssh"}}
-    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), table=table), alone(rig.names))
-    one = _only(found, "impossible-rate")
+    found = judged(StudyBench(rig, writing(each_alone(rig.names)), table=table), alone(rig.names))
+    one = only(found, "impossible-rate")
     assert "the 480 Mb/s link of disk1 can carry 53.2 MB/s" in one.text
     assert found.findings[0].subject == "disk1"
-    fine = _a_rig([45.0])
-    assert _judged(StudyBench(fine, writing(each_alone(fine.names)), table=table), alone(fine.names)).findings == ()
+    fine = a_rig([45.0])
+    assert judged(StudyBench(fine, writing(each_alone(fine.names)), table=table), alone(fine.names)).findings == ()
 
 
 def test_on_a_virtual_bench_the_limits_of_the_rig_file_count_and_not_the_link() -> None:
-    rig = _a_rig([60.0])
-    assert _judged(StudyBench(rig, writing(each_alone(rig.names))), alone(rig.names)).findings == ()
+    rig = a_rig([60.0])
+    assert judged(StudyBench(rig, writing(each_alone(rig.names))), alone(rig.names)).findings == ()
     disk = {"name": "disk1", "at": "usb.1", "serial": "S-disk1", "scratch": True, "rate": 20_000_000}
     limited = StudyBench(rig, writing(each_alone(rig.names)), table={"disk": [disk]})
-    assert _only(_judged(limited, alone(rig.names)), "impossible-rate").value == pytest.approx(60 * MB, rel=0.03)
+    assert only(judged(limited, alone(rig.names)), "impossible-rate").value == pytest.approx(60 * MB, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -197,9 +164,9 @@ def test_on_a_virtual_bench_the_limits_of_the_rig_file_count_and_not_the_link() 
     ],
 )
 def test_the_rig_file_can_say_what_to_expect(expect: dict[str, float], findings: int, concluded: list[str]) -> None:
-    rig = _a_rig([2.0])
+    rig = a_rig([2.0])
     disk = {"name": "disk1", "at": "usb.1", "serial": "S-disk1", "scratch": True, "expect": expect}
-    found = _judged(StudyBench(rig, writing(each_alone(rig.names)), table={"disk": [disk]}), alone(rig.names))
+    found = judged(StudyBench(rig, writing(each_alone(rig.names)), table={"disk": [disk]}), alone(rig.names))
     assert len(found.findings) == findings
     assert [one.kind for one in found.conclusions] == concluded
 
@@ -220,10 +187,10 @@ HUBBED = {
 
 def test_four_disks_on_a_capped_controller_have_their_knee_and_ceiling() -> None:
     """A controller just under 29 MB/s shared by four disks, a tenth as fast."""
-    rig = _a_rig([2.67] * 4, (range(4), 2.85))
-    found = _judged(StudyBench(rig, scaling_design(rig.names)), scaling(rig.names))
+    rig = a_rig([2.67] * 4, (range(4), 2.85))
+    found = judged(StudyBench(rig, scaling_design(rig.names)), scaling(rig.names))
     assert (found.findings, found.unknowns) == ((), ())
-    assert sorted({kind for kind, _ in _kinds(found)}) == ["ceiling", "knee", "shared-bottleneck"]
+    assert sorted({kind for kind, _ in kinds(found)}) == ["ceiling", "knee", "shared-bottleneck"]
     for one in found.conclusions:
         if one.kind == "knee":
             assert one.value == pytest.approx(2.85 / 2.67, rel=0.10)
@@ -231,24 +198,24 @@ def test_four_disks_on_a_capped_controller_have_their_knee_and_ceiling() -> None
         else:
             assert one.value == pytest.approx(2.85 * MB, rel=0.05)
         assert one.kind != "ceiling" or "each has an equal share" in one.text
-    assert "they are the disks below controller usb" in _only(found, "shared-bottleneck").text
+    assert "they are the disks below controller usb" in only(found, "shared-bottleneck").text
     names = [(one.name, one.parameters["disks"]) for one in found.measurements if one.name == "read together"]
     assert names == [("read together", 2), ("read together", 3), ("read together", 4)]
 
 
 def test_two_disks_behind_a_hub_share_it_and_the_third_does_not() -> None:
-    rig = _a_rig([2.0, 1.5, 1.5], ((1, 2), 2.0))
-    found = _judged(StudyBench(rig, scaling_design(rig.names), table=HUBBED), scaling(rig.names))
-    one = _only(found, "shared-bottleneck")
+    rig = a_rig([2.0, 1.5, 1.5], ((1, 2), 2.0))
+    found = judged(StudyBench(rig, scaling_design(rig.names), table=HUBBED), scaling(rig.names))
+    one = only(found, "shared-bottleneck")
     assert one.subject == "disk2, disk3"
     assert one.value == pytest.approx(2.0 * MB, rel=0.05)
     assert "they are the disks below hub hub1, as the rig file has it" in one.text
 
 
 def test_a_bottleneck_that_the_rig_file_does_not_explain_is_named_so() -> None:
-    rig = _a_rig([2.0, 2.0, 2.0], ((0, 2), 2.5))
-    found = _judged(StudyBench(rig, scaling_design(rig.names), table=HUBBED), scaling(rig.names))
-    one = _only(found, "shared-bottleneck")
+    rig = a_rig([2.0, 2.0, 2.0], ((0, 2), 2.5))
+    found = judged(StudyBench(rig, scaling_design(rig.names), table=HUBBED), scaling(rig.names))
+    one = only(found, "shared-bottleneck")
     assert one.subject == "disk1, disk3"
     assert (
         "the rig file does not explain that: controller usb has them all, but disk2 below it is not slowed" in one.text
@@ -256,130 +223,22 @@ def test_a_bottleneck_that_the_rig_file_does_not_explain_is_named_so() -> None:
 
 
 def test_disks_that_share_nothing_have_no_bottleneck() -> None:
-    rig = _a_rig([2.0, 1.5, 1.5])
-    found = _judged(StudyBench(rig, scaling_design(rig.names), repeats=3), scaling(rig.names))
-    assert _kinds(found) == [("no-bottleneck", "disk1, disk2, disk3")]
+    rig = a_rig([2.0, 1.5, 1.5])
+    found = judged(StudyBench(rig, scaling_design(rig.names), repeats=3), scaling(rig.names))
+    assert kinds(found) == [("no-bottleneck", "disk1, disk2, disk3")]
     assert found.unknowns == ()
 
 
 def test_noise_makes_it_unknown() -> None:
-    rig = _a_rig([2.0, 2.0], noise=0.12, seed=4)
-    found = _judged(StudyBench(rig, scaling_design(rig.names), repeats=3), scaling(rig.names))
+    rig = a_rig([2.0, 2.0], noise=0.12, seed=4)
+    found = judged(StudyBench(rig, scaling_design(rig.names), repeats=3), scaling(rig.names))
     assert found.unknowns
-    assert not {kind for kind, _ in _kinds(found)} & {"knee", "ceiling", "shared-bottleneck", "collapse"}
+    assert not {kind for kind, _ in kinds(found)} & {"knee", "ceiling", "shared-bottleneck", "collapse"}
 
 
 def test_one_disk_does_not_scale() -> None:
-    rig = _a_rig([2.0])
+    rig = a_rig([2.0])
     assert scaling(rig.names).judge(StudyBench(rig, more_and_more(rig.names)).story()).unknowns
-
-
-# --- controllers side by side ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _OnController:
-    """A disk as a design of controllers sees it."""
-
-    name: str
-    controller: str
-
-
-def _beside(rates: list[float], repeats: int = 5, noise: float = 0.01, seed: object = 0) -> Judgement:
-    rig = _a_rig(rates, noise=noise, seed=seed)
-    half = len(rates) // 2
-    homes = ["usb1"] * half + ["usb2"] * half
-    found = side_by_side([_OnController(name, home) for name, home in zip(rig.names, homes, strict=True)])
-    design = tuple(Condition(tuple(disk.name for disk in one.disks), one.pattern) for one in found)
-    table = {
-        "controller": [{"name": "usb1"}, {"name": "usb2"}],
-        "disk": [
-            {"name": name, "at": f"{home}.{number}", "serial": f"S-{name}", "scratch": True}
-            for number, (name, home) in enumerate(zip(rig.names, homes, strict=True), 1)
-        ],
-    }
-    return _judged(StudyBench(rig, writing(design), repeats=repeats, table=table), beside(rig.names))
-
-
-def test_a_faster_controller_is_named_with_effect_interval_and_test() -> None:
-    """One controller is half as fast again as the other."""
-    one = _only(_beside([1.0, 1.0, 1.5, 1.5]), "difference")
-    assert one.subject == "usb1, usb2"
-    assert one.value == pytest.approx(0.5, abs=0.05)
-    assert any("p = 0.0079" in line for line in one.evidence)
-
-
-def test_two_equal_controllers_are_said_to_be_alike() -> None:
-    one = _only(_beside([1.0, 1.0, 1.0, 1.0], noise=0.003), "no-difference")
-    assert one.value == pytest.approx(0.0, abs=0.02)
-
-
-def test_three_repeats_are_too_few_to_claim_a_difference() -> None:
-    found = _beside([1.0, 1.0, 1.5, 1.5], repeats=3)
-    assert found.conclusions == ()
-    assert "3 repeats are too few to say whether usb1 and usb2 differ" in found.unknowns[0]
-
-
-def test_thirty_pairs_of_equal_controllers_have_at_most_one_difference() -> None:
-    false = [
-        number
-        for number in range(30)
-        if any(one.kind == "difference" for one in _beside([1.0] * 4, noise=0.02, seed=("beside", number)).conclusions)
-    ]
-    assert len(false) <= 1, false
-
-
-def test_a_rig_with_one_controller_has_no_design() -> None:
-    assert side_by_side([_OnController("a", "usb"), _OnController("b", "usb")]) == ()
-
-
-# --- a long write ----------------------------------------------------------------------------------------------
-
-
-def _long(pace: Callable[[str, float], float], disks: int = 2) -> Judgement:
-    rig = _a_rig([2.0] * disks, noise=0.0)
-    return _judged(StudyBench(rig, all_for_long(rig.names), repeats=1, pace=pace), sustained(rig.names))
-
-
-def test_a_steady_long_write_has_no_dips() -> None:
-    found = _long(lambda disk, since: 1.0)
-    assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
-    assert [(one.name, one.subject) for one in found.measurements] == [
-        ("write sustained", "disk1"),
-        ("write sustained", "disk2"),
-    ]
-
-
-def test_dips_of_one_disk_are_placed_within_a_window() -> None:
-    """At 2 MB/s for 15 s, a pause of 1 s at 6, 9 and 12 s: the first begins after 12 MB, and each leaves 0.04 MB."""
-    found = _long(lambda disk, since: 0.02 if disk == "disk1" and any(t <= since < t + 1 for t in (6, 9, 12)) else 1.0)
-    one = _only(found, "dip")
-    assert one.subject == "disk1"
-    assert found.unknowns == ()
-    starts = [float(line.split()[1]) for line in one.evidence]
-    window = found.measurements[0].parameters["window"]
-    assert isinstance(window, int)
-    for start, truth in zip(starts, (12e6, 16.04e6, 20.08e6), strict=True):
-        assert start * (1 << 20) == pytest.approx(truth, abs=window)
-    assert one.value is not None
-    assert one.value > 0.5
-
-
-def test_a_disk_that_never_recovers_has_collapsed() -> None:
-    found = _long(lambda disk, since: 0.2 if disk == "disk2" and since > 8 else 1.0)
-    assert _kinds(found) == [("collapse", "disk2")]
-    one = _only(found, "collapse")
-    assert one.value == pytest.approx(-0.8, abs=0.05)
-
-
-def test_disks_that_slow_down_at_the_same_time_are_not_blamed() -> None:
-    found = _long(lambda disk, since: 0.02 if 6 <= since < 7 else 1.0)
-    assert found.conclusions == ()
-    assert "all disks slowed down at once" in found.unknowns[0]
-
-
-def test_a_disk_that_writes_hardly_anything_cannot_be_judged() -> None:
-    assert "disk1 wrote too little" in _long(lambda disk, since: 0.01, disks=1).unknowns[0]
 
 
 # --- designs -------------------------------------------------------------------------------------------------
@@ -403,10 +262,10 @@ def test_thirty_healthy_rigs_have_at_most_one_false_conclusion() -> None:
     for number in range(30):
         draw = random.Random(f"healthy study {number}")
         rates = [2.0 * draw.gauss(1, 0.02) for _ in range(draw.randint(2, 6))]
-        rig = _a_rig(rates, noise=draw.choice([0.005, 0.01, 0.02]), seed=("study", number))
+        rig = a_rig(rates, noise=draw.choice([0.005, 0.01, 0.02]), seed=("study", number))
         repeats = draw.choice([3, 5])
-        found = _judged(StudyBench(rig, scaling_design(rig.names), repeats=repeats), scaling(rig.names))
-        each = _judged(StudyBench(rig, each_alone(rig.names), repeats=repeats), alone(rig.names))
+        found = judged(StudyBench(rig, scaling_design(rig.names), repeats=repeats), scaling(rig.names))
+        each = judged(StudyBench(rig, each_alone(rig.names), repeats=repeats), alone(rig.names))
         wrong = [one for one in (*found.conclusions, *each.conclusions) if one.kind != "no-bottleneck"]
         if wrong or found.findings or each.findings:
             false.append((number, wrong))
@@ -414,7 +273,7 @@ def test_thirty_healthy_rigs_have_at_most_one_false_conclusion() -> None:
 
 
 def test_a_scenario_carries_its_conclusions_and_the_run_has_them_all() -> None:
-    rig = _a_rig([1.4, 2.0, 2.0, 2.0])
+    rig = a_rig([1.4, 2.0, 2.0, 2.0])
     result = judge_story(StudyBench(rig, writing(each_alone(rig.names)), repeats=3).story(alone(rig.names)))
     assert [one.kind for one in result.conclusions] == ["outlier"]
     assert result.measurements[0].check == "alone"

@@ -34,20 +34,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
 
     Never raises: a check that crashes makes the verdict UNKNOWN.
     """
-    sheet = Sheet()
-    asked = [data for judged in story.of(Judged) for data in judged.checks]
-    for data in asked:
-        name = str(data.get("check", "?"))
-        if data.get("disks") == []:
-            sheet.unknowns.append(f"{name} was asked about no disk")
-        sheet.enter(name, _run(name, lambda data=data: decode_check(data), story))  # type: ignore[misc]
-    for check in standing_checks(asked):
-        sheet.enter(check_name(check), _run(check_name(check), lambda check=check: check, story), standing=True)  # type: ignore[misc]
-    sheet.findings.extend(Untouched(bystanders_of(story)).judge(story).findings)
-    _between(story, earlier, sheet)
-    _stopped(story, sheet)
-    if not asked:
-        sheet.unknowns.append("nothing was judged")
+    sheet = _sheet(story, earlier)
     findings, unknowns = tuple(dict.fromkeys(sheet.findings)), tuple(dict.fromkeys(sheet.unknowns))
     verdict = verdict_of(findings, unknowns)
     ended = story.ended
@@ -70,6 +57,25 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         measurements=tuple(sheet.measurements),
         conclusions=tuple(sheet.conclusions),
     )
+
+
+def _sheet(story: Story, earlier: Story | None) -> Sheet:
+    """The judgements of all checks, of what lies between this scenario and the one before, and of how it stopped."""
+    sheet = Sheet()
+    asked = [data for judged in story.of(Judged) for data in judged.checks]
+    for data in asked:
+        name = str(data.get("check", "?"))
+        if data.get("disks") == []:
+            sheet.unknowns.append(f"{name} was asked about no disk")
+        sheet.enter(name, _run(name, lambda data=data: decode_check(data), story))  # type: ignore[misc]
+    for check in standing_checks(asked):
+        sheet.enter(check_name(check), _run(check_name(check), lambda check=check: check, story), standing=True)  # type: ignore[misc]
+    sheet.findings.extend(Untouched(bystanders_of(story)).judge(story).findings)
+    _between(story, earlier, sheet)
+    _stopped(story, sheet)
+    if not asked:
+        sheet.unknowns.append("nothing was judged")
+    return sheet
 
 
 def judge_history(history: History) -> Results:

@@ -30,7 +30,7 @@ others, so nothing is claimed."""
 
 
 @dataclass(frozen=True)
-class Difference:
+class RelativeChange:
     """``change`` is (second - first) / first, ``low`` and ``high`` bound its 95 % interval (``None``: not known). ``p``
     is the probability of so large a difference by chance, corrected for the number of comparisons in its table."""
 
@@ -95,14 +95,14 @@ def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
     return tuple(corrected)
 
 
-def compare(one: Sequence[float], two: Sequence[float], *, floor: float = FLOOR) -> Difference:
+def compare(one: Sequence[float], two: Sequence[float], *, floor: float = FLOOR) -> RelativeChange:
     """Compare one pair of sets of repeats."""
     return compare_all([(one, two)], floor=floor)[0]
 
 
 def compare_all(
     pairs: Sequence[tuple[Sequence[float], Sequence[float]]], *, floor: float = FLOOR
-) -> tuple[Difference, ...]:
+) -> tuple[RelativeChange, ...]:
     """Compare the pairs of one table. Each side needs at least one value, and the first mean must not be 0."""
     raw = [_difference(one, two) for one, two in pairs]
     corrected = holm([each.p for each in raw])
@@ -112,13 +112,13 @@ def compare_all(
     )
 
 
-def _difference(one: Sequence[float], two: Sequence[float]) -> Difference:
+def _difference(one: Sequence[float], two: Sequence[float]) -> RelativeChange:
     low, high = _interval_of_ratio(one, two) or (None, None)
     change = fmean(two) / fmean(one) - 1.0
-    return Difference(change, low, high, permutation_test(one, two), "unclear")
+    return RelativeChange(change, low, high, permutation_test(one, two), "unclear")
 
 
-def _answer(found: Difference, one: Sequence[float], two: Sequence[float], floor: float, table: int) -> Answer:
+def _answer(found: RelativeChange, one: Sequence[float], two: Sequence[float], floor: float, table: int) -> Answer:
     if odd_ones(one) or odd_ones(two):
         return "odd repeat"
     if found.p < SIGNIFICANT and abs(found.change) >= floor:

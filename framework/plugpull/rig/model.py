@@ -102,7 +102,7 @@ class DeclaredSwitch(Table):
         return dict(self.__pydantic_extra__ or {})
 
 
-class Expected(Table):
+class ExpectedRates(Table):
     """Limits of measured rates, in bytes per second: outside them, a study finds a fault (``plugpull measure``)."""
 
     write_at_least: Rate | None = None
@@ -123,7 +123,7 @@ class Controller(Table):
     """A real xHCI can have this many (xHCI 1.2, 5.3.3); QEMU's have 15."""
     rate: Rate | None = None
     """virtual: the most that all disks below it transfer together, bytes per second."""
-    expect: Expected | None = None
+    expect: ExpectedRates | None = None
     """What all scratch disks below it together are expected to transfer."""
 
 
@@ -135,7 +135,7 @@ class Hub(Table):
     power: Outlet | None = None
     rate: Rate | None = None
     """virtual: the most that all disks below it transfer together, bytes per second."""
-    expect: Expected | None = None
+    expect: ExpectedRates | None = None
     """What all scratch disks below it together are expected to transfer."""
 
 
@@ -182,7 +182,7 @@ class Disk(Table):
     self_powered: bool = True
     """False: powered by VBUS, so that cutting VBUS also takes its power (and its volatile cache)."""
     limits: DiskLimits | None = None
-    expect: Expected | None = None
+    expect: ExpectedRates | None = None
     """What it is expected to transfer alone."""
     rate: Rate | None = None
     """virtual: the most it can transfer, bytes per second."""

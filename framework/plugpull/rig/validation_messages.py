@@ -22,7 +22,7 @@ from plugpull.rig.model import (
     Disk,
     DiskLimits,
     Dut,
-    Expected,
+    ExpectedRates,
     Hub,
     Rig,
     RigTable,
@@ -80,7 +80,7 @@ def fields_of(table: KeyPath) -> Mapping[str, FieldInfo]:
     if table[0] == "disk" and table[2:] == ("limits",):
         return DiskLimits.model_fields
     if table[0] in ("controller", "hub", "disk") and table[2:] == ("expect",):
-        return Expected.model_fields
+        return ExpectedRates.model_fields
     model = TABLES.get(str(table[0]))
     return model.model_fields if model else {}
 

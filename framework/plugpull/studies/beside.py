@@ -11,7 +11,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.discovered import declared_place
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
-from plugpull.measure.compare import FLOOR, Difference, compare_all
+from plugpull.measure.compare import FLOOR, RelativeChange, compare_all
 from plugpull.measure.estimate import estimate
 from plugpull.studies.capacity import impossible
 from plugpull.studies.figures import doubts, figure, interval, rate
@@ -63,7 +63,7 @@ def _conclude(
     series: Series,
     names: tuple[str, str],
     samples: tuple[list[float], list[float]],
-    found: Difference,
+    found: RelativeChange,
     said: Collector,
 ) -> None:
     one, two = names

@@ -1,0 +1,120 @@
+"""Studies of controllers side by side, and of long writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from study_benches import StudyBench, a_rig, judged, kinds, only, writing
+
+from plugpull.checks import Judgement
+from plugpull.load.designs import Condition, all_for_long, side_by_side
+from plugpull.studies import beside, sustained
+
+# --- controllers side by side ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OnController:
+    """A disk as a design of controllers sees it."""
+
+    name: str
+    controller: str
+
+
+def _beside(rates: list[float], repeats: int = 5, noise: float = 0.01, seed: object = 0) -> Judgement:
+    rig = a_rig(rates, noise=noise, seed=seed)
+    half = len(rates) // 2
+    homes = ["usb1"] * half + ["usb2"] * half
+    found = side_by_side([_OnController(name, home) for name, home in zip(rig.names, homes, strict=True)])
+    design = tuple(Condition(tuple(disk.name for disk in one.disks), one.pattern) for one in found)
+    table = {
+        "controller": [{"name": "usb1"}, {"name": "usb2"}],
+        "disk": [
+            {"name": name, "at": f"{home}.{number}", "serial": f"S-{name}", "scratch": True}
+            for number, (name, home) in enumerate(zip(rig.names, homes, strict=True), 1)
+        ],
+    }
+    return judged(StudyBench(rig, writing(design), repeats=repeats, table=table), beside(rig.names))
+
+
+def test_a_faster_controller_is_named_with_effect_interval_and_test() -> None:
+    """One controller is half as fast again as the other."""
+    one = only(_beside([1.0, 1.0, 1.5, 1.5]), "difference")
+    assert one.subject == "usb1, usb2"
+    assert one.value == pytest.approx(0.5, abs=0.05)
+    assert any("p = 0.0079" in line for line in one.evidence)
+
+
+def test_two_equal_controllers_are_said_to_be_alike() -> None:
+    one = only(_beside([1.0, 1.0, 1.0, 1.0], noise=0.003), "no-difference")
+    assert one.value == pytest.approx(0.0, abs=0.02)
+
+
+def test_three_repeats_are_too_few_to_claim_a_difference() -> None:
+    found = _beside([1.0, 1.0, 1.5, 1.5], repeats=3)
+    assert found.conclusions == ()
+    assert "3 repeats are too few to say whether usb1 and usb2 differ" in found.unknowns[0]
+
+
+def test_thirty_pairs_of_equal_controllers_have_at_most_one_difference() -> None:
+    false = [
+        number
+        for number in range(30)
+        if any(one.kind == "difference" for one in _beside([1.0] * 4, noise=0.02, seed=("beside", number)).conclusions)
+    ]
+    assert len(false) <= 1, false
+
+
+def test_a_rig_with_one_controller_has_no_design() -> None:
+    assert side_by_side([_OnController("a", "usb"), _OnController("b", "usb")]) == ()
+
+
+# --- a long write ----------------------------------------------------------------------------------------------
+
+
+def _long(pace: Callable[[str, float], float], disks: int = 2) -> Judgement:
+    rig = a_rig([2.0] * disks, noise=0.0)
+    return judged(StudyBench(rig, all_for_long(rig.names), repeats=1, pace=pace), sustained(rig.names))
+
+
+def test_a_steady_long_write_has_no_dips() -> None:
+    found = _long(lambda disk, since: 1.0)
+    assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
+    assert [(one.name, one.subject) for one in found.measurements] == [
+        ("write sustained", "disk1"),
+        ("write sustained", "disk2"),
+    ]
+
+
+def test_dips_of_one_disk_are_placed_within_a_window() -> None:
+    """At 2 MB/s for 15 s, a pause of 1 s at 6, 9 and 12 s: the first begins after 12 MB, and each leaves 0.04 MB."""
+    found = _long(lambda disk, since: 0.02 if disk == "disk1" and any(t <= since < t + 1 for t in (6, 9, 12)) else 1.0)
+    one = only(found, "dip")
+    assert one.subject == "disk1"
+    assert found.unknowns == ()
+    starts = [float(line.split()[1]) for line in one.evidence]
+    window = found.measurements[0].parameters["window"]
+    assert isinstance(window, int)
+    for start, truth in zip(starts, (12e6, 16.04e6, 20.08e6), strict=True):
+        assert start * (1 << 20) == pytest.approx(truth, abs=window)
+    assert one.value is not None
+    assert one.value > 0.5
+
+
+def test_a_disk_that_never_recovers_has_collapsed() -> None:
+    found = _long(lambda disk, since: 0.2 if disk == "disk2" and since > 8 else 1.0)
+    assert kinds(found) == [("collapse", "disk2")]
+    one = only(found, "collapse")
+    assert one.value == pytest.approx(-0.8, abs=0.05)
+
+
+def test_disks_that_slow_down_at_the_same_time_are_not_blamed() -> None:
+    found = _long(lambda disk, since: 0.02 if 6 <= since < 7 else 1.0)
+    assert found.conclusions == ()
+    assert "all disks slowed down at once" in found.unknowns[0]
+
+
+def test_a_disk_that_writes_hardly_anything_cannot_be_judged() -> None:
+    assert "disk1 wrote too little" in _long(lambda disk, since: 0.01, disks=1).unknowns[0]
