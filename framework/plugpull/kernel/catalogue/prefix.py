@@ -43,7 +43,7 @@ _PARTS = (
     # a serial console's prompt, with the cursor still behind it
     r"[\w.-]{1,64} login: (?=[\[<])|[\w.@:~/-]{1,64}[#$] (?=<\d>)",
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
-    r"> ?|`+|\| (?=\[)|\u2502 ?",  # quoted in a mail; Markdown
+    r"> ?|`+|\| (?=\[)|\u2502 ?|<(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # quoted in a mail; Markdown; HTML
 )
 _PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
 _MESSAGE_FOLLOWS = (
