@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,7 @@ class PlugpullSession:
     @contextmanager
     def scenario(self, item: pytest.Item, victim: str = "") -> Iterator[ScenarioRig]:
         marker = item.get_closest_marker("row")
-        story = (getattr(getattr(item, "function", None), "__doc__", "") or item.name).strip()
+        story = paragraphs(getattr(getattr(item, "function", None), "__doc__", "") or item.name)
         self._view.start()
         try:
             row = str(marker.args[0]) if marker else ""
@@ -229,6 +230,11 @@ def scenario_id(item: pytest.Item) -> str:
     here = config.invocation_params.dir
     path = item.path.relative_to(here) if item.path.is_relative_to(here) else item.path
     return f"{path}::{name}"
+
+
+def paragraphs(docstring: str) -> str:
+    """The text of a docstring, each paragraph on one line; where its lines end depends on the width of the file."""
+    return "\n\n".join(" ".join(each.split()) for each in re.split(r"\n\s*\n", docstring.strip()))
 
 
 def _console(config: pytest.Config) -> Console:
