@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.arrays import WORKING, ArrayRecord, arrays_of
+from plugpull.checks.arrays import WORKING, ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import seconds
@@ -68,7 +68,7 @@ def array_survived(arrays: Disks | Named, back: bool = True) -> ArraySurvived:
 def _failed(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
     """Signs of failure before more members were missing than the level covers."""
     limit = record.overwhelmed_at
-    until = float("inf") if limit is None else limit - CLOCKS
+    until = min(may_fail_from(story, record.name), float("inf") if limit is None else limit) - CLOCKS
     for state in record.running:
         word = state.values.get("array_state", "")
         if word and word not in WORKING and (state.at or 0.0) < until:

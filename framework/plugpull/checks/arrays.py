@@ -11,6 +11,8 @@ from plugpull.history.story import Story
 from plugpull.integrity.oracle.array_layout import ArrayLayout, covers
 
 SECTOR = 512
+TOGETHER = 5.0
+"""Seconds within which cuts count as made at once: a disk leaves the kernel's list some time after its cut."""
 EDGE = 0.5
 """Seconds around the making and the stopping of an array in which it may be inactive."""
 WORKING = frozenset({"clean", "active", "active-idle", "write-pending", "readonly", "read-auto"})
@@ -140,6 +142,20 @@ def _in_sync_after(states: tuple[ArrayState, ...], disk: str, attached: float | 
 
 _NOTICED = 120.0
 """Seconds before the return of a disk in which its array may have noticed that it was gone."""
+
+
+def may_fail_from(story: Story, array: str) -> float:
+    """The earliest time from which more members may have been missing than the array's level covers, by the commands of
+    the cuts; infinity if there is none. DUT seconds."""
+    record = arrays_of(story)[array]
+    members = record.made.members
+    cuts = [(cut, (cut.off.commanded_at or 0.0) - cut.error) for cut in story.cut_records]
+    for cut, at in sorted(cuts, key=lambda pair: pair[1]):
+        taken = {disk for other, begin in cuts if at - TOGETHER <= begin <= at for disk in other.armed.victims}
+        missing = record.missing_at(at) | taken | set(cut.armed.victims)
+        if not covers(record.made.level, members, missing):
+            return float("-inf") if cut.off.doubt else at
+    return float("inf")
 
 
 def held_by_array(story: Story, disk: str, begin: float, end: float) -> bool:

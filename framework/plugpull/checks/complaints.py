@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,6 +42,9 @@ ERRORS = frozenset(
     }
 )
 """Kinds of messages that never occur for an undisturbed disk."""
+_REDIRECTED = re.compile(r"redirecting sector \d+ to (?:an)?other mirror")
+"""It names the member of an array that is read instead of a failed one (drivers/md/raid1.c, raid1_read_request;
+drivers/md/raid10.c, raid10_read_request), so that it accuses nobody."""
 SHOWN = 5
 """Kernel lines given as evidence at most."""
 
@@ -80,6 +84,8 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
         kind = event.kind if event else ""
+        if _REDIRECTED.search(line.body):
+            continue
         if expected.message(about, kind, at, line.body) or (event is None and harmless(line.body)):
             continue
         if (event is None or usual(line.body)) and all(expected.coming_up(stay, at) for stay in about.stays):

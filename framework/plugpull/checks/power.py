@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from plugpull.checks.arrays import may_fail_from
 from plugpull.history.cut import Cut
 from plugpull.history.events import ArrayMade, Edge
 from plugpull.history.story import Story
@@ -46,7 +47,9 @@ def power_in(story: Story, cut: Cut, disk: str) -> Power:
 def power_over(story: Story, disk: str, begin: float, end: float) -> tuple[Power, tuple[Cut, ...]]:
     """Whether a disk kept its power in [begin, end], and the cuts that took it then. Times are DUT seconds.
 
-    An array lost its power if more members did than may be missing, at one time or one after the other."""
+    An array lost its power if more members did than may be missing, at one time or one after the other. It is not sure
+    whether it kept it if more members were gone than its level covers: when it is assembled again, md may take the data
+    of a member that had missed the last writes."""
     made = next((one for one in story.of(ArrayMade) if one.array == disk), None)
     if made is not None:
         return _array_over(story, made, begin, end)
@@ -69,6 +72,8 @@ def _array_over(story: Story, made: ArrayMade, begin: float, end: float) -> tupl
     unsure = sum(power is Power.UNSURE for power, _ in each)
     if lost > made.spare:
         return Power.LOST, cuts
+    if may_fail_from(story, made.array) <= end:
+        return Power.UNSURE, cuts
     return (Power.KEPT if lost + unsure <= made.spare else Power.UNSURE), cuts
 
 

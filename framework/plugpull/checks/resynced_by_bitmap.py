@@ -103,8 +103,14 @@ def _by_load(story: Story, kname: str, begin: float, end: float) -> int:
 
 
 def _marked(story: Story, record: ArrayRecord, begin: float, end: float) -> int:
-    """The bytes of the bitmap's chunks that the writes of this time are in; everything if a ledger is not complete."""
+    """The bytes of the bitmap's chunks that the writes of this time are in; everything if a ledger is not complete, or
+    if the array was resynced then: that marks all of it."""
     chunk, chunks = record.made.bitmap, set[int]()
+    gone = begin + LAG
+    at_begin = record.state_at(begin)
+    states = [*([at_begin] if at_begin else []), *(one for one in record.states if begin <= (one.at or 0.0) <= gone)]
+    if any(state.values.get("sync_action") in ("resync", "recover") for state in states):
+        return record.made.size
     for one in every_round(story):
         if one.round.disk != record.name:
             continue

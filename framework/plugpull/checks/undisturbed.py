@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import overload
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.arrays import arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
@@ -190,6 +191,8 @@ def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Accusa
     for load in story.of(LoadBegun):
         ended = story.load_end(load)
         if load.disk in asked or ended is None or not ended.errno:
+            continue
+        if load.disk in arrays_of(story) and (ended.at or 0.0) >= may_fail_from(story, load.disk):
             continue
         cut = any(
             window.disk == load.disk and window.begin <= (ended.at or 0.0) and window.end >= (load.at or 0.0)

@@ -7,6 +7,7 @@ from errno import EBADMSG, EILSEQ
 
 from plugpull.checks import limits
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.arrays import arrays_of, may_fail_from
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
@@ -66,7 +67,10 @@ def _failed(story: Story) -> Iterator[Accusation]:
 
 
 def _first_cut(story: Story, disk: str) -> float:
-    """The earliest time at which a cut may have taken the disk. For a doubtful cut it is not known."""
+    """The earliest time at which a cut may have taken the disk, or cuts too many members of an array. For a doubtful
+    cut it is not known."""
+    if disk in arrays_of(story):
+        return may_fail_from(story, disk)
     cuts = [cut for cut in story.cut_records if disk in cut.armed.victims]
     begins = [float("-inf") if cut.off.doubt else (cut.off.commanded_at or 0.0) - cut.error for cut in cuts]
     return min(begins, default=float("inf"))

@@ -16,6 +16,7 @@ from plugpull.history.cut import Cut
 from plugpull.history.cuts import CutEvidence, assemble_cuts, cuts_of_disk
 from plugpull.history.events import (
     AgentLost,
+    ArrayMade,
     ClockMapped,
     DiskAttached,
     DiskDetached,
@@ -139,6 +140,11 @@ class Story:
                 end = self.load_end(load)
                 return load if end is None or end.at is None or end.at >= at else None
         return None
+
+    def load_over(self, disk: str, at: float) -> LoadBegun | None:
+        """The load that was running at ``at`` on ``disk``, or on an array that it was made a member of."""
+        arrays = (made.array for made in self.of(ArrayMade) if disk in made.members and (made.at or 0.0) <= at)
+        return next((load for name in (disk, *arrays) if (load := self.load_at(name, at)) is not None), None)
 
     def load_end(self, load: LoadBegun) -> LoadEnded | None:
         position = self.events.index(load)

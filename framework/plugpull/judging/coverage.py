@@ -123,7 +123,7 @@ def _load(story: Story, disk: str, at: float) -> str:
         return "stamped writing"
     if any(one.disk == disk and _writes(story, one, at) for one in story.of(FileRoundBegun)):
         return "writing"
-    load = story.load_at(disk, at)
+    load = story.load_over(disk, at)
     if load is None:
         return "idle"
     return "reading" if load.mode in ("read", "randread") else "writing"

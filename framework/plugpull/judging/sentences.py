@@ -70,7 +70,7 @@ def _cut_words(story: Story, cut: Cut) -> str:
     modes = {
         load.mode
         for disk in cut.armed.victims
-        if (load := story.load_at(disk, cut.off.commanded_at or 0.0)) is not None
+        if (load := story.load_over(disk, cut.off.commanded_at or 0.0)) is not None
     }
     doing = " and ".join(sorted(_doing(mode) for mode in modes)) or "idle"
     kept = "for good " if cut.armed.permanent else ""

@@ -195,6 +195,14 @@ class MadeArray:
         for disk in disks:
             self._add("add", disk, again=False)
 
+    def add_missing(self) -> None:
+        """Add every attached member that is not in sync, such as one that was left out when the array was assembled."""
+        state = self.state
+        for disk in self._attached():
+            slot, _ = state.members.get(disk.name, ("none", "")) if state is not None else ("none", "")
+            if slot == "none":
+                self._add("add", disk, again=False)
+
     def _add(self, action: ev.ArrayAction, disk: RigDisk, *, again: bool) -> None:
         member = self._identities((disk,))[0]
         self._do(action, (disk,), {"array": self._claim(), "disk": member, "again": again}, do="add")
