@@ -19,7 +19,8 @@ def test_power_fails_again_during_the_recovery(rig: ScenarioRig, fstype: str) ->
             files.stop()
             volume.unmount()
         for _ in range(RECOVERIES):
-            with volume.under_way("mount"), rig.cut(victim.power, when=at_random(0, 0.3)):
+            begins = files.step_begins("mount")
+            with volume.under_way("mount"), rig.cut(victim.power, when=begins):
                 pass
             if volume.mounted:
                 volume.unmount()
@@ -35,7 +36,8 @@ def test_power_fails_while_a_filesystem_is_unmounted(rig: ScenarioRig, fstype: s
     with rig.filesystem(victim, fstype) as volume, rig.files(volume) as files:
         files.settle()
         files.stop()
-        with volume.under_way("umount"), rig.cut(victim.power, when=at_random(0, 0.3)):
+        begins = files.step_begins("umount")
+        with volume.under_way("umount"), rig.cut(victim.power, when=begins):
             pass
     rig.judge(files_kept(victim), removed(victim), returned(victim), nothing_stuck())
 

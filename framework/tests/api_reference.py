@@ -53,7 +53,7 @@ RIG = (
     *("load", "stamp", "filesystem", "files", "load_on_volume", "copy", "processors", "recovering", "cut", "fault"),
     *("judged_by", "wait", "is_attached", "take_census", "measure", "judge"),
 )
-FILES = ("settle", "played", "something_to_lose", "next_round")
+FILES = ("settle", "played", "something_to_lose", "step_begins", "stop", "next_round")
 LOAD = ("settle", "regain_pace", "moved")
 
 
@@ -71,7 +71,9 @@ def _on_rig_and_loads() -> tuple[Chapter, ...]:
                 Entry("plugpull.scenario", "ScenarioRig", RIG),
                 Entry("plugpull.rig.part", "Part", ("cable", "power", "has")),
                 Entry("plugpull.targets.disk", "RigDisk", ("identity", "size")),
-                Entry("plugpull.targets.filesystem", "Filesystem", ("identity", "size", "unmount")),
+                Entry(
+                    "plugpull.targets.filesystem", "Filesystem", ("identity", "size", "mounted", "unmount", "under_way")
+                ),
                 Entry("plugpull.rig.topology", "CutPoint"),
             ),
         ),

@@ -14,7 +14,7 @@ from plugpull.faults import after, at_random, cut, kernel_says
 from plugpull.faults import triggers as triggers_module
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.injection import Injection
-from plugpull.faults.triggers import Moved, Now, Trigger
+from plugpull.faults.triggers import Moved, Now, StepBegins, Trigger
 from plugpull.history import events as ev
 from plugpull.rig.topology import CutPoint
 
@@ -84,6 +84,32 @@ def test_the_kernels_words_are_waited_for_from_now_on(tmp_path: Path) -> None:
             number += 1
             assert number < 1000
         waiting.join()
+
+
+def test_a_step_is_counted_from_the_scenarios_begin_and_on_one_disk(tmp_path: Path) -> None:
+    def begins(disk: str, step: str, at: float) -> dict[str, Any]:
+        return {"ev": "step.begin", "at": at, "disk": disk, "step": step}
+
+    when = StepBegins("disk1", "mount", 2, at_random(0, 0.01))
+    assert when.text() == "the mount of disk1 begins, and at random within 0 to 0.01 s after that"
+    with desk(tmp_path) as on_desk:
+        for number, (disk, step) in enumerate([("disk1", "mount"), ("disk1", "umount"), ("disk2", "mount")]):
+            on_desk.report(begins(disk, step, 1.0 + number))
+        on_desk.wait_for(ev.StepBegun)
+        happened: list[str] = []
+        waiting = threading.Thread(target=lambda: happened.append(when.wait(on_desk.context)), daemon=True)
+        waiting.start()
+        waiting.join(0.3)
+        assert happened == [], "the first mount does not count, nor does that of another disk"
+        on_desk.report(begins("disk1", "mount", 5.0))
+        waiting.join(30)
+        assert happened[0].startswith("the mount of disk1 began, and after 0.00")
+
+
+def test_a_step_that_never_begins_is_the_benchs_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triggers_module, "TRIGGER_DEADLINE", 0.05)
+    with desk(tmp_path) as on_desk, pytest.raises(RigError, match="no umount of disk1 began within"):
+        StepBegins("disk1", "umount", 1, at_random(0, 0.01)).wait(on_desk.context)
 
 
 def sample(moved: int, kname: str = "sda", diskseq: int = 7) -> dict[str, Any]:

@@ -210,6 +210,54 @@ class Flushing(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="flus
         return Sighting(context, lambda event: under_way(), TRIGGER_DEADLINE, self.text(), missed)
 
 
+class StepBegins(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="step_begins"):
+    """When the system call of a step (``StepBegun``) begins on a disk for the ``count``th time in the scenario, and a
+    moment later."""
+
+    disk: str
+    step: ev.ActionName
+    count: int
+    later: AtRandom
+
+    def text(self) -> str:
+        return f"the {self.step} of {self.disk} begins, and {self.later.text()} after that"
+
+    def earliest(self) -> float:
+        return self.later.earliest()
+
+    def watch(self, context: ScenarioContext) -> Watch:
+        return _Step(context, self)
+
+
+class _Step(Watch):
+    """Waits for the step to begin, then for the moment later."""
+
+    def __init__(self, context: ScenarioContext, wanted: StepBegins) -> None:
+        self._missed = f"no {wanted.step} of {wanted.disk} began within {TRIGGER_DEADLINE:g} s: nothing was cut"
+        super().__init__(context, time.monotonic() + TRIGGER_DEADLINE, "", since=0)
+        self._context = context
+        self._wanted = wanted
+        self._begun: set[float | None] = set()
+        self._later: Watch | None = None
+
+    def sees(self, event: ev.Event) -> bool:
+        wanted = self._wanted
+        if isinstance(event, ev.StepBegun) and (event.disk, event.action) == (wanted.disk, wanted.step):
+            self._begun.add(event.at)
+        return self._later is None and len(self._begun) >= wanted.count
+
+    def come(self) -> bool:
+        if self._later is None and len(self._begun) >= self._wanted.count:
+            self._later = self._wanted.later.watch(self._context)
+            self.until = self._later.until
+            self.happened = f"the {self._wanted.step} of {self._wanted.disk} began, and {self._later.happened}"
+        if self._later is not None:
+            return self._later.come()
+        if super().come():
+            raise RigError(self._missed)
+        return False
+
+
 class KernelSays(Trigger, msgspec.Struct, frozen=True, tag_field="kind", tag="kernel_says"):
     """When the kernel logs a line that matches a regular expression, from now on.
 

@@ -139,8 +139,12 @@ class Filesystem:
         """Begin to make ("mkfs"), "mount" or "umount" it at the beginning of the block, and wait for that at its end:
         for a cut in between. The step may fail. The history records how it ended.
 
-            with volume.under_way("mount"), rig.cut(victim.power, when=at_random(0, 0.2)):
-                pass
+            with rig.filesystem(victim) as volume, rig.files(volume) as files:
+                files.settle()
+                files.stop()
+                begins = files.step_begins("umount")
+                with volume.under_way("umount"), rig.cut(victim.cable, when=begins):
+                    pass
         """
         steps: dict[str, Callable[[], object]] = {"mkfs": self._make, "mount": self.try_mount, "umount": self.unmount}
         with ThreadPoolExecutor(1, "filesystem") as pool:

@@ -61,7 +61,7 @@ class Service(Actions):
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self.outbox = Outbox(write)
         super().__init__(Jobs(self._send))
-        self.volumes = Volumes()
+        self.volumes = Volumes(self._step_begun)
         self.arrays = Arrays(self._send, self._sample)
         self.devices = Devices()
         self.programs = Programs()
@@ -126,6 +126,9 @@ class Service(Actions):
                 self.reports += 1
                 message["report"] = self.reports
         self.outbox.send(message)
+
+    def _step_begun(self, disk: str, step: str) -> None:
+        self._send({"ev": "step.begin", "at": now(), "disk": disk, "step": step})
 
     def _answer(self, message: Message) -> None:
         operation: Optional[Callable[..., Any]] = getattr(

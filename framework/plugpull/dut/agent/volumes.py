@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import threading
 from contextlib import suppress
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
 from .array_guard import open_target as open_scratch
 from .checkers import maker, run_checker
@@ -44,9 +44,11 @@ class Mounted(NamedTuple):
 
 
 class Volumes:
-    """What this agent has mounted, by the disk's name in the rig."""
+    """What this agent has mounted, by the disk's name in the rig. ``begun`` is called with that name and "mount" or
+    "umount" right before the system call."""
 
-    def __init__(self) -> None:
+    def __init__(self, begun: Callable[[str, str], None] = lambda disk, step: None) -> None:
+        self._begun = begun
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._mounted: Dict[str, Mounted] = {}
         self._lock = threading.Lock()
@@ -128,6 +130,7 @@ class Volumes:
         plain = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY)
         os.close(fd)
         target = tempfile.mkdtemp(prefix="plugpull-")
+        self._begun(disk, "mount")
         begun = now()
         try:
             failed = self._libc.mount(("/proc/self/fd/%d" % plain).encode(), target.encode(), fstype.encode(), 0, None)
@@ -155,6 +158,7 @@ class Volumes:
                 return {"ok": False, "seconds": 0.0, "detail": "not mounted"}
             # A descriptor of its root would hold it like any other. The directory is opened again if it stays mounted.
             self._close(disk, mounted)
+        self._begun(disk, "umount")
         begun, target = now(), mounted.target
         if self._libc.umount2(target.encode(), 0):
             error = os.strerror(ctypes.get_errno())

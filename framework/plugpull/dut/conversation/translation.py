@@ -174,6 +174,10 @@ def _timers(message: Message, disk_table: DiskTable) -> ev.TimersSet:
     return timers_set(message, message["moment"])
 
 
+def _step_begun(message: Message, disk_table: DiskTable) -> ev.StepBegun:
+    return ev.StepBegun(at=message["at"], disk=message["disk"], action=message["step"])
+
+
 def _array(message: Message, disk_table: DiskTable) -> ev.ArrayState:
     members = message["members"].items()
     return ev.ArrayState(
@@ -212,6 +216,7 @@ _TRANSLATORS: Mapping[str, Callable[[Message, DiskTable], ev.Event | None]] = {
     "activity": _activity,
     "timers": _timers,
     "array": _array,
+    "step.begin": _step_begun,
     "dropped": _dropped,
     "watcher.broken": _watcher_broken,
 }

@@ -56,6 +56,7 @@ from plugpull.history.events.dut import (
     ProcessStuck,
     Residue,
     StateMoment,
+    StepBegun,
     TimersMoment,
     TimersSet,
 )
@@ -197,6 +198,7 @@ __all__ = [
     "StampingOver",
     "StampingPlanned",
     "StateMoment",
+    "StepBegun",
     "TaskBlocked",
     "TimersMoment",
     "TimersSet",
@@ -265,6 +267,7 @@ AnyEvent = (
     | FilesOver
     | SeenFromOutside
     | ProcessStuck
+    | StepBegun
     | Acted
     | ArrayMade
     | ArrayState

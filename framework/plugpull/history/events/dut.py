@@ -164,3 +164,10 @@ class Acted(Event, frozen=True, kw_only=True, tag="action"):
     ok: bool
     seconds: float
     detail: str = ""
+
+
+class StepBegun(Event, frozen=True, kw_only=True, tag="action.begin"):
+    """The system call of a step begins (see ``Acted``, which comes at its end): of a mount or an umount."""
+
+    action: ActionName
+    disk: str

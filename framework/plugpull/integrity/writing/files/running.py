@@ -9,7 +9,7 @@ from typing import Self
 from plugpull.dut.conversation.link import GuardRefused
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
-from plugpull.faults.triggers import AtRandom, Promised, Trigger
+from plugpull.faults.triggers import AtRandom, Promised, StepBegins, Trigger
 from plugpull.history import events as ev
 from plugpull.integrity.file_patterns import BETWEEN_PLANS, FilePattern
 from plugpull.integrity.writing.files.session import FileJob, FileRunner
@@ -118,6 +118,14 @@ class RunningFiles:
         """A trigger: ``low`` to ``high`` seconds, drawn at random, after a sync of this round succeeded."""
         self._context.promised[self._volume.name] = self.promised
         return Promised(self._volume.name, AtRandom(low, high))
+
+    def step_begins(self, step: ev.ActionName, low: float = 0.0, high: float = 0.05) -> Trigger:
+        """A trigger: ``low`` to ``high`` seconds, drawn at random, after the system call of the next "mount" or
+        "umount" of this filesystem has begun. Ask for it before that.
+        """
+        known = [event for event in self._context.recorder.since(0) if isinstance(event, ev.StepBegun)]
+        before = sum((event.disk, event.action) == (self._volume.name, step) for event in known)
+        return StepBegins(self._volume.name, step, before + 1, AtRandom(low, high))
 
     def promised(self) -> bool:
         """True if a sync of the writer that runs has succeeded."""
