@@ -7,7 +7,7 @@ import errno
 import msgspec
 import pytest
 from file_books import FileBook, directory, file, synced
-from files_on_record import SCANNED, bench_with_files, judged, lines_of, on_record, pieces, unknown, whole
+from files_on_record import CACHE, SCANNED, bench_with_files, judged, lines_of, on_record, pieces, unknown, whole
 from stories import CUT, VICTIM, Bench, healthy
 
 from plugpull.checks import decode_check, encode_check, files_kept, kernel_clean
@@ -254,6 +254,19 @@ def test_a_disk_whose_flushes_are_never_sent_promises_nothing() -> None:
     assumed = "sd 1:0:0:0: [sdb] Assuming drive cache: write through"
     bench.replace(ev.KernelMessage, lambda event: "Write cache" in event.text, text=assumed)
     assert judged(bench).findings == ()
+
+
+@pytest.mark.parametrize("members", [("disk1", "disk2"), ("disk2", "disk3")])
+def test_a_filesystem_on_several_disks_is_cut_with_any_of_them(members: tuple[str, ...]) -> None:
+    """A file that was never synced may be gone after a cut of a member, and not without one."""
+    bench = bench_with_files()
+    for letter, at in zip("cd", (10.45, 10.55), strict=True):
+        bench.add(ev.KernelMessage(at=at, text=f"sd 2:0:0:0: {CACHE.replace('sdb', f'sd{letter}')}"))
+    book = FileBook()
+    book.create("a")
+    on_record(bench, book)
+    bench.replace(ev.FileRoundBegun, disks=members)
+    assert bool(judged(bench).findings) is ("disk1" not in members)
 
 
 # --- missing evidence -------------------------------------------------------------------------------------------------

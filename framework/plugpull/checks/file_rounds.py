@@ -44,11 +44,17 @@ class FileRound:
     check: FilesystemChecked | None = None
     repair: FilesystemChecked | None = None
     mount: Acted | None = None
+    unmounted: bool = False
     doubts: list[str] = field(default_factory=list)
 
     @property
     def disk(self) -> str:
         return self.begun.disk
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        """The disks that its filesystem rests on."""
+        return self.begun.disks or (self.disk,)
 
     @property
     def at(self) -> float | None:
@@ -176,6 +182,7 @@ class _Assembly:
         words = [event.action for event in between if event.ok]
         mounts = [event for event in between if event.action == "mount"]
         one.mount = mounts[-1] if mounts else None
+        one.unmounted = "umount" in words
         if one.scan.begun.job and words[-2:] != ["umount", "mount"]:
             one.doubts.append("that the filesystem was unmounted and mounted again before the scan is not on record")
         if one.scan.begun.mount_errno and (one.mount is None or one.mount.ok):

@@ -23,6 +23,7 @@ from plugpull.history.events import KernelMessage
 from plugpull.history.reader import Story
 from plugpull.integrity.oracle.files.found import FoundTree, decode_found_tree
 from plugpull.integrity.oracle.files.ledger import FileLedger, decode_file_ledger
+from plugpull.integrity.oracle.files.operations import SyncAll
 from plugpull.integrity.oracle.files.promises import PROMISES, CutEffect, Promises
 from plugpull.integrity.oracle.files.rules import FileOpinion, judge
 from plugpull.integrity.oracle.files.wrong import FileDamage, FileWrong
@@ -116,7 +117,9 @@ def _judged(story: Story, one: FileRound) -> _Judged:
     made.doubts += _misfits(one, ledger)
     begin = ledger.operations[0].submitted if ledger.operations else one.begun.at or 0.0
     made.errors = _errors_seen(ledger)
-    made.power, made.cuts = power_over(story, one.disk, begin, float("inf") if one.at is None else one.at)
+    made.power, made.cuts = _power(story, one, begin)
+    if not made.cuts and one.unmounted and ledger.operations and not made.errors:
+        _sync_at_unmount(ledger)
     effect = _effect(story, made, begin)
     if isinstance(effect, str):
         made.doubts.append(effect)
@@ -151,12 +154,27 @@ def _misfits(one: FileRound, ledger: FileLedger) -> Iterator[str]:
         yield f"its ledger goes on to {end:.2f} s, after its writer had ended"
 
 
+def _sync_at_unmount(ledger: FileLedger) -> None:
+    """An ordinary unmounting of a filesystem that was not cut keeps everything."""
+    last = ledger.operations[-1]
+    at = last.returned if last.returned is not None else last.submitted
+    ledger.operations.append(SyncAll(number=last.number + 1, submitted=at, returned=at))
+
+
+def _power(story: Story, one: FileRound, begin: float) -> tuple[Power, tuple[Cut, ...]]:
+    """Whether all disks below kept their power from ``begin`` to the scan, and the cuts of any of them."""
+    end = float("inf") if one.at is None else one.at
+    each = [power_over(story, disk, begin, end) for disk in one.disks]
+    worst = next(power for power in (Power.LOST, Power.UNSURE, Power.KEPT) if power in {kept for kept, _ in each})
+    return worst, tuple({cut.armed.cut: cut for _, cuts in each for cut in cuts}.values())
+
+
 def _effect(story: Story, made: _Judged, begin: float) -> CutEffect | str:
     """What the cuts did to the disk, or why that is not known."""
-    cache = belief_at(story, made.round.disk, begin).write_cache
-    if cache is WriteCache.UNKNOWN:
+    caches = {belief_at(story, disk, begin).write_cache for disk in made.round.disks}
+    if WriteCache.UNKNOWN in caches:
         return "what the kernel believed of the disk's write cache is not on record"
-    flushes = cache in (WriteCache.BACK, WriteCache.THROUGH)
+    flushes = caches <= {WriteCache.BACK, WriteCache.THROUGH}
     if not made.cuts:
         return CutEffect(powered=True, flushes=flushes)
     times = [cut.off.commanded_at for cut in made.cuts]

@@ -15,7 +15,8 @@ class FileRoundPlanned(Event, frozen=True, kw_only=True, tag="files.round"):
 
 class FileRoundBegun(Event, frozen=True, kw_only=True, tag="files.begin"):
     """A writer of files began in ``directory``, in the filesystem ``uuid`` on a disk. ``run`` is what its stamps say,
-    ``pattern`` what it does. ``bound`` is what can be missing of its ledger at most when that ends early, bytes."""
+    ``pattern`` what it does. ``disks`` are the disks that the filesystem rests on; empty for ``disk`` itself. ``bound``
+    is what can be missing of its ledger at most when that ends early, bytes."""
 
     disk: str
     job: str
@@ -25,6 +26,7 @@ class FileRoundBegun(Event, frozen=True, kw_only=True, tag="files.begin"):
     fstype: str
     uuid: str
     pattern: str = ""
+    disks: tuple[str, ...] = ()
     kname: str = ""
     bound: int = 0
 

@@ -97,6 +97,7 @@ class FileRunner:
                 fstype=volume.fstype,
                 uuid=volume.identity,
                 pattern=pattern,
+                disks=volume.disks,
                 kname=job.kname,
                 bound=bound,
             )
