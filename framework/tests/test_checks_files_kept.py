@@ -10,7 +10,7 @@ from file_books import FileBook, directory, file, synced
 from files_on_record import CACHE, SCANNED, bench_with_files, judged, lines_of, on_record, pieces, unknown, whole
 from stories import CUT, VICTIM, Bench, healthy
 
-from plugpull.checks import decode_check, encode_check, files_kept, kernel_clean
+from plugpull.checks import decode_check, encode_check, files_kept, kernel_clean, returned
 from plugpull.checks.data_sound import DataSound
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, encode_found_tree
@@ -298,6 +298,35 @@ def test_without_one_piece_it_is_not_known(kind: type[ev.Event], which: int) -> 
     gone = [event for event in bench.events if isinstance(event, kind)][which]
     bench.drop(kind, keep=lambda event: event is not gone)
     assert "are on record" in unknown(bench)
+
+
+def test_a_disk_whose_mount_is_not_on_record_is_not_accused_of_its_new_name() -> None:
+    """The filesystem held the old name until it was unmounted."""
+    bench = whole()
+    bench.replace(ev.DiskAttached, lambda event: (event.at or 0.0) > CUT, kname="sdf")
+    bench.drop(ev.LoadBegun)
+    bench.replace(ev.Acted, lambda event: (event.action, event.at) == ("umount", CUT + 1), at=19.0)
+    assert bench.judge(returned(VICTIM)).findings == ()
+    bench.drop(ev.Acted)
+    assert bench.judge(returned(VICTIM)).findings == ()
+    bench.drop(ev.FileRoundBegun)
+    assert "nothing held its name" in bench.judge(returned(VICTIM)).findings[0].summary
+
+
+@pytest.mark.parametrize(
+    ("action", "at", "words"),
+    [("umount", SCANNED + 0.3, "unmounted before its check"), ("mount", SCANNED + 0.8, "mounted before the removal")],
+)
+def test_without_a_step_after_the_scan_it_is_not_known(action: str, at: float, words: str) -> None:
+    bench = whole()
+    bench.drop(ev.Acted, keep=lambda event: (event.action, event.at) != (action, at))
+    assert words in unknown(bench)
+
+
+def test_without_the_end_of_all_rounds_it_is_not_known() -> None:
+    bench = whole()
+    bench.drop(ev.FilesOver)
+    assert "of the files on disk1 was over is not on record" in unknown(bench)
 
 
 def test_all_records_of_a_round_but_its_end_are_missed() -> None:

@@ -80,6 +80,9 @@ def missing_file_records(story: Story) -> Iterator[str]:
         yield f"round {number} of the files on {disk} was about to begin, and is not on record"
     for disk, _, number in sorted(begun - planned):
         yield f"that round {number} of the files on {disk} was to begin is not on record"
+    over_for = {(one.disk, one.run) for one in story.of(FilesOver)}
+    for disk, run in sorted({(disk, run) for disk, run, _ in begun} - over_for):
+        yield f"that run {run:x} of the files on {disk} was over is not on record"
     for over in story.of(FilesOver):
         for number in range(1, over.rounds + 1):
             if (over.disk, over.run, number) not in begun:
@@ -195,8 +198,22 @@ class _Assembly:
                     one.repair = one.repair or event
                 else:
                     one.check = one.check or event
+        self._after_scan(one, acted)
         if one.removal is not None and one.removal.begun.repaired and one.repair is None:
             one.doubts.append("the repair of its filesystem is not on record")
+
+    def _after_scan(self, one: FileRound, acted: list[Acted]) -> None:
+        """The filesystem is unmounted for the check, and mounted for the removal."""
+        assert one.scan is not None
+        scanned = self._place[id(one.scan.begun)]
+        if one.check is not None:
+            steps = [event.action for event in acted if scanned < self._place[id(event)] < self._place[id(one.check)]]
+            if "umount" not in steps:
+                one.doubts.append("that the filesystem was unmounted before its check is not on record")
+        if one.check is not None and one.removal is not None:
+            checked, removed = self._place[id(one.check)], self._place[id(one.removal.begun)]
+            if "mount" not in [event.action for event in acted if checked < self._place[id(event)] < removed]:
+                one.doubts.append("that the filesystem was mounted before the removal is not on record")
 
 
 def _incomplete(one: FileRound) -> Iterator[str]:

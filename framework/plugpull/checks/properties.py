@@ -20,6 +20,7 @@ from plugpull.history.events import (
     DiskAttached,
     DiskMoved,
     DiskProperties,
+    FileRoundBegun,
     LedgerBegun,
     LedgerEnded,
     LoadBegun,
@@ -307,6 +308,8 @@ def _in_use(story: Story, disk: str, gone: float, back: float) -> bool:
             return True
     mounted = [event for event in story.of(Acted) if event.disk == disk and event.ok and (event.at or 0.0) < back]
     mounts = [event for event in mounted if event.action in ("mount", "umount")]
+    if not mounts and any(one.disk == disk and (one.at or 0.0) < back for one in story.of(FileRoundBegun)):
+        return True  # its mount is not on record
     return bool(mounts) and (mounts[-1].action == "mount" or _late(mounts[-1].at, gone, back))
 
 

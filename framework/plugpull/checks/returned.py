@@ -41,6 +41,7 @@ from plugpull.history.events import (
     DiskAttached,
     DiskDetached,
     DiskMoved,
+    FileRoundBegun,
     Judged,
     LedgerBegun,
     LedgerEnded,
@@ -334,6 +335,8 @@ def _held(story: Story, disk: str, at: float) -> bool:
                 return True
     steps = [event for event in story.of(Acted) if event.disk == disk and event.at is not None and event.at <= at]
     mounted = [event.action for event in steps if event.action in ("mount", "umount")]
+    if not mounted and any(one.disk == disk and (one.at or 0.0) <= at for one in story.of(FileRoundBegun)):
+        return True  # its mount is not on record
     return mounted[-1:] == ["mount"] or _stamped(story, disk, at)
 
 
