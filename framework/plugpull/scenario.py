@@ -20,6 +20,7 @@ from plugpull.dut.ending import record_end
 from plugpull.dut.processors import Processors
 from plugpull.dut.recovering import Recovering
 from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.dut.suspended import Suspended
 from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.faults import cut, judged_by
 from plugpull.faults.breaker import Breaker
@@ -208,6 +209,17 @@ class ScenarioRig(Choices):
                 rig.wait(seconds=1)
         """
         return Recovering(self.context, disk.name)
+
+    def suspended(self, seconds: int) -> Suspended:
+        """Suspend the DUT's devices, as a machine that sleeps does. It wakes by itself after ``seconds`` (1 to 8).
+
+        The block begins when it sleeps, and ends when it is awake. Raises ``NotServed`` if its kernel cannot test
+        that, and ``RigError`` if it does not suspend.
+
+            with rig.suspended(seconds=3), rig.cut(victim.cable):
+                rig.wait(seconds=4)
+        """
+        return Suspended(self.context, seconds)
 
     def processors(self, count: int) -> Processors:
         """Let only so many processors of the DUT run for the length of the ``with`` block.

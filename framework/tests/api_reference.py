@@ -50,7 +50,19 @@ def checks() -> tuple[Entry, ...]:
 RIG = (
     *("disks", "bystanders", "hubs", "choose_victim", "choose_hub", "choose_hubs", "choose_pair"),
     *("choose_two", "choose_enclosure", "choose_with_other_unit", "sockets_elsewhere", "survivors_of", "whole_tree"),
-    *("load", "stamp", "filesystem", "files", "load_on_volume", "copy", "processors", "recovering", "cut", "fault"),
+    *(
+        "load",
+        "stamp",
+        "filesystem",
+        "files",
+        "load_on_volume",
+        "copy",
+        "processors",
+        "recovering",
+        "suspended",
+        "cut",
+        "fault",
+    ),
     *("judged_by", "wait", "is_attached", "take_census", "measure", "judge"),
 )
 FILES = ("settle", "played", "something_to_lose", "step_begins", "stop", "next_round")

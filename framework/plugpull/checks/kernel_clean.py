@@ -83,7 +83,8 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
     doubts: dict[str, str] = {}
     for line in log_of(story).own:
         if line.event is not None and line.event.kind not in OTHER_HARDWARE:
-            said = _known_line(story, line.event.kind, line)
+            slept = line.at is not None and expected.slept(line.at) and expected.powerless(line.body)
+            said = "" if slept else _known_line(story, line.event.kind, line)
         elif line.body.startswith(CUT_HERE):
             there = is_followed_by_report(line, groups)
             said = "" if there else f"the kernel began a report that is not on record: {line.body}"

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from plugpull.history.events import ClockMapped, DutReady
 from plugpull.history.story import Story
+from plugpull.history.suspensions import suspensions
 
 GAP = 3.0
 """An interval between two samples this many times the median is a gap."""
@@ -70,7 +71,12 @@ def _starved(story: Story) -> tuple[Span, ...]:
     def froze(gap: Span) -> bool:
         return gap.length >= FREEZE and ran(story, gap)
 
-    return tuple(gap for gap in gaps(story) if silent(gap) and not lost(gap) and not froze(gap))
+    return tuple(gap for gap in gaps(story) if slept(story, gap) or (silent(gap) and not lost(gap) and not froze(gap)))
+
+
+def slept(story: Story, gap: Span) -> bool:
+    """Whether the DUT was suspended on request in this gap."""
+    return any(begin < gap.end and end > gap.begin for begin, end in suspensions(story))
 
 
 def starved_within(story: Story, begin: float, end: float) -> float:
@@ -98,7 +104,8 @@ most 0.7."""
 
 def _frozen(story: Story) -> tuple[Span, ...]:
     """Gaps in which the host ran the DUT: they count in full."""
-    return tuple(gap for gap in gaps(story) if gap.length >= FREEZE and (_rate(story, gap) or 0.0) >= FULLY)
+    long = (gap for gap in gaps(story) if gap.length >= FREEZE and not slept(story, gap))
+    return tuple(gap for gap in long if (_rate(story, gap) or 0.0) >= FULLY)
 
 
 LEAST_GRANTED = 0.5

@@ -12,6 +12,7 @@ from .disks import Disk, Refused
 from .jobs import Jobs
 from .processors import CpuHotplug
 from .recovery import Recovery
+from .sleep import Sleep
 from .wire import now
 
 
@@ -22,6 +23,7 @@ class Actions:
         self.jobs = jobs
         self.processors = CpuHotplug()
         self.recovery = Recovery()
+        self.sleep = Sleep()
 
     def end_actions(self) -> None:
         """Give back the processors and end the resets: the controller is gone."""
@@ -56,3 +58,10 @@ class Actions:
 
     def op_recover_end(self) -> Dict[str, Any]:
         return self.recovery.end()
+
+    def op_suspend(self, seconds: int) -> bool:
+        """Begin to suspend the devices for so many seconds. False if this kernel cannot."""
+        return self.sleep.begin(seconds)
+
+    def op_suspend_end(self) -> Dict[str, Any]:
+        return self.sleep.end()

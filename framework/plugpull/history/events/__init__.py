@@ -53,6 +53,7 @@ from plugpull.history.events.dut import (
     DutReached,
     DutReady,
     DutState,
+    DutSuspended,
     ProcessStuck,
     Residue,
     StateMoment,
@@ -143,6 +144,7 @@ __all__ = [
     "DutReached",
     "DutReady",
     "DutState",
+    "DutSuspended",
     "EarlierMessage",
     "Edge",
     "EdgePhase",
@@ -233,6 +235,7 @@ AnyEvent = (
     | GracePeriod
     | Activity
     | DutState
+    | DutSuspended
     | DiskProperties
     | DiskRecovered
     | LogLost

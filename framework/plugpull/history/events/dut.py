@@ -156,6 +156,15 @@ class ProcessStuck(Event, frozen=True, kw_only=True, tag="process.stuck"):
     stack: tuple[str, ...] = ()
 
 
+class DutSuspended(Event, frozen=True, kw_only=True, tag="dut.suspended"):
+    """The DUT's devices were suspended on request, from ``at`` to ``until`` (DUT seconds), and resumed. Otherwise
+    ``detail`` says why they were not."""
+
+    until: float
+    ok: bool
+    detail: str = ""
+
+
 class Acted(Event, frozen=True, kw_only=True, tag="action"):
     """A step that was done on the DUT for the scenario (see ``ActionName``), and took ``seconds``."""
 

@@ -19,6 +19,7 @@ from typing import Any
 from plugpull.history.cut import Cut
 from plugpull.history.events import DiskRecovered, DutReady, Edge
 from plugpull.history.story import Story
+from plugpull.history.suspensions import suspensions
 from plugpull.kernel.diagnosis.arrivals import attached_times
 from plugpull.kernel.diagnosis.scope import About, Level, Scope, Stay
 
@@ -59,6 +60,11 @@ _GIVEN_UP = re.compile(
 """Other messages of that kind: the driver gives the controller up or halts it at the same time
 (drivers/usb/host/xhci-ring.c), or the controller has lost its state (drivers/usb/core/hub.c), which happens only to
 suspended machines."""
+
+
+WAKING = 10.0
+"""Seconds after a suspension in which its devices come back: a control transfer takes 5 s to fail."""
+_POWERLESS = re.compile(r"root hub lost power or was reset")
 
 
 def never(kind: str, body: str) -> bool:
@@ -106,9 +112,12 @@ class Expected:
         self._scope = scope or Scope(story)
         self.windows = (*_windows(story, miswired), *_unarmed(story))
         self._recovered = tuple(_recovered(story))
+        self._slept = tuple((begin - margin(story), end) for begin, end in suspensions(story))
 
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a cut explains a message about these. ``kind`` is empty for an uncatalogued one."""
+        if self.slept(at) and (not never(kind, body) or _POWERLESS.search(body)):
+            return True
         if never(kind, body):
             return False
         if _DIRTY.search(body):
@@ -120,6 +129,15 @@ class Expected:
         if about.level is Level.HUB and kind in _NOT_SHARED:
             return self.in_blast(about.name, at)
         return any(window.shares(at) and window.disk in about.disks for window in self.windows)
+
+    @staticmethod
+    def powerless(body: str) -> bool:
+        """Whether a message says that a controller lost its state, as one that slept may."""
+        return bool(_POWERLESS.search(body))
+
+    def slept(self, at: float) -> bool:
+        """Whether the DUT was suspended on request at ``at``, or was waking its devices: each is reset then."""
+        return any(begin <= at <= end + WAKING for begin, end in self._slept)
 
     def of_stay(self, stay: Stay, at: float) -> bool:
         """Whether a cut explains messages about this attachment of a disk at ``at``."""

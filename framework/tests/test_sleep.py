@@ -1,0 +1,78 @@
+"""A DUT that sleeps on request: the agent's part, and what the checks make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stories import CUT, VICTIM, healthy
+
+from plugpull.checks import kernel_clean, removed, undisturbed
+from plugpull.dut.agent.disks import Refused
+from plugpull.dut.agent.sleep import Sleep
+from plugpull.history import events as ev
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    (tmp_path / "power").mkdir()
+    (tmp_path / "power/state").write_text("freeze mem disk\n")
+    (tmp_path / "power/pm_test").write_text("[none] core processors platform devices freezer\n")
+    folder = tmp_path / "module/suspend/parameters"
+    folder.mkdir(parents=True)
+    (folder / "pm_test_delay").write_text("5\n")
+    return tmp_path
+
+
+def test_the_kernels_own_test_is_asked_and_put_back(machine: Path) -> None:
+    sleep = Sleep(str(machine))
+    assert sleep.begin(3)
+    said = sleep.end()
+    assert (said["ok"], said["stuck"], said["why"]) == (True, False, "")
+    assert said["begun"] <= said["until"]
+    assert (machine / "power/state").read_text() == "freeze"
+    assert (machine / "power/pm_test").read_text() == "none"
+    assert (machine / "module/suspend/parameters/pm_test_delay").read_text() == "5"
+
+
+def test_a_kernel_without_that_test_is_left_alone(machine: Path) -> None:
+    (machine / "power/pm_test").unlink()
+    assert not Sleep(str(machine)).begin(3)
+    assert (machine / "power/state").read_text() == "freeze mem disk\n"
+
+
+def test_a_long_sleep_is_refused(machine: Path) -> None:
+    with pytest.raises(Refused, match="1 to 8 s here, not 60"):
+        Sleep(str(machine)).begin(60)
+
+
+RESET = ev.KernelMessage(at=CUT + 3.0, text="usb 1-1.2: reset high-speed USB device number 5 using xhci_hcd")
+LOST = ev.KernelMessage(at=CUT + 3.0, text="usb usb1: root hub lost power or was reset", level=4)
+
+
+def test_resets_of_a_machine_that_slept_are_explained() -> None:
+    bench = healthy()
+    bench.add(RESET, LOST)
+    assert bench.judge(undisturbed()).findings
+    assert bench.judge(kernel_clean()).findings
+    bench.add(ev.DutSuspended(at=CUT - 1.0, until=CUT + 2.5, ok=True))
+    assert not bench.judge(undisturbed()).findings
+    assert not bench.judge(kernel_clean()).findings
+
+
+def test_a_disk_that_leaves_when_the_machine_wakes_is_a_finding_all_the_same() -> None:
+    bench = healthy()
+    bench.add(ev.DutSuspended(at=CUT - 1.0, until=CUT + 2.5, ok=True))
+    bench.detach("disk2", CUT + 2.6)
+    assert "disk2 left at" in bench.judge(undisturbed()).findings[0].summary
+
+
+def test_time_asleep_does_not_count() -> None:
+    bench = healthy()
+    bench.starved = ((CUT - 1.0, CUT + 1.0),)
+    gone = CUT + 1.05
+    bench.replace(ev.DiskDetached, lambda event: event.disk == VICTIM, at=gone)
+    begin, _, kname, number = bench._attached[VICTIM][0]
+    bench._attached[VICTIM][0] = (begin, gone, kname, number)
+    bench.add(ev.DutSuspended(at=CUT - 1.0, until=CUT + 1.0, ok=True))
+    assert bench.judge(removed(VICTIM, within=0.5)).findings == ()
