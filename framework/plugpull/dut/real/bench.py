@@ -20,6 +20,7 @@ from plugpull.dut.real.connect import connect, ignore
 from plugpull.dut.real.console_wires import wire_of
 from plugpull.dut.real.dut_host import DutHost
 from plugpull.dut.real.journaled import Journaled
+from plugpull.dut.real.moving import Mover
 from plugpull.dut.real.outlet import Outlet
 from plugpull.dut.real.reach import Unreachable, reach_of
 from plugpull.dut.real.safety import refuse_system_disks
@@ -28,7 +29,7 @@ from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
 from plugpull.rig.model import Rig
-from plugpull.rig.topology import CutPoint, Topology, with_disks_at
+from plugpull.rig.topology import CutPoint, Topology
 from plugpull.switches.host import Person
 from plugpull.switches.person import TerminalPerson
 
@@ -37,10 +38,6 @@ BACK_WITHIN = 120.0
 """Seconds to wait for a DUT after its connection broke, or its power was turned on: it may have to boot."""
 PROOF = 5.0
 """Seconds in which a console has to answer sysrq to count as one that can be asked."""
-HUMAN = "human"
-"""The driver of a switch that is a person, who can also plug a disk in elsewhere."""
-PATIENCE = 300.0
-"""Seconds that the person gets for each disk."""
 FORGOTTEN = 30.0
 """Seconds without a request after which an agent ends by itself. The listener sends one every second."""
 
@@ -58,6 +55,7 @@ class RealBench:
         setting.cut.clear()
         serials = {disk.name: disk.serial for disk in setting.rig.disk}
         self.disk_table = DiskTable(serials, places_of(setting.rig), setting.sockets)
+        self._mover = Mover(setting.rig, setting.person, self.disk_table, places_of)
         begun = time.monotonic()
         self._console = self._open_console(artefacts / "console.log")
         try:
@@ -176,15 +174,10 @@ class RealBench:
 
     @property
     def can_move(self) -> bool:
-        return any(switch.driver == HUMAN for switch in self._setting.rig.switch)
+        return self._mover.able
 
     def move(self, sockets: Mapping[str, str]) -> dict[str, str]:
-        for disk, socket in sockets.items():
-            self._setting.person.do(f"{disk}: PLUG it into {socket}", PATIENCE)
-        every = places_of(with_disks_at(self._setting.rig, sockets))
-        places = {disk: every[disk] for disk in sockets}
-        self.disk_table.move(places)
-        return places
+        return self._mover.move(sockets)
 
     def power_everything(self) -> None:
         outlets = {point.outlet: point for point in Topology(self._setting.rig).cut_points().values()}
@@ -280,6 +273,7 @@ class RealBench:
         return ()
 
     def close(self) -> None:
+        self._mover.put_back()
         link = getattr(self, "link", None)
         if link is not None and link.lost:
             self._setting.patient = True
