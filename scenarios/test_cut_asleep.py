@@ -19,7 +19,7 @@ def test_a_cable_is_cut_while_the_machine_wakes(rig: ScenarioRig) -> None:
     put back a little later. The disk comes back, and all data is there."""
     victim, _ = rig.choose_victim()
     with rig.load(rig.disks, idle), rig.suspended(seconds=2):
-        rig.wait(seconds=1.5)
+        rig.wait(seconds=3.5)
         with rig.cut(victim.cable):
-            rig.wait(seconds=2)
+            rig.wait(seconds=4)
     rig.judge(returned(victim), data_intact(rig.disks), kernel_clean(), nothing_left(), nothing_stuck())

@@ -297,7 +297,7 @@ class ScenarioRig(Choices):
             serials = ", ".join(f"{name} (serial {context.disk(name).serial})" for name in missing)
             raise RigError(
                 f"not found within {READY_WITHIN:g} s: {serials}",
-                hint="are they plugged in and powered, and are the serial numbers right?",
+                hint="are they plugged in and powered, and are their serial and lun right in the rig file?",
             )
         self._state_before = self._state("begin")
         self.context.recorder.record(self._state_before)
