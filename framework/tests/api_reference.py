@@ -157,8 +157,8 @@ def _on_judging_and_drivers() -> tuple[Chapter, ...]:
             (
                 *(Entry("plugpull.load", n) for n in ("each_alone", "more_and_more")),
                 *(Entry("plugpull.load", n) for n in ("leave_one_out", "scaling_design")),
-                *(Entry("plugpull.load", n) for n in ("side_by_side", "all_for_long")),
-                *(Entry("plugpull.studies", n) for n in ("alone", "scaling", "beside", "sustained")),
+                *(Entry("plugpull.load", n) for n in ("side_by_side", "all_for_long", "all_at_once")),
+                *(Entry("plugpull.studies", n) for n in ("alone", "scaling", "beside", "sustained", "recovery_cost")),
             ),
         ),
         Chapter(

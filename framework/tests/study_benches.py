@@ -49,6 +49,9 @@ class StudyBench:
     process: float = 0.0
     """Per cent of a CPU that fio uses."""
 
+    written: float = 0.0
+    """Bytes that each disk has written before."""
+
     def __post_init__(self) -> None:
         self.events: list[ev.Event] = [*self._attached(), *self._trials()]
 
@@ -83,7 +86,7 @@ class StudyBench:
 
     def _trials(self) -> list[ev.Event]:
         made: list[ev.Event] = []
-        counters = {name: [0.0, 0.0] for name in self.rig.names}
+        counters = {name: [0.0, self.written] for name in self.rig.names}
         order = list(interleaved(self.design, self.repeats, random.Random("order")))
         begin = self.begin
         made += self._idle()
@@ -156,7 +159,7 @@ class StudyBench:
         ]
 
     def _idle(self) -> list[ev.Event]:
-        still = {name: [0.0, 0.0] for name in self.rig.names}
+        still = {name: [0.0, self.written] for name in self.rig.names}
         times = [round(9.6 + step * STEP, 6) for step in range(round((self.begin - 9.6) / STEP))]
         return [ev.Sampled(at=at, disks=_row(self.rig, still), cpu=self._cpu(at)) for at in times]
 

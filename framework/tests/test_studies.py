@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from study_benches import MB, StudyBench, a_rig, judged, kinds, only, writing
 
 from plugpull.history import events as ev
 from plugpull.judging.judge import judge_story
+from plugpull.load import sequential_write
 from plugpull.load.designs import (
+    Condition,
     each_alone,
     leave_one_out,
     more_and_more,
     scaling_design,
 )
 from plugpull.studies import alone, scaling
+from plugpull.studies.measured import to_repeat
 
 # --- every disk alone ----------------------------------------------------------------------------------------
 
@@ -119,6 +123,26 @@ def test_measurements_that_were_not_made_are_missed() -> None:
     assert "1 of 20 measurements were not made" in alone(rig.names).judge(bench.story()).unknowns
     bench.events = [event for event in bench.events if not isinstance(event, ev.Measured)]
     assert "nothing was measured" in alone(rig.names).judge(bench.story()).unknowns
+
+
+def test_what_the_host_starved_is_measured_again() -> None:
+    rig = a_rig([2.0] * 2)
+    bench = StudyBench(rig, writing(each_alone(rig.names)), repeats=3, deaf=(2, 5))
+    spoilt = to_repeat(bench.story().events, 0)
+    assert [event.number for event in spoilt] == [2, 5]
+    assert to_repeat(bench.story().events, 3) == spoilt[1:]
+    last = max(event.at or 0.0 for event in bench.events)
+    condition = Condition(spoilt[0].disks, sequential_write)
+    again = StudyBench(rig, (condition,), repeats=1, begin=last + 1.0, written=1e9)
+    for event in again.events:
+        if isinstance(event, ev.Measured):
+            event = msgspec.structs.replace(event, number=7, planned=6, repeat=spoilt[0].repeat, repeats=3)
+        if (event.at or 0.0) > last + 0.9:
+            bench.events.append(event)
+    assert [event.number for event in to_repeat(bench.story().events, 0)] == [5]
+    found = alone(rig.names).judge(bench.story())
+    assert sorted(one.n for one in found.measurements if one.unit == "B/s") == [2, 3]
+    assert not [why for why in found.unknowns if "were not made" in why]
 
 
 def test_a_load_that_ended_early_does_not_count() -> None:

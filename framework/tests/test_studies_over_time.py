@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from study_benches import StudyBench, a_rig, judged, kinds, only, writing
 
 from plugpull.checks import Judgement
-from plugpull.load.designs import Condition, all_for_long, side_by_side
-from plugpull.studies import beside, sustained
+from plugpull.history import events as ev
+from plugpull.load.designs import Condition, all_at_once, all_for_long, side_by_side
+from plugpull.studies import beside, recovery_cost, sustained
 
 # --- controllers side by side ---------------------------------------------------------------------------------
 
@@ -118,3 +120,68 @@ def test_disks_that_slow_down_at_the_same_time_are_not_blamed() -> None:
 
 def test_a_disk_that_writes_hardly_anything_cannot_be_judged() -> None:
     assert "disk1 wrote too little" in _long(lambda disk, since: 0.01, disks=1).unknowns[0]
+
+
+# --- before and after a cut ------------------------------------------------------------------------------------
+
+
+def _cut_between(slower: dict[str, float], repeats: int = 5) -> StudyBench:
+    """All disks are measured twice; between the two, disk1 is cut. Then disks run at a share of their rates."""
+    rig = a_rig([2.0] * 3)
+    before = StudyBench(rig, all_at_once(rig.names), repeats=repeats)
+    last = max(event.at or 0.0 for event in before.events)
+    after = StudyBench(
+        rig,
+        all_at_once(rig.names),
+        repeats=repeats,
+        begin=last + 10.0,
+        pace=lambda disk, since: slower.get(disk, 1.0),
+        written=1e9,
+    )
+    begin = last + 3.0
+    known: dict[str, Any] = {"cut": 1, "point": "disk1.cable", "switch": "cables", "port": "1"}
+    known |= {"agrees": True, "error": 0.001}
+    edges = [
+        ev.Edge(at=begin, state="off", phase="commanded", **known),
+        ev.Edge(at=begin + 0.1, state="off", phase="acknowledged", **known),
+        ev.Edge(at=begin + 1.0, state="on", phase="commanded", **known),
+        ev.Edge(at=begin + 1.1, state="on", phase="acknowledged", **known),
+    ]
+    armed = ev.CutArmed(
+        at=begin - 0.1, cut=1, point="disk1.cable", mechanism="data", trigger="at once", victims=("disk1",)
+    )
+    idle = [event for event in after.events if (event.at or 0.0) > begin + 2.0]
+    before.events += [armed, *edges, *idle]
+    return before
+
+
+CHECK = recovery_cost("disk1", ("disk2", "disk3"))
+
+
+def test_a_disk_that_is_slower_after_its_cut_is_named() -> None:
+    found = judged(_cut_between({"disk1": 0.7}), CHECK)
+    one = only(found, "difference")
+    assert (one.subject, found.findings, found.unknowns) == ("disk1", (), ())
+    assert one.value == pytest.approx(-0.3, abs=0.03)
+    assert only(found, "no-difference").subject == "disk2, disk3"
+
+
+def test_disks_that_are_as_fast_as_before_are_said_to_be() -> None:
+    found = judged(_cut_between({}), CHECK)
+    assert "difference" not in {kind for kind, _ in kinds(found)}
+    assert found.unknowns == ()
+    assert {one.name for one in found.measurements} == {"write before the cut", "write after the cut"}
+
+
+def test_without_a_cut_there_is_nothing_to_compare() -> None:
+    rig = a_rig([2.0] * 3)
+    assert judged(StudyBench(rig, all_at_once(rig.names)), CHECK).unknowns == (
+        "nothing was cut between the measurements",
+    )
+
+
+def test_a_measurement_that_is_missing_from_the_second_design_is_missed() -> None:
+    bench = _cut_between({})
+    measured = [event for event in bench.events if isinstance(event, ev.Measured)]
+    bench.events.remove(measured[-1])
+    assert "1 of 10 measurements were not made" in CHECK.judge(bench.story()).unknowns

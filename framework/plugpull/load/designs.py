@@ -65,6 +65,11 @@ def side_by_side(disks: Sequence[OnController_co]) -> Design[OnController_co]:
     return tuple(Condition(tuple(group[:count]), pattern) for pattern in BOTH for group in by_controller.values())
 
 
+def all_at_once(disks: Sequence[T_co], *patterns: Pattern) -> Design[T_co]:
+    """All disks at once; writing, unless patterns are given."""
+    return tuple(Condition(tuple(disks), pattern) for pattern in patterns or (sequential_write,))
+
+
 def all_for_long(disks: Sequence[T_co]) -> Design[T_co]:
     """All disks at once are written for long."""
     return (Condition(tuple(disks), sequential_write, long=True),)

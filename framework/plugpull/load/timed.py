@@ -15,6 +15,7 @@ from plugpull.load.patterns import Pattern, measuring_arguments
 from plugpull.load.runner import FioRunner, Job
 from plugpull.load.running import START_DEADLINE, RunningJobs
 from plugpull.streams import ORDER
+from plugpull.studies.measured import to_repeat
 from plugpull.targets.target import Target
 
 RAMP = 0.4
@@ -33,6 +34,8 @@ REQUESTS = 32
 WRITES = ("write", "randwrite")
 PARTITION_SCAN = 256 << 10
 """More bytes than the kernel reads when a disk was opened for writing: 128 KiB on an emulated one."""
+AGAIN = 0.5
+"""At most so many measurements are repeated, as a share of the planned ones. Otherwise the host is too busy."""
 BLOCKS = (64 << 10, 128 << 10)
 """The smallest and the largest request that is chosen for that. Smaller ones would keep an emulated guest busy."""
 
@@ -141,15 +144,27 @@ class TimedLoad(RunningJobs):
 def measure(context: ScenarioContext, design: Design[Target], repeats: int, *, virtual: bool) -> None:
     """Measure every condition in each of ``repeats`` rounds, each with loads of its own, and record when.
 
-    Raises RigError if a load does not start.
+    Measurements that do not count, because the host starved the DUT, are repeated afterwards. Raises RigError if a load
+    does not start.
     """
     block = block_for(target for condition in design for target in condition.disks)
-    planned = len(design) * repeats
-    order = interleaved(design, repeats, context.streams.of(ORDER))
-    for number, (repeat, condition) in enumerate(order, 1):
-        pattern = replace(condition.pattern, block=block)
-        what = replace(condition, pattern=pattern)
-        _measure_once(context, what, (number, planned), (repeat, repeats), virtual=virtual)
+    planned, since = len(design) * repeats, len(_measured(context))
+    known: dict[int, tuple[int, Condition[Target]]] = {}
+    for number, (repeat, condition) in enumerate(interleaved(design, repeats, context.streams.of(ORDER)), 1):
+        known[number] = repeat, replace(condition, pattern=replace(condition.pattern, block=block))
+        _measure_once(context, known[number][1], (number, planned), (repeat, repeats), virtual=virtual)
+    left = int(AGAIN * planned)
+    while left and (spoilt := to_repeat(context.recorder.since(), since)[:left]):
+        for event in spoilt:
+            repeat, condition = known[event.number]
+            number = max(known) + 1
+            known[number] = repeat, condition
+            _measure_once(context, condition, (number, planned), (repeat, repeats), virtual=virtual)
+        left -= len(spoilt)
+
+
+def _measured(context: ScenarioContext) -> tuple[ev.Measured, ...]:
+    return tuple(event for event in context.recorder.since() if isinstance(event, ev.Measured))
 
 
 def _measure_once(
@@ -161,7 +176,8 @@ def _measure_once(
     virtual: bool,
 ) -> None:
     pattern, names = condition.pattern, ", ".join(target.name for target in condition.disks)
-    context.phase("measure", f"{number[0]} of {number[1]}: {pattern.name} on {names}")
+    place = f"{number[0]} of {number[1]}" if number[0] <= number[1] else "again"
+    context.phase("measure", f"{place}: {pattern.name} on {names}")
     with TimedLoad(context, condition.disks, pattern) as load:
         begin, end = load.watch(length_of(condition, virtual=virtual))
         context.recorder.record(
