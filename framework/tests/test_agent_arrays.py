@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from plugpull.dut.agent import array_guard
+from plugpull.dut.agent import arrays as arrays_module
 from plugpull.dut.agent.array_guard import open_array, prove_array
-from plugpull.dut.agent.arrays import Arrays
+from plugpull.dut.agent.arrays import Arrays, present
 from plugpull.dut.agent.disks import Refused
 
 UUID = "a3b1c2d4-0000-4000-8000-112233445566"
@@ -109,3 +110,36 @@ def test_an_array_that_this_agent_did_not_make_is_not_read() -> None:
         arrays.read("array1")
     with pytest.raises(Refused, match="'resync' is not one of"):
         arrays.act("array1", claim("sda"), "resync")
+
+
+def test_on_the_way_out_members_are_found_by_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that was unplugged meanwhile has another name now; one that is away is left alone."""
+    there = [described("sdq", serial="S-sda", diskseq=9), described("sdz")]
+    monkeypatch.setattr(arrays_module, "all_disks", lambda: there)
+    found = present([described("sda"), described("sdb")])
+    assert [(disk["serial"], disk["kname"], disk["diskseq"]) for disk in found] == [("S-sda", "sdq", 9)]
+
+
+class NoWatch:
+    """In place of a watch."""
+
+    def stop(self) -> None: ...
+
+
+def test_what_is_left_is_erased_on_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    erased: list[str] = []
+    arrays = Arrays(lambda message: None, lambda kname: None)
+    watch: Any = NoWatch()
+    arrays._known["array1"] = arrays_module.Known("md127", UUID, [described("sda"), described("sdb")], watch)
+    monkeypatch.setattr(arrays_module, "all_disks", lambda: [described("sda"), described("sdb")])
+
+    def erase(disks: list[dict[str, Any]], timeout: float) -> None:
+        erased.append(disks[0]["kname"])
+        if disks[0]["kname"] == "sda":
+            raise Refused("it is in use")
+
+    monkeypatch.setattr(arrays, "erase", erase)
+    arrays.stop_all()
+    assert erased == ["sda", "sdb"], "one that cannot be erased keeps the others from it"
+    arrays.stop_all()
+    assert erased == ["sda", "sdb"]

@@ -16,25 +16,28 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from .array_guard import members_of, open_array
 from .array_watch import ArrayWatch
-from .disks import SYS, Disk, Refused, open_scratch, read_attribute
+from .disks import SYS, Disk, Refused, all_disks, open_scratch, read_attribute
 from .jobs import process_state
+from .signatures import plain_uuid
 from .wire import now
 
 STOP_ARRAY = 0x932
 """include/uapi/linux/raid/md_u.h: _IO(MD_MAJOR, 0x32)."""
 HIGHEST = 127
 """Numbers of arrays are tried downwards from here, as mdadm does for arrays without a name."""
-ENDED_WITHIN = 10.0
+LEAVING = 10.0
+"""Seconds for each step on the way out."""
 ACTIONS = ("check", "repair", "idle", "frozen")
 
 Answer = Dict[str, Any]
 
 
 class Known(NamedTuple):
-    """An array of this agent: the claim that it was opened with last, and what follows its state."""
+    """An array of this agent, the disks that it was made of, and what follows its state."""
 
     kname: str
     uuid: str
+    disks: List[Disk]
     watch: ArrayWatch
 
 
@@ -62,7 +65,7 @@ class Arrays:
         finally:
             for fd in opened:
                 os.close(fd)
-        return self._follow(name, kname, uuid, answer)
+        return self._follow(name, kname, uuid, disks, answer)
 
     def assemble(self, name: str, disks: List[Disk], uuid: str, force: bool, timeout: float) -> Answer:
         """Assemble the array with this UUID from these disks, also if members are missing. ``force``: also from members
@@ -81,15 +84,15 @@ class Arrays:
         finally:
             for fd in opened:
                 os.close(fd)
-        return self._follow(name, kname, uuid, answer)
+        return self._follow(name, kname, uuid, disks, answer)
 
-    def _follow(self, name: str, kname: str, uuid: str, answer: Answer) -> Answer:
+    def _follow(self, name: str, kname: str, uuid: str, disks: List[Disk], answer: Answer) -> Answer:
         node = os.path.join(SYS, "block", kname)
         state = read_attribute(node, "md", "array_state")
         if state in ("", "clear", "inactive"):
             return {**answer, "ok": False, "kname": kname, "size": 0, "values": {"array_state": state}}
         self._forget(name)
-        self._known[name] = Known(kname, uuid, ArrayWatch(name, kname, self._send))
+        self._known[name] = Known(kname, uuid, disks, ArrayWatch(name, kname, self._send))
         self._sample(kname)
         return {**answer, "kname": kname, "size": int(read_attribute(node, "size") or 0) * 512, **self.read(name)}
 
@@ -184,14 +187,30 @@ class Arrays:
             known.watch.stop()
 
     def stop_all(self) -> None:
-        """Stop what is left, on the way out. Superblocks stay: nobody says any more which disks are whose."""
+        """Stop what is left and erase its superblocks, on the way out: the next run would refuse the disks."""
         for name, known in list(self._known.items()):
-            with suppress(OSError, Refused):
-                uuid = read_attribute(SYS, "block", known.kname, "md", "uuid")
-                if uuid.replace("-", "") == known.uuid.replace("-", ""):
+            uuid = read_attribute(SYS, "block", known.kname, "md", "uuid")
+            if plain_uuid(uuid) == plain_uuid(known.uuid):
+                with suppress(OSError):
                     fd = os.open("/dev/" + known.kname, os.O_RDWR | os.O_CLOEXEC | os.O_EXCL)
-                    threading.Thread(target=_stop, args=(fd, []), daemon=True).start()
+                    thread = threading.Thread(target=_stop, args=(fd, []), daemon=True)
+                    thread.start()
+                    thread.join(LEAVING)
             self._forget(name)
+            for disk in present(known.disks):
+                with suppress(OSError, Refused):  # one that cannot be erased must not keep the others from it
+                    self.erase([disk], LEAVING)
+
+
+def present(wanted: List[Disk]) -> List[Disk]:
+    """The identities of those disks that are attached now, by the kernel name that they have now."""
+    now_there = {(disk["serial"], disk["size"]): disk for disk in all_disks()}
+    found = []
+    for disk in wanted:
+        here = now_there.get((disk["serial"], disk["size"]))
+        if here is not None:
+            found.append({**disk, "kname": here["kname"], "diskseq": here["diskseq"]})
+    return found
 
 
 def plain(exclusive: int) -> int:
