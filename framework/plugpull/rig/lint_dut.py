@@ -12,6 +12,7 @@ from plugpull.rig.mistakes import Mistake, quote
 _KINDS_WITH = {
     "memory": ("virtual",),
     "cpus": ("virtual",),
+    "memory_debugging": ("virtual",),
     "host": ("ssh",),
     "ssh_options": ("ssh",),
     "sudo": ("ssh", "local"),

@@ -61,6 +61,8 @@ class Dut(Table):
     """virtual: bytes of RAM."""
     cpus: int = Field(default=2, ge=1, le=8)
     """virtual: number of vCPUs."""
+    memory_debugging: bool = False
+    """virtual: boot with the kernel's own checks of its memory (SLUB poisoning, KFENCE), which make it slower."""
     power: Outlet | None = None
     host: str | None = None
     """ssh: the machine to connect to, a name as in the user's ssh configuration."""

@@ -43,7 +43,7 @@ def shape_of(rig: Rig, accel: str) -> Shape:
         ControllerShape(controller.name, str(controller.model), FIRST_CONTROLLER_SLOT + number, controller.ports)
         for number, controller in enumerate(rig.controller)
     )
-    return Shape(accel, rig.dut.cpus, rig.dut.memory, controllers)
+    return Shape(accel, rig.dut.cpus, rig.dut.memory, controllers, memory_debugging=rig.dut.memory_debugging)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ COMMAND_LINE = (
 """``unknown_nmi_panic`` and ``sysrq_always_enabled`` are for a guest that hangs: sysrq on its console, and a panic that
 prints the position (Documentation/admin-guide/kernel-parameters.txt). For ``usbcore.autosuspend`` see
 ``MODULE_OPTIONS``."""
+MEMORY_DEBUGGING = "slub_debug=FZP slab_nomerge kfence.sample_interval=20"
+"""Makes silent corruption of the kernel's memory visible on a distribution's kernel: consistency checks, red zones and
+poison in each slab (Documentation/mm/slub.rst), and a guarded allocation every 20 ms (dev-tools/kfence.rst)."""
 MODULE_OPTIONS = {"usbcore": "autosuspend=-1"}
 """Module parameters for every guest, passed to ``insmod``, which ignores the kernel command line.
 
@@ -66,13 +69,18 @@ class Shape:
     controllers: tuple[ControllerShape, ...]
     channels: tuple[str, ...] = ()
     """Names of virtio-serial ports in addition to the agent's."""
+    memory_debugging: bool = False
     forwarded: int | None = None
     """A TCP port of the guest to make reachable on this machine's loopback; None: the guest has no network."""
 
     def text(self) -> str:
         controllers = " ".join(f"{c.model}@{c.slot}:{c.ports}" for c in self.controllers)
         more = " ".join((*self.channels, *([] if self.forwarded is None else [f"tcp {self.forwarded}"])))
-        return f"{self.accel} {self.cpus} cpus {self.memory} bytes {controllers} {more} {COMMAND_LINE}"
+        return f"{self.accel} {self.cpus} cpus {self.memory} bytes {controllers} {more} {self.command_line()}"
+
+    def command_line(self) -> str:
+        """The kernel's."""
+        return f"{COMMAND_LINE} {MEMORY_DEBUGGING}" if self.memory_debugging else COMMAND_LINE
 
 
 def _controller_arguments(controller: ControllerShape) -> list[str]:

@@ -19,7 +19,7 @@ from plugpull.virtual.console import Console
 from plugpull.virtual.image import Additions, base_tree, cpio, ingredients, module_tree
 from plugpull.virtual.kernel import KernelTree, required_modules
 from plugpull.virtual.kernel_modules import read_module
-from plugpull.virtual.machine import COMMAND_LINE, MODULE_OPTIONS, Machine, Shape, qemu_version
+from plugpull.virtual.machine import MODULE_OPTIONS, Machine, Shape, qemu_version
 
 FORMAT = "5"
 """Increased when snapshots of an older plugpull no longer fit."""
@@ -76,7 +76,7 @@ def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tup
 
     Raises RigError with the last lines of the console.
     """
-    extra = ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", COMMAND_LINE]
+    extra = ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", shape.command_line()]
     machine = Machine(shape, directory / "ram", extra, directory / "qemu.log", share=True)
     console = Console(machine.console, directory / "boot.log")
     link = AgentLink(machine.agent, lambda message: None)

@@ -70,6 +70,24 @@ static int leak(void)
 	return 0;
 }
 
+/* A write to an object that was freed, which nothing notices unless slabs are checked: when it is given out again. */
+static int write_freed(void)
+{
+	void *objects[64];
+	unsigned char *volatile stale = kmalloc(512, GFP_KERNEL);
+	unsigned int number;
+
+	if (!stale)
+		return -ENOMEM;
+	kfree(stale);
+	stale[300] = 0x42;
+	for (number = 0; number < ARRAY_SIZE(objects); number++)
+		objects[number] = kmalloc(512, GFP_KERNEL);
+	for (number = 0; number < ARRAY_SIZE(objects); number++)
+		kfree(objects[number]);
+	return 0;
+}
+
 /* Uninterruptible, as a driver that waits for a device which is gone. */
 static noinline int wait_in_vain(void *unused)
 {
@@ -183,6 +201,8 @@ static int die(const char *way, unsigned int cpu)
 		kthread_run(storm, NULL, "plugpull-storm");
 	else if (sysfs_streq(way, "leak"))
 		return leak();
+	else if (sysfs_streq(way, "freed"))
+		return write_freed();
 	else if (sysfs_streq(way, "block"))
 		kthread_run(wait_in_vain, NULL, "plugpull-block");
 	else if (sysfs_streq(way, "spin"))
