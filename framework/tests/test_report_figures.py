@@ -102,3 +102,25 @@ def test_the_page_has_every_figure_and_conclusion(results: Results) -> None:
     assert "knee: It grows up to 1.5 <disks>." in text
     empty = "\n".join(page(results_of(passing())))
     assert "nothing was measured" in empty
+
+
+def test_a_long_write_is_drawn_window_by_window(results: Results) -> None:
+    rates = (2e6, 2e6, 4e5, 2e6)
+    long = Measurement(
+        name="write sustained",
+        subject="disk1",
+        value=2e6,
+        unit="B/s",
+        n=4,
+        samples=rates,
+        parameters={"window": 1 << 20},
+    )
+    found = figures(changed(results, measurements=(long,)))
+    assert found is not None
+    (plot,) = found.plots
+    assert [title for _, title in plot.windows][2] == "from 2 MiB on: 400 kB/s"
+    assert plot.line.count("M") == 3
+    assert plot.axis == "4 MiB"
+    html = render_html(changed(results, measurements=(long,)), [()])
+    (drawing,) = re.findall(r'<figure class="plot">\s*(<svg.*?</svg>)', html, re.DOTALL)
+    assert len(ElementTree.fromstring(drawing).findall(".//{*}title")) == 4

@@ -42,6 +42,10 @@ class Plot:
     ticks: tuple[tuple[float, str], ...]
     line: str
     mode: str
+    windows: tuple[tuple[float, str], ...] = ()
+    """Of a long transfer: (x, what to show there)."""
+    gap: float = 0.0
+    """The width of a window."""
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -66,14 +70,16 @@ def figures(results: Results) -> Figures | None:
 
 
 def _plots(measurements: Sequence[Measurement]) -> Iterable[Plot]:
-    """One plot per study, mode and kind: disks alone side by side, sums over the number of disks."""
+    """One plot per mode and kind: disks alone side by side, sums over the number of disks, long transfers by window."""
     groups: defaultdict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for one in measurements:
         mode, _, kind = one.name.partition(" ")
-        if one.unit == "B/s" and kind in ("alone", "together"):
+        if one.unit == "B/s" and kind in ("alone", "together", "sustained"):
             groups[mode, kind].append(one)
     for (mode, kind), found in groups.items():
-        if kind == "alone":
+        if kind == "sustained":
+            yield from (_windows(mode, one) for one in found if len(one.samples) > 1)
+        elif kind == "alone":
             newest = {one.subject: one for one in found}
             rows = [(subject, newest[subject]) for subject in sorted(newest, key=natural)]
             yield _plot(f"{mode}: each disk alone", "disk", mode, rows, joined=False)
@@ -102,6 +108,29 @@ def _plot(title: str, axis: str, mode: str, rows: Sequence[tuple[str, Measuremen
         marks=marks,
         ticks=tuple((_y(number * step, top), measure(number * step, "B/s")) for number in range(count + 1)),
         line="".join(f"M{a.x:.1f} {a.y:.1f}L{b.x:.1f} {b.y:.1f}" for a, b in pairwise(marks)) if joined else "",
+    )
+
+
+def _windows(mode: str, one: Measurement) -> Plot:
+    """The windows of a long transfer, one after the other."""
+    step = _step(max(one.samples))
+    top = step * max(1, -(-max(one.samples) // step))
+    gap = (WIDTH - LEFT - RIGHT) / len(one.samples)
+    window = one.parameters.get("window")
+    size = window if isinstance(window, int | float) else 0.0
+    places = [(LEFT + gap * (number + 0.5), _y(rate, top)) for number, rate in enumerate(one.samples)]
+    return Plot(
+        title=f"{mode} for long: {one.subject}, in windows of {size / (1 << 20):.3g} MiB",
+        axis=f"{len(one.samples) * size / (1 << 20):.3g} MiB",
+        mode=mode,
+        marks=(),
+        ticks=tuple((_y(number * step, top), measure(number * step, "B/s")) for number in range(round(top / step) + 1)),
+        line="".join(f"M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" for a, b in pairwise(places)),
+        windows=tuple(
+            (round(x, 1), f"from {number * size / (1 << 20):.3g} MiB on: {measure(rate, 'B/s')}")
+            for number, ((x, _), rate) in enumerate(zip(places, one.samples, strict=True))
+        ),
+        gap=round(gap, 2),
     )
 
 
