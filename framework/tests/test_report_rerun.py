@@ -54,3 +54,9 @@ def test_the_report_names_both() -> None:
     page = Page(render_html(results, {}, begun=begun("plugpull", "run", "--rig", "lab.toml")))
     assert "plugpull run --rig lab.toml --seed 20310302" in page.words
     assert f"plugpull run '{made.PASSING}' --rig lab.toml --seed 20310302" in page.words
+
+
+def test_a_run_of_studies_is_repeated_by_the_same_command() -> None:
+    argv = ["plugpull", "measure", "--rig", "r.toml", "--repeats", "3"]
+    assert run_again(argv, ["a.py::b"], 7) == "plugpull measure --rig r.toml --repeats 3 --seed 7"
+    assert scenario_again(argv, "a.py::b", 7) == "plugpull measure a.py::b --rig r.toml --repeats 3 --seed 7"

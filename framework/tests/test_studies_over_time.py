@@ -84,6 +84,7 @@ def _long(pace: Callable[[str, float], float], disks: int = 2) -> Judgement:
 def test_a_steady_long_write_has_no_dips() -> None:
     found = _long(lambda disk, since: 1.0)
     assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
+    assert found.worst == "no dips in a long write"
     assert [(one.name, one.subject) for one in found.measurements] == [
         ("write sustained", "disk1"),
         ("write sustained", "disk2"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 PREFIX = "--plugpull-"
 """What the options of ``plugpull run``, except ``--rig``, begin with when the scenarios are started by pytest."""
-BENCH = ("rig", "kernel", "module", "accel", "rotate")
+BENCH = ("rig", "kernel", "module", "accel", "rotate", "repeats")
 """Options with a value that a single scenario needs too: they choose the bench and the turn."""
 
 
@@ -22,14 +22,14 @@ def run_again(argv: Sequence[str], scenario_ids: Sequence[str], seed: int) -> st
 
 def scenario_again(argv: Sequence[str], scenario_id: str, seed: int) -> str:
     """The command line that repeats one scenario on the same bench."""
-    command = ["plugpull", "run"] if _by_plugpull(argv) else [argv[0]]
+    command = ["plugpull", *(argv[1:2] or ["run"])] if _by_plugpull(argv) else [argv[0]]
     every = _spelled("every-victim", argv)
     flags = [every] if every in argv else []
     return shlex.join([*command, scenario_id, *_bench(argv), *flags, _spelled("seed", argv), str(seed)])
 
 
 def _by_plugpull(argv: Sequence[str]) -> bool:
-    return not argv or list(argv[1:2]) == ["run"]
+    return not argv or list(argv[1:2]) in (["run"], ["measure"])
 
 
 def _spelled(option: str, argv: Sequence[str]) -> str:

@@ -48,7 +48,8 @@ class Sustained(Check, frozen=True, tag="sustained"):
                 said.doubt(reading.spoilt)
                 if not reading.spoilt:
                     self._long(story, reading.event, said)
-        return said.judgement("; ".join(f"{one.kind} on {one.subject}" for one in said.conclusions))
+        found = "; ".join(f"{one.kind} on {one.subject}" for one in said.conclusions)
+        return said.judgement(found or ("no dips in a long write" if said.measurements else ""))
 
     def claims(self, story: Story) -> Iterable[Claim]:
         return claims_of(story)
