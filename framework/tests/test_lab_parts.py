@@ -26,7 +26,7 @@ def test_a_plain_guest_has_neither_network_nor_further_channels() -> None:
 
 
 def test_a_forwarded_port_is_reached_from_loopback_only_and_the_guest_reaches_nobody() -> None:
-    shape = Shape("tcg", 2, 512 << 20, (), ("more",), 22)
+    shape = Shape("tcg", 2, 512 << 20, (), ("more",), forwarded=22)
     line = " ".join(arguments(shape, Path("/ram"), share=False))
     assert "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:0-:22" in line
     assert "virtserialport,bus=serial0.0,chardev=more,name=more" in line
