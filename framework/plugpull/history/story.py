@@ -23,6 +23,8 @@ from plugpull.history.events import (
     DutDied,
     DutReady,
     Event,
+    FileRoundBegun,
+    FileRoundEnded,
     KernelMessage,
     LoadBegun,
     LoadEnded,
@@ -145,6 +147,15 @@ class Story:
         """The load that was running at ``at`` on ``disk``, or on an array that it was made a member of."""
         arrays = (made.array for made in self.of(ArrayMade) if disk in made.members and (made.at or 0.0) <= at)
         return next((load for name in (disk, *arrays) if (load := self.load_at(name, at)) is not None), None)
+
+    def files_over(self, disk: str, at: float) -> FileRoundBegun | None:
+        """The writer of files that was running at ``at`` on a filesystem of ``disk``."""
+        ended = {(end.disk, end.job): end.at for end in self.of(FileRoundEnded)}
+        for begun in self.of(FileRoundBegun):
+            until = ended.get((begun.disk, begun.job))
+            if disk in (begun.disk, *begun.disks) and begun.at is not None and begun.at <= at <= (until or at):
+                return begun
+        return None
 
     def load_end(self, load: LoadBegun) -> LoadEnded | None:
         position = self.events.index(load)

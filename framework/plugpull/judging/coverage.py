@@ -14,7 +14,7 @@ import msgspec
 
 from plugpull.errors import UsageError
 from plugpull.history.cut import Cut
-from plugpull.history.events import DiskAttached, FileRoundBegun, FileRoundEnded, LedgerBegun, LedgerEnded
+from plugpull.history.events import DiskAttached, LedgerBegun, LedgerEnded
 from plugpull.history.reader import History, Story
 from plugpull.judging.results import Coverage, CoveredCell
 from plugpull.rig.model import Rig
@@ -121,7 +121,7 @@ def _victims(story: Story, cut: Cut, bench: _Bench, drivers: dict[str, str]) -> 
 def _load(story: Story, disk: str, at: float) -> str:
     if any(load.disk == disk and _promises(load) and _runs(story, load, at) for load in story.of(LedgerBegun)):
         return "stamped writing"
-    if any(one.disk == disk and _writes(story, one, at) for one in story.of(FileRoundBegun)):
+    if story.files_over(disk, at) is not None:
         return "writing"
     load = story.load_over(disk, at)
     if load is None:
@@ -138,14 +138,6 @@ def _runs(story: Story, load: LedgerBegun, at: float) -> bool:
     if load.at is None or load.at > at:
         return False
     ends = [end for end in story.of(LedgerEnded) if (end.disk, end.job) == (load.disk, load.job)]
-    return all(end.at is None or end.at >= at for end in ends)
-
-
-def _writes(story: Story, one: FileRoundBegun, at: float) -> bool:
-    """Whether files were written in this round at ``at``."""
-    if one.at is None or one.at > at:
-        return False
-    ends = [end for end in story.of(FileRoundEnded) if (end.disk, end.job) == (one.disk, one.job)]
     return all(end.at is None or end.at >= at for end in ends)
 
 

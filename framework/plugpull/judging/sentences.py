@@ -67,14 +67,12 @@ def _first(text: str, others: int, noun: str) -> str:
 
 
 def _cut_words(story: Story, cut: Cut) -> str:
-    modes = {
-        load.mode
-        for disk in cut.armed.victims
-        if (load := story.load_over(disk, cut.off.commanded_at or 0.0)) is not None
-    }
-    doing = " and ".join(sorted(_doing(mode) for mode in modes)) or "idle"
+    at = cut.off.commanded_at or 0.0
+    loads = (story.load_over(disk, at) for disk in cut.armed.victims)
+    doing = {_doing(load.mode) for load in loads if load is not None}
+    doing |= {"writing files" for disk in cut.armed.victims if story.files_over(disk, at) is not None}
     kept = "for good " if cut.armed.permanent else ""
-    return f"{cut.armed.point} cut {kept}({cut.armed.mechanism}) while {doing}"
+    return f"{cut.armed.point} cut {kept}({cut.armed.mechanism}) while {' and '.join(sorted(doing)) or 'idle'}"
 
 
 def _doing(mode: str) -> str:
