@@ -204,6 +204,7 @@ def test_an_nvme_controller_that_does_not_answer_at_all() -> None:
         ("ATA port ata2", "sas: ata2: end_device-1:0:9: cmd error handler"),
         ("SCSI adapter mpt3sas_cm0", "mpt3sas_cm0: fault_state(0x265d)!"),
         ("SCSI adapter 0000:06:00.0", "qla2xxx 0000:06:00.0: LOOP DOWN detected (0 0 0)."),
+        ("ATA controller 0000:8f:00.0", "ahci 0000:8f:00.0: controller reset failed (0x80000001)"),
         ("NVMe controller nvme0", "nvme nvme0: I/O 416 QID 1 timeout, aborting"),
         ("device mapper 253:5", "device-mapper: thin: 253:5: aborting current metadata transaction"),
         ("hardware 0000:00:02.1", "pcieport 0000:00:02.1: AER: Correctable error message received from 0000:bf:00.0"),

@@ -38,6 +38,8 @@ def hardware_of(event: KernelEvent, body: str) -> Device:
     name = event.subject
     if name.startswith("ata"):
         what, name = "ATA port", name.partition(".")[0]
+    if what == "ATA port" and ":" in name:
+        what = "ATA controller"
     if not name and what == "SCSI adapter" and (driver := _DRIVER.match(body)):
         name = driver.group(1)
     known = f"{what} {name}" if name else what
