@@ -206,6 +206,9 @@ def test_a_disk_that_needs_a_power_cycle() -> None:
         "after disk1.power was restored"
     )
     assert not judgement.unknowns
+    (conclusion,) = judgement.conclusions
+    assert (conclusion.kind, conclusion.subject) == ("needs-power-cycle", "disk1")
+    assert conclusion.evidence[0] == finding.summary
 
 
 def test_a_disk_that_even_a_power_cycle_does_not_bring_back() -> None:
@@ -213,6 +216,7 @@ def test_a_disk_that_even_a_power_cycle_does_not_bring_back() -> None:
     (finding,) = judgement.findings
     assert finding.summary == "disk1 did not come back within 2 s of disk1.cable being restored"
     assert not judgement.unknowns
+    assert not judgement.conclusions
 
 
 def test_a_disk_that_left_before_any_cut_is_unknown_at_the_next() -> None:

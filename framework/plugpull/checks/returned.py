@@ -34,6 +34,7 @@ from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
+from plugpull.finding import Finding
 from plugpull.history.attachments import same_identity, same_socket
 from plugpull.history.cut import Cut
 from plugpull.history.events import (
@@ -49,6 +50,7 @@ from plugpull.history.events import (
     Phase,
 )
 from plugpull.history.reader import Story
+from plugpull.judging.results import Conclusion
 
 PROBING = 5.0
 """Seconds between the assignment of a kernel name and the announcement of the disk."""
@@ -56,6 +58,9 @@ UNITS_APART = 1.0
 """Seconds between the announcements of two units of an emulated device; 0.06 s in 4 of 4 returns."""
 LET_GO = 0.5
 """Seconds after a disk's last user ended within which the kernel may still hold its name."""
+
+NEEDS_POWER_CYCLE = "it needs a power cycle"
+"""In the summary of a finding on a disk that came back only after its power was cycled."""
 
 
 class Returned(Check, frozen=True, tag="returned"):
@@ -92,6 +97,9 @@ class Returned(Check, frozen=True, tag="returned"):
                 said.measure(repeated("returned after", disk, each, "s", better="down"))
             if self.same_place:
                 said.take(*fallen_back(story, disk, cuts))
+        for finding in said.findings:
+            if NEEDS_POWER_CYCLE in finding.summary:
+                said.conclude(_needs_power_cycle(finding))
         slowest = max(took, default=0.0)
         return said.judgement(f"back after {seconds(slowest)} {limit(took[slowest])}" if took else "")
 
@@ -225,6 +233,15 @@ def returned(disks: Disks | None, within: float | None = None, *, same_place: bo
     return Returned(None if disks is None else disk_names(disks), within, same_place)
 
 
+def _needs_power_cycle(finding: Finding) -> Conclusion:
+    return Conclusion(
+        kind="needs-power-cycle",
+        subject=finding.subject,
+        text=f"{finding.subject} needs a power cycle to come back: its cable alone does not bring it back.",
+        evidence=(finding.summary, *finding.evidence),
+    )
+
+
 def _revived(story: Story, cut: Cut, was: DiskAttached) -> str:
     """A clause if the disk came back only after its power was cycled in a later cut; otherwise empty."""
     for later in story.cuts_of(was.disk):
@@ -235,7 +252,7 @@ def _revived(story: Story, cut: Cut, was: DiskAttached) -> str:
         back = next((one for one in again if same_identity(one, was)), None)
         if on is not None and back is not None:
             took = seconds(max(0.0, (back.at or 0.0) - on))
-            return f"; it needs a power cycle: it was back {took} after {later.armed.point} was restored"
+            return f"; {NEEDS_POWER_CYCLE}: it was back {took} after {later.armed.point} was restored"
     return ""
 
 

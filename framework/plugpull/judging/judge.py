@@ -55,7 +55,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         integrity=sheet.integrity,
         split=ended.split if ended else {},
         measurements=tuple(sheet.measurements),
-        conclusions=tuple(sheet.conclusions),
+        conclusions=tuple(dict.fromkeys(sheet.conclusions)),
     )
 
 

@@ -322,7 +322,7 @@ class Results(ResultPart, frozen=True, kw_only=True):
 
     ``edited``: the history was edited on purpose, so its line numbers and digests were not compared.
     ``unknowns``: why the run cannot pass, whatever the verdicts of its scenarios are.
-    ``measurements`` and ``conclusions`` are those of the studies, of all scenarios together."""
+    ``measurements`` are those of the studies, ``conclusions`` all, of all scenarios together."""
 
     schema: int
     plugpull: str
