@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from plugpull.dut.agent.disks import Refused, open_scratch
+from plugpull.dut.conversation.link import AgentGone, GuardRefused
 from plugpull.errors import RigError, UsageError
 from plugpull.history import events as ev
 from plugpull.integrity.patterns import Writing, extents_for, flushed_writes
@@ -280,3 +281,42 @@ def test_the_trigger_of_a_load_on_a_filesystem_names_its_disk() -> None:
     with rig.filesystem(rig.disks[1]) as volume:
         load = rig.load(volume, fio_write)
         assert load.moved(volume, "1 MiB") == load.moved(rig.disks[1], MIB)
+
+
+# --- steps under way --------------------------------------------------------------------------------------------------
+
+
+def acted(context: Mock) -> list[tuple[str, bool, str]]:
+    recorded = [call.args[0] for call in context.recorder.record.call_args_list]
+    return [(event.action, event.ok, event.detail) for event in recorded if isinstance(event, ev.Acted)]
+
+
+def test_a_step_runs_while_the_block_does_and_is_on_record_at_its_end() -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done(), umount=done())
+    volume = mounted(context)
+    with volume.under_way("umount"):
+        pass
+    assert not volume.mounted
+    with volume.under_way("mount"):
+        pass
+    assert volume.mounted
+    assert [step[:2] for step in acted(context)[2:]] == [("umount", True), ("mount", True)]
+
+
+def test_a_step_that_is_cut_off_is_on_record_and_nobodys_fault() -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done(), umount=done())
+    volume = mounted(context)
+    volume.unmount()
+    context.bench.link.call = Mock(side_effect=GuardRefused("sda reports two sizes: 0 and 335544320 bytes"))
+    with volume.under_way("mount"):
+        pass
+    assert not volume.mounted
+    assert acted(context)[-1] == ("mount", False, "sda reports two sizes: 0 and 335544320 bytes")
+
+
+def test_a_lost_agent_ends_the_scenario_in_the_middle_of_a_step() -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done())
+    volume = mounted(context)
+    context.bench.link.call = Mock(side_effect=AgentGone("the DUT died"))
+    with pytest.raises(AgentGone), volume.under_way("umount"):
+        pass
