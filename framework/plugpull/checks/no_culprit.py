@@ -14,8 +14,9 @@ from plugpull.checks.undisturbed import before_teardown
 from plugpull.history.reader import Story
 from plugpull.kernel.diagnosis.culprit import Hint, hints
 from plugpull.kernel.diagnosis.error_story import DeviceStory, ErrorStory, StoryStep, story_of_history
+from plugpull.kernel.diagnosis.expected import usual
 
-COMING_UP = frozenset({"usb.connect", "storage.attach"})
+COMING_UP = frozenset({"usb.connect", "storage.attach", "storage.cache"})
 """Kinds of messages with which a device comes up, before its first error."""
 SHOWN = 12
 """The most steps of a device that are given as evidence."""
@@ -48,7 +49,7 @@ def no_culprit() -> NoCulprit:
 
 def _of_device(device: DeviceStory) -> Accusation:
     known = [step for step in device.steps if step.at is not None]
-    steps = list(dropwhile(lambda step: step.kind in COMING_UP, known))
+    steps = list(dropwhile(lambda step: step.kind in COMING_UP or usual(step.text), known))
     order = "; then ".join(_step(step, before) for before, step in zip([None, *steps], steps, strict=False))
     first = steps[0] if steps else None
     return Accusation(
