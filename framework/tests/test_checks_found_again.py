@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from stories import CUT, LAST, RESTORED, VICTIM, Bench, healthy
 
-from plugpull.checks import found_again, returned, same_properties
+from plugpull.checks import FoundAgain, found_again, returned, same_properties
+from plugpull.checks.standing import standing_checks
 from plugpull.history import events as ev
 
 MOVED, FOUND = CUT + 0.5, CUT + 1.25
@@ -66,6 +67,14 @@ def test_found_with_another_serial() -> None:
     bench.attach("", FOUND, place=THERE, serial="X", kname="sdx")
     (finding,) = bench.judge(found_again(VICTIM, within=1)).findings
     assert finding.summary == "disk1 was found in usb.3 with serial X"
+
+
+def test_every_move_is_judged_even_if_nobody_asks() -> None:
+    assert FoundAgain(None) in standing_checks([])
+    (finding,) = moved(None).judge(FoundAgain(None, within=1)).findings
+    assert finding.subject == VICTIM
+    judgement = healthy().judge(FoundAgain(None))
+    assert (judgement.findings, judgement.unknowns, judgement.worst) == ((), (), "")
 
 
 def test_nothing_is_concluded_without_evidence() -> None:

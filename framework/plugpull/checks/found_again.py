@@ -21,17 +21,18 @@ from plugpull.history.reader import Story
 
 class FoundAgain(Check, frozen=True, tag="found_again"):
     """Each of ``disks`` that was plugged into another socket must be announced there at most ``within`` seconds later,
-    with its serial number, size, model and driver. ``within=None`` is the limit of ``returned``.
+    with its serial number, size, model and driver. ``disks=None`` means all that were moved; ``within=None`` is the
+    limit of ``returned``.
 
     The link may be slower there. The way back is judged by ``returned``."""
 
-    disks: tuple[str, ...]
+    disks: tuple[str, ...] | None
     within: float | None = None
 
     def judge(self, story: Story) -> Judgement:
-        said = Collector(self, self.disks)
+        said = Collector(self, self._disks(story))
         took: dict[float, float] = {}
-        for disk in self.disks:
+        for disk in self._disks(story):
             each: list[float] = []
             for move, until in _moves(story, disk):
                 within = self._limit(story, disk, move)
@@ -42,13 +43,13 @@ class FoundAgain(Check, frozen=True, tag="found_again"):
                     took[each[-1]] = within
             if each:
                 said.measure(repeated("found again after", disk, each, "s", better="down"))
-            if not list(_moves(story, disk)):
+            if self.disks is not None and not list(_moves(story, disk)):
                 said.doubt(f"{disk} was never plugged into another socket, so whether it is found there is not known")
         slowest = max(took, default=0.0)
         return said.judgement(f"found again after {seconds(slowest)} {limit(took[slowest])}" if took else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
-        for disk in self.disks:
+        for disk in self._disks(story):
             for move, until in _moves(story, disk):
                 found, within = _found(story, move, until), self._limit(story, disk, move)
                 if found is not None:
@@ -56,6 +57,9 @@ class FoundAgain(Check, frozen=True, tag="found_again"):
                     sources = (Evidence.UEVENTS, Evidence.CLOCK)
                     begin, end = move.at or 0.0, found.at or 0.0
                     yield Claim(what=what, evidence=sources, begin=begin, end=end, disk=disk, limit=within)
+
+    def _disks(self, story: Story) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(move.disk for move in story.of(DiskMoved))) if self.disks is None else self.disks
 
     def _limit(self, story: Story, disk: str, move: DiskMoved) -> float:
         together = sum(other.at == move.at for other in story.of(DiskMoved))

@@ -17,6 +17,7 @@ from plugpull.checks.coherent import Coherent
 from plugpull.checks.cpus_answer import CpusAnswer
 from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.data_sound import DataSound
+from plugpull.checks.found_again import FoundAgain
 from plugpull.checks.kept_while_powered import KeptWhilePowered
 from plugpull.checks.kernel_between import KernelBetween
 from plugpull.checks.kernel_clean import KernelClean
@@ -40,6 +41,7 @@ STANDING: tuple[Check, ...] = (
     Undisturbed(),
     KeptWhilePowered(),
     DataSound(),
+    FoundAgain(None),
     NothingBlocked(),
     NothingSpins(),
     CpusAnswer(),
