@@ -112,6 +112,8 @@ def test_a_starved_sampler_makes_it_unknown_and_its_measurement_does_not_count()
     assert [one.n for one in found.measurements if one.unit == "B/s"] == [2, 2]
     assert len(found.unknowns) == 2
     assert all("only 2 of 3 measurements" in why and "starved" in why for why in found.unknowns)
+    first, second = (why.rpartition(" from ")[2] for why in found.unknowns)
+    assert first != second, "each names its own measurement"
     one_lost = alone(rig.names).judge(StudyBench(rig, design, repeats=5, deaf=(1,)).story())
     assert one_lost.unknowns == (), "four of five are enough"
 

@@ -153,7 +153,7 @@ def measure(context: ScenarioContext, design: Design[Target], repeats: int, *, v
     for number, (repeat, condition) in enumerate(interleaved(design, repeats, context.streams.of(ORDER)), 1):
         known[number] = repeat, replace(condition, pattern=replace(condition.pattern, block=block))
         _measure_once(context, known[number][1], (number, planned), (repeat, repeats), virtual=virtual)
-    left = int(AGAIN * planned)
+    left = max(1, int(AGAIN * planned))
     while left and (spoilt := to_repeat(context.recorder.since(), since)[:left]):
         for event in spoilt:
             repeat, condition = known[event.number]

@@ -39,7 +39,7 @@ class Alone(Check, frozen=True, tag="alone"):
         for disk in self.disks:
             samples = list(series.alone(disk).values())
             what = f"{series.mode} rate of {disk} alone"
-            wrong = list(doubts(f"the {what}", samples, series.repeats, spoilt_of(series)))
+            wrong = list(doubts(f"the {what}", samples, series.repeats, spoilt_of(series, (disk,))))
             said.doubt(*wrong)
             if samples:
                 said.measure(figure(f"{series.mode} alone", disk, samples, {"disks": 1, **series.parameters}))

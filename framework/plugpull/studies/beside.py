@@ -40,7 +40,7 @@ class Beside(Check, frozen=True, tag="beside"):
             place = declared_place(story.rig, disks[0])
             samples = [one.total for one in series.of(disks).values()]
             name = place[0] if place is not None else ", ".join(disks)
-            wrong = list(doubts(f"the {series.mode} rate on {name}", samples, series.repeats, spoilt_of(series)))
+            wrong = list(doubts(f"the {series.mode} rate on {name}", samples, series.repeats, spoilt_of(series, disks)))
             said.doubt(*wrong)
             if samples:
                 parameters: dict[str, str | float] = {"disks": len(disks), "on": name, **series.parameters}

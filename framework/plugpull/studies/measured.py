@@ -119,9 +119,11 @@ def to_repeat(events: tuple[Event, ...], since: int) -> tuple[Measured, ...]:
     return tuple(event for event in state.values() if event is not None)
 
 
-def spoilt_of(series: Series) -> tuple[str, ...]:
-    """Why measurements do not count, a clause each."""
-    return tuple(dict.fromkeys(reading.spoilt for reading in series.readings if reading.spoilt))
+def spoilt_of(series: Series, disks: Iterable[str] = ()) -> tuple[str, ...]:
+    """Why measurements of exactly these disks, or of any, do not count: a clause each."""
+    wanted = frozenset(disks)
+    found = (one.spoilt for one in series.readings if one.spoilt and (not wanted or one.disks == wanted))
+    return tuple(dict.fromkeys(found))
 
 
 def _reading(story: Story, event: Measured) -> MeasuredRates:

@@ -57,7 +57,7 @@ class Scales(Check, frozen=True, tag="scaling"):
     def _rates(self, story: Story, series: Series, disks: tuple[str, ...], said: Collector) -> None:
         samples = [one.total for one in series.of(disks).values()]
         who = f"{disks[0]} alone" if len(disks) == 1 else f"{len(disks)} disks at once"
-        said.doubt(*doubts(f"the {series.mode} rate of {who}", samples, series.repeats, spoilt_of(series)))
+        said.doubt(*doubts(f"the {series.mode} rate of {who}", samples, series.repeats, spoilt_of(series, disks)))
         if samples and len(disks) > 1:
             parameters = {"disks": len(disks), **series.parameters}
             said.measure(figure(f"{series.mode} together", ", ".join(disks), samples, parameters))
