@@ -124,7 +124,7 @@ def _judged(story: Story, one: FileRound) -> _Judged:
     if isinstance(effect, str):
         made.doubts.append(effect)
     elif not made.doubts:
-        made.opinion = judge(ledger, _found(one), promises, effect)
+        made.opinion = judge(ledger, found_tree(one), promises, effect)
         made.doubts += made.opinion.problems
         if one.removal is not None and one.removal.begun.repaired:
             made.repaired = judge(ledger, decode_found_tree(joined(one.removal.parts)), promises, effect)
@@ -184,6 +184,12 @@ def _effect(story: Story, made: _Judged, begin: float) -> CutEffect | str:
     return CutEffect(at=min(earliest), powered=made.power is Power.KEPT, flushes=flushes)
 
 
+def cut_effect(story: Story, one: FileRound, begin: float) -> CutEffect | str:
+    """What the cuts since ``begin`` did to the disks of a round, or why that is not known."""
+    power, cuts = _power(story, one, begin)
+    return _effect(story, _Judged(one, power, cuts), begin)
+
+
 def _errors_seen(ledger: FileLedger) -> str:
     """The first error that the writer was given, in words; empty if it was given none."""
     first = next((operation for operation in ledger.operations if operation.errno), None)
@@ -193,7 +199,8 @@ def _errors_seen(ledger: FileLedger) -> str:
     return f"{name} from {first.__struct_config__.tag} at {first.returned or first.submitted:.3f} s"
 
 
-def _found(one: FileRound) -> FoundTree:
+def found_tree(one: FileRound) -> FoundTree:
+    """What the scans of a round found, decoded."""
     assert one.scan is not None
     if not one.scan.begun.job:
         return FoundTree(mount_errno=one.scan.begun.mount_errno, problems=(one.scan.begun.error,))
