@@ -236,6 +236,11 @@ def test_two_disks_behind_a_hub_share_it_and_the_third_does_not() -> None:
     assert one.subject == "disk2, disk3"
     assert one.value == pytest.approx(2.0 * MB, rel=0.05)
     assert "they are the disks below hub hub1, as the rig file has it" in one.text
+    limits = [each for each in found.conclusions if each.kind in ("knee", "ceiling")]
+    assert {each.subject for each in limits} == {"hub hub1"}
+    assert len(limits) == 4, "writing and reading"
+    for each in limits:
+        assert each.value == pytest.approx(2.0 / 1.5 if each.kind == "knee" else 2.0 * MB, rel=0.05)
 
 
 def test_a_bottleneck_that_the_rig_file_does_not_explain_is_named_so() -> None:

@@ -74,19 +74,20 @@ def scaling(repeats: Sequence[Repeat]) -> Scaling:
     """
     share = estimate([one.share for one in repeats])
     collapse = _collapse(repeats)
-    if not _is_limited(share) and collapse is None:
+    if not is_limited(share) and collapse is None:
         free = share.low is not None and share.mean >= SURELY and share.low >= FREE
         return Scaling("free" if free else "unclear", share)
     count = len(repeats[0].alone) if collapse is None else collapse.disks - 1
     found = [_hinge(one, count) for one in repeats]
     if any(one is None for one in found):
-        return Scaling("limited" if _is_limited(share) else "unclear", share, collapse=collapse)
+        return Scaling("limited" if is_limited(share) else "unclear", share, collapse=collapse)
     known = [one for one in found if one is not None]
     knees, ceilings = estimate([knee for knee, _ in known]), estimate([ceiling for _, ceiling in known])
     return Scaling("limited", share, knees, ceilings, collapse)
 
 
-def _is_limited(share: Estimate) -> bool:
+def is_limited(share: Estimate) -> bool:
+    """Whether disks surely reach less together than one by one, given that share."""
     return share.high is not None and share.mean < LIMITED and share.high < SURELY
 
 

@@ -13,6 +13,7 @@ from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
 from plugpull.measure import scaling as statistics
 from plugpull.measure.estimate import Estimate, estimate
+from plugpull.measure.hinge import count_at
 from plugpull.measure.sharing import Group, groups
 from plugpull.studies.capacity import impossible
 from plugpull.studies.expected import below_expectation
@@ -38,12 +39,14 @@ class Scales(Check, frozen=True, tag="scaling"):
             said.doubt("a scaling curve needs at least two disks")
             return said.judgement()
         said.doubt(missing_of(story))
+        found = [group.disks for series in series_of(story) for group in self._groups(series) or ()]
+        parts = tuple(disks for disks in dict.fromkeys(found) if len(disks) < len(self.disks))
         for series in series_of(story):
             for disks in self._sets():
                 self._rates(story, series, disks, said)
             repeats = self._repeats(series)
             if len(repeats) > 1:
-                self._curve(story, series, repeats, said)
+                self._curve(story, series, repeats, parts, said)
             self._shared(story, series, said)
         return said.judgement("; ".join(dict.fromkeys(_short(one) for one in said.conclusions)))
 
@@ -81,7 +84,15 @@ class Scales(Check, frozen=True, tag="scaling"):
             for number in sorted(rounds)
         ]
 
-    def _curve(self, story: Story, series: Series, repeats: list[statistics.Repeat], said: Collector) -> None:
+    def _curve(
+        self,
+        story: Story,
+        series: Series,
+        repeats: list[statistics.Repeat],
+        parts: tuple[tuple[str, ...], ...],
+        said: Collector,
+    ) -> None:
+        """The knee and the ceiling of all disks; if only parts of them share a bottleneck, those of each part."""
         found = statistics.scaling(repeats)
         share = found.share
         said.measure(
@@ -91,7 +102,9 @@ class Scales(Check, frozen=True, tag="scaling"):
             said.doubt(f"it cannot be said whether the disks limit each other when they {series.mode}: {_share(share)}")
         if found.collapse is not None:
             said.conclude(self._collapse(series, found.collapse))
-        if found.knee is None or found.ceiling is None:
+        for disks in parts:
+            self._part(story, series, disks, said)
+        if parts or found.knee is None or found.ceiling is None:
             return
         part, _ = explained(story, self.disks)
         subject = str(part) if part is not None else ", ".join(self.disks)
@@ -112,13 +125,40 @@ class Scales(Check, frozen=True, tag="scaling"):
             )
         )
 
+    def _part(self, story: Story, series: Series, disks: tuple[str, ...], said: Collector) -> None:
+        """The ceiling of some disks while all work, and the knee: how many of them it takes to reach it."""
+        alone, together = [series.alone(disk) for disk in disks], series.of(self.disks)
+        rounds = sorted(set(together).intersection(*alone))
+        if len(rounds) < 2:
+            return
+        sums = [fsum(together[number].rates[disk] for disk in disks) for number in rounds]
+        shares = [[one[number] for one in alone] for number in rounds]
+        share = estimate([total / fsum(each) for total, each in zip(sums, shares, strict=True)])
+        if not statistics.is_limited(share):
+            return
+        knee = estimate([count_at(total, each) for total, each in zip(sums, shares, strict=True)])
+        part, exactly = explained(story, disks)
+        subject = str(part) if part is not None and exactly else ", ".join(disks)
+        said.conclude(self._knee(series, subject, knee, (_share(share),)))
+        said.conclude(
+            Conclusion(
+                kind="ceiling",
+                subject=subject,
+                text=f"{', '.join(disks)} together {series.mode} at most {interval(estimate(sums))} while all disks "
+                f"work. One by one they reach {rate(fmean(map(fsum, shares)))} in sum.",
+                value=round(fmean(sums), 3),
+                unit="B/s",
+                evidence=(_share(share),),
+            )
+        )
+
     def _knee(self, series: Series, subject: str, knee: Estimate, evidence: tuple[str, ...]) -> Conclusion:
         bounds = "" if knee.low is None else f" ({knee.low:.2f} to {knee.high:.2f}, {knee.n} repeats)"
         return Conclusion(
             kind="knee",
             subject=subject,
-            text=f"The {series.mode} rate grows with each disk up to {knee.mean:.2f} disks{bounds}; more disks add "
-            "nothing.",
+            text=f"{subject}: the {series.mode} rate grows with each disk up to {knee.mean:.2f} disks{bounds}; more "
+            "disks add nothing.",
             value=round(knee.mean, 4),
             unit="disks",
             evidence=evidence,
@@ -146,14 +186,15 @@ class Scales(Check, frozen=True, tag="scaling"):
 
     # --- what they share ----------------------------------------------------------------------------------------
 
-    def _shared(self, story: Story, series: Series, said: Collector) -> None:
+    def _groups(self, series: Series) -> tuple[Group, ...] | None:
+        """The groups that share a bottleneck; ``None`` if it was not measured what happens without each disk."""
         alone = {disk: list(series.alone(disk).values()) for disk in self.disks}
         together = series.of(self.disks)
         without = {out: series.of(disk for disk in self.disks if disk != out) for out in self.disks}
         enough = [len(one) > 1 for one in (*alone.values(), together, *without.values())]
         if not all(enough):
-            return
-        found = groups(
+            return None
+        return groups(
             alone,
             {disk: [one.rates[disk] for one in together.values()] for disk in self.disks},
             {
@@ -161,6 +202,11 @@ class Scales(Check, frozen=True, tag="scaling"):
                 for out, readings in without.items()
             },
         )
+
+    def _shared(self, story: Story, series: Series, said: Collector) -> None:
+        found = self._groups(series)
+        if found is None:
+            return
         for group in found:
             said.conclude(_shared(story, series, group))
         repeats = self._repeats(series)
