@@ -68,7 +68,11 @@ class Series:
 
 
 def series_of(story: Story) -> tuple[Series, ...]:
-    """The measurements of a story by mode, in the order in which the modes were first measured."""
+    """The measurements of a story by mode, writing first. They are worked out once for all studies."""
+    return story.once(_series_of)
+
+
+def _series_of(story: Story) -> tuple[Series, ...]:
     readings = [_reading(story, event) for event in story.of(Measured)]
     modes = sorted(dict.fromkeys(one.event.mode for one in readings), key=lambda mode: mode in READ_MODES)
     return tuple(Series(mode, tuple(one for one in readings if one.event.mode == mode)) for mode in modes)
