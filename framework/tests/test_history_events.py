@@ -30,6 +30,7 @@ BLANKS: dict[str, dict[str, Any]] = {
     "scenario.error": {"fault": "rig", "summary": "no power"},
     "kernel": {"text": "hello", "source": "kmsg"},
     "load.begin": {"disk": "disk1", "job": "j", "mode": "read", "block": 4096, "depth": 1, "span": 8192},
+    "action.begin": {"action": "mount", "disk": "disk1"},
     "measured": {
         "begin": 1.0, "disks": ["disk1"], "mode": "read", "block": 4096, "depth": 1, "number": 1, "planned": 1,
         "repeat": 1, "repeats": 1,

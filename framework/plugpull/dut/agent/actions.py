@@ -15,6 +15,9 @@ from .recovery import Recovery
 from .sleep import Sleep
 from .wire import now
 
+ISOLATED = "-I"
+"""Without it, Python imports from the directory that it is started in."""
+
 
 class Actions:
     """The part of the agent's service that answers these requests. All of it is undone by ``end_actions``."""
@@ -42,8 +45,9 @@ class Actions:
             for fd in fds:
                 os.close(fd)
             raise
-        words = [str(number) for number in (*fds, length, block)]
-        return {"pid": self.jobs.start(job, [sys.executable, "-c", program.decode(), *words], tuple(fds)), "at": now()}
+        words = [sys.executable, ISOLATED, "-c", program.decode()]
+        words += [str(number) for number in (*fds, length, block)]
+        return {"pid": self.jobs.start(job, words, tuple(fds)), "at": now()}
 
     def op_processors(self, count: int) -> Dict[str, Any]:
         """Let only so many processors run; 0 gives all of them back."""
