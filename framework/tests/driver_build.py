@@ -11,7 +11,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, NamedTuple
 
 import module_build
 import pytest
@@ -24,9 +24,30 @@ from plugpull.virtual.kernel import find_kernel
 ASKED = os.environ.get("PLUGPULL_DRIVER_BUGS", "") not in ("", "0")
 """Whether what takes long may be done: fetching the kernel's source, 140 MB, of which 12 MB are kept."""
 DRIVER = "drivers/usb/storage"
-_WANTED = re.compile(r"[^/]+/(drivers/usb/(?:storage|core|common)/.+|drivers/usb/host/[^/]+|drivers/scsi/[^/]+)$")
-_PAST = re.compile(r"[^/]+/(drivers/usb/[t-z]|drivers/[v-z]|[e-z])")
-"""What comes after all that is wanted: these archives are sorted."""
+
+
+class Part(NamedTuple):
+    """A part of the kernel's source. ``past`` is what comes after all that is ``wanted``: these archives are sorted.
+    ``known`` is one of its files."""
+
+    name: str
+    wanted: str
+    past: str
+    known: str
+
+
+USB_SCSI = Part(
+    "usb-scsi",
+    r"[^/]+/(drivers/usb/(?:storage|core|common)/.+|drivers/usb/host/[^/]+|drivers/scsi/[^/]+)$",
+    r"[^/]+/(drivers/usb/[t-z]|drivers/[v-z]|[e-z])",
+    f"{DRIVER}/usb.c",
+)
+MD = Part(
+    "md",
+    r"[^/]+/(drivers/md/[^/]+)$",
+    r"[^/]+/(drivers/me|drivers/m[f-z]|drivers/[n-z]|[e-z])",
+    "drivers/md/raid1.c",
+)
 
 
 def usb_storage(patch: str = "") -> Path:
@@ -35,7 +56,7 @@ def usb_storage(patch: str = "") -> Path:
     cache = Cache.default(notify=lambda text: None)
     version = find_kernel(None, cache).version
     change = (module_build.SOURCES / f"{patch}.patch").read_text() if patch else ""
-    source = _source(version, cache)
+    source = _source(version, cache, USB_SCSI)
     key = f"usb-storage-{hashlib.sha256(f'{version} {change}'.encode()).hexdigest()[:16]}"
     what = f"usb-storage with {patch or 'no change'} for {version}"
 
@@ -45,12 +66,12 @@ def usb_storage(patch: str = "") -> Path:
     return cache.get("module", key, make, description=what) / "usb-storage.ko"
 
 
-def driver(folder: str, module: str, edit: Callable[[Path], None], name: str) -> Path:
-    """``module.ko`` of ``folder``, such as ``drivers/scsi``, after ``edit`` changed the tree; from the cache if it was
-    built before under this ``name``, which must be different for every change."""
+def driver(folder: str, module: str, edit: Callable[[Path], None], name: str, part: Part = USB_SCSI) -> Path:
+    """``module.ko`` of ``folder``, such as ``drivers/scsi``, after ``edit`` changed that part of the source; from the
+    cache if it was built before under this ``name``, which must be different for every change."""
     cache = Cache.default(notify=lambda text: None)
     version = find_kernel(None, cache).version
-    source = _source(version, cache)
+    source = _source(version, cache, part)
     key = f"{module}-{hashlib.sha256(f'{version} {name}'.encode()).hexdigest()[:16]}"
 
     def make(place: Path) -> None:
@@ -59,42 +80,43 @@ def driver(folder: str, module: str, edit: Callable[[Path], None], name: str) ->
     return cache.get("module", key, make, description=f"{module} with a bug for {version}") / f"{module}.ko"
 
 
-def _source(version: str, cache: Cache) -> Path:
-    """A directory with what the drivers of USB and SCSI are built of, below its names in the kernel's tree."""
+def _source(version: str, cache: Cache, part: Part) -> Path:
+    """A directory with a part of the kernel's source, below its names in the kernel's tree."""
     packages: dict[str, KernelPackage] = {}
     headers = f"linux-headers-{version}"
     module_build._follow(headers, packages)
     numbers = re.match(r"\d+\.\d+", version)
     if headers not in packages or numbers is None:
-        pytest.skip(f"apt knows no {headers} to build usb-storage with")
+        pytest.skip(f"apt knows no {headers} to build {part.name} with")
     package = KernelPackage(f"linux-source-{numbers[0]}", packages[headers].version)
-    key = f"drivers-usb-scsi-{package.version.replace(':', '_')}"
+    key = f"drivers-{part.name}-{package.version.replace(':', '_')}"
     if ASKED:
-        cache.get("source", key, lambda place: _fetch(package, place), description=f"USB and SCSI drivers of {package}")
+        what = f"drivers ({part.name}) of {package}"
+        cache.get("source", key, lambda place: _fetch(package, part, place), description=what)
     try:
         with cache.hold("source", key) as place:
             return place
     except RigError:
-        pytest.skip(f"the cache has no source of usb-storage, of {package}: PLUGPULL_DRIVER_BUGS=1 fetches it")
+        pytest.skip(f"the cache has no source of {part.name}, of {package}: PLUGPULL_DRIVER_BUGS=1 fetches it")
 
 
-def _fetch(package: KernelPackage, place: Path) -> None:
+def _fetch(package: KernelPackage, part: Part, place: Path) -> None:
     with TemporaryDirectory(prefix="plugpull-source-") as folder:
         # apt drops its privileges to download, so that somebody else must be able to write here.
         Path(folder).chmod(0o755)
         (deb,) = Apt().download((package,), Path(folder))
         with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as unpacking:
             assert unpacking.stdout is not None
-            for path, content in _wanted(unpacking.stdout):
+            for path, content in _wanted(unpacking.stdout, part):
                 (place / path).parent.mkdir(parents=True, exist_ok=True)
                 (place / path).write_bytes(content)
             # The rest is of no interest.
             unpacking.kill()
-    if not (place / DRIVER / "usb.c").is_file():
-        raise PlugpullError(f"{package} has no {DRIVER}/usb.c")
+    if not (place / part.known).is_file():
+        raise PlugpullError(f"{package} has no {part.known}")
 
 
-def _wanted(package: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+def _wanted(package: IO[bytes], part: Part) -> Iterator[tuple[str, bytes]]:
     """The package holds an archive of the tree."""
     with tarfile.open(fileobj=package, mode="r|") as outer:
         for member in outer:
@@ -102,10 +124,10 @@ def _wanted(package: IO[bytes]) -> Iterator[tuple[str, bytes]]:
                 continue
             with tarfile.open(fileobj=outer.extractfile(member), mode="r|xz") as tree:
                 for file in tree:
-                    if _PAST.match(file.name):
+                    if re.match(part.past, file.name):
                         return
                     content = tree.extractfile(file) if file.isfile() else None
-                    if content is not None and (found := _WANTED.match(file.name)):
+                    if content is not None and (found := re.match(part.wanted, file.name)):
                         yield found[1], content.read()
 
 
