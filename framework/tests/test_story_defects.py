@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from defects_bench import Ended, run_small
 from rig_builder import a_rig
@@ -9,7 +11,11 @@ from rig_builder import a_rig
 from plugpull.exit_status import EXIT_FAIL
 from plugpull.judging.results import ScenarioResult, Verdict
 
-pytestmark = pytest.mark.bench
+ASKED = os.environ.get("PLUGPULL_STORY_DEFECTS", "") not in ("", "0")
+pytestmark = [
+    pytest.mark.bench,
+    pytest.mark.skipif(not ASKED, reason="takes ten minutes: PLUGPULL_STORY_DEFECTS=1 runs it"),
+]
 
 STORIES = (
     a_rig("stories")
