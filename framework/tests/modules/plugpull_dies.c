@@ -70,11 +70,17 @@ static int leak(void)
 	return 0;
 }
 
+/* One place for all of them: since Linux 6.6 the cache may depend on the caller (CONFIG_RANDOM_KMALLOC_CACHES). */
+static noinline void *object(void)
+{
+	return kmalloc(512, GFP_KERNEL);
+}
+
 /* A write to an object that was freed, which nothing notices unless slabs are checked: when it is given out again. */
 static int write_freed(void)
 {
 	void *objects[64];
-	unsigned char *volatile stale = kmalloc(512, GFP_KERNEL);
+	unsigned char *volatile stale = object();
 	unsigned int number;
 
 	if (!stale)
@@ -82,7 +88,7 @@ static int write_freed(void)
 	kfree(stale);
 	stale[300] = 0x42;
 	for (number = 0; number < ARRAY_SIZE(objects); number++)
-		objects[number] = kmalloc(512, GFP_KERNEL);
+		objects[number] = object();
 	for (number = 0; number < ARRAY_SIZE(objects); number++)
 		kfree(objects[number]);
 	return 0;
