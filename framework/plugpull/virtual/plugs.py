@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from plugpull.errors import RigError
@@ -13,6 +14,8 @@ from plugpull.virtual.qmp import Qmp
 
 FULL_SPEED_HUB_PORTS = 8
 """The maximum number of ports of QEMU's usb-hub (hw/usb/dev-hub.c)."""
+FIRST_THAT_CRASHES = 10
+"""A major version of QEMU, see ``Plugs._must_detach``."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +109,18 @@ class Plugs:
         """Plug a device with its disks in. Raises RigError if QEMU refuses."""
         (first, *others), cdrom = enclosure.disks, enclosure.cdrom
         plain = first.protocol == "usb-storage" and not first.fua and first.logical_block == 512
-        if plain and not others and not cdrom and not enclosure.writes_through:
+        if plain and not self._must_detach and not others and not cdrom and not enclosure.writes_through:
             self._add(_medium(first, enclosure), driver="usb-storage", id=first.name, bus=bus, port=port)
         else:
             self._plug_with_units(enclosure, bus, port)
         self._plugged.update(disk.name for disk in enclosure.disks)
+
+    @cached_property
+    def _must_detach(self) -> bool:
+        """Whether a disk must be detached before it is deleted, which QEMU's usb-storage cannot be. Version 10 crashes
+        otherwise if a request is under way: ``usb_msd_request_cancelled`` is called when its bus has no device any more
+        (hw/usb/dev-storage.c)."""
+        return int(self._qmp.run("query-version")["qemu"]["major"]) >= FIRST_THAT_CRASHES
 
     def _plug_with_units(self, enclosure: Enclosure, bus: str, port: str) -> None:
         """Plug a bridge and its logical units as devices of their own: for UAS, for several units, and for bulk-only
