@@ -45,7 +45,7 @@ class ResyncedByBitmap(Check, frozen=True, tag="resynced_by_bitmap"):
 
 
 def resynced_by_bitmap(arrays: Disks | Named) -> ResyncedByBitmap:
-    """Members that were put back must have got what they had missed, as the bitmap has it, and not everything."""
+    """Members that were put back must have been given what their bitmap marks as missed, and not everything."""
     return ResyncedByBitmap(disk_names(arrays))
 
 

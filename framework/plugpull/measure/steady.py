@@ -9,7 +9,7 @@ from statistics import fmean, linear_regression
 WINDOW = 5
 """Rounds in the measurement window (SNIA, Solid State Storage Performance Test Specification)."""
 LEAST = 3
-"""With fewer rounds there is no slope to speak of."""
+"""With fewer rounds a slope means nothing."""
 RANGE = 0.20
 """The highest round minus the lowest one, as a share of their mean, at most."""
 EXCURSION = 0.10

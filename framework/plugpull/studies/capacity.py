@@ -20,7 +20,7 @@ MARGIN = 1.05
 
 
 class Capacity(NamedTuple):
-    """``limit`` in bytes per second, and the part of the rig that has it."""
+    """``limit`` in bytes per second, and the part of the rig that is limited."""
 
     limit: float
     part: str

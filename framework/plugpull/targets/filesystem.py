@@ -45,7 +45,7 @@ class Filesystem:
 
     @property
     def mounted(self) -> bool:
-        """Whether this run has it mounted, as far as it did that itself."""
+        """Whether this run has mounted it. A mount that somebody else made does not count."""
         return self._mounted
 
     # --- as a target ------------------------------------------------------------------------------------------------

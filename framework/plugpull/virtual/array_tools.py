@@ -42,7 +42,7 @@ def array_tools(kernel: KernelTree, cache: Cache, notify: Callable[[str], None])
 
 
 def find_mdadm(cache: Cache, notify: Callable[[str], None], apt: Apt | None = None) -> Path | None:
-    """The program; ``None`` if it is neither installed nor to be had from the distribution."""
+    """The program; ``None`` if it is not installed and cannot be downloaded from the distribution."""
     installed = shutil.which(_PROGRAM, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     if installed is not None:
         return Path(installed)

@@ -118,7 +118,7 @@ class Plugs:
     @cached_property
     def _must_detach(self) -> bool:
         """Whether a disk must be detached before it is deleted, which QEMU's usb-storage cannot be. Version 10 crashes
-        otherwise if a request is under way: ``usb_msd_request_cancelled`` is called when its bus has no device any more
+        otherwise if a request is under way: ``usb_msd_request_cancelled`` is called after its bus has lost the device
         (hw/usb/dev-storage.c)."""
         return int(self._qmp.run("query-version")["qemu"]["major"]) >= FIRST_THAT_CRASHES
 
