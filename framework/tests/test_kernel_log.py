@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from plugpull.kernel.catalogue.classify import classify, subject_of
@@ -38,6 +38,7 @@ PIECES = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=30))
+@example([b"[   12.345678] usb-storage 1-2:1.0: sdb1ut of memory[   12.345678] sdb1 invoked oom-killer: sdb1"])
 def test_any_bytes_are_read_as_line_by_line(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     plain = re.sub(rb"\x1b\[[\d;]*[mK]", b"", data.replace(b"\0", b""))

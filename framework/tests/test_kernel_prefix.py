@@ -15,6 +15,7 @@ PREFIXES = {
     "none": "",
     "dmesg": "[   12.345678] ",
     "dmesg, pasted without its first bracket": "  12.345678] ",
+    "dmesg, its spaces encoded by a mail program": "[=C2=A0  12.345678] ",
     "dmesg -d": "[  +0.000123] ",
     "dmesg -d, comma": "[ +18,993611] ",
     "dmesg --reltime": "[Nov12 13:45] ",
@@ -41,6 +42,9 @@ PREFIXES = {
     "Qualcomm": "[   12.345678] c0 123 ",
     "Amlogic": "[   12.345678@0] ",
     "syslog": "Nov  2 13:45:01 host kernel: [   12.345678] ",
+    "syslog, its host made unrecognisable": "Nov  2 13:45:01 *** kernel: ",
+    "syslog, its host replaced": "Nov  2 13:45:01 <hostname> kernel: ",
+    "a list of things to do": "    - [ ] ",
     "syslog without time stamps": "Nov 12 13:45:01 host kernel: ",
     "syslog, its host removed": "Nov  2 13:45:01  kernel: ",
     "a report's columns": "        host      kernel: ",
@@ -49,6 +53,19 @@ PREFIXES = {
     "syslog, Hungarian": "júl 06 13:45:01 host kernel: ",
     "syslog, Norwegian": "jan. 29 13:45:01 host kernel: ",
     "syslog, Japanese": "11月 12 13:45:01 host kernel: ",
+    "dmesg --show-delta": "[   12.345678 <    0.000012>] ",
+    "journalctl -o short-delta": "[   12.345678 <    0.000012 >] host kernel: ",
+    "dmesg, with a tab": "[\t12.345678] ",
+    "dmesg, with a colon": "[   12.345678]: ",
+    "a container's log": "2024-11-12T13:45:01Z stdout F [   12.345678] ",
+    "colours that lost their first character": "[0;33m[   12.345678] [0m",
+    "mail, quoted many times": "> > > > > > > > > > [   12.345678] ",
+    "marked by a person": "> !  ",
+    "marked with an arrow": "=> [   12.345678] ",
+    "dmesg, with a space too many": "[   12.345678 ] ",
+    "BBCode": "[TD][FONT=Helvetica Neue][COLOR=#000000][FONT=&amp][   12.345678] ",
+    "a comment of a script": "# [   12.345678] ",
+    "a mail quoted with its writer's name": "> > Turner> ",
     "BusyBox syslogd": "Nov 12 13:45:01 host user.err kernel: [   12.345678] ",
     "OpenWrt logread": "Mon Nov 12 13:45:01 2024 kern.err kernel: [   12.345678] ",
     "rsyslog": "2024-11-12T13:45:01.123456+01:00 host kernel: [   12.345678] ",
@@ -83,12 +100,23 @@ PREFIXES = {
     "grep": "/var/log/kern.log.1:Nov 12 13:45:01 host kernel: ",
     "grep -n": "1234:Nov  2 13:45:01 host kernel: [   12.345678] ",
     "grep -A": "kern.log-Nov 12 13:45:01 host kernel: ",
+    "a report's findings by file": "- reports/boot_12/usb_io.txt: Nov 12 13:45:01 host kernel: ",
     "escaped for a web page": "&gt; &lt;3&gt;[   12.345678] ",
     "metalog": "Nov 12 13:45:01 [kernel] ",
     "logcat -b kernel": "11-12 13:45:01.123     0     0 E ",
     "logcat of an old kernel": "11-12 13:45:01.123 W/KERNEL  (    0): ",
     "Samsung, colon in a name": "[   12.345678]  [3:crtc_commit:138:  530] ",
     "Amlogic, dash": "[   12.345678@2]- ",
+    "marks that no program writes": "@@ ~ ",
+    "a logger without a tag": "12:01:33.123 host02 kern.err ",
+    "a time with slashes": "2024/01/02 10:11:12 host kernel ",
+    "a level in words": "[WARN] ",
+    "a file's name": "console.log: ",
+    "a number and arrows": "  #12 >> ",
+    "syslog without a tag": "Jan 02 10:11:12 nas ",
+    "kmsg": "kmsg: ",
+    "a router's": "2019-01-01 00:00:12 User.Notice 192.168.1.1 kernel: ",
+    "a logger of a program's": "10:11:12 INFO - kernel - ",
     "colours": "\x1b[32m[   12.345678] \x1b[0m\x1b[33m",
 }
 
@@ -149,12 +177,66 @@ def test_the_level_in_a_prefix(prefix: str, level: int | None) -> None:
         "Nov 12 13:45:01 host python3[9]: [   12.345678] FAT-fs (sdb1): error, corrupted directory",
         "Nov 12 13:45:01 host app: kernel: FAT-fs (sdb1): error, corrupted directory",
         "app.log:Nov 12 13:45:01 host fsck[123]: FAT-fs (sdb1): error, corrupted directory",
+        "Nov 12 13:45:01 *** fsck[123]: FAT-fs (sdb1): error, corrupted directory",
+        "- [ ] fsck[123]: FAT-fs (sdb1): error, corrupted directory",
+        "reports/x.txt: Nov 12 13:45:01 host fsck[123]: FAT-fs (sdb1): error, corrupted directory",
         "11-12 13:45:01.123   345   351 E vold    : FAT-fs (sdb1): error, corrupted directory",
         '    print("[   12.345678] FAT-fs (sdb1): error, corrupted directory")',
     ],
 )
 def test_a_message_that_another_process_logs_is_not_the_kernels(line: str) -> None:
     assert classify(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I see device descriptor read/64, error -71 in my log",
+        "Then you get USB disconnect, device number 5 and it is gone",
+        "smartd[12]: Device: /dev/sdb, USB disconnect, device number 5",
+        "Nov 12 13:45:01 host smartd[12]: sd 2:0:0:0: [sdb] tag#1 FAILED Result: hostbyte=DID_OK",
+        "[   12.345678] udisksd[345]: device not accepting address 5, error -71",
+        "Error text seen: my disk is rejecting I/O to offline device",
+        "the log says ata1.00: failed command: READ DMA EXT",
+        "logger: usb 1-2: USB discon",
+        '#dmesg | egrep -iwE  "rejecting I/O to offline device|write_disk_sb failed" >> /tmp/errors',
+        '        "rejecting I/O to offline device",',
+        '@.str.15 = private constant [33 x i8] c"rejecting I/O to offline device\\0A", align 1',
+        "The host path failed: Linux reported repeated `device descriptor read/all, error -75`, and fell back",
+        "`Write(10)` on the volume with sense key *Hardware Error*: the data sector",
+        "`Add. Sense: Data phase CRC error` is what the bridge says, not the medium",
+        'say(RETURNED_AT - 0.01, "sd 3:0:0:0: [sda] Attached SCSI disk", 5),',
+        "- Detects over-current conditions",
+        "            re: regexp.MustCompile(`^md: super_written gets error=`),",
+        "    positive: ['kernel: I/O error, dev sdb, sector 120 op 0x0:(READ)', 'Buffer I/O error on dev sdb1'],",
+        "    OCP,         /**< Over-Current condition detected. */",
+        'We have seen this message twice now: "Rejecting I/O to Offline Device".',
+    ],
+)
+def test_words_of_the_kernel_that_others_quote_are_not_its_own(line: str) -> None:
+    assert classify(line) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "parent transid verify failed on 108791845535744 wanted 731540 found 731528",
+        "btrfs unable to find ref byte nr 1390979039232 parent 0 root 1  owner 1 offset 0",
+    ],
+)
+def test_what_programs_print_too_is_the_kernels_behind_its_prefix_only(message: str) -> None:
+    assert classify(message) is None
+    event = classify(f"[   12.345678] {message}")
+    assert event is not None
+    assert event.kind == "fs.error"
+
+
+def test_a_message_that_a_terminal_filled_with_spaces() -> None:
+    spaces = " " * 79
+    for text in (f"Overcurrent c{spaces}hange detected", f"Overcurrent{spaces}change detected"):
+        event = classify(f"** 68 printk messages dropped ** [    1.357089] dwc2 ffb40000.usb: {text}")
+        assert event is not None
+        assert event.kind == "usb.overcurrent"
 
 
 def test_two_messages_in_one_line() -> None:

@@ -13,14 +13,21 @@ from functools import cache, lru_cache
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
+from plugpull.kernel.catalogue.decoration import begins_a_sentence, by_a_process, may_be_quoted, quoted
 from plugpull.kernel.catalogue.entries import BEGINNINGS, ENTRIES
 from plugpull.kernel.catalogue.entry import Entry
-from plugpull.kernel.catalogue.wording import needles_of, pattern_of
+from plugpull.kernel.catalogue.half_lines import LONGEST, entry_of_half
+from plugpull.kernel.catalogue.vocabulary import SPEAKERS
+from plugpull.kernel.catalogue.wording import inner_pattern_of, needles_of, pattern_of
 
+UNLISTED = len(ENTRIES)
+"""In place of the number of an entry: the message may be half of one."""
 _WORDS: dict[str, list[int]] = {}
 for _number, _entry in enumerate(ENTRIES):
     for _word in needles_of(_entry.wording):
         _WORDS.setdefault(_word, []).append(_number)
+for _word in SPEAKERS:
+    _WORDS.setdefault(_word, []).append(UNLISTED)
 FIRST_OF_A_BOOT = ("[    0.000000]", "Linux version ")
 """What the first line of a boot contains. These words are searched beside those of the entries."""
 BOOT_WORDS = frozenset(range(len(_WORDS), len(_WORDS) + len(FIRST_OF_A_BOOT)))
@@ -33,6 +40,13 @@ LARGE = 1 << 18
 """Bytes from which it pays to build the larger automaton, which takes 50 ms and then searches twice as fast."""
 FEW = 8
 """Words of a line up to which their entries are kept."""
+_FILLED = re.compile(r"(?<=\S) {12,}(?=\S)")
+"""The rest of a terminal's line."""
+PROGRAMS = "btrfs-progs"
+"""In the source of an entry: this program prints the same words. They are the kernel's behind its prefix only."""
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
+_UNLISTED: dict[bytes, Entry | None] = {}
+_MOST_UNLISTED = 4096
 _COMPILED: list[re.Pattern[str] | None] = [None] * len(ENTRIES)
 
 
@@ -65,8 +79,10 @@ def _sorted(words: Iterable[int]) -> tuple[int, ...]:
 
 def answer_of(body: str, candidates: Iterable[int]) -> Entry | None:
     """The first of these entries that matches a message without its prefix, even if it says that there is nothing to
-    report."""
+    report. A half of a message has an entry too, if the rest makes no difference."""
     for number in candidates:
+        if number == UNLISTED:
+            return _unlisted(body)
         pattern = _COMPILED[number]
         if pattern is None:
             pattern = _COMPILED[number] = re.compile(pattern_of(ENTRIES[number].wording, BEGINNINGS))
@@ -75,19 +91,67 @@ def answer_of(body: str, candidates: Iterable[int]) -> Entry | None:
     return None
 
 
+def _unlisted(body: str) -> Entry | None:
+    """The entry of a message that is broken. It is looked for once in messages that differ in their digits only."""
+    if len(body) > LONGEST:
+        return _broken(body)
+    shape = body.encode("utf-8", "surrogatepass").translate(_DIGITS)
+    if shape not in _UNLISTED:
+        if len(_UNLISTED) >= _MOST_UNLISTED:
+            _UNLISTED.clear()
+        _UNLISTED[shape] = _broken(body)
+    return _UNLISTED[shape]
+
+
+def _broken(body: str) -> Entry | None:
+    """The entry of a message that a terminal filled with spaces at the end of its line, or that was cut."""
+    if by_a_process(body):
+        return None
+    if _FILLED.search(body):
+        for joined in (_FILLED.sub(glue, body) for glue in ("", " ")):
+            if (entry := listed(joined)) is not None:
+                return entry
+    return entry_of_half(body)
+
+
+def not_the_kernels(entry: Entry, body: str, text: str) -> bool:
+    """Whether the words of an entry are in the line of a process, or in what a person or a program quotes. ``text`` is
+    the whole line. Digits make no difference."""
+    if "`" in text and begins_a_sentence(text):
+        return True
+    if not entry.wording.startswith("%s"):
+        return PROGRAMS in entry.source and body == text.strip()
+    if by_a_process(body) or (PROGRAMS in entry.source and body == text.strip()):
+        return True
+    found = _inner(entry.wording).search(body) if may_be_quoted(body) else None
+    return found is not None and quoted(body[: found.start()])
+
+
+@cache
+def _inner(wording: str) -> re.Pattern[str]:
+    return re.compile(inner_pattern_of(wording, BEGINNINGS))
+
+
 def first_of(body: str, candidates: Iterable[int]) -> Entry | None:
     """The first of these entries that matches a message without its prefix, if it has something to report."""
     entry = answer_of(body, candidates)
     return entry if entry is not None and entry.kind else None
 
 
-def entry_of(body: str) -> Entry | None:
-    """The catalogue's entry for a message without its prefix, if it has something to report."""
+def entry_of(body: str, text: str) -> Entry | None:
+    """The catalogue's entry for a message without its prefix, if it has something to report and is the kernel's.
+    ``text`` is the whole line."""
     answer = named(body)
-    return answer if answer is not None and answer.kind else None
+    return None if answer is None or not answer.kind or not_the_kernels(answer, body, text) else answer
 
 
 def named(body: str) -> Entry | None:
     """The catalogue's entry for a message without its prefix, even if it says that there is nothing to report."""
     words = words_in(body.encode("utf-8", "surrogatepass"))
     return answer_of(body, entries_with([word for word, _, _ in words])) if words else None
+
+
+def listed(body: str) -> Entry | None:
+    """The same, without what is known of halves only."""
+    words = words_in(body.encode("utf-8", "surrogatepass"))
+    return answer_of(body, (one for one in entries_with([word for word, _, _ in words]) if one != UNLISTED))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 
+from plugpull.kernel.catalogue.decoration import end_of_marks
+
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _DATE = r"\d{4}-\d\d-\d\d"
 _KERNEL = r"(?:kernel|vmunix|kern)(?:\[\d*\])?: ?"
-_STAMP = r"\[ *\d+\.\d+(?:@\d+)?\]"
+_STAMP = r"\[\s*\d+\.\d+(?:@\d+)? *\]"
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 """The kernel's levels by number (include/linux/kern_levels.h), as dmesg -x and syslog spell them."""
 _LOGGED = r"(?:\d{1,7}[:-])?(?:<\d|\[ *\d+\.\d|[A-Z][a-z]{2} [ \d]\d \d\d:|\d{4}-\d\d-\d\dT)"
@@ -24,12 +26,15 @@ _PARTS = (
     r"\*\* \d+ printk messages dropped \*\* ",  # glued to the message that follows it
     r"<\d{1,3}>",  # the level, in /proc/kmsg and on the wire (syslog(2))
     r"\d{1,3},\d+,\d+,[-c+][^;]{0,40};",  # /dev/kmsg (Documentation/ABI/testing/dev-kmsg)
-    r"\[ *\+?\d+(?:[.,]\d+)?(?:[@,]\d+)?s?\](?:- ?| ?)|\d{1,7}\.\d{3,9}\] ",  # dmesg; pasted without the first bracket
+    r"\[(?:\s|=C2=A0)*\+?\d+(?:[.,]\d+)?(?:[@,]\d+)?s? *(?:< +\d+\.\d+ ?>)?\](?:- ?|: | ?)",  # dmesg, also -d
+    r"\[\d{1,3}(?:;\d{1,3}){0,4}m ?|(?:stdout|stderr) [FP] ",  # colours without their first character; containers
+    r"\d{1,7}\.\d{3,9}\] ",  # pasted without the first bracket
     r"\[ *[TC]\d+(?:@C?\d+)?\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
     r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]]{1,24}: *\d+\] ?",  # vendors of phones
     rf"c\d +\d+ (?:\([^)]{{1,20}}\) )?(?=\S)|(?:\d\d-\d\d {_CLOCK} +)?[VDIWEF]/KERNEL *\( *\d+\): ",  # the same
     rf"\d\d-\d\d {_CLOCK} +(?:root +)?0 +0 [VDIWEF] ",  # logcat -b kernel
-    rf"[\w./~-]{{1,100}}[:-](?={_LOGGED})|[-*\u2022+] (?=\S)|\d{{1,2}}[.)] (?=\S)",  # grep; items of a list
+    rf"[\w./~-]{{1,100}}(?:[:-]|\.(?:txt|log): )(?={_LOGGED})",  # grep
+    r"(?:[-*\u2022+!]|[-=]>) {1,3}(?=\S)|\d{1,2}[.)] (?=\S)|\[[ xX]\] (?=\S)",  # lists
     r"\[kernel\] ?|&lt;\d{1,3}&gt;|&gt; ?",  # metalog; escaped for a web page
     rf"\[[^\[\]]{{0,30}}(?<!\d){_CLOCK}[^\[\]]{{0,20}}\]:? ?",  # dmesg -T in any language; loggers of consoles
     r"\[(?:[^\W\d_]{3,5} ?\d{1,2}| ?\d{1,2}\. ?[^\W\d_]{3,5}) \d\d:\d\d\] ",  # dmesg --reltime
@@ -37,13 +42,16 @@ _PARTS = (
     rf"\d {_DATE}T{_CLOCK}{_ZONE} \S+ kernel - - (?:-|\[[^\]]*\]) ",  # RFC 5424, behind its level
     rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
     # syslog, journalctl, logread, in any language: a clock, then words without a colon up to the kernel's tag
-    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}[\w.+-]+){{0,5}} {{1,3}}(?:{_KERNEL}|\[kernel\] )",
+    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}[\w.+*<>-]+){{0,5}} {{1,3}}(?:{_KERNEL}|\[kernel\] )",
     rf"\d+\.\d+ (?:\S+ )?{_KERNEL}",  # journalctl -o short-unix
     rf"[\w.-]{{1,64}} {{1,8}}{_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
     # a serial console's prompt, with the cursor still behind it
     r"[\w.-]{1,64} login: (?=[\[<])|[\w.@:~/-]{1,64}[#$] (?=<\d>)",
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
-    r"> ?|`+|\| (?=\[)|\u2502 ?|<(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # quoted in a mail; Markdown; HTML
+    r"(?:> ?)+|`+|\| (?=\[)|\u2502 ?|<(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # mail; Markdown; HTML
+    r"\[/?(?:(?i:T[DR]|FONT|COLOR|SIZE|CODE|QUOTE|INDENT|LIST)|[BIU*])(?:=[^\[\]]{1,60})?\] ?",  # BBCode
+    # a comment of a script; the writer's name in front of what a mail quotes, as supercite writes it
+    r"(?:#{1,3}|//+|;+|%|\*) {0,4}(?=\[ *\d+\.\d)|[A-Z][a-z]{1,15}> (?=\S)",
 )
 _PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
 _MESSAGE_FOLLOWS = (
@@ -59,7 +67,7 @@ _HALF = re.compile(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
 """A time stamp behind text that another program wrote on the console without ending its line."""
 _SECOND = re.compile(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
 _PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[\"'#]")
-_TIME = re.compile(r"\[ *(\d+\.\d+)(?:@\d+)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
+_TIME = re.compile(r"\[\s*(\d+\.\d+)(?:@\d+)? *(?:< +\d+\.\d+ ?>)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
 _RECORD = re.compile(r"\d{1,3},\d+,(\d+),")
 _LEVEL_OF = re.compile(rf"<(\d{{1,3}})>|(?:^|\s)(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
 _ESCAPE = re.compile(r"\x1b\[[\d;]*[mK]")
@@ -83,6 +91,7 @@ def split_prefix(line: str) -> tuple[str, str]:
     at = _end_of_prefix(line, 0)
     if at == 0 and (half := _HALF.search(line, 0, _FARTHEST)) and not _PROCESS.search(line, 0, half.start()):
         at = _end_of_prefix(line, half.start())
+    at = end_of_marks(line, at)
     return line[:at], line[at:]
 
 

@@ -25,7 +25,12 @@ _SPACES = r" {2,}"
 _SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$|{_SPACES}")
 _LAST = re.compile(r"(?<=\S) +%(?:s|p[A-Za-z]+)$")
 """A string at the end, which may be empty: then its space is missing too."""
+_FIRST_WORD = re.compile(r"^%s([A-Za-z])(?=[a-z]{4})")
+_FULL_STOP = re.compile(r"(?<=[a-z]{2})\.$")
+"""Some versions have it and others do not."""
 _BAR = re.compile(r"(?<!\\)\|")
+_SPECIAL = re.compile(r"[\\{}|$]")
+MOST_COMBINATIONS = 64
 _NUMBER, _HEX = r" *-?\d+", r" *(?:0[xX])?[\da-fA-F]+"
 _ANY = r".*?"
 
@@ -43,7 +48,22 @@ Beginnings = Mapping[str, Beginning]
 def pattern_of(wording: str, beginnings: Beginnings) -> str:
     """A regular expression that matches at the beginning of every such message. It takes linear time: each ``%s`` ends
     at the first place where what follows it matches, and is never tried again."""
-    return _pattern(_LAST.sub("", wording), beginnings)
+    return _pattern(_essential(wording), beginnings)
+
+
+def inner_pattern_of(wording: str, beginnings: Beginnings) -> str:
+    """The same for what follows the ``%s`` with which a wording begins: to find where it is in a message."""
+    return _pattern(_essential(wording).removeprefix("%s"), beginnings)
+
+
+def _essential(wording: str) -> str:
+    return _LAST.sub("", _any_case(_FULL_STOP.sub("", wording)))
+
+
+def _any_case(wording: str) -> str:
+    """A wording that may be anywhere, with both cases of its first letter: what begins a sentence in one driver is
+    behind a name in another."""
+    return _FIRST_WORD.sub(lambda found: f"%s{{{found[1].lower()}|{found[1].upper()}}}", wording)
 
 
 def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
@@ -65,6 +85,7 @@ def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
 
 def needles_of(wording: str) -> frozenset[str]:
     """Words of which every such message contains at least one. Raises ValueError if there is none of three letters."""
+    wording = _any_case(_FULL_STOP.sub("", wording))
     longest = max(_SPLIT.split(wording), key=len)
     if len(longest) >= CERTAIN:
         return frozenset({_plain(longest)[:MOST_LETTERS]})
@@ -80,6 +101,37 @@ def examples_of(wording: str, beginnings: Beginnings) -> Iterator[str]:
     """Messages with this wording, which together have each of its variants."""
     for example in _variants(wording, beginnings):
         yield (example + "sdb1" if example.endswith((" ", "(")) else example).strip()
+
+
+def spelled_out(wording: str) -> list[str]:
+    """The wording without choices: one for each combination of them, at most ``MOST_COMBINATIONS``, conversions and
+    beginnings as they are."""
+    found = [""]
+    for piece, kind in _pieces(wording):
+        if kind == "choice":
+            values = [value for choice in _choices(piece) for value in spelled_out(choice)]
+            found = [one + value for one in found for value in values][:MOST_COMBINATIONS]
+        else:
+            found = [one + _notation(piece, kind) for one in found]
+    return found
+
+
+def _notation(piece: str, kind: str) -> str:
+    """A piece as it is written in a wording."""
+    if kind == "plain":
+        return "%%" if piece == "%" else _SPECIAL.sub(r"\\\g<0>", piece)
+    return f"{{{piece}}}" if kind == "beginning" else piece
+
+
+def pieces_of(wording: str) -> tuple[tuple[str, str], ...]:
+    """(text, kind) of each piece of a wording without choices; neighbours that are plain text are one."""
+    found: list[tuple[str, str]] = []
+    for piece, kind in _pieces(wording):
+        if kind == "plain" and found and found[-1][1] == "plain":
+            found[-1] = found[-1][0] + piece, kind
+        else:
+            found.append((piece, kind))
+    return tuple(found)
 
 
 def _variants(wording: str, beginnings: Beginnings) -> Iterator[str]:

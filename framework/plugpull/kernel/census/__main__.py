@@ -13,12 +13,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from plugpull.errors import PlugpullError
+from plugpull.kernel import catalogue
+from plugpull.kernel.catalogue.vocabulary import NAME as VOCABULARY
 from plugpull.kernel.census.answers import Answer, Conflict, answer_to, read_rules
 from plugpull.kernel.census.compare import Difference, compare, not_in_census, read_index
 from plugpull.kernel.census.coverage import coverage, table
 from plugpull.kernel.census.messages import Message, SourceTree, Unresolved
 from plugpull.kernel.census.record import NAME, merge, recorded, write_record
 from plugpull.kernel.census.tree import read_tree, scope
+from plugpull.kernel.census.words import vocabulary
 from plugpull.kernel.census.wrappers import wrappers
 from plugpull.plain import clean_line
 
@@ -32,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     what.add_argument("--diff", action="store_true", help="what is new, gone or reworded since the recorded census")
     what.add_argument("--record", action="store_true", help="record the census of these trees for the tests")
     what.add_argument("--document", action="store_true", help="put the table into this room's README.md")
+    what.add_argument("--words", action="store_true", help="write the vocabulary of half lines from the trees, if any")
     what.add_argument("--list", action="store_true", help="every message with its answer")
     what.add_argument(
         "--index", type=Path, metavar="FILE", help="printk index of the tree's kernel, as a second witness"
@@ -52,6 +56,10 @@ def _run(options: argparse.Namespace) -> int:
         trees = [(version, found) for version, found, _ in censuses]
         write_record(merge(trees, scope()), Path(__file__).with_name(NAME))
     messages = [each for _, found, _ in censuses for each in found] if censuses else list(recorded().messages)
+    if options.words:
+        place = Path(catalogue.__file__).with_name("messages").joinpath(f"{VOCABULARY}.txt")
+        place.write_text(vocabulary(messages), encoding="utf-8")
+        return 0
     if options.diff:
         return _say(show_difference(compare(recorded().messages, messages, scope())))
     if options.list:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from plugpull.kernel.catalogue.entries import BEGINNINGS, SUBSYSTEMS, read_text
 from plugpull.kernel.catalogue.entry import Entry
-from plugpull.kernel.catalogue.finder import named
+from plugpull.kernel.catalogue.finder import listed
 from plugpull.kernel.catalogue.wording import examples_of
 from plugpull.kernel.census.messages import Message
 
@@ -76,7 +76,7 @@ def _rules(lines: Iterable[str]) -> Iterator[Rule]:
 
 def entries_for(message: Message) -> list[Entry | None]:
     """The entries that recognise lines made from a message's format, one for each variant."""
-    return [named(example) for example in examples_of(message.format, BEGINNINGS)]
+    return [listed(example) for example in examples_of(message.format, BEGINNINGS)]
 
 
 def answer_to(message: Message, rules: Iterable[Rule]) -> Answer | Conflict | None:

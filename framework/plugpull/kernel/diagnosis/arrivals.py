@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 
 from plugpull.history.events import DiskAttached
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import place_of
-from plugpull.kernel.diagnosis.story_log import log_of
+from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 BEFORE = 10.0
 """Seconds before a disk is announced in which its messages are looked for: the kernel logs it while it is probed."""
@@ -44,13 +45,22 @@ def _attached_times(story: Story) -> dict[str, list[float]]:
 
 def is_announced(story: Story, attached: DiskAttached, since: float) -> bool:
     """Whether the log says that this disk came. Lines before ``since`` are about an earlier attachment."""
-    at, place = attached.at or 0.0, place_of(attached.sysfs)
-    for line in log_of(story).timed:
-        if max(since, at - BEFORE) <= line.at <= at + AFTER and _COMES.search(line.body):
-            names = line.names
-            if attached.kname in names.blocks or place.address in names.addresses or place.usb in names.usb:
-                return True
+    at, place, lines = attached.at or 0.0, place_of(attached.sysfs), story.once(_coming_lines)
+    first, last = bisect_left(lines, max(since, at - BEFORE), key=_time), bisect_right(lines, at + AFTER, key=_time)
+    for line in lines[first:last]:
+        names = line.names
+        if attached.kname in names.blocks or place.address in names.addresses or place.usb in names.usb:
+            return True
     return False
+
+
+def _coming_lines(story: Story) -> list[TimedLine]:
+    """The messages about disks that come, in order of time."""
+    return sorted((line for line in log_of(story).timed if _COMES.search(line.body)), key=_time)
+
+
+def _time(line: TimedLine) -> float:
+    return line.at
 
 
 def is_disconnected(story: Story, was: DiskAttached, begin: float, gone: float) -> bool:
@@ -59,9 +69,19 @@ def is_disconnected(story: Story, was: DiskAttached, begin: float, gone: float) 
     place = place_of(was.sysfs)
     if not place.usb:
         return True
-    for line in log_of(story).timed:
-        if begin - BEFORE_REMOVAL <= line.at <= gone + AFTER:
-            found = _DISCONNECTED.match(line.body)
-            if found and found.group(1) in (place.usb, *place.hubs):
-                return True
+    known = story.once(_disconnects)
+    for path in (place.usb, *place.hubs):
+        times = known.get(path, [])
+        if bisect_left(times, begin - BEFORE_REMOVAL) < bisect_right(times, gone + AFTER):
+            return True
     return False
+
+
+def _disconnects(story: Story) -> dict[str, list[float]]:
+    """When the log says that each USB device was disconnected, DUT seconds in order, by its path."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for line in sorted(log_of(story).timed, key=_time):
+        gone = _DISCONNECTED.match(line.body)
+        if gone:
+            found[gone.group(1)].append(line.at)
+    return dict(found)

@@ -14,18 +14,19 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from plugpull.history.story import Story
-from plugpull.kernel.catalogue.classify import KernelEvent
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import split_prefix
 from plugpull.kernel.diagnosis.device import Device
 from plugpull.kernel.diagnosis.device_table import DeviceTable
 from plugpull.kernel.diagnosis.expected import Expected, usual
+from plugpull.kernel.diagnosis.happening import Happening
 from plugpull.kernel.diagnosis.log_reader import LogEvent
 from plugpull.kernel.diagnosis.other_hardware import hardware_of
 from plugpull.kernel.diagnosis.reports import reports_in
 from plugpull.kernel.diagnosis.scope import WARNING, Level, Scope, place_of
 from plugpull.kernel.diagnosis.story_log import log_of
+from plugpull.kernel.diagnosis.wakes import with_wakes
 
 MOST = 200_000
 """Events of one log that are part of its story: this bounds the memory."""
@@ -37,26 +38,6 @@ LOOK_BACK = 3
 KERNEL = "kernel"
 THE_KERNEL = Device(KERNEL, "the kernel", Level.NOTHING)
 _IDS = re.compile(r"^usb (\S+): New USB device found, idVendor=([\da-f]{4}), idProduct=([\da-f]{4})")
-
-
-@dataclass(frozen=True)
-class Happening:
-    """One event. ``place`` is its line in a log, or its number in a history; ``devices`` are keys of devices;
-    ``expected`` is true if a cut explains it; ``driver`` is the device's at that moment, if known."""
-
-    place: int
-    at: float | None
-    event: KernelEvent
-    body: str
-    devices: tuple[str, ...]
-    level: Level
-    expected: bool = False
-    driver: str = ""
-    frames: tuple[str, ...] = ()
-
-    @property
-    def kind(self) -> str:
-        return self.event.kind
 
 
 @dataclass
@@ -131,7 +112,7 @@ def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
                 frames=found.report.frames if found.report else (),
             )
         )
-    return _story(devices, happenings, cut_short=len(read) > MOST)
+    return _story(devices, tuple(with_wakes(happenings, devices)), cut_short=len(read) > MOST)
 
 
 def _merged(one: Device | None, two: Device) -> Device:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from plugpull.kernel.diagnosis.device import Device
-from plugpull.kernel.diagnosis.error_story import ErrorStory, Happening
+from plugpull.kernel.diagnosis.error_story import ErrorStory
+from plugpull.kernel.diagnosis.happening import Happening
 from plugpull.kernel.diagnosis.scope import Level
 
 AGAIN = 3

@@ -2,7 +2,8 @@
 
 - For the cut disk: everything from the cut until it is back. For the attachment that was cut: everything after it,
   since failed writes are logged late.
-- For the hubs and the controller above it: failing requests until the disk is back, but not a reset.
+- For the hubs and the controller above it: failing requests until the disk is back, but neither a reset nor a hub that
+  does not answer.
 - For everything else: nothing. No cut explains a host controller that died.
 
 Messages that disks cause when they come up are usual until the disk is up.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugpull.history.cut import Cut
-from plugpull.history.events import DiskRecovered, DutReady, Edge
+from plugpull.history.events import DiskRecovered, Edge
 from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
 from plugpull.kernel.diagnosis.arrivals import attached_times
@@ -51,6 +52,9 @@ _DIRTY = re.compile(
 journal, so that their tables may contradict each other from then on."""
 _NOT_SHARED = frozenset({"usb.overcurrent", "usb.reset", "usb.disconnect"})
 """Events that the loss of a disk does not cause at the hub above it."""
+_SILENT = re.compile(r"hub_(?:ext_port|port|hub)_status failed \(err = -110\)")
+"""A hub did not answer within a second when it was asked for its status (drivers/usb/core/hub.c, USB_STS_TIMEOUT). A
+plug that is pulled can disturb one transfer (-71), but not keep the hub from answering."""
 NEVER = frozenset({"hcd.died"})
 """Kinds of messages that no cut explains."""
 _GIVEN_UP = re.compile(
@@ -80,7 +84,7 @@ def usual(body: str) -> bool:
 
 def margin(story: Story) -> float:
     """Seconds by which the time stamps of this story's kernel log may be early."""
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = story.readies
     known = [event.log_clock_error for event in readies if event.log_clock_error is not None]
     return MARGIN + max(known) if known else UNMEASURED
 
@@ -126,7 +130,7 @@ class Expected:
             return True
         if about.level in (Level.DISK, Level.ARRAY):
             return any(self.of_stay(stay, at) for stay in about.stays)
-        if about.level is Level.HUB and kind in _NOT_SHARED:
+        if about.level is Level.HUB and (kind in _NOT_SHARED or _SILENT.search(body)):
             return self.in_blast(about.name, at)
         return any(window.shares(at) and window.disk in about.disks for window in self.windows)
 

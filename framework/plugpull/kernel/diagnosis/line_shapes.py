@@ -7,6 +7,8 @@ names such as that of ntfs3: their result for one line holds for every line of t
 from __future__ import annotations
 
 from plugpull.kernel.catalogue.classify import subject_of, subject_span
+from plugpull.kernel.catalogue.entry import Entry
+from plugpull.kernel.catalogue.finder import not_the_kernels
 from plugpull.kernel.catalogue.prefix import split_prefix
 
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -27,6 +29,7 @@ class LineShapes:
     def __init__(self) -> None:
         self._messages: dict[bytes, tuple[int, int]] = {}
         self._subjects: dict[bytes, tuple[int, int]] = {}
+        self._foreign: dict[bytes, bool] = {}
 
     def message(self, shape: bytes, text: str) -> str:
         """The message of a line without its prefix."""
@@ -40,9 +43,19 @@ class LineShapes:
             if len(self._messages) >= MOST:
                 self._messages.clear()
                 self._subjects.clear()
+                self._foreign.clear()
             begin = len(text) - len(rest.lstrip())
             self._messages[shape] = begin, begin + len(body)
         return body
+
+    def not_the_kernels(self, shape: bytes, entry: Entry, message: str, text: str) -> bool:
+        """Whether a line only quotes the kernel's words."""
+        known = self._foreign.get(shape)
+        if known is None:
+            known = not_the_kernels(entry, message, text)
+            if shape in self._messages:
+                self._foreign[shape] = known
+        return known
 
     def subject(self, shape: bytes, message: str) -> str:
         """What the message of a line is about; empty if it names nothing."""

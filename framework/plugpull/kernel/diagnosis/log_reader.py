@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from plugpull.kernel.catalogue.classify import KernelEvent, subject_of
-from plugpull.kernel.catalogue.finder import BOOT_WORDS, entries_with, first_of, words_in
+from plugpull.kernel.catalogue.finder import BOOT_WORDS, entries_with, first_of, not_the_kernels, words_in
 from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import second_message, split_prefix, time_of
 from plugpull.kernel.diagnosis.continuation import continued
@@ -124,8 +124,12 @@ class _Reader:
         shape = shape_of(raw)
         body, second = self._shapes.message(shape, text), ""
         entry = first_of(body, found)
+        if entry is not None and self._shapes.not_the_kernels(shape, entry, body, text):
+            entry = None
         if entry is None and (second := second_message(text)):
             entry, body = first_of(second, found), second
+            if entry is not None and not_the_kernels(entry, body, text):
+                entry = None
         if entry is None:
             return None
         subject = subject_of(body) if second else self._shapes.subject(shape, body)

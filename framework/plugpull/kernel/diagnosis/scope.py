@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from plugpull.history.events import DiskAttached
 from plugpull.history.story import Story
@@ -58,6 +58,7 @@ class Place:
     controller: str = ""
 
 
+@lru_cache(maxsize=4096)
 def place_of(sysfs: str) -> Place:
     """The position of a disk with this path in sysfs.
 

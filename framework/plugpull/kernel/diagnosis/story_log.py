@@ -6,6 +6,7 @@ from functools import cached_property
 
 from plugpull.history.events import ConsoleLine, KernelMessage
 from plugpull.history.story import Story
+from plugpull.history.time_index import TimeIndex
 from plugpull.kernel.catalogue.line import LogLine
 
 KERNEL_FACILITY = 0
@@ -70,12 +71,21 @@ class StoryLog:
         return tuple(line for line in self.own if isinstance(line, TimedLine))
 
     @cached_property
+    def _own_index(self) -> TimeIndex:
+        return TimeIndex([line.at for line in self.own_timed])
+
+    def own_between(self, begin: float, end: float) -> list[TimedLine]:
+        """Those of ``own_timed`` with begin <= at <= end, in the order in which they were recorded."""
+        places = self._own_index.places(begin, end)
+        return [line for line in self.own_timed[places.start : places.stop] if begin <= line.at <= end]
+
+    @cached_property
     def with_console(self) -> tuple[RecordedLine, ...]:
         """``own`` and the lines of the console of this scenario, in the order in which they were recorded."""
         own = {id(line) for line in self.own}
         begun = self._story.begun.at or 0.0
         found: list[RecordedLine] = []
-        for event in self._story.events:
+        for event in self._story.others:
             line = self._lines.get(id(event))
             if line is not None and id(line) in own:
                 found.append(line)

@@ -1,0 +1,93 @@
+"""Finds a message behind a prefix that no known program writes: marks of people, of loggers, of converted pages.
+
+Such a prefix is recognised by what it is not. It has no words but names of hosts behind a clock, levels and the
+kernel's names; it is not the tag of another process; it does not quote.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SPEAKER = re.compile(
+    r"(?<![\w./-])(?=[a-zA-Z])(?:usb (?:\d+-\d[\d.]*(?::\d+\.\d+)?|usb\d+(?:-port\d+)?)|hub \d+-\d[\d.]*:\d+\.\d+"
+    r"|(?:usb-storage|uas) \d+-\d[\d.]*(?::\d+\.\d+)?|(?:sd|sr|st|sg|ses|scsi) \d+:\d+:\d+:\d+|scsi host\d+"
+    r"|ata\d+(?:\.\d\d)?|nvme nvme\d+|(?:[xeou]hci[_-]\w+|ahci|pcieport|nvme|thunderbolt) [\da-f]{4}:[\da-f:]+\.\d"
+    r"|(?:EXT[234]|F2FS|FAT|exFAT|UDF)-fs(?: \w+)? \([\w-]{2,20}\)|XFS \([\w-]{2,20}\)|JBD2?"
+    r"|BTRFS(?: \w+)?(?: \(device [\w-]{2,20}[^()]{0,12}\))?|md/raid\w*:md\w+|device-mapper"
+    r"|(?:blk_update|print_req|end_request)\w*): "
+    r"|(?<![\w./-])(?:Buffer I/O error on dev|I/O error, dev )"
+)
+"""Whose words are certainly the kernel's."""
+_FARTHEST = 200
+_TAG = re.compile(r"([^\s:\])}|>]+) *:(?= |$)")
+"""A word before a colon: a process, if it is not one of these."""
+_KERNEL_TAG = re.compile(
+    r"(?i)\W*(?:kernel|kern|kmsg|klogd?|dmesg|vmunix|linux|console|netconsole|tty\w*|(?:kern|user|local\d)\.\w+"
+    r"|emerg|alert|crit|error|err|warning|warn|notice|info|debug|line|log|output|stdout|stderr"
+    r"|[\w.~/-]*(?:\.(?:log|txt|gz)|/\S*)(?:[.:-]\d+)*|[\W\d_]*|[\d.]*\d[\d.]*s?|L\d+)\W*"
+)
+_PROCESS = re.compile(r"(?<!kernel)(?<!klogd)\[\d+\]:|[\"'\u201c\u2018=]|\?")
+_CLOCK = re.compile(r"\d\d?:\d\d|\d{4}-\d\d|\d{9,}")
+_WORD = re.compile(r"[^\W\d_]{2,}(?:[\w.-]*\w)?")
+_MOST_NAMES = 4
+"""Words behind a clock: a day, a month, a host, a logger."""
+_SENTENCE = re.compile(
+    r"(?i)\b(?:the|this|that|is|was|are|with|from|and|my|me|you|we|get|got|see|seen|like|of|to|it)\b"
+)
+
+
+_PROCESS_LINE = re.compile(
+    r"(?:[^\[\]:]{0,30}\d\d?:\d\d(?::\d\d)?[^\[\]:]{0,80} )?(?!kernel|vmunix|klogd)[A-Za-z_][\w.()/@+:-]*\[\d+\]: "
+)
+_SPOKEN = re.compile(
+    r"(?i)(?:^|[\s\"'(])(?:I|I'm|my|me|you|your|we|our|get|got|getting|see|seeing|says|said|saying|following|an?|the"
+    r"|was|were|but|with|of|and|or|by|it|for|to|which|when|after|from|reported|repeated|still)\s"
+    r"|[\"\u201c|;]|^\s*[#@]|\S[^`]*`|(?:^|[\s(\[{=,])'|/\*|//|\b(?:e?grep|echo|printf?)\b"
+)
+"""What sentences have, strings of programs and scripts, and the kernel's messages do not before the words that may be
+anywhere in them."""
+_IN_A_SENTENCE = re.compile(r"\s*`[^`]+`(?!`)\W{0,4}[^\W\d]")
+"""Words between backticks with which a sentence begins."""
+_BEGUN = re.compile(r"[A-Z][a-z]+(?: [a-z]+)* ")
+_PART_OF_A_WORD = re.compile(r"\w*$")
+
+
+def end_of_marks(line: str, at: int) -> int:
+    """Where the message begins if marks stand between ``at``, the end of the known prefix, and it; otherwise ``at``."""
+    found = _SPEAKER.search(line, at, at + _FARTHEST)
+    if found is None or found.start() == at:
+        return at
+    return found.start() if _are_marks(line[:at], line[at : found.start()]) else at
+
+
+def _are_marks(prefix: str, gap: str) -> bool:
+    text = gap.strip()
+    if not text:
+        return True
+    if _PROCESS.search(text) or _PROCESS.search(prefix) or _SENTENCE.search(text):
+        return False
+    if not all(_KERNEL_TAG.fullmatch(tag) for tag in _TAG.findall(text)):
+        return False
+    words = [word for word in _WORD.findall(text) if not _KERNEL_TAG.fullmatch(word)]
+    return len(words) <= (_MOST_NAMES if _CLOCK.search(text) or _CLOCK.search(prefix) else 0)
+
+
+def by_a_process(body: str) -> bool:
+    """Whether a message without the kernel's prefix is the line of a process, such as ``udisksd[123]: ...``."""
+    return "]: " in body and bool(_PROCESS_LINE.match(body))
+
+
+def begins_a_sentence(line: str) -> bool:
+    """Whether a line goes on in words behind what it has between backticks."""
+    return bool(_IN_A_SENTENCE.match(line))
+
+
+def may_be_quoted(body: str) -> bool:
+    """Whether the words of the kernel in a message may be a quotation: a quick look."""
+    return bool(_SPOKEN.search(body) or _BEGUN.match(body))
+
+
+def quoted(before: str) -> bool:
+    """Whether the text before a wording shows that a person quotes it in a sentence, or a program in a string."""
+    text = _PART_OF_A_WORD.sub("", before)
+    return bool(_SPOKEN.search(text) or _BEGUN.fullmatch(text))

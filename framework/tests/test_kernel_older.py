@@ -1,0 +1,110 @@
+"""Messages of older kernels, in the words of their source, each beside one that looks like it and is well."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugpull.kernel.catalogue.classify import classify
+
+PAIRS = (
+    ("hcd.error", "usb 2-3: WARN: invalid context state for evaluate context command.", "usb 2-3: Product: WARN"),
+    ("hcd.error", "xhci_hcd 0000:01:00.0: Event TRB for slot 1 ep 2 with no TDs queued", "xhci_hcd 0000:01:00.0: hcc"),
+    (
+        "usb.link-error",
+        "xhci_hcd 0000:01:00.0: USB core suspending device not in U0/U1/U2.",
+        "xhci_hcd 0000:01:00.0: USB 3 root hub in U0",
+    ),
+    ("usb.link-error", "usb usb2-port1: Could not disable after 300 ms", "usb usb2-port1: over-current protection"),
+    ("hcd.error", "xhci-hcd xhci-hcd.8.auto: No ports on the roothubs?", "xhci-hcd xhci-hcd.8.auto: irq 8, io mem 0x1"),
+    ("hcd.error", "PM: Device xhci-hcd.8.auto failed to resume async: error -12", "PM: Device driver api removed"),
+    ("hcd.error", "PM: Device ff600000.usb failed to suspend: error -16", "PM: suspend exit"),
+    ("ata.error", "PM: Device ata1 failed to resume: error -5", "PM: resume of devices complete after 512.1 msecs"),
+    ("uas.error", "usb 4-1: stat urb: killed, stream 0", "usb 4-1: urb"),
+    ("usb.enumeration-error", "hub 1-0:1.0: couldn't allocate port 2 usb_device", "hub 1-0:1.0: 2 ports detected"),
+    ("hcd.error", "ehci_hcd 0000:00:1d.7: force halt; handshake f8 00 00 -> -110", "ehci_hcd 0000:00:1d.7: irq 23"),
+    ("nvme.error", "nvme 0000:01:00.0: Timeout I/O 5 QID 3", "nvme 0000:01:00.0: enabling device (0000 -> 0002)"),
+    ("nvme.error", "nvme 0000:01:00.0: Cancelling I/O 5 QID 3", "nvme nvme0: 4/0/0 default/read/poll queues"),
+    ("nvme.error", "nvme 0000:01:00.0: Failed status: 3, reset controller", "nvme nvme0: pci function 0000:01:00.0"),
+    ("ata.error", "ata1: EH in SWNCQ mode,QC:qc_active 0x3 sactive 0x3", "ata1.00: SWNCQ mode enabled"),
+    ("ata.error", "ata1: failed due to HW bug, retry pmp=0", "ata1: applying PMP SRST workaround and retrying"),
+    ("ata.error", "ata1: soft resetting port", "ata1: EH complete"),
+    ("ata.error", "ATA: abnormal status 0xD0 on port 0x000101f7", "ATA: normal"),
+    ("ata.error", "ata1: failed to recover some devices, retrying in 5 secs", "ata1.00: detaching (SCSI 0:0:0:0)"),
+    ("ata.error", "ata3: Hardreset failed, not off-lined 1", "ata3: SATA link up 3.0 Gbps (SStatus 123 SControl 300)"),
+    ("scsi.error", "sd 2:0:0:0: [sdb] START_STOP FAILED", "sd 2:0:0:0: [sdb] Starting disk"),
+    (
+        "scsi.error",
+        "sd 2:0:0:0: [sdb] Descriptor sense data with sense descriptors (in hex):",
+        "        72 01 00 1d 00 00 00 0e 09 0c 00 00 00 00 00 00",
+    ),
+    ("scsi.error", "Error handler scsi_eh_3 unable to autoresume", "Error handler scsi_eh_3 sleeping"),
+    ("scsi.error", "usb-storage: Unable to add the scsi host", "usb-storage: device scan complete"),
+    ("block.error", "sdb: ref tag error at sector 123", "sdb: sdb1 sdb2"),
+    ("md.failure", "raid5:md0: read error not correctable (sector 23 on sdb1).", "raid5:md0: reshape will continue"),
+    ("md.failure", "raid1: md0 is not clean -- starting background reconstruction", "raid1: raid set md0 active"),
+    ("md.failure", "raid1: sda1: redirecting sector 1234 to another mirror", "raid1: personality registered"),
+    (
+        "md.failure",
+        "md/raid10:md0: make_request bug: can't convert block across chunks or bigger than 64k 1 8",
+        "md/raid10:md0: active with 4 out of 4 devices",
+    ),
+    (
+        "fs.error",
+        "BTRFS: checksum error at logical 12345 on dev /dev/sdb, sector 12: metadata leaf (level 0) in tree 5",
+        "BTRFS info (device sdb): disabling log replay at mount time",
+    ),
+    ("fs.error", "BTRFS: failed to read tree root on sdb1", "BTRFS: device label data devid 1 transid 5 /dev/sdb1"),
+    ("fs.error", "btrfs csum failed ino 257 extent 12345 csum 1 wanted 2 mirror 1", "btrfs: use lzo compression"),
+    ("fs.error", "previous I/O error to superblock detected", "previous I/O error"),
+    ("fs.error", "JBD: Unrecognised features on journal", "JBD: barrier-based sync on sda1"),
+    ("fs.error", "metapage_read_end_io: I/O error", "JFS: nTxBlock = 8192, nTxLock = 65536"),
+    (
+        "fs.error",
+        "hfsplus: Filesystem was not cleanly unmounted, running fsck.hfsplus is recommended.  mounting read-only.",
+        "hfsplus: creation date of the volume",
+    ),
+    (
+        "fs.readonly",
+        "hfsplus: write access to a journaled filesystem is not supported, use the force option at your own risk",
+        "hfsplus: umask requires a value",
+    ),
+    ("fs.error", "ntfs3(sdb2): It is recommended to use chkdsk.", "ntfs3(sdb2): It is recommended to read this."),
+    ("fs.error", "ntfs3: sdb2: Inode r=5 is not in use!", "ntfs3: Enabled Linux POSIX ACLs support"),
+    ("fs.error", "F2FS-fs (sdb1): lz4 decompress failed, ret:-5", "F2FS-fs (sdb1): Mounted with checkpoint"),
+    ("usb.link-error", "hub 1-1:1.0: hub_hub_status failed (err = -71)", "hub 1-1:1.0: local power source is good"),
+    ("nvme.error", "nvme nvme0: failed to set APST feature (-19)", "nvme nvme0: D3 entry latency set to 10 seconds"),
+    ("nvme.error", "nvme nvme0: globally duplicate IDs for nsid 1", "nvme nvme0: clearing duplicate IDs for nsid 1"),
+    ("nvme.error", "nvme nvme0: some later command timed out", "nvme nvme0: Shutdown timeout set to 8 seconds"),
+    ("ata.error", "ata1.00: some later command failed", "ahci 0000:00:17.0: probing failed, error -517"),
+    (
+        "md.failure",
+        "md/raid10:md1: sdc2: Raid device exceeded read_error threshold [cur 21:max 20]",
+        "md/raid10:md1: using 4 devices",
+    ),
+    ("ata.error", "ata1: device unplugged sstatus 0x0", "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)"),
+    ("ata.error", "ata1.00: failed to read native max address (err_mask=0x1)", "ata1.00: HPA detected: current 1"),
+    (
+        "fs.error",
+        "XFS (dm-0): Metadata corruption detected at xfs_agf_read_verify",
+        "XFS (dm-0): Using experimental pNFS feature, use at your own risk!",
+    ),
+    ("block.error", "Write error on dio swapfile (12345)", "Adding 1048572k swap on /swapfile."),
+    (
+        "pci.error",
+        "pcieport 0000:00:1c.0: DPC unmasked uncorrectable error detected, remove downstream devices",
+        "pcieport 0000:00:1c.0: DPC: error containment capabilities: Int Msg #0, RPExt+",
+    ),
+)
+
+
+@pytest.mark.parametrize(("kind", "failing", "healthy"), PAIRS, ids=[failing for _, failing, _ in PAIRS])
+def test_a_message_of_an_older_kernel(kind: str, failing: str, healthy: str) -> None:
+    event = classify(f"[   12.345678] {failing}")
+    assert event is not None
+    assert event.kind == kind
+    near = classify(f"[   12.345678] {healthy}")
+    assert near is None, near
+
+
+def test_a_mistake_of_the_firmware_accuses_no_array() -> None:
+    assert classify("mce: [Firmware Bug]: cpu 0, failed to setup threshold interrupt for bank 4, block 0") is None
