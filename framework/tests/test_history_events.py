@@ -27,6 +27,7 @@ BLANKS: dict[str, dict[str, Any]] = {
     "disk.properties": {"disk": "disk1", "kname": "sda", "diskseq": 1, "moment": "end", "values": {}},
     "action": {"action": "mount", "disk": "disk1", "ok": True, "seconds": 1.0},
     "array.acted": {"array": "array1", "action": "make", "ok": True, "seconds": 1.0},
+    "disk.aside": {"disk": "disk1", "wall": "", "cause": "cut"},
     "scenario.error": {"fault": "rig", "summary": "no power"},
     "kernel": {"text": "hello", "source": "kmsg"},
     "load.begin": {"disk": "disk1", "job": "j", "mode": "read", "block": 4096, "depth": 1, "span": 8192},
@@ -35,6 +36,11 @@ BLANKS: dict[str, dict[str, Any]] = {
         "begin": 1.0, "disks": ["disk1"], "mode": "read", "block": 4096, "depth": 1, "number": 1, "planned": 1,
         "repeat": 1, "repeats": 1,
     },
+    "fio.ran": {
+        "begin": 1.0, "task": "direct", "disks": ["disk1"], "mode": "write", "block": 4096, "depth": 1, "number": 1,
+        "planned": 1, "repeat": 1, "repeats": 1,
+    },
+    "meter.opened": {"meter": "plug", "driver": "shelly", "disks": ["disk1"], "side": "mains", "rate": 1.0},
     "ledger.begin": {
         "disk": "disk1", "job": "j", "run": 1, "device": 1, "session": 1, "extents": [[0, 8]], "block": 8, "depth": 1,
         "order": "random",

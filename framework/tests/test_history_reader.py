@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -14,6 +15,7 @@ from plugpull.errors import UsageError
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.reader import Story, read_history
+from plugpull.history.recorder import Recorder
 from plugpull.judging.judge import judge_history
 from plugpull.judging.results import Verdict, cut_results
 
@@ -253,3 +255,38 @@ def test_what_follows_a_scenario_is_kept_with_it(tmp_path: Path) -> None:
     story, second = read_history(written(tmp_path, encode(run_of([*scenario, late], scenario)))).stories
     assert story.after == (late,)
     assert second.after == ()
+
+
+def damaged(lines: list[bytes], dice: random.Random) -> bytes:
+    """The lines of a history, some of them lost, doubled, moved, cut off, empty or of an unknown kind."""
+    found: list[bytes] = []
+    for line in lines:
+        what = dice.random()
+        if what < 0.01:
+            found.append(dice.choice((b"\n", b"{}\n", b'{"type":"smell","n":7}\n', line[: len(line) // 2] + b"\n")))
+        elif what < 0.02:
+            found += [line, line]
+        elif what < 0.03:
+            found.insert(max(0, len(found) - dice.randrange(9)), line)
+        elif what > 0.01 * dice.random():
+            found.append(line)
+    return b"".join(found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lines_read_many_at_a_time_are_those_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    scenario = healthy().scenario()
+    with Recorder(tmp_path / "history.jsonl") as recorder:
+        for event in run_of(scenario, scenario):
+            recorder.record(event)
+    lines = (tmp_path / "history.jsonl").read_bytes().splitlines(True)
+    whole = b"".join(lines) if seed == 0 else damaged(lines, random.Random(seed))
+    written(tmp_path, whole[: len(whole) - 11 * (seed % 2)])
+    found = []
+    for at_once in (1, 2048, 10, 333):
+        monkeypatch.setattr("plugpull.history.line_blocks.AT_ONCE", at_once)
+        found.append(read_history(tmp_path))
+    assert found[1:] == found[:1] * 3
+    assert found[0].flawed == (seed > 0)

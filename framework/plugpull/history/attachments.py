@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from math import inf
 
 from plugpull.history.events import DiskAttached, DiskDetached
 
@@ -16,24 +21,53 @@ class Attachments:
 
     def of(self, disk: str) -> tuple[DiskAttached, ...]:
         """The attachments of ``disk``, a disk of the rig."""
-        return tuple(event for event in self.attached if event.disk == disk)
+        return self._by_disk.get(disk, ())
+
+    @cached_property
+    def _by_disk(self) -> dict[str, tuple[DiskAttached, ...]]:
+        found: defaultdict[str, list[DiskAttached]] = defaultdict(list)
+        for event in self.attached:
+            found[event.disk].append(event)
+        return {disk: tuple(events) for disk, events in found.items()}
+
+    @cached_property
+    def _ends(self) -> dict[tuple[str, int], tuple[float, ...]]:
+        """When each kernel name and diskseq was detached, in the order of the record."""
+        found: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+        for event in self.detached:
+            if event.at is not None:
+                found[event.kname, event.diskseq].append(event.at)
+        return {key: tuple(times) for key, times in found.items()}
 
     def detached_at(self, attachment: DiskAttached) -> float | None:
         """When the kernel took this very attachment off its list."""
         begin = attached_at(attachment)
-        for event in self.detached:
-            same = (event.kname, event.diskseq) == (attachment.kname, attachment.diskseq)
-            if same and event.at is not None and event.at >= begin:
-                return event.at
-        return None
+        times = self._ends.get((attachment.kname, attachment.diskseq), ())
+        return next((at for at in times if at >= begin), None)
 
     def at(self, disk: str, at: float) -> DiskAttached | None:
         """The attachment of ``disk`` that was on the kernel's list at ``at``."""
-        for attachment in reversed(self.of(disk)):
-            gone = self.detached_at(attachment)
-            if attached_at(attachment) <= at and (gone is None or gone > at):
-                return attachment
+        own, begins, ends = self._stays.get(disk, ((), (), ()))
+        # Before the last one that began by then, only those need a look of which one lasted until then.
+        for place in range(bisect_right(begins, at) - 1 if begins else len(own) - 1, -1, -1):
+            if begins and ends[place] <= at:
+                return None
+            gone = self.detached_at(own[place])
+            if attached_at(own[place]) <= at and (gone is None or gone > at):
+                return own[place]
         return None
+
+    @cached_property
+    def _stays(self) -> dict[str, tuple[tuple[DiskAttached, ...], tuple[float, ...], tuple[float, ...]]]:
+        """The attachments of each disk. If they are on record in order of time: when each began, and when the last of
+        those up to it ended, DUT seconds; otherwise nothing."""
+        found = {}
+        for disk, own in self._by_disk.items():
+            begins = tuple(map(attached_at, own))
+            ordered = all(one <= two for one, two in pairwise(begins))
+            gone = [inf if (end := self.detached_at(one)) is None else end for one in own]
+            found[disk] = (own, begins, tuple(accumulate(gone, max))) if ordered else (own, (), ())
+        return found
 
     def disk_at(self, kname: str, at: float) -> str | None:
         """The rig's disk that the kernel called ``kname`` at ``at``; "" if that disk is not of the rig."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
@@ -90,7 +91,7 @@ class Cut:
     def executed(self) -> bool:
         return not self.off.doubt
 
-    @property
+    @cached_property
     def error(self) -> float:
         """Bound on the error of the controller's times, seconds."""
         return max(self.off.error, self.on.error)

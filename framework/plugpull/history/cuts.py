@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from plugpull.history.attachments import Attachments, same_identity
 from plugpull.history.cut import Cut, DiskTimes, Switching
 from plugpull.history.events import CutArmed, CutSwitched, DiskAttached, Edge, Event, KernelMessage, Uevent
 from plugpull.history.holds import Hold, begin_of, holds_of, is_mixed, joined, last_of, until_of
-from plugpull.history.samples import Reading
+from plugpull.history.readings import Readings
 
 E = TypeVar("E", bound=Event)
 
 _DISCONNECT = re.compile(r"usb (\d+-[\d.]+): USB disconnect")
+
+NO_READINGS = Readings()
 
 STILL_BUSY = 1.0
 """Seconds before the cut within which a byte must have moved for the disk to count as busy when it was cut."""
@@ -24,23 +29,46 @@ STILL_BUSY = 1.0
 
 @dataclass(frozen=True)
 class CutEvidence:
-    """What cuts are assembled from: the events of one scenario, its disks' attachments, and their counters."""
+    """What cuts are assembled from: the events of one scenario that are not samples, its disks' attachments, and their
+    counters."""
 
     events: Sequence[Event]
     attachments: Attachments
-    readings: Mapping[str, Sequence[Reading]]
+    readings: Mapping[str, Readings]
 
     def of(self, kind: type[E]) -> tuple[E, ...]:
-        return tuple(event for event in self.events if isinstance(event, kind))
+        return self._by_type.get(kind, ())  # type: ignore[return-value]
+
+    @cached_property
+    def _by_type(self) -> dict[type[Event], tuple[Event, ...]]:
+        found: defaultdict[type[Event], list[Event]] = defaultdict(list)
+        for event in self.events:
+            found[type(event)].append(event)
+        return {kind: tuple(events) for kind, events in found.items()}
+
+    @cached_property
+    def signs(self) -> tuple[Uevent | KernelMessage, ...]:
+        """What may be the kernel's first sign of a cut, in order of time."""
+        found = [
+            event
+            for event in self.events
+            if (isinstance(event, Uevent) and event.action == "remove")
+            or (isinstance(event, KernelMessage) and event.facility == 0 and "USB disconnect" in event.text)
+        ]
+        return tuple(sorted((event for event in found if event.at is not None), key=lambda event: event.at or 0.0))
 
 
 def assemble_cuts(evidence: CutEvidence) -> tuple[Cut, ...]:
     """Every armed cut, in the order they were armed."""
     armed = evidence.of(CutArmed)
     edges = evidence.of(Edge)
-    single = {cut.cut: (_switching(edges, cut.cut, "off"), _switching(edges, cut.cut, "on")) for cut in armed}
+    by_cut: defaultdict[int, list[Edge]] = defaultdict(list)
+    for edge in edges:
+        by_cut[edge.cut].append(edge)
+    single = {cut.cut: (_switching(by_cut[cut.cut], "off"), _switching(by_cut[cut.cut], "on")) for cut in armed}
     plain = [_plain(cut, *_with_mates(evidence, cut, armed, single)) for cut in armed]
-    holds = {disk: holds_of(evidence.attachments, disk, plain) for cut in armed for disk in cut.victims}
+    victims = dict.fromkeys(disk for cut in armed for disk in cut.victims)
+    holds = {disk: holds_of(evidence.attachments, disk, plain) for disk in victims}
     cuts = [_complete(evidence, cut, plain, holds) for cut in plain]
     return tuple(replace(cut, kernel_skew=_kernel_skew(cut, cuts)) for cut in cuts)
 
@@ -126,8 +154,9 @@ def _kernel_skew(cut: Cut, cuts: Iterable[Cut]) -> float | None:
     return max(seen) - min(seen) if len(seen) == len(signs) > 1 else None
 
 
-def _switching(edges: Iterable[Edge], cut: int, state: str) -> Switching:
-    own = [edge for edge in edges if edge.cut == cut and edge.state == state]
+def _switching(edges: Iterable[Edge], state: str) -> Switching:
+    """One switching of the cut that all these edges are of."""
+    own = [edge for edge in edges if edge.state == state]
     if not own:
         return Switching(state)
     ports = tuple(dict.fromkeys(f"{edge.switch} port {edge.port}" for edge in own))
@@ -173,16 +202,18 @@ def _kernel_saw_at(
     paths = [evidence.attachments.at(disk, commanded_at) for disk in armed.victims]
     sysfs = "/".join(attachment.sysfs for attachment in paths if attachment is not None)
     signs: list[float] = []
-    for event in evidence.events:
-        if event.at is None or not begin <= event.at < until:
-            continue
-        if isinstance(event, Uevent) and event.action == "remove" and set(event.disks) & set(armed.victims):
-            signs.append(event.at)
-        elif isinstance(event, KernelMessage) and event.facility == 0:
+    known = evidence.signs
+    for event in known[bisect_left(known, begin, key=lambda one: one.at or 0.0) :]:
+        if event.at is None or event.at >= until:
+            break
+        if isinstance(event, Uevent):
+            about = bool(set(event.disks) & set(armed.victims))
+        else:
             # A hub's own disconnect is one too: the hub is part of its disks' paths.
             gone = _DISCONNECT.search(event.text)
-            if gone and (not sysfs or gone.group(1) in sysfs.split("/")):
-                signs.append(event.at)
+            about = gone is not None and (not sysfs or gone.group(1) in sysfs.split("/"))
+        if about:
+            signs.append(event.at)
     return min(signs, default=None)
 
 
@@ -218,20 +249,24 @@ def _disk_times(
 
 
 def _last_io_at(evidence: CutEvidence, attachment: DiskAttached, begin: float, until: float) -> float | None:
-    last, bytes_before = None, None
-    for reading in evidence.readings.get(attachment.disk, ()):
-        if (reading.kname, reading.diskseq) != (attachment.kname, attachment.diskseq) or reading.at >= until:
-            continue
-        moved = reading.moved
-        if bytes_before is not None and moved > bytes_before and reading.at >= begin:
-            last = reading.at
-        bytes_before = moved
-    return last
+    own = evidence.readings.get(attachment.disk, NO_READINGS).of((attachment.kname, attachment.diskseq)).before(until)
+    last: float | None = None
+    bytes_before: int | None = None
+    for part in reversed(own.parts):
+        for place in range(len(part) - 1, -1, -1):
+            moved = part.moved(place)
+            if bytes_before is not None and bytes_before > moved:
+                return last
+            last, bytes_before = part.at[place], moved
+            if last < begin:
+                return None
+    return None
 
 
 def _first_io_at(evidence: CutEvidence, attachment: DiskAttached) -> float | None:
-    for reading in evidence.readings.get(attachment.disk, ()):
-        same = (reading.kname, reading.diskseq) == (attachment.kname, attachment.diskseq)
-        if same and reading.at >= (attachment.at or 0.0) and reading.moved > 0:
-            return reading.at
+    own = evidence.readings.get(attachment.disk, NO_READINGS).of((attachment.kname, attachment.diskseq))
+    for part in own.parts:
+        for place in range(bisect_left(part.at, attachment.at or 0.0), len(part)):
+            if part.moved(place) > 0:
+                return part.at[place]
     return None

@@ -45,8 +45,9 @@ def _joins(attachments: Attachments, disk: str, cut: Cut, hold: Sequence[Cut]) -
     first, begin = hold[0].off.commanded_at, begin_of(cut)
     if first is None or not cut.executed or not all(one.executed for one in hold):
         return False
-    gone = attachments.at(disk, begin) is None or begin - first <= SOON
-    return gone and begin < max(map(end_of, hold))
+    if begin >= max(map(end_of, hold)):
+        return False
+    return attachments.at(disk, begin) is None or begin - first <= SOON
 
 
 def begin_of(cut: Cut) -> float:

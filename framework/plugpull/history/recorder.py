@@ -18,6 +18,7 @@ import msgspec
 from plugpull.errors import RigError
 from plugpull.history.events import Event, RigFault, RunEnded, ScenarioBegun, ScenarioEnded, Seal
 from plugpull.history.seals import SEAL_EVERY, Chain, label_of, numbered
+from plugpull.history.segments import close_end, drop_repeated, hold, last_closed_line
 
 Callback = Callable[[Event], None]
 Predicate = Callable[[Event], bool]
@@ -42,9 +43,12 @@ class Recorder:
     and stay valid: see ``mark``.
     """
 
-    def __init__(self, path: Path, *, keep: int = KEPT_IN_MEMORY) -> None:
-        """Opens ``path`` for appending, creating it if need be. Raises ``RigError`` when that cannot be done."""
+    def __init__(self, path: Path, *, keep: int = KEPT_IN_MEMORY, held: bool = False) -> None:
+        """Opens ``path`` for appending, creating it if need be. Raises ``RigError`` when that cannot be done.
+
+        ``held``: no other process may write it meanwhile, and readers see that it is being written."""
         self.path = path
+        self._held = held
         self._encoder = msgspec.json.Encoder()
         self._recorded = threading.Condition()
         self._events: deque[Event] = deque()
@@ -61,6 +65,9 @@ class Recorder:
             self._fd: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _cannot("open", path, error) from error
+        if held and not hold(self._fd):
+            os.close(self._fd)
+            raise RigError(f"another process is writing the history {path}", hint="wait until that run has ended")
 
     def __enter__(self) -> Recorder:
         return self
@@ -147,6 +154,18 @@ class Recorder:
 
         return unsubscribe
 
+    def close_segment(self) -> None:
+        """Moves everything up to here into a compressed segment: see ``segments.py``. If that fails, for example
+        because the disk is full, the lines stay where they are."""
+        with self._recorded:
+            self._seal()
+            if self._fd is None or self._unwritten:
+                return
+            with suppress(OSError):
+                fd = close_end(self.path, held=self._held)
+                os.close(self._fd)
+                self._fd = fd
+
     def close(self, *, quietly: bool = False) -> None:
         """Closes the file. Raises ``RigError`` if an event was lost, unless ``quietly``. Closing twice is harmless."""
         with self._recorded:
@@ -199,9 +218,15 @@ class Recorder:
             self._chain.restart(digest, line)
 
     def _resume(self) -> None:
-        """Go on after what is in the file already."""
+        """Go on after what is in the file already, and in closed segments."""
         if not self.path.is_file():
             return
+        closed = last_closed_line(self.path)
+        if closed:
+            label = label_of(closed)
+            self._number = label.n or 0
+            self._chain.restart(label.digest, closed)
+            drop_repeated(self.path, self._number)
         raw = b"\n"
         with self.path.open("rb") as file:
             for raw in file:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -55,9 +55,9 @@ class Chain:
         self.lines = 0
         self._hash = hashlib.sha256()
 
-    def add(self, raw: bytes) -> None:
+    def add(self, raw: bytes, lines: int = 1) -> None:
         """Add bytes as they are in the file."""
-        self.lines += 1
+        self.lines += lines
         self._hash.update(raw)
 
     @property
@@ -107,6 +107,21 @@ class Audit:
         self._chain.add(raw)
         self._segment[inside] = self._segment.get(inside, 0) + 1
         return self._count(number, before)
+
+    def lines(self, raws: Sequence[bytes], numbers: Sequence[int | None], scope: Scope) -> bool:
+        """Take lines of one scope that could be read, if they have exactly the numbers that come next. Returns whether
+        they were taken; otherwise each has to be taken by itself."""
+        count = len(raws)
+        if (
+            not count
+            or numbers[0] != self._expected
+            or list(numbers) != list(range(self._expected, self._expected + count))
+        ):
+            return False
+        self._chain.add(b"".join(raws), count)
+        self._segment[scope] = self._segment.get(scope, 0) + count
+        self.numbered, self._expected, self._unplaced = True, self._expected + count, 0
+        return True
 
     def damaged(self, raw: bytes) -> None:
         """Take a line that could not be read: its loss is counted elsewhere."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
+from operator import sub
 from statistics import median
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -29,14 +31,19 @@ from plugpull.history.events import (
     LoadBegun,
     LoadEnded,
     Sampled,
+    SamplingSet,
     ScenarioBegun,
     ScenarioEnded,
     Uevent,
 )
-from plugpull.history.samples import Rate, Reading, readings_of
+from plugpull.history.readings import Readings, readings_of
+from plugpull.history.samples import Rate, SampleTable
+from plugpull.history.tape import others_of, table_of, without_counters
 
 E = TypeVar("E", bound=Event)
 T = TypeVar("T")
+
+NO_READINGS = Readings()
 
 NOT_THE_AGENT = frozenset({"console", "serial", "netconsole"})
 """``KernelMessage.source`` of lines that reached the controller without the agent."""
@@ -65,10 +72,13 @@ class Story:
     rig file as data; ``lost_lines`` counts lines that could not be read. ``flaws`` are sentences on what is wrong with
     its lines: missing, doubled, out of order, altered. ``by_event`` keeps what was computed from one event alone: a
     copy of a story with fewer events (``dataclasses.replace``) shares it.
+
+    There may be hundreds of thousands of samples. What goes through ``events`` makes an object of each: go through
+    ``others`` instead, and ask ``samples`` or ``readings``.
     """
 
     begun: ScenarioBegun
-    events: tuple[Event, ...]
+    events: Sequence[Event]
     before: tuple[Event, ...] = ()
     rig: dict[str, Any] = field(default_factory=dict)
     lost_lines: int = 0
@@ -96,14 +106,41 @@ class Story:
         return ends[-1] if ends else None
 
     @cached_property
+    def others(self) -> tuple[Event, ...]:
+        """The events that are not samples, in the order they were recorded."""
+        return others_of(self.events)
+
+    @cached_property
+    def samples(self) -> SampleTable:
+        """The samples."""
+        return table_of(self.events)
+
+    def timeline(self) -> Iterator[Event]:
+        """All events in the order they were recorded, the samples without their counters."""
+        return without_counters(self.events)
+
+    @cached_property
+    def span(self) -> tuple[float, ...]:
+        """The least and the greatest time of its events, DUT seconds; nothing if no event has one."""
+        times = [*self.samples.span(), *(event.at for event in self.others if event.at is not None)]
+        return (min(times), max(times)) if times else ()
+
+    @cached_property
+    def readies(self) -> tuple[DutReady, ...]:
+        """Each time the DUT was ready, beginning with the one that held when the scenario began."""
+        return tuple(event for event in (*self.before, *self.others) if isinstance(event, DutReady))
+
+    @cached_property
     def _by_type(self) -> dict[type[Event], tuple[Event, ...]]:
         sorted_out: defaultdict[type[Event], list[Event]] = defaultdict(list)
-        for event in self.events:
+        for event in self.others:
             sorted_out[type(event)].append(event)
         return {kind: tuple(events) for kind, events in sorted_out.items()}
 
     def of(self, kind: type[E]) -> tuple[E, ...]:
-        """The events of one kind, in the order they were recorded."""
+        """The events of one kind, in the order they were recorded; ``samples`` has the samples."""
+        if kind is Sampled:
+            return tuple(event for event in self.events if isinstance(event, kind))
         return self._by_type.get(kind, ())  # type: ignore[return-value]
 
     # --- disks ---------------------------------------------------------------------------------------------
@@ -158,35 +195,68 @@ class Story:
         return None
 
     def load_end(self, load: LoadBegun) -> LoadEnded | None:
-        position = self.events.index(load)
-        for event in self.events[position:]:
-            if isinstance(event, LoadEnded) and (event.disk, event.job) == (load.disk, load.job):
-                return event
-        return None
+        return self._load_ends.get(load)
+
+    @cached_property
+    def _load_ends(self) -> dict[LoadBegun, LoadEnded]:
+        """The end of each load that has one. Of a load that is on record twice, the first one counts."""
+        found: dict[LoadBegun, LoadEnded] = {}
+        ends: dict[tuple[str, str], LoadEnded] = {}
+        for event in reversed(self.others):
+            if isinstance(event, LoadEnded):
+                ends[event.disk, event.job] = event
+            elif isinstance(event, LoadBegun) and (event.disk, event.job) in ends:
+                found[event] = ends[event.disk, event.job]
+        return found
 
     # --- samples -------------------------------------------------------------------------------------------
 
     @cached_property
-    def sample_times(self) -> tuple[float, ...]:
-        return tuple(sample.at for sample in self.of(Sampled) if sample.at is not None)
+    def sample_times(self) -> Sequence[float]:
+        return self.samples.times
 
     @cached_property
     def sample_interval(self) -> float:
-        """The median time between two samples, seconds; 0 where there are fewer than two."""
-        return median(two - one for one, two in pairwise(self.sample_times)) if len(self.sample_times) > 1 else 0.0
+        """The median time between two samples, seconds; 0 where there are fewer than two. If the interval changes on
+        purpose, it is the shortest that was set."""
+        if self._intervals:
+            return min(interval for _, interval in self._intervals)
+        times = self.sample_times
+        return median(map(sub, islice(times, 1, None), times)) if len(times) > 1 else 0.0
+
+    @cached_property
+    def _intervals(self) -> tuple[tuple[float, float], ...]:
+        """(since when, seconds) of each interval between samples that was set during the scenario."""
+        return tuple((set_.at, set_.interval) for set_ in self.of(SamplingSet) if set_.at is not None)
+
+    @cached_property
+    def longest_interval(self) -> float:
+        """The longest interval that was set for a part of the scenario; else ``sample_interval``."""
+        return max((interval for _, interval in self._intervals), default=self.sample_interval)
+
+    def interval_between(self, one: float, two: float) -> float:
+        """Seconds after which a sample was due between two consecutive ones, at these times."""
+        if not self._intervals:
+            return self.sample_interval
+        place = bisect_right(self._intervals, one, key=lambda each: each[0])
+        known = self._intervals[max(0, place - 1) : bisect_right(self._intervals, two, key=lambda each: each[0])]
+        before = () if place else (self.sample_interval,)
+        return max((*before, *(interval for _, interval in known)), default=self.sample_interval)
 
     @cached_property
     def cpu_times(self) -> tuple[tuple[float, int, int], ...]:
         """(DUT time, busy, total) of each sample that has the DUT's CPU time, in jiffies since boot."""
-        return tuple((one.at, *one.cpu) for one in self.of(Sampled) if one.at is not None and one.cpu[1])
+        table = self.samples
+        found = ((table.time(row), *cpu) for row, cpu in table.cpus.items() if cpu[1])
+        return tuple((at, busy, total) for at, busy, total in found if at is not None)
 
     @cached_property
-    def _readings(self) -> dict[str, tuple[Reading, ...]]:
-        return readings_of(self.of(Sampled), self._attachments)
+    def _readings(self) -> dict[str, Readings]:
+        return readings_of(self.samples, self._attachments)
 
-    def readings(self, disk: str) -> tuple[Reading, ...]:
+    def readings(self, disk: str) -> Readings:
         """The sampler's counters of ``disk``, over all its attachments, in order of time."""
-        return self._readings.get(disk, ())
+        return self._readings.get(disk, NO_READINGS)
 
     def rates(self, disk: str) -> tuple[Rate, ...]:
         """The rates of ``disk`` between consecutive samples; nothing across a gap between two attachments."""
@@ -200,7 +270,7 @@ class Story:
 
     def moved(self, disk: str, begin: float, end: float) -> int | None:
         """Bytes ``disk`` read and wrote between the first and last sample in [begin, end]; ``None``: no samples."""
-        inside = [reading for reading in self.readings(disk) if begin <= reading.at <= end]
+        inside = self.readings(disk).between(begin, end)
         if len(inside) < 2 or inside[0].diskseq != inside[-1].diskseq:
             return None
         return inside[-1].moved - inside[0].moved
@@ -210,15 +280,15 @@ class Story:
     @cached_property
     def heard_until(self) -> float | None:
         """DUT time of the last thing the agent said; ``None`` if it never said anything."""
-        times = [event.at for event in self.events if event.at is not None and comes_from_agent(event)]
-        return max(times, default=None)
+        times = [event.at for event in self.others if event.at is not None and comes_from_agent(event)]
+        return max([*self.samples.span(), *times], default=None)
 
     @cached_property
     def silences(self) -> tuple[Silence, ...]:
         """When the agent was not heard though it should have been: lost, or its kernel dead."""
         silences: list[Silence] = []
         heard, begin = float("-inf"), None
-        for event in self.events:
+        for event in self.timeline() if {AgentLost, DutDied} & set(self._by_type) else ():
             if comes_from_agent(event) and event.at is not None:
                 if begin is not None and event.at > begin:
                     silences.append(Silence(begin, event.at))
@@ -274,4 +344,4 @@ class Story:
 
     @cached_property
     def _cut_evidence(self) -> CutEvidence:
-        return CutEvidence(self.events, self._attachments, self._readings)
+        return CutEvidence(self.others, self._attachments, self._readings)

@@ -36,6 +36,7 @@ from plugpull.history.events.disks import (
     DiskMoved,
     DiskProperties,
     DiskRecovered,
+    DriveCacheSwitched,
     PropertiesMoment,
     Sampled,
     SeenFromOutside,
@@ -94,6 +95,8 @@ from plugpull.history.events.kernel import (
     Uevent,
 )
 from plugpull.history.events.load import (
+    FioFigures,
+    FioRan,
     LoadBegun,
     LoadEnded,
     LoadMode,
@@ -101,8 +104,11 @@ from plugpull.history.events.load import (
     Measured,
     Verified,
 )
+from plugpull.history.events.power import MeterOpened, PowerSampled
 from plugpull.history.events.run import (
     ErrorFault,
+    ExpectedFinding,
+    ExpectedShape,
     Judged,
     Note,
     Phase,
@@ -116,6 +122,7 @@ from plugpull.history.events.run import (
     ScenarioSkipped,
     Seal,
 )
+from plugpull.history.events.soak import DiskSetAside, LossCause, RunResumed, SamplingSet, SoakBegun
 
 __all__ = [
     "HISTORY_VERSION",
@@ -139,6 +146,8 @@ __all__ = [
     "DiskMoved",
     "DiskProperties",
     "DiskRecovered",
+    "DiskSetAside",
+    "DriveCacheSwitched",
     "DutDied",
     "DutKind",
     "DutReached",
@@ -150,6 +159,8 @@ __all__ = [
     "EdgePhase",
     "ErrorFault",
     "Event",
+    "ExpectedFinding",
+    "ExpectedShape",
     "FaultInjected",
     "FileLedgerPart",
     "FileRoundBegun",
@@ -160,6 +171,8 @@ __all__ = [
     "FileScanPart",
     "FilesOver",
     "FilesystemChecked",
+    "FioFigures",
+    "FioRan",
     "GracePeriod",
     "Healed",
     "Judged",
@@ -175,12 +188,15 @@ __all__ = [
     "LoadMode",
     "LoadSettled",
     "LogLost",
+    "LossCause",
     "Measured",
     "MessageSource",
+    "MeterOpened",
     "Note",
     "Phase",
     "PhaseName",
     "PortState",
+    "PowerSampled",
     "ProcessStuck",
     "PropertiesMoment",
     "ReadBackBegun",
@@ -190,13 +206,16 @@ __all__ = [
     "RigFault",
     "RunBegun",
     "RunEnded",
+    "RunResumed",
     "Sampled",
+    "SamplingSet",
     "ScenarioBegun",
     "ScenarioEnded",
     "ScenarioError",
     "ScenarioSkipped",
     "Seal",
     "SeenFromOutside",
+    "SoakBegun",
     "StampingOver",
     "StampingPlanned",
     "StateMoment",
@@ -238,6 +257,7 @@ AnyEvent = (
     | DutSuspended
     | DiskProperties
     | DiskRecovered
+    | DriveCacheSwitched
     | LogLost
     | ConsoleLine
     | Sampled
@@ -249,6 +269,9 @@ AnyEvent = (
     | LoadBegun
     | LoadSettled
     | Measured
+    | FioRan
+    | MeterOpened
+    | PowerSampled
     | LoadEnded
     | Verified
     | StampingPlanned
@@ -282,5 +305,9 @@ AnyEvent = (
     | Census
     | Judged
     | ScenarioSkipped
+    | SoakBegun
+    | RunResumed
+    | DiskSetAside
+    | SamplingSet
     | Seal
 )

@@ -9,9 +9,11 @@ from plugpull.history.events.base import Event
 ArrayAction = Literal[
     "make",
     "remove_gone",  # members whose disks are gone are marked faulty and removed
+    "udev_remove",  # a member whose disk is gone is removed as the distribution's udev rule does
     "fail",  # a member that is there is marked faulty and removed
     "readd",  # a member comes back as the one that it was
     "add",  # a disk is added and gets a full copy
+    "marked",  # how much the bitmap marks is read
     "check",  # everything is read and compared
     "stop",
     "assemble",
@@ -27,7 +29,7 @@ class ArrayMade(Event, frozen=True, kw_only=True, tag="array.made"):
     ``spare`` is how many members may be missing, whichever they are, while every byte can be read. ``size`` is in
     bytes; ``component`` (what a member holds of it) and ``chunk`` (0: not striped) too. ``layout`` is md's number.
     ``offsets`` are the sectors at which the data begins on each member. ``bitmap`` is the size of what one bit of the
-    write-intent bitmap stands for, bytes; 0 without a bitmap."""
+    write-intent bitmap stands for, bytes; 0 without a bitmap. ``policy`` is md's consistency_policy, such as "ppl"."""
 
     array: str
     kname: str
@@ -41,6 +43,7 @@ class ArrayMade(Event, frozen=True, kw_only=True, tag="array.made"):
     layout: int = 0
     offsets: dict[str, int] = {}
     bitmap: int = 0
+    policy: str = ""
 
 
 class ArrayState(Event, frozen=True, kw_only=True, tag="array.state"):
@@ -58,7 +61,8 @@ class ArrayState(Event, frozen=True, kw_only=True, tag="array.state"):
 
 
 class ArrayActed(Event, frozen=True, kw_only=True, tag="array.acted"):
-    """Something was done to an array, with these disks. ``detail`` is what mdadm or the kernel answered."""
+    """Something was done to an array, with these disks. ``detail`` is what mdadm or the kernel answered. ``forced``: it
+    was assembled with mdadm's ``--force``."""
 
     array: str
     action: ArrayAction
@@ -66,6 +70,7 @@ class ArrayActed(Event, frozen=True, kw_only=True, tag="array.acted"):
     ok: bool
     seconds: float
     detail: str = ""
+    forced: bool = False
 
 
 class LegReadBegun(Event, frozen=True, kw_only=True, tag="leg.begin"):

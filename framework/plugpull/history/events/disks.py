@@ -66,6 +66,17 @@ class DiskRecovered(Event, frozen=True, kw_only=True, tag="disk.recovered"):
     detail: str = ""
 
 
+class DriveCacheSwitched(Event, frozen=True, kw_only=True, tag="disk.cache"):
+    """The write cache of a disk was switched ``on`` or off on request, by MODE SELECT, from ``at`` to ``until`` (DUT
+    seconds). If the drive did not do it, ``ok`` is false and ``detail`` says why."""
+
+    disk: str
+    on: bool
+    until: float
+    ok: bool = True
+    detail: str = ""
+
+
 class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):
     """How the kernel drives a disk of the rig. ``moment``: see ``PropertiesMoment``.
 

@@ -32,7 +32,7 @@ CensusMoment = Literal[
 ]
 """When a census was taken."""
 
-ActionName = Literal["mkfs", "mount", "umount"]
+ActionName = Literal["mkfs", "mount", "umount", "overlay", "overlay.drop"]
 """A step that the agent does for the scenario."""
 
 

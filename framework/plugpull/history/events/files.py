@@ -93,7 +93,8 @@ class FileScanEnded(Event, frozen=True, kw_only=True, tag="files.scan.end"):
 class FilesystemChecked(Event, frozen=True, kw_only=True, tag="files.check"):
     """A checker looked at an unmounted filesystem without changing it. ``status`` is its exit status, ``None`` if it
     could not be run or did not end; ``command`` is its name with its options, ``output`` the end of what it said.
-    ``repaired``: it was allowed to change the filesystem."""
+    ``repaired``: it was allowed to change the filesystem; with ``overlay``, only on an overlay in memory, so that the
+    disk is as it was."""
 
     disk: str
     fstype: str
@@ -102,6 +103,7 @@ class FilesystemChecked(Event, frozen=True, kw_only=True, tag="files.check"):
     seconds: float
     output: str = ""
     repaired: bool = False
+    overlay: bool = False
 
 
 class FilesOver(Event, frozen=True, kw_only=True, tag="files.over"):

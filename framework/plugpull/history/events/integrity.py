@@ -29,8 +29,9 @@ class StampingOver(Event, frozen=True, kw_only=True, tag="stamp.over"):
 class LedgerBegun(Event, frozen=True, kw_only=True, tag="ledger.begin"):
     """Stamped writing began on a disk (``integrity/``). ``run``, ``device`` and ``session`` are what its stamps say;
     ``extents`` the (first sector, sectors) that it covers; ``block`` sectors of a write, ``depth`` writes in flight;
-    ``fua`` per cent of the writes with FUA; ``fill``: everything was written once before. ``bound`` is what can be
-    missing of the ledger at most when it ends early, bytes."""
+    ``fua`` per cent of the writes with FUA; ``fill``: everything was written once before. ``rest`` sectors at the end
+    of the extents were written only then. ``bound`` is what can be missing of the ledger at most when it ends early,
+    bytes."""
 
     disk: str
     job: str
@@ -44,6 +45,7 @@ class LedgerBegun(Event, frozen=True, kw_only=True, tag="ledger.begin"):
     flush_writes: int = 0
     flush_ms: int = 0
     fua: int = 0
+    rest: int = 0
     fill: bool = False
     kname: str = ""
     bound: int = 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from plugpull.history.events.base import Event
 
-LoadMode = Literal["read", "write", "randread", "randwrite"]
-"""fio's ``rw``: the direction of a load, sequential or random."""
+LoadMode = Literal["read", "write", "randread", "randwrite", "randrw"]
+"""fio's ``rw``: the direction of a load, sequential or random. ``randrw`` reads and writes."""
 
 
 class LoadBegun(Event, frozen=True, kw_only=True, tag="load.begin"):
@@ -66,6 +68,42 @@ class Measured(Event, frozen=True, kw_only=True, tag="measured"):
     planned: int
     repeat: int
     repeats: int
+
+
+class FioFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What fio reported of a task on one disk: ``bytes`` transferred in ``seconds``, by ``requests`` in sum.
+
+    ``percentiles`` of the completion times of requests are seconds by per cent ("99.000000"); ``longest`` is the time
+    of the slowest one. ``error`` says why there are no figures."""
+
+    bytes: int = 0
+    seconds: float = 0.0
+    requests: int = 0
+    percentiles: dict[str, float] = {}
+    longest: float | None = None
+    error: str = ""
+
+
+class FioRan(Event, frozen=True, kw_only=True, tag="fio.ran"):
+    """fio ran as the ``task`` of a study on ``disks`` at once, from ``begin`` to ``at``, and ended by itself.
+
+    ``figures`` are fio's own, by disk: what the application sees, which page cache and drive cache can make faster than
+    the disk. ``argv`` is the command for the first disk; ``drive_cache`` says whether the drives' write caches were on
+    (``None``: as they were). The other fields are those of ``Measured``."""
+
+    begin: float
+    task: str
+    disks: tuple[str, ...]
+    mode: LoadMode
+    block: int
+    depth: int
+    number: int
+    planned: int
+    repeat: int
+    repeats: int
+    figures: dict[str, FioFigures] = {}
+    argv: tuple[str, ...] = ()
+    drive_cache: bool | None = None
 
 
 class Verified(Event, frozen=True, kw_only=True, tag="verify"):

@@ -17,6 +17,7 @@ PhaseName = Literal[
     "array",  # an array is made, changed or checked
     "fill",  # disks are written once, so that everything on them is known
     "load",  # a load is started
+    "soak",  # loads run until the next fault of a long run; samples are rarer meanwhile
     "settle",  # loads run until their rates are steady
     "armed",  # a fault waits for its trigger
     "cut",  # ports are switched off
@@ -37,7 +38,9 @@ class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
 
     ``numbered``: the lines of this history carry numbers and seals; ``False`` in those of earlier versions.
     ``planned``: the ids of the scenarios that are to be run, in this order; ``None`` in those of earlier versions.
-    ``turn``: the number of the night, if victims were taken in turn (``draw.py``)."""
+    ``turn``: the number of the night, if victims were taken in turn (``draw.py``).
+    ``shard``: ``I/N`` if the run is one of N shards, whose scenarios together are ``whole``.
+    ``bench``: the number of the bench if several share ``planned``, so that this history has a part of it; else 0."""
 
     version: int
     plugpull: str
@@ -50,6 +53,9 @@ class RunBegun(Event, frozen=True, kw_only=True, tag="run.begin"):
     numbered: bool = False
     planned: tuple[str, ...] | None = None
     turn: int | None = None
+    shard: str = ""
+    whole: tuple[str, ...] | None = None
+    bench: int = 0
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.end"):
@@ -57,14 +63,43 @@ class RunEnded(Event, frozen=True, kw_only=True, tag="run.end"):
     interrupted: str = ""
 
 
+class ExpectedShape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The check, the subject and the summary of a finding that is expected, in the notation of ``judging/expected.py``.
+    ``at_most`` has the largest value of a number in the summary by its name."""
+
+    check: str
+    subject: str
+    summary: str
+    at_most: dict[str, float] = {}
+
+
+class ExpectedFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Findings that some kernels are known to cause in a scenario.
+
+    ``scenario`` is its id without folders, without its parameters for all of them. ``kernels`` are ranges such as
+    ">=6.1.0-1 <6.1.0-56". ``reference`` says where it is known from, such as the title of the fix; ``evidence`` what
+    was run with which result."""
+
+    name: str
+    scenario: str
+    kernels: tuple[str, ...]
+    reference: str
+    evidence: str
+    findings: tuple[ExpectedShape, ...] = msgspec.field(name="finding")
+
+
 class ScenarioBegun(Event, frozen=True, kw_only=True, tag="scenario.begin"):
-    """``id`` is pytest's node id, ``story`` the scenario's docstring, ``row`` the experiment it stands for."""
+    """``id`` is pytest's node id, ``story`` the scenario's docstring, ``row`` the experiment it stands for. ``without``
+    names the disks of the rig file that are not part of the bench any more, because they were set aside. ``expected``
+    are the expected findings that are about this scenario, on whatever kernel."""
 
     id: str
     wall: str
     seed: int
     story: str = ""
     row: str = ""
+    without: tuple[str, ...] = ()
+    expected: tuple[ExpectedFinding, ...] = ()
 
 
 class ScenarioEnded(Event, frozen=True, kw_only=True, tag="scenario.end"):
