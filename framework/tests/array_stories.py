@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Collection
 
 from ledgers import DEVICE, RUN, Book, found_bytes, ledger_bytes, stamped
 from stories import BACK, GONE, SURVIVORS, VICTIM, Bench
@@ -52,9 +53,17 @@ def mirror(bench: Bench, level: str = "raid1", members: tuple[str, ...] = MEMBER
     )  # fmt: skip
 
 
-def stamps(bench: Bench, *, unflushed: bool = False, **legs: list[SectorRun]) -> Book:
+def stamps(
+    bench: Bench,
+    *,
+    unflushed: bool = False,
+    pending: bool = False,
+    spoiled: Collection[int] = (),
+    **legs: list[SectorRun],
+) -> Book:
     """Stamps on the array, read back from it and from its members; ``legs`` are members that hold something else.
-    ``unflushed``: one more write was completed, and is nowhere."""
+    ``unflushed``: one more write was completed, and is nowhere. ``pending``: one more write never ended. In the sectors
+    ``spoiled`` the array reads zeros."""
     book = Book()
     for sector in range(8):
         book.write(sector)
@@ -62,6 +71,9 @@ def stamps(bench: Bench, *, unflushed: bool = False, **legs: list[SectorRun]) ->
     runs = [stamped(write) for write in book.made.writes]
     if unflushed:
         book.write(0)
+    if pending:
+        book.issue(0)
+    runs = [SectorRun(ContentKind.ZEROED, run.first, 1) if run.first in spoiled else run for run in runs]
     job, ledger = f"stamp1-{ARRAY}", ledger_bytes(book.made)
     back = found_bytes(runs)
     bench.add(

@@ -143,3 +143,72 @@ def test_what_is_left_is_erased_on_the_way_out(monkeypatch: pytest.MonkeyPatch) 
     assert erased == ["sda", "sdb"], "one that cannot be erased keeps the others from it"
     arrays.stop_all()
     assert erased == ["sda", "sdb"]
+
+
+# --- mdadm ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mdadm(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The lines that mdadm gets. It refuses everything, and prints two numbers."""
+    lines: list[list[str]] = []
+
+    def answer(words: Any, fds: Any, timeout: float) -> dict[str, Any]:
+        lines.append([word if not word.startswith("/proc/") else "DISK" for word in words])
+        asked = words[0].startswith("--examine")
+        bitmap = "          Bitmap : 64 bits (chunks), 4 dirty (6.2%)\n"
+        said = f"          Events : 17\n  Events Cleared : {19}\n{bitmap}" if asked else "not possible"
+        return {"ok": asked, "seconds": 0.1, "detail": said}
+
+    monkeypatch.setattr(arrays_module, "_mdadm", answer)
+    monkeypatch.setattr(arrays_module, "open_scratch", lambda disk: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(arrays_module, "open_array", lambda *array, **how: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(arrays_module, "plain", lambda fd: fd)
+    return lines
+
+
+def made() -> Arrays:
+    return Arrays(lambda message: None, lambda kname: None)
+
+
+def test_members_that_are_not_read_are_the_last_ones(mdadm: list[list[str]]) -> None:
+    disks = [described("sda"), described("sdb"), described("sdc")]
+    made().make("array1", disks, UUID, "raid1", ["--bitmap=internal"], 1.0, write_mostly=1)
+    assert mdadm[0][-5:] == ["--bitmap=internal", "DISK", "DISK", "--write-mostly", "DISK"]
+    made().make("array1", disks, UUID, "raid1", [], 1.0)
+    assert "--write-mostly" not in mdadm[1]
+
+
+def test_a_member_that_is_refused_is_compared_with_the_bitmap(mdadm: list[list[str]]) -> None:
+    answer = made().add("array1", claim("sda", "sdb"), described("sdb"), True, 1.0)
+    assert not answer["ok"]
+    assert answer["detail"] == (
+        "not possible; its superblock is of event 17, bits of the bitmap were cleared at event 19"
+    )
+    assert mdadm[-1] == ["--examine-bitmap", "/dev/sda"]
+    assert made().add("array1", claim("sda"), described("sdb"), False, 1.0)["detail"] == "not possible"
+
+
+def test_a_disk_that_is_gone_is_removed_as_udev_does(mdadm: list[list[str]]) -> None:
+    made().udev_remove("array1", claim("sda"), "sdb", 1.0)
+    assert mdadm == [["--incremental", "--fail", "sdb"]]
+
+
+def test_what_the_bitmap_marks_is_read_from_a_member(
+    sysfs: Path, mdadm: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrays_module, "SYS", str(sysfs))
+    (sysfs / "block/md127/md/bitmap").mkdir(parents=True)
+    (sysfs / "block/md127/md/bitmap/chunksize").write_text("65536\n")
+    answer = made().marked("array1", claim("sda", "sdb"), 1.0)
+    assert (answer["ok"], answer["marked"]) == (True, 4 * 65536)
+    assert answer["detail"] == "4 of 64 chunks of 65536 bytes are marked"
+    assert mdadm == [["--examine-bitmap", "/dev/sdb"]]
+
+
+def test_a_bitmap_that_cannot_be_read_marks_nothing_that_is_known(
+    mdadm: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {"ok": True, "seconds": 0.1, "detail": "mdadm: bad magic"}
+    monkeypatch.setattr(arrays_module, "_mdadm", lambda *words: answer)
+    assert not made().marked("array1", claim("sda"), 1.0)["ok"]

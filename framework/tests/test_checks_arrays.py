@@ -13,6 +13,7 @@ from array_stories import (
     READDED,
     SESSION,
     SYNCED,
+    act,
     mirror,
     stamps,
     state,
@@ -122,6 +123,29 @@ def test_a_step_that_fails_is_a_finding(action: str, said: str) -> None:
     mirror(bench)
     bench.replace(ev.ArrayActed, lambda event: event.action == action, ok=False, detail="refused")
     assert finding(bench) == said
+
+
+def readd_refused(own: str, cleared: str, *, added: bool = True) -> tuple[str, ...]:
+    """The findings on a mirror whose victim is refused, with these events on record."""
+    bench = healthy()
+    mirror(bench)
+    detail = f"no; its superblock is of event {own}, bits of the bitmap were cleared at event {cleared}"
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", ok=False, detail=detail)
+    if added:
+        bench.add(act(READDED + 0.1, "add", VICTIM))
+    return tuple(one.summary.partition(";")[0] for one in survived(bench).findings)
+
+
+def test_a_member_that_is_refused_without_a_reason_is_a_finding() -> None:
+    said = ("disk1 could not be put into array1: no",)
+    assert readd_refused("17", "17") == said
+    assert readd_refused("18", "17") == said
+    assert readd_refused("?", "18") == said
+    assert readd_refused("17", "18", added=False) == said
+
+
+def test_a_member_that_is_older_than_the_bitmap_may_be_refused() -> None:
+    assert readd_refused("17", "18") == ()
 
 
 @pytest.mark.parametrize(("level", "found"), [("raid5", 1), ("raid1", 0)])

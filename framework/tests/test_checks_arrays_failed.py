@@ -80,6 +80,26 @@ def test_a_failed_array_that_cannot_be_stopped_is_a_finding() -> None:
     assert only.summary == "array1 could not be stopped after it had failed: busy"
 
 
+def test_an_error_before_the_kernel_has_removed_the_disks_is_in_time() -> None:
+    """Requests to disks without power fail at once, and the disks are removed a little later."""
+    bench = healthy()
+    lost(bench, CUT + 0.05)
+    assert "nothing was written to array1 when it failed" in failed(bench).unknowns, "one member was cut"
+    bench.arm(14.9, cut=2, victims=(SURVIVORS[0],))
+    bench.switch("off", CUT, cut=2)
+    judgement = failed(bench)
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst.startswith("its users had their error after 0.00 s")
+
+
+def test_an_error_before_the_cuts_is_not_of_the_failure() -> None:
+    bench = healthy()
+    lost(bench, CUT - 1.0)
+    bench.arm(14.9, cut=2, victims=(SURVIVORS[0],))
+    bench.switch("off", CUT, cut=2)
+    assert "nothing was written to array1 when it failed" in failed(bench).unknowns
+
+
 def test_an_array_that_did_not_fail_proves_nothing() -> None:
     bench = healthy()
     mirror(bench)

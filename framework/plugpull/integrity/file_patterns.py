@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
+from typing import Protocol
 
 from plugpull.integrity.sequences import KINDS, NO_LINKS, FileSequence, sequences
-from plugpull.integrity.writing.files.plans import plan_of
+from plugpull.integrity.writing.files.plans import left_alone, plan_of
 
 WITHOUT_LINKS = frozenset({"vfat", "exfat", "ntfs3"})
 """Filesystems that have no hard links; the ledger uses none on ntfs3 either."""
@@ -46,15 +47,18 @@ class FileStorm:
 @dataclass(frozen=True)
 class ShortPlans:
     """Short sequences (``integrity/sequences.py``) of ``length`` operations and a sync. Each round plays one of them,
-    drawn at random; or the given ``sequence``."""
+    drawn at random; or the given ``sequence``. FAT, exFAT and ntfs3 promise nothing about what was just touched: there
+    a file that is synced with its directory and then left alone comes first, and has to be there."""
 
     length: int = 1
     sequence: FileSequence | None = None
 
     def plan(self, fstype: str, first: int, seed: int) -> FilePlan:
         """What to play on a filesystem of this type, with numbers of files from ``first``."""
-        chosen = self.sequence or Random(seed).choice(_all(self.length, fstype in WITHOUT_LINKS))
-        return FilePlan(chosen.name, plan_of(chosen, first))
+        simple = fstype in WITHOUT_LINKS
+        chosen = self.sequence or Random(seed).choice(_all(self.length, simple))
+        plan = [*left_alone(first), *plan_of(chosen, first + 1)] if simple else plan_of(chosen, first)
+        return FilePlan(chosen.name, plan)
 
 
 @cache
@@ -62,7 +66,13 @@ def _all(length: int, without_links: bool) -> tuple[FileSequence, ...]:
     return tuple(sequences(length, sorted(NO_LINKS, key=KINDS.index) if without_links else KINDS))
 
 
-FilePattern = FileStorm | ShortPlans
+class FilePattern(Protocol):
+    """What a writer of files does in each round."""
+
+    def plan(self, fstype: str, first: int, seed: int) -> FilePlan:
+        """What to play on a filesystem of this type, with numbers of files from ``first``."""
+        ...
+
 
 file_storm = FileStorm(
     "files created, written, renamed, removed and synced",

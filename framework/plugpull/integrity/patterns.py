@@ -22,7 +22,7 @@ class Writing:
 
     ``block`` is sectors per write, ``depth`` writes in flight. ``order``: see ``WriteOrder``. A flush is sent every
     ``flush_writes`` writes and every ``flush_ms`` milliseconds (0 turns either off). ``fua`` is the percentage of
-    writes with FUA.
+    writes with FUA. ``rest`` sectors at the end of the span are written by the fill, and then left alone.
     """
 
     block: int = 8
@@ -31,6 +31,7 @@ class Writing:
     flush_writes: int = 0
     flush_ms: int = 0
     fua: int = 0
+    rest: int = 0
 
     @property
     def promises(self) -> bool:
@@ -41,6 +42,7 @@ class Writing:
         return [
             *("--block", str(self.block), "--depth", str(self.depth), "--order", self.order),
             *("--flush-writes", str(self.flush_writes), "--flush-ms", str(self.flush_ms), "--fua", str(self.fua)),
+            *("--rest", str(self.rest)),
         ]
 
 
@@ -83,9 +85,10 @@ def extents_for(room: Room, pattern: Stamped) -> Extents:
     The anchors reveal a disk whose addresses wrap or whose capacity is wrong (as in f3probe).
     """
     block = pattern.writing.block
-    if not pattern.anchors:
-        return ((0, span_of(room, Pattern(pattern.name, "write", block * SECTOR)) // SECTOR),)
     whole = room.size // SECTOR // block * block
+    if not pattern.anchors:
+        span = pattern.span or span_of(room, Pattern(pattern.name, "write", block * SECTOR))
+        return ((0, min(whole, max(block, span // SECTOR // block * block))),)
     span = pattern.span or (
         UNKNOWN_RATE_SPAN if room.rate is None else max(SMALLEST_SPAN, int(room.rate * FILL_SECONDS))
     )

@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from plugpull.load.patterns import Pattern, sequential_read, sequential_write
 
+D = TypeVar("D")
 T_co = TypeVar("T_co", covariant=True)
 OnController_co = TypeVar("OnController_co", bound="HasController", covariant=True)
 BOTH = (sequential_write, sequential_read)
@@ -65,6 +66,12 @@ def side_by_side(disks: Sequence[OnController_co]) -> Design[OnController_co]:
     return tuple(Condition(tuple(group[:count]), pattern) for pattern in BOTH for group in by_controller.values())
 
 
+def power_design(disks: Sequence[T_co]) -> Design[T_co]:
+    """One, two, four and all of the disks at once; written and read: what shows how the power grows with streams."""
+    counts = sorted({1, 2, 4, len(disks)} & set(range(1, len(disks) + 1)))
+    return tuple(Condition(tuple(disks[:count]), pattern) for pattern in BOTH for count in counts)
+
+
 def all_at_once(disks: Sequence[T_co], *patterns: Pattern) -> Design[T_co]:
     """All disks at once; writing, unless patterns are given."""
     return tuple(Condition(tuple(disks), pattern) for pattern in patterns or (sequential_write,))
@@ -75,10 +82,24 @@ def all_for_long(disks: Sequence[T_co]) -> Design[T_co]:
     return (Condition(tuple(disks), sequential_write, long=True),)
 
 
+def part_by_part(disks: Sequence[T_co], *patterns: Pattern) -> Design[T_co]:
+    """The disks below each hub and controller at once, and all others at once: what shows a limit inside another one.
+    Empty for disks that do not know their place."""
+    below: dict[str, list[T_co]] = {}
+    for disk in disks:
+        for holder in getattr(disk, "above", ()):
+            below.setdefault(holder, []).append(disk)
+    parts = [tuple(part) for part in below.values() if 1 < len(part) < len(disks)]
+    rests = [tuple(disk for disk in disks if disk not in part) for part in parts]
+    groups = [group for pair in zip(parts, rests, strict=True) for group in pair if len(group) > 1]
+    return tuple(Condition(group, pattern) for pattern in patterns or BOTH for group in groups)
+
+
 def scaling_design(disks: Sequence[T_co]) -> Design[T_co]:
     """What shows how the rate grows with the number of disks, and which disks share a bottleneck. What disks share is
     looked for with writes only: leaving each disk out takes most of the time."""
-    return tuple(dict.fromkeys(more_and_more(disks) + leave_one_out(disks, sequential_write)))
+    parts = leave_one_out(disks, sequential_write) + part_by_part(disks, sequential_write)
+    return tuple(dict.fromkeys(more_and_more(disks) + parts))
 
 
 def interleaved(design: Design[T_co], repeats: int, draw: random.Random) -> Iterator[tuple[int, Condition[T_co]]]:
@@ -86,6 +107,12 @@ def interleaved(design: Design[T_co], repeats: int, draw: random.Random) -> Iter
 
     So a slow change of the bench, such as its temperature, does not look like a difference of conditions.
     """
+    return in_rounds(design, repeats, draw)
+
+
+def in_rounds(design: Sequence[D], repeats: int, draw: random.Random | None) -> Iterator[tuple[int, D]]:
+    """Each part of a design once in each of ``repeats`` rounds: (round from 1, part). In a new random order each, or
+    always in its own without ``draw``."""
     for number in range(1, repeats + 1):
-        for condition in draw.sample(design, len(design)):
-            yield number, condition
+        for part in design if draw is None else draw.sample(design, len(design)):
+            yield number, part

@@ -103,9 +103,18 @@ class RunningLoad(RunningJobs):
         job = self._jobs.get(target.name)
         if self.pattern.mode != "write" or job is None:
             return ((0, span),), ""
+        if self._lost_power(target):
+            return (), f"{target.name} lost its power, and fio does not record which of its writes were flushed"
         if not job.report.complete:
             return (), f"fio left no report of what it wrote to {target.name}"
         return certain_ranges(job.report.written_bytes, span, self.pattern, whole=job.asked)
+
+    def _lost_power(self, target: Target) -> bool:
+        """Whether a cut took the power of a disk below it since the load began."""
+        points = self._context.topology.cut_points()
+        edges = (event for event in self._context.recorder.since(self._mark) if isinstance(event, ev.Edge))
+        cut = {edge.point for edge in edges if edge.state == "off"} & set(points)
+        return any(disk in points[name].unpowered for name in cut for disk in target.disks)
 
     def _record_verified(self, job: Job, late: bool) -> None:
         report = job.report

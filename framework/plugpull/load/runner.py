@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
+from plugpull.history.events import FioFigures
+from plugpull.load.fio_figures import parse_figures
 from plugpull.load.fio_report import FioReport, parse_report
 from plugpull.targets.on_bench import claim_of
 from plugpull.targets.target import Target
@@ -34,6 +36,7 @@ class Job:
     asked_at: float | None = None
     ended_at: float | None = None
     report: FioReport = field(default_factory=FioReport)
+    figures: FioFigures = field(default_factory=FioFigures)
 
 
 class FioRunner:
@@ -42,12 +45,16 @@ class FioRunner:
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
 
-    def start(self, target: Target, arguments: list[str], span: int, *, kind: str) -> Job:
-        """Raises GuardRefused when the scratch guard refuses the disk, UsageError for a disk not declared scratch."""
+    def start(self, target: Target, arguments: list[str], span: int, *, kind: str, log: str = "") -> Job:
+        """Start fio. ``log`` is an iolog that it replays, as ``{log}`` in the arguments.
+
+        Raises GuardRefused when the scratch guard refuses the disk, UsageError for a disk not declared scratch.
+        """
         claim = claim_of(self._context, target)
         job = Job(f"{kind}{next(_numbers)}-{target.name}", target.name, claim.kname, span)
         self._context.listener.expect(job.name, lambda message: self._ended(job, message))
-        self._context.bench.link.call("fio", 60.0, job=job.name, argv=arguments, **claim.arguments)
+        replayed = {"log": log} if log else {}
+        self._context.bench.link.call("fio", 60.0, job=job.name, argv=arguments, **replayed, **claim.arguments)
         return job
 
     @staticmethod
@@ -56,6 +63,7 @@ class FioRunner:
         job.asked = message["asked"]
         job.ended_at = message["at"]
         job.report = parse_report(message["output"])
+        job.figures = parse_figures(message["output"])
         job.ended.set()
 
     def finish(self, jobs: Iterable[Job], timeout: float) -> list[Job]:

@@ -14,6 +14,7 @@ from plugpull.load.designs import Condition, Design, interleaved
 from plugpull.load.patterns import Pattern, measuring_arguments
 from plugpull.load.runner import FioRunner, Job
 from plugpull.load.running import START_DEADLINE, RunningJobs
+from plugpull.load.tasks import FioTask, length_of_task
 from plugpull.streams import ORDER
 from plugpull.studies.measured import to_repeat
 from plugpull.targets.target import Target
@@ -52,9 +53,15 @@ def length_of(condition: Condition[object], *, virtual: bool) -> float:
     return REAL_SECONDS * (REAL_LONG if condition.long else 1)
 
 
-def expected_seconds(design: Design[object], repeats: int, *, virtual: bool) -> float:
-    """About how long it takes to measure a design."""
-    return repeats * sum(RAMP + OVERHEAD + length_of(condition, virtual=virtual) for condition in design)
+def expected_seconds(design: Iterable[Condition[object] | FioTask[object]], repeats: int, *, virtual: bool) -> float:
+    """About how long it takes to measure a design of conditions or of tasks."""
+    return repeats * sum(RAMP + OVERHEAD + _length(one, virtual=virtual) for one in design)
+
+
+def _length(one: Condition[object] | FioTask[object], *, virtual: bool) -> float:
+    if isinstance(one, FioTask):
+        return length_of_task(one, virtual=virtual)
+    return length_of(one, virtual=virtual)
 
 
 def block_for(targets: Iterable[Target]) -> int:

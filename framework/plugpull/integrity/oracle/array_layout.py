@@ -48,7 +48,7 @@ class ArrayLayout:
         return {"raid1": self.members, "raid10": 2}.get(self.level, 1)
 
     @property
-    def _data(self) -> int:
+    def data_members(self) -> int:
         """Members' worth of chunks in a row that are not parity. A row has one chunk of each member."""
         return self.members - {"raid5": 1, "raid6": 2}.get(self.level, 0)
 
@@ -64,8 +64,8 @@ class ArrayLayout:
         if self.level == "raid0":
             return (row * self.members + slot) * self.chunk + within, 0, left
         parity = self.members - 1 - row % self.members
-        data = (slot - parity - (self.members - self._data)) % self.members
-        return None if data >= self._data else ((row * self._data + data) * self.chunk + within, 0, left)
+        data = (slot - parity - (self.members - self.data_members)) % self.members
+        return None if data >= self.data_members else ((row * self.data_members + data) * self.chunk + within, 0, left)
 
     def slot_of(self, copy: int, sector: int) -> int:
         """The member that has a copy of an array's sector."""
@@ -74,13 +74,13 @@ class ArrayLayout:
         chunk = sector // self.chunk
         if self.level == "raid10":
             return (2 * chunk + copy) % self.members
-        row, data = divmod(chunk, self._data)
+        row, data = divmod(chunk, self.data_members)
         parity = self.members - 1 - row % self.members
-        return data if self.level == "raid0" else (parity + self.members - self._data + data) % self.members
+        return data if self.level == "raid0" else (parity + self.members - self.data_members + data) % self.members
 
     def _row(self, chunk: int, copy: int) -> int:
         """The row of one copy of an array's chunk."""
-        return (2 * chunk + copy) // self.members if self.level == "raid10" else chunk // self._data
+        return (2 * chunk + copy) // self.members if self.level == "raid10" else chunk // self.data_members
 
     def left_in_chunk(self, sector: int) -> int:
         """Sectors from a member's sector to the end of its chunk."""

@@ -44,6 +44,7 @@ class Opinion:
     ``wrong`` is in rising order. ``checked`` sectors were compared, ``unjudged`` could not be. ``unflushed`` sectors do
     not hold their last completed write, which nothing had promised to keep. ``beyond`` sectors hold writes that the
     ledger lacks because its end is missing. ``unclaimed`` sectors were read, but nothing had been promised of them.
+    ``in_hole`` sectors are wrong in stripes of an array that were being written when it failed (``write_hole.py``).
     ``promised`` writes beyond the fill are durable. ``problems`` are the reasons why this opinion cannot be a PASS.
     """
 
@@ -53,6 +54,7 @@ class Opinion:
     unflushed: int = 0
     beyond: int = 0
     unclaimed: int = 0
+    in_hole: int = 0
     promised: int = 0
     writes: int = 0
     flushes: int = 0

@@ -159,9 +159,14 @@ def content(run: SectorRun, first: int) -> str:
 
 def outside(wrong: Iterable[Wrong], others: Sequence[Wrong]) -> list[Wrong]:
     """The parts of ``wrong`` that do not overlap with ``others``."""
+    return outside_of(wrong, [(other.first, other.sectors) for other in others])
+
+
+def outside_of(wrong: Iterable[Wrong], extents: Sequence[tuple[int, int]]) -> list[Wrong]:
+    """The parts of ``wrong`` that are in none of these (first sector, sectors)."""
     left = list(wrong)
-    for other in others:
-        left = [part for one in left for part in _apart(one, other.first, other.first + other.sectors)]
+    for first, count in extents:
+        left = [part for one in left for part in _apart(one, first, first + count)]
     return left
 
 

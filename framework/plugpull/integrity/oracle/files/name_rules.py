@@ -143,13 +143,11 @@ class NameRules:
 
     def _links(self) -> list[FileWrong]:
         placing = self._placing
-        if not self._promises.inodes or placing.unlisted:
+        if not self._promises.inodes or not placing.links:
             return []
-        names_of: dict[int, int] = {}
         directories_in: dict[str, int] = {}
         for placed in placing.placed.values():
             entry = placed.entry
-            names_of[entry.inode] = names_of.get(entry.inode, 0) + 1
             if entry.kind == "directory":
                 directories_in[entry.parent] = directories_in.get(entry.parent, 0) + 1
         wrong = []
@@ -160,7 +158,7 @@ class NameRules:
             if entry.kind == "directory":
                 due = 2 + directories_in.get(entry.path, 0) if self._promises.directory_links else entry.links
             else:
-                due = names_of[entry.inode]
+                due = placing.links[entry.inode]
             if entry.links != due:
                 found = f"a link count of {entry.links}"
                 wrong.append(FileWrong(FileDamage.LINK_COUNT, entry.path, f"a link count of {due}", found))

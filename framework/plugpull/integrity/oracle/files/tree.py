@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,14 +28,15 @@ class FoundName:
 class Placing:
     """All found names by slot, and the paths of the found directories by number.
 
-    ``ambiguous`` are directories that can be more than one object; ``lost`` are paths below a directory that is
-    not one of the ledger's.
+    ``ambiguous`` are directories that can be more than one object. ``links`` are how many names each inode number has
+    in all that was found, also below directories that are not the ledger's; empty if a directory could not be listed.
     """
 
     placed: dict[Slot, FoundName] = field(default_factory=dict)
     directories: dict[int, str] = field(default_factory=lambda: {TOP: ""})
     ambiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unlisted: set[int] = field(default_factory=set)
+    links: Counter[int] = field(default_factory=Counter)
 
 
 def place(names: NameHistory, found: FoundTree, run: int, *, inodes: bool, choice: Mapping[str, int]) -> Placing:
@@ -44,6 +46,8 @@ def place(names: NameHistory, found: FoundTree, run: int, *, inodes: bool, choic
     for thing in names.things.values():
         if thing.inode and inodes:
             by_inode.setdefault(thing.inode, set()).add(thing.file)
+    if not any(entry.kind == "directory" and entry.errno for entry in found.entries):
+        made.links = Counter(entry.inode for entry in found.entries)
     numbers = {"": TOP}
     for entry in sorted(found.entries, key=lambda each: each.path.count("/")):
         above = numbers.get(entry.parent)

@@ -11,6 +11,7 @@ from plugpull.integrity.sequences import FileSequence, FileStep
 Plan = list[dict[str, Any]]
 SETUP_BLOCKS = 2
 """Blocks of data in each file of the setup."""
+LEFT_ALONE = "still"
 
 
 def plan_of(sequence: FileSequence, files: int) -> Plan:
@@ -28,6 +29,17 @@ def plan_of(sequence: FileSequence, files: int) -> Plan:
     sync = sequence.sync
     plan.append({"do": sync.kind} | ({} if sync.kind in ("sync", "syncfs") else {"path": sync.path}))
     return plan
+
+
+def left_alone(file: int) -> Plan:
+    """Steps that make a file with this number and sync it with its directory. No sequence touches it after that."""
+    made = {"path": LEFT_ALONE}
+    return [
+        {"do": "create", **made, "file": file},
+        {"do": "write", **made, "offset": 0, "length": SETUP_BLOCKS * BLOCK},
+        {"do": "fsync", **made},
+        {"do": "fsyncdir", "path": ""},
+    ]
 
 
 def _step(step: FileStep, numbers: Iterator[int]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import errno
 from types import TracebackType
 from typing import Self
 
-from plugpull.dut.conversation.link import GuardRefused
+from plugpull.dut.conversation.link import AgentGone, GuardRefused
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.faults.triggers import AtRandom, Promised, StepBegins, Trigger
@@ -21,6 +21,9 @@ BACK_WITHIN = 60.0
 """Seconds that a disk gets to come back before its filesystem is mounted again. ``returned`` judges that time."""
 WITHOUT_JOURNAL = frozenset({"vfat", "exfat"})
 """Filesystems that a cut leaves with errors: they are repaired, and scanned again."""
+REFUSED_DIRTY = frozenset({"ntfs3"})
+"""Filesystems that the kernel does not mount after a cut, with EINVAL (fs/ntfs3/super.c, "volume is dirty"): they are
+repaired before the mount."""
 SETTLED_SYNCS = 10
 """Syncs of a writer that must have succeeded before it counts as running: more than those of its first files."""
 
@@ -29,8 +32,9 @@ class RunningFiles:
     """Files written on one filesystem, for the length of its ``with`` block.
 
     At the end the filesystem is unmounted, mounted again, which lets the kernel recover it, scanned, unmounted and
-    checked. One without a journal is repaired if it has errors. Then it is mounted once more, and everything in it is
-    removed. ``files_kept`` judges what was found.
+    checked. Then it is mounted once more, and everything in it is removed. One without a
+    journal is repaired before that if it has errors. With a journal, it is repaired on an overlay: on the disk, it
+    stays as the kernel left it. ``files_kept`` judges what was found.
     """
 
     def __init__(self, context: ScenarioContext, volume: Filesystem, pattern: FilePattern) -> None:
@@ -181,7 +185,7 @@ class RunningFiles:
 
     def verify(self) -> bool:
         """Unmount, mount again, scan, unmount and check; then mount again and remove everything. ``files_kept`` judges
-        what is found. False if the filesystem cannot be mounted."""
+        what is found. False if the filesystem cannot be mounted, or has errors in spite of a journal."""
         volume, context = self._volume, self._context
         context.phase("scan", str(volume))
         if volume.mounted and not volume.unmount():
@@ -195,12 +199,45 @@ class RunningFiles:
             return False
         self._runner.finish(self._runner.scan(volume, self._directory, number=self._round))
         volume.unmount()
-        repaired = volume.check() != 0 and volume.fstype in WITHOUT_JOURNAL
-        if repaired:
+        if volume.check() in (0, None):
+            return self._remove_all()
+        if volume.fstype in WITHOUT_JOURNAL:
+            # A cut leaves it with errors: the repair belongs to its recovery, and is no evidence.
             volume.check(repair=True)
+            return self._remove_all(repaired=True)
+        self._repair()
+        return False
+
+    def _repair(self) -> None:
+        """Repair the filesystem on an overlay, and scan what is left. The disk stays as the kernel left it."""
+        try:
+            with self._volume.on_overlay() as aside:
+                if aside:
+                    self._volume.check(repair=True)
+                    self._remove_all(repaired=True)
+                    if self._volume.mounted:
+                        self._volume.unmount()
+        except AgentGone:
+            raise
+        except RigError as error:
+            # What the checker found is on record, and a repair only adds to it.
+            self._context.recorder.record(
+                ev.Acted(
+                    at=self._context.now(),
+                    action="overlay",
+                    disk=self._volume.name,
+                    ok=False,
+                    seconds=0.0,
+                    detail=error.what,
+                )
+            )
+
+    def _remove_all(self, *, repaired: bool = False) -> bool:
+        """Mount the filesystem and remove everything in it: a directory that cannot be removed is damaged. False if it
+        cannot be mounted."""
+        volume = self._volume
         if not volume.try_mount()["ok"]:
             return False
-        # A directory that cannot be removed is damaged. The next round has a directory of its own.
         self._runner.finish(
             self._runner.scan(volume, self._directory, number=self._round, removing=True, repaired=repaired)
         )
@@ -210,6 +247,9 @@ class RunningFiles:
         """Mount the filesystem again. If that fails, record why and return False."""
         try:
             answer = self._volume.try_mount()
+            if answer.get("errno") == errno.EINVAL and self._volume.fstype in REFUSED_DIRTY:
+                self._volume.check(repair=True)
+                answer = self._volume.try_mount()
         except GuardRefused as refusal:
             self._not_scanned(None, refusal.what, lost=self._is_lost())
             return False

@@ -168,6 +168,7 @@ static void parse_option(struct options *o, const char *name, char *value)
 		{ "--fua", offsetof(struct options, fua) },
 		{ "--fill", offsetof(struct options, fill) },
 		{ "--raw", offsetof(struct options, raw) },
+		{ "--rest", offsetof(struct options, rest) },
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
@@ -203,6 +204,8 @@ static void check(const struct options *o, bool writing)
 			usage("each extent must consist of whole blocks", "(--extents, --block)");
 	if (o->fill % o->block)
 		usage("--fill must be a multiple of --block", "");
+	if (o->rest % o->block || (o->rest && o->rest >= o->sectors))
+		usage("--rest must be a multiple of --block and less than the extents", "");
 }
 
 static void end(int number)

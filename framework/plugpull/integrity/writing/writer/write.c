@@ -62,7 +62,8 @@ struct session {
 	struct iocb *batch[MAX_DEPTH + 1];
 	long batched;
 	uint8_t *in_flight; /* one byte per block */
-	uint64_t blocks, cursor, random, begun, flush_at;
+	uint64_t blocks, moving; /* in all, and of these at the beginning those that are written after the fill */
+	uint64_t cursor, random, begun, flush_at;
 	uint32_t issued, completed, flushes, flushed, since_flush, writing;
 	bool flushing, filling;
 	int error;
@@ -96,10 +97,10 @@ static uint64_t draw(struct session *s, uint64_t below)
 /* A block without a write in flight, or -1. Two writes to one place at once have no order that could be judged. */
 static int64_t choose(struct session *s)
 {
-	uint64_t hot = s->blocks / 10 ? s->blocks / 10 : 1;
+	uint64_t hot = s->moving / 10 ? s->moving / 10 : 1;
 
 	if (s->o->order == SEQUENTIAL) {
-		uint64_t next = s->cursor % s->blocks;
+		uint64_t next = s->cursor % s->moving;
 
 		if (s->in_flight[next])
 			return -1;
@@ -107,7 +108,7 @@ static int64_t choose(struct session *s)
 		return (int64_t)next;
 	}
 	for (int tries = 0; tries < 16; tries++) {
-		uint64_t next = draw(s, s->o->order == HOT && draw(s, 10) ? hot : s->blocks);
+		uint64_t next = draw(s, s->o->order == HOT && draw(s, 10) ? hot : s->moving);
 
 		if (!s->in_flight[next])
 			return (int64_t)next;
@@ -346,6 +347,7 @@ static void begin(struct session *s)
 	if (error)
 		fail("io_setup", (int)-error);
 	s->blocks = o->sectors / o->block;
+	s->moving = s->blocks - o->rest / o->block;
 	s->random = o->seed ? o->seed : 1;
 	s->in_flight = calloc(1, s->blocks);
 	if (!s->in_flight)

@@ -20,7 +20,7 @@ struct extent {
 struct options {
 	int fd;
 	uint64_t run, device, seed;
-	uint32_t session, block, depth, flush_writes, flush_ms, fua, fill, raw;
+	uint32_t session, block, depth, flush_writes, flush_ms, fua, fill, raw, rest;
 	uint64_t blocks;
 	enum order order;
 	struct extent extents[MAX_EXTENTS];
