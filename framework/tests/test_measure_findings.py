@@ -76,6 +76,33 @@ def test_a_collapse_is_named_with_its_number_of_disks_and_is_not_the_ceiling() -
     assert found.ceiling.mean == pytest.approx(25, rel=0.05)
 
 
+@pytest.mark.parametrize("noise", [0.01, 0.04, 0.08])
+def test_a_collapse_is_found_where_it_is_and_not_where_there_is_none(noise: float) -> None:
+    """Rates that fall by a quarter or more beyond some number of disks, 3 repeats; at most one of 30 is wrong."""
+    missed, false = [], []
+    for number in range(30):
+        draw = random.Random(f"cliff {noise} {number}")
+        disks, ceiling = draw.randint(3, 8), draw.choice([1e9, draw.uniform(15, 60)])
+        flat = [min(10.0 * count, ceiling) for count in range(1, disks + 1)]
+        last = draw.randint(2, disks - 1)
+        cliff = [
+            rate if count <= last else flat[last - 1] * draw.uniform(0.3, 0.7) for count, rate in enumerate(flat, 1)
+        ]
+
+        found = scaling(_noisy(cliff, noise, draw)).collapse
+        missed += [] if found is not None and found.disks == last + 1 else [(cliff, found)]
+        false += [] if scaling(_noisy(flat, noise, draw)).collapse is None else [flat]
+    assert len(missed) <= 1, missed
+    assert len(false) <= 1, false
+
+
+def _noisy(curve: Sequence[float], noise: float, draw: random.Random) -> list[Repeat]:
+    def varied(rates: Sequence[float]) -> tuple[float, ...]:
+        return tuple(rate * draw.gauss(1, noise) for rate in rates)
+
+    return [Repeat(varied([10.0] * len(curve)), varied(curve)) for _ in range(3)]
+
+
 # --- outliers ------------------------------------------------------------------------------------------------
 
 
@@ -97,6 +124,43 @@ def test_of_three_disks_a_fast_one_is_not_called_an_outlier_and_of_two_none_is()
 def test_disks_of_two_kinds_have_no_outlier() -> None:
     rig = SyntheticRig([10.0] * 3 + [20.0] * 3, noise=0.01, seed="two kinds")
     assert outliers(rig.alone(5)) == ()
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.02, 0.05])
+@pytest.mark.parametrize("repeats", [3, 5])
+@pytest.mark.parametrize("factors", [(0.7,), (0.45,), (1.5,), (0.6, 1.5), (0.6, 0.4)])
+def test_outliers_are_named_and_no_others(noise: float, repeats: int, factors: tuple[float, ...]) -> None:
+    """Slow and fast ones, also two of them that are unlike each other; at most one rig of 20 is wrong."""
+    wrong = []
+    for number in range(20):
+        draw = random.Random(f"{noise} {repeats} {factors} {number}")
+        rates = [10.0 * draw.gauss(1, 0.01) for _ in range(draw.randint(3 + len(factors), 9))]
+        places = draw.sample(range(len(rates)), len(factors))
+        for place, factor in zip(places, factors, strict=True):
+            rates[place] *= factor
+        found = {one.name for one in outliers(SyntheticRig(rates, noise=noise, seed=number).alone(repeats))}
+        if found != {f"disk{place + 1}" for place in places}:
+            wrong.append((rates, found))
+    assert len(wrong) <= 1, wrong
+
+
+def test_of_two_fast_disks_a_third_slow_one_is_found_whatever_the_noise_of_the_two() -> None:
+    for number in range(20):
+        rig = SyntheticRig([10.0, 5.3, 10.2], noise=0.02, seed=("three", number))
+        assert [one.name for one in outliers(rig.alone(3))] == ["disk2"]
+
+
+def test_disks_that_are_all_different_have_no_outlier() -> None:
+    for rates in ((10, 11, 12, 13, 14, 15), (10.9, 10.9, 10.4, 11.0, 8.8, 11.4, 10.8, 9.5)):
+        assert outliers({f"disk{n}": [rate, rate * 1.01, rate * 0.99] for n, rate in enumerate(rates)}) == ()
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.04])
+def test_half_of_the_disks_are_another_kind(noise: float) -> None:
+    rigs = [SyntheticRig([10.0] * 4 + [15.0] * 4, noise=noise, seed=("kinds", number)) for number in range(20)]
+    assert sum(bool(outliers(rig.alone(3))) for rig in rigs) <= 1
+    rig = SyntheticRig([10.0] * 3 + [15.0] * 2, noise=noise, seed="three and two")
+    assert outliers(rig.alone(5)) == (), "two of a kind"
 
 
 # --- shared bottlenecks --------------------------------------------------------------------------------------
@@ -169,6 +233,42 @@ def test_a_rate_that_does_not_come_back_is_a_collapse() -> None:
     assert found.collapse is not None
     assert found.collapse.first == 200
     assert found.collapse.recovery is None
+
+
+@pytest.mark.parametrize("first", [3, 8, 14, 30])
+def test_an_early_collapse_is_one_too(first: int) -> None:
+    """What is usual is what was before, even if most windows came later."""
+    rates = _series(random.Random("early"), 60)
+    rates[first:] = [rate * 0.25 for rate in rates[first:]]
+    found = dips(rates)
+    assert found.collapse is not None
+    assert (found.collapse.first, found.collapse.recovery) == (first, None)
+    assert found.collapse.usual == pytest.approx(20, rel=0.1)
+
+
+def test_dips_among_the_first_windows_and_close_to_each_other_are_found() -> None:
+    rates = _series(random.Random("often"), 60)
+    places = list(range(4, 60, 6))
+    for place in places:
+        rates[place] = 6.0
+    found = dips(rates)
+    assert [dip.first for dip in found.dips] == places
+    assert found.period == 6
+
+
+def test_a_row_of_windows_that_costs_as_much_as_a_deep_one_is_a_dip() -> None:
+    rates = _series(random.Random("shallow"), 60, noise=0.02)
+    rates[30:35] = [12.0] * 5
+    assert [(dip.first, dip.length) for dip in dips(rates).dips] == [(30, 5)]
+    rates[30:35] = [16.0] * 5
+    assert dips(rates).dips == (), "a fifth below the usual rate is not"
+
+
+def test_a_dip_begins_where_the_window_is_low_in_part() -> None:
+    rates = _series(random.Random("partly"), 60, noise=0.02)
+    rates[30:34] = [12.0, 5.0, 5.0, 16.0]
+    (dip,) = dips(rates).dips
+    assert (dip.first, dip.length, dip.recovery) == (30, 3, 1)
 
 
 def test_noise_alone_has_no_dips() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,37 @@ def test_a_steady_long_write_has_no_dips() -> None:
         ("write sustained", "disk1"),
         ("write sustained", "disk2"),
     ]
+
+
+@pytest.mark.parametrize(("every", "pause"), [(4 << 20, 1.0), (2 << 20, 0.6), (4 << 20, 0.4)])
+def test_collections_of_garbage_are_found_where_they_are(every: int, pause: float) -> None:
+    """A disk of 1 MB/s pauses each time it has written so many bytes; each sample is off by 10 %."""
+    draw, state = random.Random(f"garbage {every} {pause}"), {"written": 0.0, "left": float(every), "pause": 0.0}
+    begins: list[float] = []
+
+    def pace(disk: str, since: float) -> float:
+        if since < -0.01 or disk != "disk1":
+            return 1.0
+        if state["pause"] > 0.05:
+            state["pause"] -= 0.1
+            return 0.0
+        share = draw.gauss(1, 0.1)
+        state["written"] += share * 1e5
+        state["left"] -= share * 1e5
+        if state["left"] <= 0:
+            state["left"] += every
+            state["pause"] = pause
+            begins.append(state["written"])
+        return share
+
+    rig = a_rig([1.0] * 2, noise=0.0)
+    found = judged(StudyBench(rig, all_for_long(rig.names), repeats=1, pace=pace), sustained(rig.names))
+    one = only(found, "dip")
+    window = found.measurements[0].parameters["window"]
+    assert isinstance(window, int)
+    starts = [float(line.split()[1]) * (1 << 20) for line in one.evidence]
+    assert starts == pytest.approx(begins[: len(starts)], abs=window)
+    assert len(begins) - len(starts) in (0, 1), "the last one may begin as the measurement ends"
 
 
 def test_dips_of_one_disk_are_placed_within_a_window() -> None:

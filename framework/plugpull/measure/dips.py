@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from math import fsum
+from statistics import median, quantiles
 
 DEEP = 0.5
 """A window below this share of the usual rate is a dip."""
+SHALLOW = 0.75
+"""So are several in a row below this share, if they cost the time of a usual window or more."""
 RECOVERED = 0.9
-"""A dip is over with the first window that has this share of the usual rate again."""
+"""A dip is over with the first window that has this share of the usual rate again, or as much as noise leaves."""
 USUAL = 15
-"""The usual rate is the median of this many windows before."""
+"""The number of windows below which nothing is usual."""
 NOISE = 7.0
-"""A dip is also at least this many median deviations below the usual rate, so that a noisy series has none."""
-NOISE_WINDOWS = 60
-"""The median deviation is that of this many windows before: of fewer, it is too uncertain."""
+"""A dip also takes at least so many times as much longer as one in ten of the other windows does, so that a noisy
+series has none. Time shows dips better than the rate: a window at a third of the rate takes two windows longer, and no
+noise of the rate does that."""
+LEAST = 0.02
+"""Windows that are equal by chance count as this different."""
+BEFORE = 3
+"""Windows before a collapse at least."""
 FOR_GOOD = 0.1
 """A dip that lasts until the end, and for at least this share of the series, is a collapse."""
+ORDERLY = 0.8
+"""The share of windows, before and after a collapse, that have to be on their side of ``SHALLOW``."""
 
 
 @dataclass(frozen=True)
 class Dip:
-    """``first`` is the index of its first window, ``length`` the number of windows below half of the ``usual`` rate or
-    between two such. ``recovery`` is the number of windows after these until the rate was at 90 % again, ``None`` if it
-    was not. ``worst`` is the lowest rate."""
+    """``first`` is the index of its first window, ``length`` the number of windows from there to the last deep one.
+    ``recovery`` is the number of windows after these until the rate was usual again, ``None`` if it was not. ``worst``
+    is the lowest rate."""
 
     first: int
     length: int
@@ -58,36 +67,81 @@ class Dips:
 def dips(rates: Sequence[float]) -> Dips:
     """Find the dips in the rates of at least ``USUAL`` windows of equal size. Raises ValueError for fewer.
 
-    The usual rate is taken from windows outside of dips only, so that a long dip does not become usual.
+    A collapse is looked for first: what comes after it is not usual.
     """
     if len(rates) < USUAL:
         raise ValueError(f"{len(rates)} windows are too few to say what is usual: {USUAL} are needed")
-    healthy = list(rates[:USUAL])
-    found: list[Dip] = []
+    end = _collapse(rates)
+    usual = usual_rate(rates[:end])
+    found = list(_dips(rates[:end], usual)) if end >= USUAL or end == len(rates) else []
+    last = None
+    if end < len(rates):
+        last = Dip(end, len(rates) - end, None, min(rates[end:]), usual)
+        found = [dip if dip.recovery is not None else replace(dip, recovery=0) for dip in found]
+        found.append(last)
+    elif found and found[-1].recovery is None and len(rates) - found[-1].first >= FOR_GOOD * len(rates):
+        last = found[-1]
+    return Dips(tuple(found), last, min(range(len(rates)), key=rates.__getitem__))
+
+
+def usual_rate(rates: Sequence[float]) -> float:
+    """The rate of all windows together that are not deep. A median would be that of windows with few whole requests."""
+    middle = median(rates)
+    usual = [rate for rate in rates if rate > DEEP * middle]
+    return len(usual) / fsum(1 / rate for rate in usual) if usual else middle
+
+
+def _collapse(rates: Sequence[float]) -> int:
+    """The index from which on the rate is low for good; the number of windows if it is not."""
+    best, least = len(rates), float("inf")
+    for place in range(BEFORE, int((1 - FOR_GOOD) * len(rates)) + 1):
+        before, after = rates[:place], rates[place:]
+        usual, left = median(before), median(after)
+        if left >= DEEP * usual:
+            continue
+        fine, low = sum(rate > SHALLOW * usual for rate in before), sum(rate < SHALLOW * usual for rate in after)
+        if fine < ORDERLY * len(before) or low < (1 + ORDERLY) / 2 * len(after):
+            continue
+        off = fsum(abs(rate - usual) for rate in before) + fsum(abs(rate - left) for rate in after)
+        if off < least:
+            best, least = place, off
+    return best
+
+
+def _dips(rates: Sequence[float], usual: float) -> Iterator[Dip]:
+    costs = [usual / max(rate, 1e-9 * usual) - 1.0 for rate in rates]
+    """The time that each window takes longer than a usual one, in windows."""
+    noise = max(LEAST, _ninth(cost for cost in costs if cost < 1 / SHALLOW - 1))
+    deep = _deep(rates, costs, usual, noise)
+    back = usual * min(RECOVERED, max(SHALLOW, 1 / (1 + 1.5 * noise)))
     place = 0
     while place < len(rates):
-        usual = median(healthy[-USUAL:])
-        if not _is_deep(rates[place], usual, healthy[-NOISE_WINDOWS:]):
-            if place >= USUAL:
-                healthy.append(rates[place])
+        if place not in deep:
             place += 1
             continue
-        dip = _dip(rates, place, usual)
-        found.append(dip)
-        place = len(rates) if dip.recovery is None else place + dip.length + dip.recovery
-    last = found[-1] if found and found[-1].recovery is None else None
-    for_good = last is not None and len(rates) - last.first >= FOR_GOOD * len(rates)
-    return Dips(tuple(found), last if for_good else None, min(range(len(rates)), key=rates.__getitem__))
+        end = next((n for n in range(place, len(rates)) if rates[n] >= back and n not in deep), None)
+        inside = range(place, len(rates) if end is None else end)
+        last = max(deep.intersection(inside)) + 1
+        yield Dip(place, last - place, None if end is None else end - last, min(rates[n] for n in inside), usual)
+        place = inside.stop
 
 
-def _is_deep(rate: float, usual: float, before: Sequence[float]) -> bool:
-    noise = median(abs(one - usual) for one in before)
-    return rate < DEEP * usual and usual - rate > NOISE * noise
+def _ninth(costs: Iterable[float]) -> float:
+    """The ninth decile; 0 for fewer than 2 values."""
+    values = list(costs)
+    return quantiles(values, n=10)[8] if len(values) > 1 else 0.0
 
 
-def _dip(rates: Sequence[float], first: int, usual: float) -> Dip:
-    back = next((n for n in range(first, len(rates)) if rates[n] >= RECOVERED * usual), None)
-    inside = range(first, len(rates) if back is None else back)
-    deep_until = max(n for n in inside if rates[n] < DEEP * usual) + 1
-    recovery = None if back is None else back - deep_until
-    return Dip(first, deep_until - first, recovery, min(rates[n] for n in inside), usual)
+def _deep(rates: Sequence[float], costs: Sequence[float], usual: float, noise: float) -> set[int]:
+    """The windows of dips: those that are deep by themselves, and rows of those that are together."""
+    found = {n for n, rate in enumerate(rates) if rate < DEEP * usual and costs[n] > NOISE * noise}
+    for low, row in groupby(range(len(rates)), key=lambda n: rates[n] < SHALLOW * usual):
+        members = list(row)
+        cost = fsum(costs[n] for n in members)
+        if low and len(members) > 1 and not found.intersection(members) and cost > max(1.0, NOISE * noise):
+            found.update(members)
+    for first in sorted(found):  # the window in which it begins is low in part
+        while first and rates[first - 1] < SHALLOW * usual:
+            first -= 1
+            found.add(first)
+    return found

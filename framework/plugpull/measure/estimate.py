@@ -10,8 +10,9 @@ from statistics import fmean, median, stdev
 from plugpull.measure.student import t_quantile
 
 CONFIDENCE = 0.95
-ODD_SHARE = 0.10
-"""A repeat is odd only if it is at least this share away from the others. The usual spread of repeats is 1 to 3 %."""
+ODD_SHARE = 0.15
+"""A repeat is odd only if it is at least this share away from the others. The usual spread of repeats is 1 to 3 %, and
+up to 5 % on a busy host: of three, two are often very close to each other by chance."""
 ODD_RANGES = 3.0
 """And at least this many times as far away from them as they are from each other."""
 

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from math import fsum, sqrt
+from statistics import fmean, median, variance
 
-from plugpull.measure.compare import welch_test
+from plugpull.measure.estimate import odd_ones
+from plugpull.measure.student import two_sided
 
 OFF = 0.10
-"""An outlier is at least this share off the median of the others."""
-SCORE = 3.5
-"""The modified z score from which a value is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers)."""
-LEAST_SPREAD = 0.01
-"""The median deviation counts as at least this share of the median: identical disks have none."""
+"""An outlier is at least this share off the median of those that agree. Those agree within as much."""
+APART = 1.5
+"""Outliers are this many times as far from the nearest other disk as all others are from each other: disks that are all
+different have none."""
+LEAST_RANGE = 0.02
+"""The others count as at least so far from each other, as a share of their median, ..."""
+LEAST_ERRORS = 2.0
+"""... and as at least so many standard errors."""
 SURE = 0.01
-"""The probability of so large a difference from the others by the chance of the repeats."""
-APART = 3.0
-"""Of three disks, the slow one is an outlier if it is this many times farther from the others than they are apart."""
+"""The probability of so large a difference from the others by the chance of the repeats, for any disk of a rig."""
+RANGE = 4.0
+"""Disks also agree within this many standard errors: the usual range of the means of 9 equal disks is 3."""
+WIDEST = 0.25
+"""But not within more than this share."""
+STALLED = 0.2
+"""A repeat does not count if it is unlike the others and at least this share off their median."""
+KIND = 0.5
+"""Disks that agree with each other are another kind, if they are at least so many times as many as the others."""
 
 
 @dataclass(frozen=True)
 class Outlier:
-    """``value`` is its mean, ``usual`` the median of the means of the others."""
+    """``value`` is its mean, ``usual`` the median of the means of those that agree."""
 
     name: str
     value: float
@@ -36,33 +47,79 @@ class Outlier:
 def outliers(samples: Mapping[str, Sequence[float]]) -> tuple[Outlier, ...]:
     """The disks whose mean is far from those of the others, given at least 2 repeats of each.
 
-    Of four disks or more, slow and fast ones are named. Of three, only one that is slower than two that agree: which
-    of two fast disks and one slow one is unusual cannot be known, but a slow one spoils a series. Of two, none.
+    More than half of the disks must agree, or half if no others do: with as many of another kind, none is unusual. Slow
+    and fast disks are named. Of three, only a slow one: which of two fast disks and one slow one is unusual cannot be
+    known, but a slow one spoils a series. Of two, none.
     """
-    means = {name: fmean(values) for name, values in samples.items()}
+    kept = {name: _without_odd(values) for name, values in samples.items()}
+    means = {name: fmean(values) for name, values in kept.items()}
     if len(means) < 3 or min(means.values()) <= 0:
         return ()
+    noise, freedom = _noise(kept)
+    error = noise / sqrt(min(map(len, kept.values())))
+    within = min(WIDEST, max(OFF, RANGE * error))
+    agreeing = _agreeing(means, within)
+    if not agreeing or freedom < 1:
+        return ()
+    usual = median(means[name] for name in agreeing)
+    apart = _apart(means, agreeing, max(LEAST_RANGE, LEAST_ERRORS * error) * usual)
+    found = [name for name in apart if _surely(means[name] / usual, error, freedom, len(agreeing), len(means))]
     return tuple(
         Outlier(name, mean, usual)
         for name, mean in means.items()
-        if (usual := median(other for each, other in means.items() if each != name)) > 0
-        and abs(mean / usual - 1.0) > OFF
-        and (_stands_out(name, means) if len(means) > 3 else _is_slowest(name, means))
-        and _beyond_noise(name, samples)
+        if name in found
+        and not _another_kind(name, found, means, agreeing, within)
+        and (mean < usual or len(means) > 3)
     )
 
 
-def _stands_out(name: str, means: Mapping[str, float]) -> bool:
-    middle = median(means.values())
-    spread = max(median(abs(mean - middle) for mean in means.values()), LEAST_SPREAD * middle)
-    return 0.6745 * abs(means[name] - middle) / spread > SCORE
+def _without_odd(values: Sequence[float]) -> list[float]:
+    """Without a repeat that stalled."""
+    odd, usual = odd_ones(values), median(values)
+    return [value for place, value in enumerate(values) if place not in odd or abs(value - usual) <= STALLED * usual]
 
 
-def _is_slowest(name: str, means: Mapping[str, float]) -> bool:
-    slower, faster = sorted(mean for each, mean in means.items() if each != name)
-    return means[name] < (1 - OFF) * slower and slower - means[name] > APART * (faster - slower)
+def _noise(samples: Mapping[str, Sequence[float]]) -> tuple[float, float]:
+    """The relative standard deviation of a repeat, of all disks together, and its degrees of freedom."""
+    several = [values for values in samples.values() if len(values) > 1]
+    freedom = sum(len(values) - 1 for values in several)
+    squares = fsum((len(values) - 1) * variance(values) / fmean(values) ** 2 for values in several)
+    return (sqrt(squares / freedom) if freedom else 0.0), freedom
 
 
-def _beyond_noise(name: str, samples: Mapping[str, Sequence[float]]) -> bool:
-    others = [fmean(values) for each, values in samples.items() if each != name]
-    return len(samples[name]) > 1 and welch_test(samples[name], others) < SURE
+def _agreeing(means: Mapping[str, float], within: float) -> Collection[str]:
+    """The disks that agree: more than half, or half if no others are as many. Empty if there are none such."""
+    order = sorted(means, key=means.__getitem__)
+    sets = [
+        [name for name in order[place:] if means[name] <= means[low] * (1 + within)] for place, low in enumerate(order)
+    ]
+    most = max(sets, key=len)
+    rivals = [one for one in sets if len(one) == len(most) and not set(one) & set(most)]
+    return frozenset(most) if len(most) > 1 and 2 * len(most) >= len(order) and not rivals else frozenset()
+
+
+def _apart(means: Mapping[str, float], agreeing: Collection[str], least: float) -> Collection[str]:
+    """The disks that are far from all others, and these are close to each other."""
+    far = set(means) - set(agreeing)
+    while True:
+        near = [mean for name, mean in means.items() if name not in far]
+        low, high = min(near), max(near)
+        gap = APART * max(high - low, least)
+        still = {name for name in far if low - means[name] > gap or means[name] - high > gap}
+        if still == far:
+            return far
+        far = still
+
+
+def _surely(share: float, error: float, freedom: float, agreeing: int, disks: int) -> bool:
+    """Whether a mean is off by more than ``OFF`` of the usual one, and not by the chance of the repeats."""
+    off, whole = abs(share - 1.0), error * sqrt(share**2 + 1 / agreeing)
+    return off > OFF and (not whole or two_sided(off / whole, freedom) * disks < SURE)
+
+
+def _another_kind(
+    name: str, found: Collection[str], means: Mapping[str, float], agreeing: Collection[str], within: float
+) -> bool:
+    """Whether this disk and others that are off as well agree with each other, and are many."""
+    alike = [other for other in found if abs(means[other] / means[name] - 1.0) <= within]
+    return len(alike) > 1 and len(alike) >= KIND * len(agreeing)

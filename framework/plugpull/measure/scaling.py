@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import fsum
-from statistics import fmean
+from math import fsum, sqrt
+from statistics import fmean, variance
 from typing import Literal
 
-from plugpull.measure.compare import holm, welch_test
 from plugpull.measure.estimate import Estimate, estimate
 from plugpull.measure.hinge import count_at, fit
+from plugpull.measure.student import two_sided
 
 LIMITED = 0.95
 """Disks limit each other if together they reach less than this share of what they reach one by one, ..."""
@@ -20,7 +19,7 @@ SURELY = 0.97
 FREE = 0.90
 """They do not if its mean is at least ``SURELY`` and its whole interval above this."""
 DROP = 0.10
-"""The rate collapses if one more disk takes away at least this share of it."""
+"""The rate collapses if more disks reach at least this share less than fewer of them."""
 SURE = 0.01
 """The probability of claiming a collapse where there is none."""
 
@@ -42,7 +41,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Collapse:
-    """The sum falls from ``before`` with ``disks - 1`` disks to ``after`` with ``disks``."""
+    """The sum is ``after`` with ``disks`` disks, and was ``before`` with fewer: the highest one of these."""
 
     disks: int
     before: Estimate
@@ -104,15 +103,23 @@ def _hinge(one: Repeat, count: int) -> tuple[float, float] | None:
 
 
 def _collapse(repeats: Sequence[Repeat]) -> Collapse | None:
-    """The first number of disks at which the sum falls."""
+    """The first number of disks at which the sum is surely, and by ``DROP``, below the highest one before."""
     columns = [tuple(one.together[number] for one in repeats) for number in range(len(repeats[0].together))]
-    steps = list(pairwise(columns))
-    if len(repeats) < 3 or not steps:
+    if len(repeats) < 3 or len(columns) < 2:
         return None
-    sure = holm([welch_test(one, two) for one, two in steps])
-    for number, ((one, two), p) in enumerate(zip(steps, sure, strict=True)):
-        before, after = estimate(one), estimate(two)
-        odd = before.odd or after.odd
-        if p < SURE and not odd and fmean(two) < (1 - DROP) * fmean(one):
-            return Collapse(number + 2, before, after)
+    noise, freedom = _noise(columns)
+    for number in range(1, len(columns)):
+        highest, after = max(columns[:number], key=fmean), columns[number]
+        fell = 1.0 - fmean(after) / fmean(highest)
+        if fell < DROP or max(after) >= min(highest):  # a repeat that stalled is no collapse
+            continue
+        error = noise * sqrt((1 + (1 - fell) ** 2) / len(repeats))
+        if not error or two_sided(fell / error, freedom) * (len(columns) - 1) < SURE:
+            return Collapse(number + 1, estimate(highest), estimate(after))
     return None
+
+
+def _noise(columns: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The relative standard deviation of all sums from repeat to repeat, and its degrees of freedom."""
+    squares = fsum(variance(column) / fmean(column) ** 2 for column in columns if fmean(column) > 0)
+    return sqrt(squares / len(columns)), len(columns) * (len(columns[0]) - 1)

@@ -1,4 +1,5 @@
-"""Which disks share a bottleneck: let all work at once, then leave one out. Those that it slowed get faster."""
+"""Which disks share a bottleneck, without a model: let all work at once, then leave one out. Those that it slowed get
+faster. For disks that do not share fairly."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def groups(alone: Rates, together: Rates, without: Mapping[str, Rates]) -> tuple
     """The groups of disks that share a bottleneck, in the order of ``alone``, each with at least 2 disks.
 
     ``together`` has the samples of each disk while all work, and ``without[x]`` those while all but x do, each with at
-    least 2 repeats. Two disks share a bottleneck if each gets faster when the other one is left out. This finds the
+    least 2 repeats. Two disks share a bottleneck if one gets faster when the other one is left out. This finds the
     outermost bottleneck that is saturated; a narrower one inside it shows only when the others of its group rest.
     """
     pairs = list(combinations(alone, 2))
@@ -49,15 +50,17 @@ def groups(alone: Rates, together: Rates, without: Mapping[str, Rates]) -> tuple
 
 
 def _pair(one: str, two: str, together: Rates, without: Mapping[str, Rates]) -> tuple[float, float]:
-    """(p, gain) of each of two disks when the other is left out, relative to its rate while all work."""
-    usual, changed = [], []
+    """(p, gain) of two disks, each when the other one is left out, relative to its rate while all work. Of both, or of
+    one of them: a disk that takes what it wants gets no faster, and slows the other one down."""
+    sides = []
     for stays, rests in ((one, two), (two, one)):
         mean = fmean(together[stays])
         if mean <= 0:
             return 1.0, 0.0
-        usual += [rate / mean for rate in together[stays]]
-        changed += [rate / mean for rate in without[rests][stays]]
-    return welch_test(usual, changed), fmean(changed) - fmean(usual)
+        sides.append(([rate / mean for rate in together[stays]], [rate / mean for rate in without[rests][stays]]))
+    sides.append((sides[0][0] + sides[1][0], sides[0][1] + sides[1][1]))
+    tests = [(min(1.0, 3 * welch_test(*side)), fmean(side[1]) - fmean(side[0])) for side in sides]
+    return min((test for test in tests if test[1] >= 0), default=(1.0, 0.0))
 
 
 def _components(names: Iterable[str], linked: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:

@@ -39,16 +39,15 @@ class Alone(Check, frozen=True, tag="alone"):
         for disk in self.disks:
             samples = list(series.alone(disk).values())
             what = f"{series.mode} rate of {disk} alone"
-            wrong = list(doubts(f"the {what}", samples, series.repeats, spoilt_of(series, (disk,))))
-            said.doubt(*wrong)
+            said.doubt(*doubts(f"the {what}", samples, series.repeats, spoilt_of(series, (disk,))))
             if samples:
                 said.measure(figure(f"{series.mode} alone", disk, samples, {"disks": 1, **series.parameters}))
                 for cost in processor_figures(story, series.mode, disk, list(series.of((disk,)).values())):
                     said.measure(cost)
                 impossible(story, (disk,), series.mode, estimate(samples), said)
                 below_expectation(story, disk, series.mode, estimate(samples), said)
-            if samples and not wrong:
-                good[disk] = samples
+            if len(samples) > 1:
+                good[disk] = samples  # a repeat that is unlike the others does not count there
         for one in outliers(good) if len(good) == len(self.disks) else ():
             said.conclude(
                 Conclusion(

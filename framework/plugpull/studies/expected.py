@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from plugpull.checks.collector import Collector
+from plugpull.history.events import ArrayMade
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
 from plugpull.measure.estimate import Estimate
@@ -11,7 +15,19 @@ from plugpull.studies.figures import interval, rate
 
 def below_expectation(story: Story, name: str, mode: str, found: Estimate, said: Collector) -> None:
     """Accuse the disk, hub or controller ``name`` if its whole interval is outside ``expect`` of the rig file."""
-    expect = _expect(story, name)
+    _judge(_expect(story, name), name, mode, found, said)
+
+
+def array_below_expectation(
+    story: Story, made: ArrayMade, subject: str, mode: str, found: Estimate, said: Collector
+) -> None:
+    """Accuse an array if its whole interval is outside ``expect`` of an ``[[array]]`` of its level and size."""
+    for table in story.rig.get("array", ()):
+        if table.get("level") == made.level and table.get("members") in (None, len(made.members)):
+            _judge(_limits(table), subject, mode, found, said)
+
+
+def _judge(expect: dict[str, float], name: str, mode: str, found: Estimate, said: Collector) -> None:
     least, most = expect.get(f"{mode}_at_least"), expect.get(f"{mode}_at_most")
     if found.low is None or found.high is None:
         return
@@ -41,5 +57,9 @@ def _expect(story: Story, name: str) -> dict[str, float]:
     for kind in ("disk", "hub", "controller"):
         for table in story.rig.get(kind, ()):
             if table.get("name") == name:
-                return {key: float(value) for key, value in (table.get("expect") or {}).items() if value is not None}
+                return _limits(table)
     return {}
+
+
+def _limits(table: Mapping[str, Any]) -> dict[str, float]:
+    return {key: float(value) for key, value in (table.get("expect") or {}).items() if value is not None}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import linear_regression
 
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.starved import HZ, QUIET, granted, starved_within
-from plugpull.history.events import DutReady, Event, LoadEnded, Measured, ScenarioBegun
+from plugpull.history.events import Event, LoadEnded, Measured, ScenarioBegun
 from plugpull.history.story import Story
 
 STARVED = 0.1
@@ -108,7 +108,7 @@ def missing_of(story: Story) -> str:
     return f"{missing} of {planned} measurements were not made" if missing else ""
 
 
-def to_repeat(events: tuple[Event, ...], since: int) -> tuple[Measured, ...]:
+def to_repeat(events: Sequence[Event], since: int) -> tuple[Measured, ...]:
     """The measurements of a running scenario that do not count, and were not repeated with success, from the
     ``since``-th measurement on. ``events`` are all of the scenario."""
     begun = next((event for event in events if isinstance(event, ScenarioBegun)), None)
@@ -138,13 +138,13 @@ def _reading(story: Story, event: Measured) -> MeasuredRates:
         if rate is None:
             return MeasuredRates(event, {}, f"the samples of {disk} do not cover the measurement at {begin:.1f} s")
         rates[disk] = rate
-    return MeasuredRates(event, rates, _spoilt(story, event, begin, end))
+    return MeasuredRates(event, rates, _ended_early(story, event, begin, end) or held_up(story, begin, end))
 
 
 def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> float | None:
     """The slope of the line through all samples. The counters count whole requests, and the difference of the first
     and the last sample would be wrong by up to one of them: the slope is more exact."""
-    inside = [one for one in story.readings(disk) if begin <= one.at <= end]
+    inside = story.readings(disk).between(begin, end)
     if len(inside) < 2 or inside[0].diskseq != inside[-1].diskseq:
         return None
     if inside[-1].at - inside[0].at < (1 - STARVED) * (end - begin):
@@ -153,11 +153,16 @@ def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> 
     return max(0.0, slope)
 
 
-def _spoilt(story: Story, event: Measured, begin: float, end: float) -> str:
+def _ended_early(story: Story, event: Measured, begin: float, end: float) -> str:
     for ended in story.of(LoadEnded):
         early = ended.at is not None and begin <= ended.at < end
         if ended.disk in event.disks and early and not ended.asked:
             return f"the load on {ended.disk} ended while it was measured ({ended.message or 'no reason given'})"
+    return ""
+
+
+def held_up(story: Story, begin: float, end: float) -> str:
+    """Why what was measured in [begin, end] does not count, a clause: the host starved the DUT. Empty if it counts."""
     starved = starved_within(story, begin, end)
     if starved > STARVED * (end - begin):
         return f"the sampler was starved for {starved:.1f} s of the {end - begin:.1f} s from {begin:.1f} s on"
@@ -173,7 +178,7 @@ def _ticks(story: Story, begin: float, end: float) -> float:
     ``granted`` trusts samples that are on time. Requests suffer earlier: each waits for the guest and the emulation.
     """
     times = story.cpu_times
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = story.readies
     cpus = readies[-1].cpus if readies and readies[-1].kind == "virtual" else 0
     if not cpus or len(times) < 2:
         return 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from plugpull.history.events import DutReady, LoadBegun, LoadEnded
+from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.story import Story
 from plugpull.judging.results import Measurement
 from plugpull.studies.figures import figure
@@ -80,5 +80,5 @@ def _process(story: Story, reading: MeasuredRates) -> float | None:
 
 
 def _cpus(story: Story) -> int:
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = story.readies
     return readies[-1].cpus if readies else 0

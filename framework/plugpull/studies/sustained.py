@@ -13,14 +13,14 @@ from plugpull.checks.claims import Claim
 from plugpull.checks.collector import Collector
 from plugpull.checks.starved import awake
 from plugpull.history.events import Measured
-from plugpull.history.samples import Reading
+from plugpull.history.readings import Reading
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion, Measurement
-from plugpull.measure.dips import USUAL, Dip, Dips, dips
+from plugpull.measure.dips import USUAL, Dip, Dips, dips, usual_rate
 from plugpull.studies.figures import rate
 from plugpull.studies.measured import claims_of, missing_of, series_of
 
-WINDOWS = 40
+WINDOWS = 60
 """Windows of a long write. Each has the same number of bytes."""
 REQUESTS = 4
 """Requests of a window at least: the counters count whole ones."""
@@ -28,11 +28,13 @@ REQUESTS = 4
 
 @dataclass(frozen=True)
 class Windows:
-    """The rates of consecutive windows of ``size`` bytes, and the DUT times between them."""
+    """The rates of consecutive windows of ``size`` bytes, and the DUT times between them. ``begins`` are the bytes that
+    were written when something slowed the disk down in each window, or else at its beginning."""
 
     size: int
     rates: tuple[float, ...]
     times: tuple[float, ...]
+    begins: tuple[float, ...]
 
 
 class Sustained(Check, frozen=True, tag="sustained"):
@@ -72,7 +74,7 @@ class Sustained(Check, frozen=True, tag="sustained"):
                 said.conclude(_collapse(disk, windows, seen.collapse))
             others = tuple(dip for dip in seen.dips if dip is not seen.collapse)
             if others:
-                said.conclude(_dips(disk, windows, seen, others))
+                said.conclude(_dips(disk, windows, others))
 
 
 def sustained(disks: Disks) -> Sustained:
@@ -84,7 +86,7 @@ def windows_of(story: Story, event: Measured, disk: str) -> Windows | None:
     """The windows of a long write of ``disk``; ``None`` if it wrote too little. Time in which the host starved the DUT
     does not count."""
     end = event.at or event.begin
-    inside = [one for one in story.readings(disk) if event.begin <= one.at <= end]
+    inside = story.readings(disk).between(event.begin, end)
     total = inside[-1].written - inside[0].written if inside else 0
     size = max(REQUESTS * event.block, total // WINDOWS)
     if not inside or total // size < USUAL:
@@ -92,7 +94,20 @@ def windows_of(story: Story, event: Measured, disk: str) -> Windows | None:
     edges = [inside[0].written + number * size for number in range(total // size + 1)]
     times = tuple(_time_of(inside, edge) for edge in edges)
     spans = [max(awake(story, one, two), 1e-3) for one, two in pairwise(times)]
-    return Windows(size, tuple(size / span for span in spans), times)
+    rates = tuple(size / span for span in spans)
+    usual = usual_rate(rates)
+    begins = tuple(_slows_at(inside, one, two, usual, event.block) - inside[0].written for one, two in pairwise(times))
+    return Windows(size, rates, times, begins)
+
+
+def _slows_at(readings: Sequence[Reading], begin: float, end: float, usual: float, block: int) -> float:
+    """The bytes that were written when the disk began to fall behind its usual rate in [begin, end]: at the last sample
+    that is farthest ahead of it, give or take the request that is not counted yet."""
+    first = max(0, bisect_left(readings, begin, key=lambda one: one.at) - 1)
+    last = max(first + 1, bisect_left(readings, end, key=lambda one: one.at))
+    ahead = [(one.written - usual * one.at, one.written) for one in readings[first:last]]
+    most, _ = max(ahead)
+    return next(written for lead, written in reversed(ahead) if lead >= most - block)
 
 
 def _time_of(readings: Sequence[Reading], written: int) -> float:
@@ -134,11 +149,13 @@ def _measurement(event: Measured, disk: str, windows: Windows) -> Measurement:
     )
 
 
-def _dips(disk: str, windows: Windows, seen: Dips, found: tuple[Dip, ...]) -> Conclusion:
+def _dips(disk: str, windows: Windows, found: tuple[Dip, ...]) -> Conclusion:
     worst = min(found, key=lambda dip: dip.worst)
     size = windows.size / (1 << 20)
     count = "1 dip" if len(found) == 1 else f"{len(found)} dips"
-    period = "" if seen.period is None else f" They begin every {seen.period * size:.3g} MiB."
+    begins = [windows.begins[dip.first] / (1 << 20) for dip in found]
+    distances = [two - one for one, two in pairwise(begins)]
+    period = f" They begin every {median(distances):.3g} MiB." if len(distances) > 1 else ""
     return Conclusion(
         kind="dip",
         subject=disk,
@@ -147,9 +164,9 @@ def _dips(disk: str, windows: Windows, seen: Dips, found: tuple[Dip, ...]) -> Co
         value=round(worst.depth, 4),
         unit="of the usual rate",
         evidence=tuple(
-            f"from {dip.first * size:.3g} MiB on, for {dip.length * size:.3g} MiB: down to {rate(dip.worst)}, "
+            f"from {begin:.3g} MiB on, for {dip.length * size:.3g} MiB: down to {rate(dip.worst)}, "
             + ("no recovery" if dip.recovery is None else f"back at 90% after {dip.recovery * size:.3g} MiB more")
-            for dip in found
+            for begin, dip in zip(begins, found, strict=True)
         ),
     )
 
@@ -157,10 +174,11 @@ def _dips(disk: str, windows: Windows, seen: Dips, found: tuple[Dip, ...]) -> Co
 def _collapse(disk: str, windows: Windows, found: Dip) -> Conclusion:
     size = windows.size / (1 << 20)
     left = median(windows.rates[found.first :])
+    begin = windows.begins[found.first] / (1 << 20)
     return Conclusion(
         kind="collapse",
         subject=disk,
-        text=f"The write rate of {disk} collapses after {found.first * size:.3g} MiB, from {rate(found.usual)} to "
+        text=f"The write rate of {disk} collapses after {begin:.3g} MiB, from {rate(found.usual)} to "
         f"{rate(left)}, and does not come back.",
         value=round(left / found.usual - 1, 4),
         unit="of the usual rate",

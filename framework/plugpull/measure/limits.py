@@ -1,0 +1,210 @@
+"""Which disks share a limit, and how high it is: the fewest limits that explain the rates of all conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum
+from statistics import fmean
+
+from plugpull.measure.estimate import Estimate, estimate
+from plugpull.measure.fair import FairLimit, FairModel, ObservedRates, RunNoise, fair_rates, fit
+from plugpull.measure.noise import TogetherRates, noise_of, observed, without_odd
+from plugpull.measure.student import t_quantile
+
+SURE = 0.005
+"""The probability of claiming any limit where there is none."""
+LIMITED = 0.95
+"""A limit that leaves its disks more than this share of what they would have without it is not claimed."""
+PRIOR = 8.0
+"""The misfit that a limit of disks must explain besides, if no part of the rig holds exactly these disks."""
+DESCRIBES = 4.0
+"""The model does not describe disks whose misfit is above this per degree of freedom: they do not share fairly."""
+CREDIT = 6
+"""Degrees of freedom that are added for that: the noise is not known exactly."""
+MOST = 8
+"""Limits that are looked for."""
+
+
+@dataclass(frozen=True)
+class SharedLimit:
+    """``disks`` share a limit: together they reach ``ceiling``, where they would reach ``demand`` without it. ``knee``
+    is the number of them, in their order, at which they reach it. Ceiling and knee have a sample per round."""
+
+    disks: tuple[str, ...]
+    ceiling: Estimate
+    knee: Estimate
+    demand: float
+
+
+def find_limits(
+    trials: Sequence[TogetherRates], parts: Iterable[Collection[str]] = ()
+) -> tuple[SharedLimit, ...] | None:
+    """The limits that disks share, the ones of most disks first. ``None`` if no such limits describe the measurements,
+    or if there are too few repeats to know their noise.
+
+    Each disk must be measured alone. ``parts`` are the disks below each hub and controller: of two explanations that
+    are about as good, the one with such a part is taken. Raises ValueError for a disk that was not measured alone.
+    """
+    trials = without_odd(trials)
+    order = [trial.disks[0] for trial in trials if len(trial.disks) == 1]
+    missing = {disk for trial in trials for disk in trial.disks} - set(order)
+    if missing:
+        raise ValueError(f"{', '.join(sorted(missing))}: not measured alone")
+    noise, without_drift = noise_of(trials)
+    if noise is None:
+        return None
+    means = [observed(trial) for trial in without_drift]
+    declared = {frozenset(part) & frozenset(order) for part in parts} | {frozenset(order)}
+    search = _Search(means, noise, declared, _candidates(means, order, declared))
+    model = search.run()
+    if model is None or model.misfit > DESCRIBES * (CREDIT + sum(len(one.rates) for one in means)):
+        return None
+    found = (_shared(limit, model, trials, order) for limit in model.limits)
+    return tuple(sorted(found, key=lambda one: (-len(one.disks), order.index(one.disks[0]))))
+
+
+# --- the search --------------------------------------------------------------------------------------------------
+
+
+def _candidates(
+    means: Sequence[ObservedRates], order: Sequence[str], declared: Collection[frozenset[str]]
+) -> tuple[frozenset[str], ...]:
+    """Sets of disks that may share a limit: the parts of the rig, and those that slow each other down, by how much."""
+    links = sorted(_links(means).items(), key=lambda link: -link[1])
+    home = {disk: frozenset({disk}) for disk in order}
+    found = [part for part in declared if len(part) > 1]
+    for (one, two), slower in links:
+        if home[one] is home[two] or slower < 1 - LIMITED:
+            continue
+        joined = home[one] | home[two]
+        home.update(dict.fromkeys(joined, joined))
+        found.append(joined)
+    return tuple(dict.fromkeys(found))
+
+
+def _links(means: Sequence[ObservedRates]) -> dict[tuple[str, str], float]:
+    """By pair of disks, the largest share that one loses when the other one is added to those that work."""
+    by_set = {frozenset(one.rates): one.rates for one in means}
+    links: dict[tuple[str, str], float] = {}
+    for disks, rates in by_set.items():
+        for added in disks:
+            before = by_set.get(disks - {added})
+            for disk in disks - {added} if before is not None else ():
+                assert before is not None
+                pair = (min(disk, added), max(disk, added))
+                links[pair] = max(links.get(pair, 0.0), 1.0 - rates[disk] / before[disk])
+    return links
+
+
+class _Search:
+    """Adds the limit that explains most, as long as one explains more than noise would."""
+
+    def __init__(
+        self,
+        observed: Sequence[ObservedRates],
+        noise: RunNoise,
+        declared: Collection[frozenset[str]],
+        candidates: Sequence[frozenset[str]],
+    ) -> None:
+        self._observed = observed
+        self._noise = noise
+        self._declared = declared
+        self._candidates = candidates
+        self._enough = t_quantile(1 - SURE / 2 / max(1, len(candidates)), noise.freedom) ** 2
+
+    def run(self) -> FairModel | None:
+        best = fit(self._observed, self._noise, [])
+        while best is not None and len(best.limits) < MOST:
+            found = self._better(best)
+            if found is None:
+                break
+            best = found
+        return best
+
+    def _better(self, before: FairModel) -> FairModel | None:
+        """The best model with another limit, or with one in the place of another; ``None`` if none is better."""
+        best, least = None, self._score(before) - 1e-6
+        kept = [before.limits, *(tuple(one for one in before.limits if one is not out) for out in before.limits)]
+        for limits in kept:
+            for disks in (*self._candidates, None):
+                found = self._with(limits, disks)
+                if found is not None and self._score(found) < least:
+                    best, least = found, self._score(found)
+        return best
+
+    def _with(self, limits: Sequence[FairLimit], disks: frozenset[str] | None) -> FairModel | None:
+        if disks is None:
+            return fit(self._observed, self._noise, limits)
+        if any(limit.disks == disks for limit in limits):
+            return None
+        found = [fit(self._observed, self._noise, [*limits, FairLimit(disks, most)]) for most in self._starts(disks)]
+        models = [one for one in found if one is not None and self._matter(one)]
+        return min(models, key=lambda one: one.misfit) if models else None
+
+    def _starts(self, disks: frozenset[str]) -> Iterator[float]:
+        """Values to begin with: the most that these disks reached together, and what they reached among most disks."""
+        sums = [
+            (len(one.rates), fsum(rate for disk, rate in one.rates.items() if disk in disks))
+            for one in self._observed
+            if len(disks.intersection(one.rates)) > 1
+        ]
+        if sums:
+            yield from dict.fromkeys((max(total for _, total in sums), max(sums)[1]))
+
+    def _score(self, model: FairModel) -> float:
+        """The misfit, and a price for each limit."""
+        new = sum(limit.disks not in self._declared for limit in model.limits)
+        return model.misfit + self._enough * len(model.limits) + PRIOR * new
+
+    def _matter(self, model: FairModel) -> bool:
+        """Whether each limit takes away enough of what its disks have in some condition."""
+        return all(any(_share(model, limit, one.rates) < LIMITED for one in self._observed) for limit in model.limits)
+
+
+def _share(model: FairModel, limit: FairLimit, working: Collection[str]) -> float:
+    """What the disks of a limit have, as a share of what they would have without it."""
+    inside = limit.disks.intersection(working)
+    if len(inside) < 2:
+        return 1.0
+    others = [one for one in model.limits if one is not limit]
+    without = fair_rates(model.alone, others, working)
+    having = fair_rates(model.alone, model.limits, working)
+    return fsum(having[disk] for disk in inside) / fsum(without[disk] for disk in inside)
+
+
+# --- figures of a limit ------------------------------------------------------------------------------------------
+
+
+def _shared(limit: FairLimit, model: FairModel, trials: Sequence[TogetherRates], order: Sequence[str]) -> SharedLimit:
+    disks = tuple(disk for disk in order if disk in limit.disks)
+    sums: dict[int, list[float]] = {}
+    free: dict[int, dict[str, list[float]]] = {}
+    for trial in trials:
+        predicted = fair_rates(model.alone, model.limits, trial.disks)
+        binds = len(limit.disks.intersection(predicted)) > 1 and limit.binds(predicted)
+        for number, rates in trial.rounds.items():
+            if binds:
+                sums.setdefault(number, []).append(fsum(rates[disk] for disk in rates if disk in limit.disks))
+            for disk, rate in rates.items():
+                if predicted[disk] >= (1 - 1e-6) * model.alone[disk]:
+                    free.setdefault(number, {}).setdefault(disk, []).append(rate)
+    others = [one for one in model.limits if one is not limit]
+    knees = []
+    for number, each in sorted(sums.items()):
+        alone = {**model.alone, **{disk: fmean(rates) for disk, rates in free.get(number, {}).items()}}
+        knees.append(_knee(disks, alone, others, fmean(each)))
+    ceiling = estimate([fmean(each) for _, each in sorted(sums.items())])
+    demand = fsum(fair_rates(model.alone, others, disks).values())
+    return SharedLimit(disks, replace(ceiling, odd=()), replace(estimate(knees), odd=()), demand)
+
+
+def _knee(disks: Sequence[str], alone: Mapping[str, float], others: Sequence[FairLimit], most: float) -> float:
+    """How many of the disks, in their order, would reach ``most`` without the limit. A fraction is part of a disk."""
+    below = 0.0
+    for count in range(len(disks)):
+        total = fsum(fair_rates(alone, others, disks[: count + 1]).values())
+        if total >= most and total > below:
+            return count + (most - below) / (total - below)
+        below = max(below, total)
+    return float(len(disks))

@@ -1,0 +1,128 @@
+"""Shared limits on synthetic rigs with a known truth: groups exact, ceilings within 5 %, knees within 10 %."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from statistics import median
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rig_families import (
+    FAMILIES,
+    TruthRig,
+    Vary,
+    different_disks,
+    drifting,
+    heavy_tailed,
+    normal,
+    nothing,
+    parts_of,
+    trials,
+    wrong,
+)
+
+from plugpull.measure.limits import find_limits
+from plugpull.measure.noise import TogetherRates, noise_of, without_odd
+
+seeds = st.integers(0, 10_000)
+
+
+def error(family: str, seed: int, repeats: int, vary: Vary, stalls: float = 0.0) -> str:
+    truth = FAMILIES[family](random.Random(f"{family} {seed}"))
+    return wrong(truth, find_limits(trials(truth, repeats, vary, (family, seed), stalls), parts_of(truth)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(seed=seeds, noise=st.sampled_from([0.005, 0.01, 0.02]), repeats=st.sampled_from([4, 5]))
+@settings(deadline=None, max_examples=7, derandomize=True)
+def test_groups_ceilings_and_knees_are_those_of_the_rig(family: str, seed: int, noise: float, repeats: int) -> None:
+    assert error(family, seed, repeats, normal(noise)) == ""
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "two_disks"])
+@pytest.mark.parametrize(
+    ("vary", "repeats", "stalls"),
+    [
+        pytest.param(normal(0.03), 3, 0.0, id="3 repeats"),
+        pytest.param(normal(0.08), 5, 0.0, id="8 %"),
+        pytest.param(heavy_tailed(0.03), 5, 0.0, id="heavy tails"),
+        pytest.param(normal(0.02), 5, 0.02, id="stalls"),
+        pytest.param(drifting(0.02, 0.04), 5, 0.0, id="a host that drifts by 4 % each round"),
+    ],
+)
+def test_at_most_one_of_seven_is_wrong_where_it_is_hard(family: str, vary: Vary, repeats: int, stalls: float) -> None:
+    found = [error(family, seed, repeats, vary, stalls) for seed in range(7)]
+    assert sum(map(bool, found)) <= 1, found
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.02, 0.04, 0.08])
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_of_thirty_rigs_without_a_limit_at_most_one_has_a_conclusion(noise: float, repeats: int) -> None:
+    found = []
+    for seed in range(30):
+        truth = (nothing if seed % 2 else different_disks)(random.Random(f"null {seed}"))
+        vary = [normal(noise), heavy_tailed(noise / 2), drifting(noise, 0.03)][seed % 3]
+        found.append(wrong(truth, find_limits(trials(truth, repeats, vary, ("null", seed), stalls=0.01))))
+    assert sum(map(bool, found)) <= 1, found
+
+
+def test_a_hub_inside_a_controller_has_both_limits() -> None:
+    truth = TruthRig([10.0] * 4, [((0, 1, 2, 3), 26.0), ((2, 3), 15.0)], [(2, 3)])
+    found = find_limits(trials(truth, 5, normal(0.01), "nested"), parts_of(truth))
+    assert found is not None
+    assert [one.disks for one in found] == [("disk1", "disk2", "disk3", "disk4"), ("disk3", "disk4")]
+    assert [one.ceiling.mean for one in found] == pytest.approx([26.0, 15.0], rel=0.02)
+    assert [one.knee.mean for one in found] == pytest.approx([2.6, 1.5], rel=0.02)
+    assert [one.demand for one in found] == pytest.approx([35.0, 20.0], rel=0.02)
+
+
+def test_disks_that_do_not_share_fairly_are_not_described() -> None:
+    """One of two disks takes what it wants, and the other one gets the rest."""
+    draw = random.Random("unfair")
+
+    def rounds(*rates: tuple[str, float]) -> TogetherRates:
+        return TogetherRates(
+            {number: {disk: rate * draw.gauss(1, 0.01) for disk, rate in rates} for number in range(5)}
+        )
+
+    greedy = [rounds(("a", 10.0)), rounds(("b", 10.0)), rounds(("a", 10.0), ("b", 5.0))]
+    assert find_limits(greedy) is None
+
+
+def test_two_repeats_of_two_disks_are_too_few() -> None:
+    truth = TruthRig([10.0, 10.0], [])
+    assert find_limits(trials(truth, 1, normal(0.01), "few")) is None
+
+
+def test_a_disk_that_was_not_measured_alone_is_an_error() -> None:
+    with pytest.raises(ValueError, match="b: not measured alone"):
+        find_limits([TogetherRates({1: {"a": 1.0}}), TogetherRates({1: {"a": 1.0, "b": 1.0}})])
+
+
+@pytest.mark.parametrize("common", [0.0, 0.06])
+def test_the_noise_is_what_was_put_in(common: float) -> None:
+    found = []
+    for seed in range(20):
+        draw = random.Random(f"common {seed}")
+        measured = trials(TruthRig([10.0] * 6, []), 5, normal(0.04), seed)
+        varied = [
+            TogetherRates({number: _times(rates, draw.gauss(1, common)) for number, rates in one.rounds.items()})
+            for one in measured
+        ]
+        found.append(noise_of(varied)[0])
+    assert median(one.own for one in found if one) == pytest.approx(0.04, rel=0.1)
+    assert median(one.common for one in found if one) == pytest.approx(common, abs=0.01)
+
+
+def _times(rates: Mapping[str, float], factor: float) -> dict[str, float]:
+    return {disk: rate * factor for disk, rate in rates.items()}
+
+
+def test_a_run_that_stalled_is_left_out_and_a_condition_keeps_something() -> None:
+    steady = TogetherRates({number: {"a": 10.0 + number / 10} for number in range(5)})
+    stalled = TogetherRates({**steady.rounds, 5: {"a": 4.0}})
+    assert [len(one.rounds) for one in without_odd([steady, stalled])] == [5, 5]
+    wild = TogetherRates({1: {"b": 1.0}, 2: {"b": 9.0}})
+    assert len(without_odd([steady, wild])[1].rounds) == 2
