@@ -5,7 +5,8 @@ to a run that died without cleaning up, or that could not turn an outlet on agai
 process of a run inherits the journal's path in its environment (``PLUGPULL_JOURNAL``), from its very beginning.
 
 Before an outlet is turned off, its entry is on the disk (``fsync``). If that is impossible, nothing is switched.
-Several machines may share a home directory: each journal names its machine, and only that machine undoes it.
+Several machines may share a home directory: each journal names its machine, and only that machine undoes it. A rig that
+is a place of labgrid may have another user by then: its ports are only restored by those who hold the place.
 """
 
 from __future__ import annotations
@@ -14,16 +15,14 @@ import hashlib
 import json
 import os
 import secrets
-import select
 import shutil
-import signal
 import stat
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from plugpull.coordination.processes import end_processes
 from plugpull.errors import RigError
 from plugpull.plain import clean_line
 from plugpull.setup.place import lock
@@ -36,7 +35,8 @@ MOST = 64 << 20
 class Journal:
     """The journal of this run. ``close`` removes it, unless an outlet is still off: the next start tries again."""
 
-    def __init__(self, root: Path, run_dir: Path) -> None:
+    def __init__(self, root: Path, run_dir: Path, place: str = "") -> None:
+        """``place``: the rig's place of labgrid, if it is one."""
         self.id = secrets.token_hex(4)
         self.path = root / f"{self.id}.jsonl"
         self._torn = False
@@ -51,7 +51,8 @@ class Journal:
         os.environ[VARIABLE] = str(self.path)
         host = os.uname().nodename
         try:
-            self._write({"run": str(run_dir), "pid": os.getpid(), "machine": machine_id(), "host": host}, durably=True)
+            begun = {"run": str(run_dir), "pid": os.getpid(), "machine": machine_id(), "host": host}
+            self._write(begun | ({"place": place} if place else {}), durably=True)
             _sync_directory(root)
         except BaseException:
             self.close()
@@ -94,7 +95,7 @@ class Journal:
         else:
             os.environ[VARIABLE] = self._before
         with suppress(OSError):  # the next start tries again
-            if not _still_off(self.path):
+            if not still_off(self.path):
                 self.path.unlink(missing_ok=True)
         os.close(self._fd)
 
@@ -132,22 +133,23 @@ Restore = Callable[[dict[str, Any], dict[str, Any], Path, str], None]
 """Turns a port on: (switch table, dut table, folder of the rig file, port). Raises PlugpullError."""
 
 
-def sweep(root: Path, report: Callable[[str], None], restore: Restore | None = None) -> int:
-    """Clean up after killed runs, and return their number. ``report`` gets sentences about each.
+def sweep(root: Path, report: Callable[[str], None], restore: Restore | None = None, place: str = "") -> int:
+    """Clean up after killed runs, and return their number. ``report`` gets sentences about each. ``place`` is the place
+    of labgrid that the caller holds.
 
     A journal is kept for the next start if a port could not be restored, if it cannot be read, or if it belongs to
-    another user or machine. The other journals are undone all the same.
+    another user, machine or place. The other journals are undone all the same.
     """
     count = 0
     for path in sorted(root.glob("*.jsonl")) if root.is_dir() else []:
         try:
-            count += _sweep_one(path, lambda text: report(clean_line(text)), restore)
+            count += _sweep_one(path, lambda text: report(clean_line(text)), restore, place)
         except Exception as error:  # a damaged journal may make anything fail
             report(clean_line(f"the journal {path} could not be undone: {error!r}; remove it if nothing is off"))
     return count
 
 
-def _sweep_one(path: Path, report: Callable[[str], None], restore: Restore | None) -> bool:
+def _sweep_one(path: Path, report: Callable[[str], None], restore: Restore | None, held: str) -> bool:
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         report(f"the journal {path} is skipped: it is not a file of this user (uid {found.st_uid})")
@@ -163,8 +165,11 @@ def _sweep_one(path: Path, report: Callable[[str], None], restore: Restore | Non
         if machine not in ("", machine_id()):
             report(f"the journal {path} is skipped: it belongs to the machine {host}; start plugpull there to undo it")
             return False
+        place = next((str(entry["place"]) for entry in entries(path) if "place" in entry), held)
         report(_undo(path))
-        if _restore_outlets(path, report, restore):
+        if place != held and still_off(path):
+            report(f"the ports in the journal {path} stay off until the next run on the place {place} of labgrid")
+        elif _restore_outlets(path, report, restore):
             path.unlink(missing_ok=True)
         return True
     finally:
@@ -173,32 +178,32 @@ def _sweep_one(path: Path, report: Callable[[str], None], restore: Restore | Non
 
 def _machine_of(path: Path) -> tuple[str, str]:
     """The machine that wrote a journal, and its name; empty for one of an older version."""
-    for entry in _entries(path):
+    for entry in entries(path):
         if "machine" in entry:
             return str(entry["machine"]), str(entry.get("host", "unknown"))
     return "", ""
 
 
 def _undo(path: Path) -> str:
-    entries = list(_entries(path))
-    ended = _end_processes(path)
+    written = list(entries(path))
+    ended = end_processes(f"{VARIABLE}={path}".encode())
     removed = 0
-    for entry in entries:
+    for entry in written:
         directory = Path(str(entry.get("directory", "")))
         # The name is checked, so that a forged journal cannot make plugpull remove another directory.
         if directory.name.startswith(f"plugpull-{path.stem}-") and directory.is_dir() and not directory.is_symlink():
             shutil.rmtree(directory, ignore_errors=True)
             removed += 1
-    run = next((str(entry["run"]) for entry in entries if "run" in entry), "unknown")
-    pid = next((str(entry["pid"]) for entry in entries if "pid" in entry), "unknown")
+    run = next((str(entry["run"]) for entry in written if "run" in entry), "unknown")
+    pid = next((str(entry["pid"]) for entry in written if "pid" in entry), "unknown")
     done = f"{ended} processes ended, {removed} directories removed"
     return f"tidied up after a run that was killed ({run}, pid {pid}): {done}"
 
 
-def _still_off(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def still_off(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """The last entry of each outlet that was left off, by switch and port."""
     off: dict[tuple[str, str], dict[str, Any]] = {}
-    for entry in _entries(path) if path.exists() else ():
+    for entry in entries(path) if path.exists() else ():
         if "outlet" in entry and isinstance(entry.get("switch"), dict):
             outlet = (str(entry["switch"].get("name")), str(entry["outlet"]))
             if entry.get("on"):
@@ -210,7 +215,7 @@ def _still_off(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 def _restore_outlets(path: Path, report: Callable[[str], None], restore: Restore | None) -> bool:
     """Turn on the ports that the run left off. False if a port is still off."""
-    off = _still_off(path)
+    off = still_off(path)
     if restore is None:
         return not off
     whole = True
@@ -228,7 +233,7 @@ def _restore_outlets(path: Path, report: Callable[[str], None], restore: Restore
     return whole
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
+def entries(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         text = file.read(MOST)
     for line in text.splitlines():
@@ -236,42 +241,3 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
             entry = json.loads(line)
             if isinstance(entry, dict):
                 yield entry
-
-
-def _belonging(path: Path) -> list[int]:
-    """Processes of this user that were started by the journal's run."""
-    mark = f"{VARIABLE}={path}".encode()
-    found = []
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit() and int(directory.name) != os.getpid():
-            with suppress(OSError):
-                if mark in (directory / "environ").read_bytes().split(b"\0"):
-                    found.append(int(directory.name))
-    return found
-
-
-def _end_processes(path: Path, timeout: float = 5.0) -> int:
-    """Kill the journal's processes, and wait until they are gone. Returns how many there were."""
-    deadline = time.monotonic() + timeout
-    ended = 0
-    while (pids := _belonging(path)) and time.monotonic() < deadline:
-        ended += sum(_end(pid, deadline) for pid in pids)
-    return ended
-
-
-def _end(pid: int, deadline: float) -> bool:
-    """False if the process was gone already. One that is dying has no environment any more, so ``_belonging`` does not
-    show it; its pidfd becomes readable when it is gone (pidfd_open(2))."""
-    try:
-        process = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-        gone = select.poll()
-        gone.register(process, select.POLLIN)
-        gone.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        return True
-    finally:
-        os.close(process)

@@ -1,0 +1,1 @@
+"""The state of all rigs of a lab. See README.md."""
