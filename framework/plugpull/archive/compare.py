@@ -14,9 +14,10 @@ from plugpull.history.reader import History
 from plugpull.history.story import Story
 from plugpull.judging.outcome import judge_run
 from plugpull.judging.plan import judged_stories
-from plugpull.judging.results import CutResult, ResultPart, Results, ScenarioResult
+from plugpull.judging.results import CutResult, ResultPart, Results, ScenarioResult, Verdict
 from plugpull.kernel.diagnosis.error_story import story_of_history
 from plugpull.kernel.diagnosis.scope import Level
+from plugpull.report.bisecting import bisection
 
 COMPARE_VERSION = 1
 
@@ -58,13 +59,15 @@ class RecoveryTimes(ResultPart, frozen=True, kw_only=True):
 
 class ScenarioComparison(ResultPart, frozen=True, kw_only=True):
     """One scenario in all runs. ``verdicts`` is empty text for a run without it; ``only`` are the findings of each run
-    that not all others have."""
+    that not all others have. ``bisect`` are two commands that find the commit, if it passed on one kernel and failed on
+    another."""
 
     id: str
     verdicts: tuple[str, ...]
     only: tuple[tuple[Finding, ...], ...] = ()
     sequences: tuple[SequenceDifference, ...] = ()
     times: tuple[RecoveryTimes, ...] = ()
+    bisect: tuple[str, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -135,7 +138,15 @@ def _scenario(name: str, pairs: Sequence[tuple[ScenarioResult, Story] | None]) -
         only=_only([result.findings for result, _ in here]),
         sequences=_sequences([story for _, story in here]),
         times=_times([result.cuts for result, _ in here]),
+        bisect=_bisection([result for result, _ in here]),
     )
+
+
+def _bisection(results: Sequence[ScenarioResult]) -> tuple[str, ...]:
+    """Commands that find the commit between a kernel on which it passed and one on which it failed."""
+    good = [one.kernel for one in results if one.verdict is Verdict.PASS and one.kernel]
+    bad = [one for one in results if one.verdict is Verdict.FAIL and one.kernel and one.kernel not in good]
+    return bisection(bad[0].id, good[-1], bad[0].kernel) if good and bad else ()
 
 
 def _only(findings: Sequence[tuple[Finding, ...]]) -> tuple[tuple[Finding, ...], ...]:

@@ -39,6 +39,9 @@ def _scenario(comparison: Comparison, scenario: ScenarioComparison) -> Iterator[
     for letter, findings in zip(letters, scenario.only, strict=False):
         for finding in findings:
             yield f"    only {letter}: {finding.check}: {finding.summary}"
+    if scenario.bisect:
+        yield "    to find the commit, in a kernel tree:"
+        yield from (f"        {command}" for command in scenario.bisect)
     for sequence in scenario.sequences:
         yield f"    {sequence.disk}: the events or their order differ"
         for letter, kinds in zip(letters, sequence.kinds, strict=True):

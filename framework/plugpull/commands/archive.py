@@ -1,0 +1,84 @@
+"""``plugpull archive``: adds runs to an archive, and makes its index."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plugpull.commands.base import add_command
+from plugpull.exit_status import EXIT_PASS
+from plugpull.plain import clean_line
+
+if TYPE_CHECKING:
+    from plugpull.archive.index import Updated
+    from plugpull.commands.base import Commands
+
+EPILOG = """\
+exit status:
+  0  done; a results.json that cannot be read is named, and does not stop the others
+  2  there is no such directory or run
+  3  the index cannot be written"""
+
+
+def add(commands: Commands) -> None:
+    """Add the parser of ``archive``."""
+    parser = add_command(
+        commands,
+        "archive",
+        help="add runs to an archive, or make its index again",
+        description="An archive is a directory of run directories, with an index of them (index.db, SQLite). Runs from "
+        "other machines may also be copied into it by hand: `plugpull trend` reads them.",
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    index = add_command(
+        actions,
+        "index",
+        help="make the index again from the runs",
+        description="Make the index of an archive again, from the results.json of its runs alone. The old index is "
+        "replaced when the new one is complete.",
+        epilog=EPILOG,
+    )
+    index.add_argument("directory", metavar="DIR", type=Path, help="the directory that holds the run directories")
+    index.set_defaults(action=_index)
+    adds = add_command(
+        actions,
+        "add",
+        help="copy runs into an archive",
+        description="Copy run directories into an archive and add them to its index.",
+        epilog=EPILOG,
+    )
+    adds.add_argument("directory", metavar="DIR", type=Path, help="the archive")
+    adds.add_argument(
+        "run", nargs="+", metavar="RUN", type=Path, help="a run directory, such as runs/latest, or a results.json"
+    )
+    adds.set_defaults(action=_add)
+
+
+def _index(arguments: argparse.Namespace) -> int:
+    from plugpull.archive.trend import make_index
+
+    _report(make_index(arguments.directory))
+    return EXIT_PASS
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    from plugpull.archive.adding import add_run
+    from plugpull.archive.trend import trend_of
+
+    for run in arguments.run:
+        print(clean_line(str(add_run(arguments.directory, run))))
+    _report(trend_of(arguments.directory).updated)
+    return EXIT_PASS
+
+
+def _report(updated: Updated) -> None:
+    for line in unreadable_lines(updated):
+        print(clean_line(line), file=sys.stderr)
+    print(f"{updated.runs} runs in the index")
+
+
+def unreadable_lines(updated: Updated) -> list[str]:
+    """One line for each run that cannot be read."""
+    return [clean_line(f"plugpull: left out {name}: {reason}") for name, reason in updated.unreadable]
