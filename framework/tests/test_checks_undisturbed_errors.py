@@ -108,6 +108,18 @@ def test_the_other_bus_of_the_controller_is_the_cut_ports_too() -> None:
         assert len(found(made)) == expected
 
 
+def test_a_hub_that_does_not_answer_is_in_error_whatever_is_cut_below_it() -> None:
+    for error, expected in ((-71, []), (-110, ["hub1"])):
+        made = bench()
+        made.add(warn(f"hub 1-1:1.0: hub_ext_port_status failed (err = {error})", CUT + 1, 3))
+        assert subjects(made) == expected
+    made.replace(ev.CutArmed, point="hub1.cable", victims=(VICTIM, *SURVIVORS))
+    for disk in SURVIVORS:
+        made.detach(disk, GONE)
+        made.attach(disk, BACK + 0.2)
+    assert subjects(made) == [], "the hub itself is cut"
+
+
 def test_a_permanent_cut_excuses_the_hub_for_a_while() -> None:
     said = "hub 1-1:1.0: hub_ext_port_status failed (err = -71)"
     for at in (CUT + 0.3, 24.0):

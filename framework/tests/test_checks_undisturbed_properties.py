@@ -38,6 +38,26 @@ def test_a_survivor_changes_its_properties(text: str) -> None:
     assert len(subjects(made)) == 1
 
 
+@pytest.mark.parametrize(
+    ("disk", "on", "at", "accused"),
+    [
+        ("disk2", False, 0.0, []),
+        ("disk2", True, 0.0, ["disk2"]),
+        (VICTIM, False, 0.0, ["disk2"]),
+        ("disk2", False, 3.0, ["disk2"]),
+    ],
+    ids=["asked", "other direction", "other disk", "another time"],
+)
+def test_a_cache_that_a_study_switched_has_not_changed_by_itself(
+    disk: str, on: bool, at: float, accused: list[str]
+) -> None:
+    made, begin = bench(), CUT + 0.5
+    text = "sd 2:0:0:0: [sdc] Write cache: disabled, read cache: enabled, doesn't support DPO or FUA"
+    made.add(*coming_up("sdc", 2, 10.49), warn(text, begin, 5))
+    made.add(ev.DriveCacheSwitched(at=begin - 0.1 + at, until=begin + 0.1 + at, disk=disk, on=on))
+    assert subjects(made) == accused
+
+
 def test_a_victim_comes_back_as_it_was_or_does_not() -> None:
     made = bench()
     made.add(*coming_up("sdb", 1, 10.39), *coming_up("sdb", 1, BACK - 0.02))

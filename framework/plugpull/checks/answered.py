@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 from plugpull.checks.base import Check, Judgement
@@ -12,7 +13,9 @@ from plugpull.checks.evidence import cuts_of, seconds
 from plugpull.checks.evidence import limit as limit_words
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake, granted
-from plugpull.history.events import LoadBegun, LoadEnded, ReadBackBegun, ReadBackEnded, Sampled
+from plugpull.history.events import LoadBegun, LoadEnded, ReadBackBegun, ReadBackEnded
+from plugpull.history.readings import Readings
+from plugpull.history.samples import CounterStream
 from plugpull.history.story import Story
 
 VIRTUAL = 3.0
@@ -61,48 +64,88 @@ def answered(limit: float | None = None) -> Answered:
 def _unanswered(story: Story) -> Iterator[tuple[str, float, float]]:
     """(disk, begin, end) of each period in which requests were in flight and none was completed."""
     owners = {(one.kname, one.diskseq): one.disk for one in story.all_attachments if one.disk}
-    waiting: dict[tuple[str, int], tuple[float, float, tuple[int, int, int]]] = {}
-    for sample in story.of(Sampled):
-        at = sample.at or 0.0
-        for kname, counters in sample.disks.items():
-            key = (kname, counters.diskseq)
-            if key not in owners or _cut(story, owners[key], at):
-                waiting.pop(key, None)
-                continue
-            begin, last, done = waiting.get(key, (at, at, (-1, -1, -1)))
-            now = (counters.reads, counters.writes, counters.moved)  # bytes show that it answers as well as requests do
-            if done == now and counters.in_flight > 0:
-                waiting[key] = (begin, at, done)
-                continue
-            if last > begin:
-                yield owners[key], begin, last
-            waiting[key] = (at, at, now)
-    for key, (begin, last, _) in waiting.items():
-        if last > begin:
-            yield owners[key], begin, last
+    found: list[tuple[int, str, float, float]] = []
+    for key, stream in story.samples.streams.items():
+        if key in owners:
+            found += _waits(story, owners[key], stream)
+    for _, disk, begin, end in sorted(found, key=lambda one: one[0]):
+        yield disk, begin, end
+
+
+def _waits(story: Story, disk: str, stream: CounterStream) -> Iterator[tuple[int, str, float, float]]:
+    """The periods of one attachment, each after the row that ended it. What ended with a cut is left out."""
+    count = len(stream)
+
+    def at(index: int) -> float:
+        return story.samples.time(stream.row(index)) or 0.0
+
+    first = last = -1
+    for index in (*_waiting(stream), count) if _has_waited(stream) else ():
+        held = index < count and not _cut(story, disk, at(index)) and not _cut(story, disk, at(index - 1))
+        if first >= 0 and not (held and index == last + 1):
+            over = last + 1 < count
+            if at(last) > at(first) and not (over and _cut(story, disk, at(last + 1))):
+                yield stream.row(last + 1) if over else len(story.samples), disk, at(first), at(last)
+            first = -1
+        if held:
+            first, last = index - 1 if first < 0 else first, index
+
+
+def _has_waited(stream: CounterStream) -> bool:
+    """Whether a request was ever in flight."""
+    return any(not column.constant or column.numbers[0] for column in stream.columns[4:6])
+
+
+def _waiting(stream: CounterStream) -> Iterator[int]:
+    """The readings with requests in flight, and with nothing completed since the one before. Bytes show that a disk
+    answers as well as requests do."""
+    reading, writing = (column.numbers for column in stream.columns[4:6])
+    for index in stream.quiet:
+        if reading[index] + writing[index] > 0 and stream.moved(index) == stream.moved(index - 1):
+            yield index
 
 
 def _owed(story: Story, disk: str, at: float) -> float:
     """Seconds that an emulated disk still needs at ``at`` for earlier work. It completes a large request at once, and
     the next one only after the time that the first one takes at its rate. mkfs zeroes 4 MiB with one request, for which
     a disk of 1 MiB/s needs 4 s."""
-    table: dict[str, Any] = next((one for one in story.rig.get("disk", ()) if one.get("name") == disk), {})
-    rate = float(table.get("rate") or 0.0)
-    if bench_kind(story) != "virtual" or not rate:
-        return 0.0
-    owed = 0.0
-    for one, two in pairwise(reading for reading in story.readings(disk) if reading.at <= at):
-        if (one.kname, one.diskseq) == (two.kname, two.diskseq):
-            owed = max(0.0, owed + max(0, two.moved - one.moved) / rate - (two.at - one.at))
-        else:
-            owed = 0.0
-    return owed
+    return story.once(_Debts).at(disk, at)
+
+
+class _Debts:
+    """What each emulated disk owes after each of its readings, seconds."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._known: dict[str, array[float]] = {}
+
+    def at(self, disk: str, at: float) -> float:
+        table: dict[str, Any] = next((one for one in self._story.rig.get("disk", ()) if one.get("name") == disk), {})
+        rate = float(table.get("rate") or 0.0)
+        if bench_kind(self._story) != "virtual" or not rate:
+            return 0.0
+        readings = self._story.readings(disk)
+        if disk not in self._known:
+            self._known[disk] = array("d", _debts(readings, rate))
+        place = bisect_right(readings.at, at) - 1
+        return self._known[disk][place] if place >= 0 else 0.0
+
+
+def _debts(readings: Readings, rate: float) -> Iterator[float]:
+    """The seconds owed after each reading."""
+    owed, moved, last, key = 0.0, 0, 0.0, ("", 0)
+    for part in readings.parts:
+        for place, at in enumerate(part.at):
+            more = part.moved(place) - moved
+            owed = max(0.0, owed + max(0, more) / rate - (at - last)) if part.stream.key == key else 0.0
+            yield owed
+            moved, last, key = moved + more, at, part.stream.key
 
 
 def _open_at_the_end(story: Story, disk: str, at: float) -> bool:
     """Whether ``at`` is the time of the last sample, and plugpull's own work on the disk was over. Others may
     use disks that are not scratch."""
-    if at < max(story.sample_times) or disk in _not_scratch(story):
+    if at < max(story.samples.span()) or disk in _not_scratch(story):
         return False
     begun = {load.job for load in story.of(LoadBegun) if load.disk == disk}
     begun |= {read.job for read in story.of(ReadBackBegun) if read.disk == disk and not read.error}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.arrays import ArrayRecord, arrays_of
+from plugpull.checks.arrays import ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
@@ -55,7 +55,8 @@ class ArrayFailed(Check, frozen=True, tag="array_failed"):
             ended = story.load_end(load)
             if ended is None or ended.at is None:
                 yield f"how the load on {record.name} ended was not recorded"
-            elif ended.at >= at:
+            elif ended.at >= at or (ended.errno and ended.at >= may_fail_from(story, record.name)):
+                # Requests to disks without power fail before the kernel has removed the disks.
                 name = record.name
                 took = awake(story, at, ended.at)
                 if ended.stuck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
@@ -9,6 +10,7 @@ from plugpull.checks.arrays import WORKING, ArrayRecord, arrays_of, may_fail_fro
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import seconds
+from plugpull.checks.file_errors import device_errors
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
 from plugpull.history.events import ArrayActed, ArrayState, LoadEnded
@@ -19,6 +21,8 @@ NOTICED_WITHIN = 60.0
 """Seconds of writing after which an array must have noticed that a disk is gone: a request to it fails at once."""
 CLOCKS = 0.5
 """Seconds by which the order of an array's states and of a disk's removal is not known."""
+_EVENTS = re.compile(r"its superblock is of event (\d+), bits of the bitmap were cleared at event (\d+)")
+"""What the agent reports of a member that md does not take back."""
 COMPARED = ("raid5", "raid6")
 """Levels whose ``check`` must find no mismatch. A mirror may hold two versions of what was written to twice at the
 same time (md(4), SCRUBBING AND MISMATCHES): ``legs_hold`` compares what its members hold."""
@@ -80,6 +84,10 @@ def _failed(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
             first = early[0]
             what = f"a {first.what} to {record.name} ended with errno {first.errno}{_missing(record, first.at)}"
             yield _accusation(record, what, first.at)
+    for error in device_errors(story, record.name):
+        if error.at < until:
+            what = f"{error.what} of a file on {record.name} failed with errno {error.errno}"
+            yield _accusation(record, what + _missing(record, error.at), error.at)
     for ended in story.of(LoadEnded):
         if ended.disk == record.name and ended.stuck:
             yield _accusation(record, f"the load on {record.name} could not be ended", ended.at)
@@ -124,7 +132,7 @@ def _without(state: ArrayState, disk: str) -> bool:
 def _acts(record: ArrayRecord) -> Iterator[Accusation | str]:
     """Steps that failed although md had to allow them."""
     for act in record.done("readd", "add", "assemble"):
-        if not act.ok:
+        if not act.ok and not _missed_an_event(record, act):
             what = f"{', '.join(act.disks)} could not be put into {record.name}: {act.detail or '?'}"
             yield Accusation(subject=act.disks[0] if act.disks else record.name, summary=what, at=act.at)
     stops = record.done("stop")
@@ -132,6 +140,19 @@ def _acts(record: ArrayRecord) -> Iterator[Accusation | str]:
         yield f"nobody tried to stop {record.name}"
     elif not stops[-1].ok:
         yield _accusation(record, f"{record.name} could not be stopped: {stops[-1].detail or '?'}", stops[-1].at)
+
+
+def _missed_an_event(record: ArrayRecord, act: ArrayActed) -> bool:
+    """Whether md had a reason to refuse a member, and took it as a new one.
+
+    md counts an event when it records a failed write, and sends the number to the members that answer. Writes that
+    complete before it has dropped the failing one clear bits of the bitmap at that event. So the member's superblock is
+    older than the bits, and they do not say what it missed (md.c, super_1_validate; md-bitmap.c, md_bitmap_endwrite).
+    """
+    events = _EVENTS.search(act.detail)
+    if act.action != "readd" or events is None or int(events[1]) >= int(events[2]):
+        return False
+    return any(set(act.disks) & set(one.disks) and one.ok for one in record.done("add"))
 
 
 def _compared(record: ArrayRecord) -> Iterator[Accusation | str]:

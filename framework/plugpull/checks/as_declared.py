@@ -14,6 +14,8 @@ from plugpull.checks.properties import UNBOUND
 from plugpull.history.events import DiskAttached, DiskProperties
 from plugpull.history.reader import Story
 
+EMULATED = {"scsi": "virtio_scsi"}
+"""The driver of an emulated disk whose protocol does not name it."""
 LONGEST_TIMEOUT = 60
 """Seconds. The default of the disk driver is 30 (SD_TIMEOUT in drivers/scsi/sd.h); 227 of 227 records have it."""
 TOGETHER = 1.0
@@ -82,7 +84,7 @@ def _due(disk: dict[str, Any]) -> dict[str, str]:
     through, fua, protocol = disk.get("write_through"), disk.get("fua"), disk.get("protocol")
     due = {"write_cache": "write through" if through else "write back"} if through is not None else {}
     due |= {"fua": "1" if fua else "0"} if fua is not None else {}
-    return due | ({"driver": str(protocol)} if protocol else {})
+    return due | ({"driver": EMULATED.get(str(protocol), str(protocol))} if protocol else {})
 
 
 def _worded(what: str, value: str) -> str:

@@ -8,7 +8,7 @@ doubled or wrong, and no conclusion from it is reliable.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
@@ -17,8 +17,9 @@ from plugpull.checks.load_ends import load_doubts
 from plugpull.checks.log_arrivals import arrivals_doubted
 from plugpull.checks.order import disorder
 from plugpull.checks.witness_times import witnesses_apart
-from plugpull.history.events import DiskAttached, DiskDetached, Sampled
+from plugpull.history.events import DiskAttached, DiskDetached
 from plugpull.history.reader import Story
+from plugpull.history.samples import CounterStream, Key
 
 APART = 1.0
 """Seconds by which the two may differ. The sampler runs ten times a second, and removing a disk takes time."""
@@ -32,9 +33,6 @@ BY_NOBODY = 4 << 20
 """Bytes that a disk may transfer before a request is completed: the kernel counts the parts of requests."""
 FEW = 5
 """Consecutive samples with less than half of the earlier count that are not a reading error."""
-
-Key = tuple[str, int]
-"""Kernel name and diskseq."""
 
 
 class Coherent(Check, frozen=True, tag="coherent"):
@@ -50,10 +48,9 @@ class Coherent(Check, frozen=True, tag="coherent"):
 
     def claims(self, story: Story) -> Iterable[Claim]:
         """Results about cuts are not valid if the agent was lost or the clocks contradict each other."""
-        times = [event.at for event in story.events if event.at is not None]
-        if story.cut_records and times:
+        if story.cut_records and story.span:
             what = "the times on record are right"
-            yield Claim(what=what, evidence=(Evidence.CLOCK, Evidence.UEVENTS), begin=min(times), end=_last(story))
+            yield Claim(what=what, evidence=(Evidence.CLOCK, Evidence.UEVENTS), begin=story.span[0], end=_last(story))
 
 
 def coherent() -> Coherent:
@@ -96,65 +93,74 @@ def _before(one: DiskAttached, two: DiskAttached) -> bool:
 def _samples(story: Story) -> Iterator[str]:
     stays = {_key(one): one for one in story.all_attachments if one.diskseq}
     known = {kname for kname, _ in stays}
-    samples = [event for event in story.of(Sampled) if event.at is not None]
     for key, stay in stays.items():
-        yield from _stay(story, stay, key, samples)
-    for event in samples:
-        for kname, counters in event.disks.items():
-            if kname in known and counters.diskseq and (kname, counters.diskseq) not in stays:
-                yield f"{kname} (diskseq {counters.diskseq}) was sampled and had never been attached"
+        yield from _stay(story, stay, key)
+    strange = (
+        one for key, one in story.samples.streams.items() if one.kname in known and one.diskseq and key not in stays
+    )
+    for stream in strange:
+        if any(story.samples.time(row) is not None for row in stream.rows()):
+            yield f"{stream.kname} (diskseq {stream.diskseq}) was sampled and had never been attached"
 
 
 def _counters(story: Story) -> Iterator[str]:
     """An attachment's counters only grow (Documentation/admin-guide/iostats.rst); they start again with the next."""
     ends = {_key(event): event.at for event in story.of(DiskDetached) if event.at is not None}
-    most: dict[Key, int] = {}
-    below: Counter[Key] = Counter()
-    for event in sorted(story.of(Sampled), key=lambda event: event.at or 0.0):
-        for kname, counters in event.disks.items():
-            key, moved = (kname, counters.diskseq), counters.moved
-            if event.at is None or event.at > ends.get(key, float("inf")) - DYING:
-                continue
-            below[key] = below[key] + 1 if moved < most.get(key, 0) / 2 else 0
-            if counters.diskseq and below[key] == FEW:
-                yield f"the counters of {kname} went back at {event.at or 0.0:.2f} s"
-            most[key] = max(moved, most.get(key, 0))
-    yield from _by_nobody(story)
+    found: list[tuple[float, str]] = []
+    for key, stream in story.samples.streams.items():
+        # Bytes that never fall do not go back either, unless the samples are out of order.
+        falls = any(column.falls for column in stream.columns[:2]) or not story.samples.ordered
+        if stream.diskseq and falls:
+            found += _went_back(story, stream, ends.get(key, float("inf")) - DYING)
+    yield from (said for _, said in sorted(found, key=lambda one: one[0]))
+    yield from (said for _, said in sorted(_by_nobody(story), key=lambda one: one[0]))
 
 
-def _by_nobody(story: Story) -> Iterator[str]:
+def _went_back(story: Story, stream: CounterStream, end: float) -> Iterator[tuple[float, str]]:
+    """When the counters of an attachment fell, up to ``end``."""
+    readings = ((story.samples.time(row), stream.moved(index)) for index, row in enumerate(stream.rows()))
+    most = below = 0
+    for at, moved in sorted(((at, moved) for at, moved in readings if at is not None), key=lambda one: one[0]):
+        if at > end:
+            break
+        below = below + 1 if moved < most / 2 else 0
+        if below == FEW:
+            yield at, f"the counters of {stream.kname} went back at {at:.2f} s"
+        most = max(moved, most)
+
+
+def _by_nobody(story: Story) -> Iterator[tuple[int, str]]:
     """Bytes that were transferred although no request was completed."""
-    since: dict[Key, tuple[int, int]] = {}
-    seen: set[Key] = set()
-    for event in story.of(Sampled):
-        for kname, counters in event.disks.items():
-            key = (kname, counters.diskseq)
-            completed, moved = since.setdefault(key, (counters.completed, counters.moved))
-            if counters.completed != completed or counters.moved < moved:
-                since[key] = (counters.completed, counters.moved)
-            elif completed and counters.moved > moved + BY_NOBODY and key not in seen:
-                seen.add(key)
-                yield f"{kname} transferred {counters.moved - moved} bytes and completed no request"
+    for stream in story.samples.streams.values():
+        # Only where no request was completed since the sample before can bytes be nobody's.
+        if stream.only_grows and all(stream.moved(index) == stream.moved(index - 1) for index in stream.quiet):
+            continue
+        since = (stream.completed(0), stream.moved(0))
+        for index in range(len(stream)):
+            completed, moved = stream.completed(index), stream.moved(index)
+            if completed != since[0] or moved < since[1]:
+                since = (completed, moved)
+            elif completed and moved > since[1] + BY_NOBODY:
+                yield stream.row(index), f"{stream.kname} transferred {moved - since[1]} bytes and completed no request"
+                break
 
 
-def _stay(story: Story, stay: DiskAttached, key: Key, samples: Sequence[Sampled]) -> Iterator[str]:
+def _stay(story: Story, stay: DiskAttached, key: Key) -> Iterator[str]:
     """Whether one attachment is in the samples from its beginning to its end, and not after it."""
-    gone = story.detached_at(stay)
+    gone, table = story.detached_at(stay), story.samples
     name = f"{stay.disk or 'a disk'} ({key[0]})"
     first = stay.at if stay.at is not None else float("-inf")
-    absent = [event.at or 0.0 for event in samples if not _lists(event, key)]
-    inside = [at for at in absent if first + APART < at and (gone is None or at < gone - APART)]
+    stream = table.streams.get(key) or CounterStream(key)
+    last = float("inf") if gone is None else gone - APART
+    between = stream.absent(table.between(first + APART, last))
+    inside = [at for row in between if first + APART < (at := table.at[row]) and (gone is None or at < last)]
     if len(inside) > 1 and inside[-1] - inside[0] > APART:
         yield f"{name} was attached and is not in the samples from {inside[0]:.2f} s on"
     if gone is not None:
-        late = [event.at or 0.0 for event in samples if (event.at or 0.0) > gone + LATE and _lists(event, key)]
+        later = (table.time(row) or 0.0 for row in stream.rows_after(gone + LATE, table))
+        late = [at for at in later if at > gone + LATE]
         if len(late) > 1:
             yield f"{name} was removed at {gone:.2f} s and was sampled until {late[-1]:.2f} s"
-
-
-def _lists(event: Sampled, key: Key) -> bool:
-    counters = event.disks.get(key[0])
-    return counters is not None and counters.diskseq == key[1]
 
 
 def _key(event: DiskAttached | DiskDetached) -> Key:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import swapped
+from plugpull.checks.lun_changes import announces_a_change
 from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.uncatalogued import harmless
@@ -84,7 +85,7 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
         kind = event.kind if event else ""
-        if _REDIRECTED.search(line.body):
+        if _REDIRECTED.search(line.body) or announces_a_change(story, line):
             continue
         if expected.message(about, kind, at, line.body) or (event is None and harmless(line.body)):
             continue
@@ -123,6 +124,7 @@ def _accusation(subject: str, lines: list[Complaint]) -> Accusation:
         summary=f"the kernel {what} {subject}{where}: {first.message.text}{more}",
         at=first.message.at,
         evidence=tuple(line.message.text for line in lines[:SHOWN]),
+        kind=first.kind,
     )
 
 

@@ -68,7 +68,7 @@ def _another_kernel(story: Story) -> Iterator[str]:
     if story.of(DutDied):
         return
     ready: DutReady | None = None
-    for event in (*story.before, *story.events):
+    for event in (*story.before, *story.others):
         if isinstance(event, DutReady):
             ready = event
         elif isinstance(event, DutState) and event.moment == "begin" and ready is not None:

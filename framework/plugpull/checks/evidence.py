@@ -8,7 +8,8 @@ from typing import NamedTuple
 from plugpull.checks.contact import contacts
 from plugpull.checks.limits import bench_kind
 from plugpull.history.cut import Cut, Switching
-from plugpull.history.events import DiskAttached, DiskDetached, Judged, Sampled
+from plugpull.history.events import DiskAttached, DiskDetached, Judged
+from plugpull.history.samples import CounterStream
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
 
@@ -69,10 +70,10 @@ READ_LATE = 1.1
 were read (``dut/agent/uevents.py``)."""
 
 
-def lists(sample: Sampled, stay: DiskAttached | DiskDetached) -> bool:
-    """Whether this attachment of a disk is in a sample. A sample lists all attached disks."""
-    counters = sample.disks.get(stay.kname)
-    return counters is not None and counters.diskseq == stay.diskseq
+def listed(story: Story, stay: DiskAttached | DiskDetached) -> CounterStream:
+    """The samples that list this attachment of a disk. A sample lists all attached disks."""
+    key = (stay.kname, stay.diskseq)
+    return story.samples.streams.get(key) or CounterStream(key)
 
 
 def gone_by(story: Story, gone: DiskDetached | None, removed_at: float) -> float:
@@ -80,23 +81,22 @@ def gone_by(story: Story, gone: DiskDetached | None, removed_at: float) -> float
     The kernel sends the uevent before it takes the disk off its list (block/genhd.c, del_gendisk)."""
     if gone is None:
         return removed_at
-    missing = removed_at
-    for sample in reversed(story.of(Sampled)):
-        if sample.at is None or sample.at >= removed_at:
-            continue
-        if lists(sample, gone):
+    missing, table, own = removed_at, story.samples, listed(story, gone)
+    for row in reversed(table.before(removed_at)):
+        if own.has(row):
             break
-        missing = sample.at
+        missing = table.at[row]
     return missing
 
 
 def here_by(story: Story, now: DiskAttached) -> float:
     """The latest time of a disk's arrival: when its uevent was read, or a slightly earlier sample with it."""
     at = now.at or 0.0
-    for sample in story.of(Sampled):
-        soon = sample.at is not None and at - READ_LATE <= sample.at < at
-        if soon and now.diskseq and lists(sample, now):
-            return sample.at or at
+    own = listed(story, now)
+    for row in story.samples.between(at - READ_LATE, at) if now.diskseq else ():
+        seen = story.samples.at[row]
+        if seen < at and own.has(row):
+            return seen or at
     return at
 
 
@@ -160,10 +160,9 @@ def limit(value: float) -> str:
 def judged_span(story: Story) -> tuple[float, float]:
     """The (begin, end) of the judged time of a scenario, DUT seconds: from its first event to its last judgement, or to
     its end if there is none. The last seconds are left out, because the agent may have had nothing to report."""
-    times = [event.at for event in story.events if event.at is not None]
-    begin = min(times, default=0.0)
+    begin, end = story.span or (0.0, 0.0)
     judged = [event.at for event in story.of(Judged) if event.at is not None]
-    end = max(judged) if judged else max(times, default=0.0)
+    end = max(judged, default=end)
     return begin, max(begin, end - QUIET)
 
 
@@ -183,7 +182,7 @@ def miswired(story: Story) -> str:
     If a victim stayed although the switch reported off, and another disk left instead, somebody swapped two plugs. Then
     nothing that happened to either disk is a finding.
     """
-    swap = next(swapped(story), None)
+    swap = next(iter(swapped(story)), None)
     if swap is None:
         return ""
     ports = ", ".join(swap.cut.off.ports)
@@ -202,8 +201,16 @@ class Swap(NamedTuple):
     at: float
 
 
-def swapped(story: Story) -> Iterator[Swap]:
+def swapped(story: Story) -> tuple[Swap, ...]:
     """Each disk that left while a victim stayed."""
+    return story.once(_swapped)
+
+
+def _swapped(story: Story) -> tuple[Swap, ...]:
+    return tuple(_swaps(story))
+
+
+def _swaps(story: Story) -> Iterator[Swap]:
     for cut in story.cut_records:
         if cut.off.commanded_at is None or cut.off.doubt:
             continue
@@ -240,9 +247,11 @@ def off_the_samples(story: Story, cut: Cut, disk: str) -> float | None:
     if here is None:
         return None
     until = min(cut.until, cut.on.commanded_at if cut.on.commanded_at is not None else float("inf"))
-    after = [event for event in story.of(Sampled) if event.at is not None and begin + 0.5 < event.at < until]
-    without = [event for event in after if not lists(event, here)]
-    return (without[0].at or 0.0) if after and without and without[-1] is after[-1] else None
+    table, own = story.samples, listed(story, here)
+    after = [row for row in table.between(begin + 0.5, until) if begin + 0.5 < table.at[row] < until]
+    if not after or own.has(after[-1]):
+        return None
+    return next(table.at[row] for row in after if not own.has(row))
 
 
 def left_without_record(story: Story, cut: Cut, disk: str) -> str:

@@ -61,11 +61,12 @@ def _unmet(story: Story, number: int, fault: dict[str, Any]) -> Iterator[str]:
     if begin is None or here is None:
         return
     since = _counted_since(story, disk, begin)
-    own = [one for one in story.readings(disk) if (one.kname, one.diskseq) == (here.kname, here.diskseq)]
-    before = [one.moved for one in own if one.at <= since][-1:] or [0]
-    during = [one.moved for one in own if since < one.at <= begin + COUNTED]
-    if during and max(during) - before[0] < size:
-        moved = f"{disk} had moved only {max(during) - before[0]} by then"
+    own = story.readings(disk).of((here.kname, here.diskseq))
+    before = own.between(float("-inf"), since)
+    moved_before = before[-1].moved if before else 0
+    during = [one.moved for one in own[len(before) :].between(since, begin + COUNTED)]
+    if during and max(during) - moved_before < size:
+        moved = f"{disk} had moved only {max(during) - moved_before} by then"
         yield f"fault {number} was to cut when {size} bytes had been moved on {disk}, and {moved}"
 
 

@@ -33,8 +33,9 @@ class FileScan:
 
 @dataclass
 class FileRound:
-    """One round on one disk: written, cut or not, scanned, checked, removed. ``doubts`` are reasons why nothing can be
-    concluded from it, sentences without the disk's name."""
+    """One round on one disk: written, cut or not, scanned, checked, removed. ``repaired_before``: the kernel mounted it
+    only after a repair. ``doubts`` are reasons why nothing can be concluded from it, sentences without the disk's name.
+    """
 
     begun: FileRoundBegun
     parts: list[FileLedgerPart] = field(default_factory=list)
@@ -43,6 +44,7 @@ class FileRound:
     removal: FileScan | None = None
     check: FilesystemChecked | None = None
     repair: FilesystemChecked | None = None
+    repaired_before: bool = False
     mount: Acted | None = None
     unmounted: bool = False
     doubts: list[str] = field(default_factory=list)
@@ -118,7 +120,7 @@ def joined(parts: list[FileLedgerPart] | list[FileScanPart]) -> bytes:
 
 class _Assembly:
     def __init__(self, story: Story) -> None:
-        self._place = {id(event): number for number, event in enumerate(story.events)}
+        self._place = {id(event): number for number, event in enumerate(story.others)}
         self._story = story
         self._jobs: dict[str, FileRound] = {}
         self._scans: dict[str, FileScan] = {}
@@ -193,6 +195,8 @@ class _Assembly:
         following = [self._place[id(other.begun)] for other in self.rounds if other.disk == one.disk]
         until = min((place for place in following if place > scanned), default=len(self._place) + 1)
         for event in self._story.of(FilesystemChecked):
+            if event.disk == one.disk and event.repaired and ended < self._place[id(event)] < scanned:
+                one.repaired_before = True
             if event.disk == one.disk and scanned < self._place[id(event)] < until:
                 if event.repaired:
                     one.repair = one.repair or event

@@ -222,7 +222,7 @@ def _conclude(story: Story, made: _Judged, promises: Promises) -> None:
     one, wrong = made.round, made.opinion.wrong
     if wrong:
         made.accusations.append(_wrong_files(story, made, made.opinion, _cut_words(made)))
-    elif made.repaired is not None and made.repaired.wrong:
+    elif made.repaired is not None and made.repaired.wrong and promises.name in MAY_BE_UNCLEAN:
         after = f"{_cut_words(made)} and a repair, before which its promised files were there"
         made.accusations.append(_wrong_files(story, made, made.repaired, after))
     said = Checked.UNKNOWN if one.check is None else checker_says(one.check)
@@ -234,7 +234,7 @@ def _conclude(story: Story, made: _Judged, promises: Promises) -> None:
                 summary=f"the {one.begun.fstype} on {one.disk} has errors after {_cut_words(made)}, although the "
                 f"kernel recovered it: {one.check.command} ended with status {one.check.status}",
                 at=one.check.at,
-                evidence=(last_lines(one.check), *_circumstances(story, made)),
+                evidence=(last_lines(one.check), *_after_repair(made), *_circumstances(story, made)),
             )
         )
     elif said is Checked.UNKNOWN and promises.name not in WITHOUT_CHECKER and not wrong:
@@ -254,6 +254,16 @@ def _wrong_files(story: Story, made: _Judged, opinion: FileOpinion, after: str) 
     )
 
 
+def _after_repair(made: _Judged) -> Iterator[str]:
+    """What a repair made of a filesystem with a journal, on an overlay."""
+    repair, opinion = made.round.repair, made.repaired
+    if repair is None or opinion is None or opinion.problems:
+        return
+    lost = opinion.worst
+    what = "every promised file is there" if lost is None else f"wrong is then: {lost.sentence()}"
+    yield f"after {repair.command} (status {repair.status}) on an overlay in memory, {what}; the disk is as it was"
+
+
 def _no_verdict(one: FileRound) -> str:
     if one.scan is not None and not one.scan.begun.job:
         return f"it was not scanned: {one.scan.begun.error}"
@@ -268,6 +278,8 @@ def _state(story: Story, made: _Judged, said: Checked) -> str:
         return "damaged"
     if said is Checked.UNCLEAN:
         return "repaired" if made.repaired is not None else "not clean"
+    if made.round.repaired_before:
+        return "repaired"
     return "recovered" if _recovery(story, made.round) else "clean"
 
 

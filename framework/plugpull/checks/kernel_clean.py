@@ -12,7 +12,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.complaints import explained_by_cuts
 from plugpull.checks.evidence import judged_span
-from plugpull.checks.kernel_reports import accusation_of, by_the_host
+from plugpull.checks.kernel_reports import accusation_of, by_the_host, kind_of
 from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
 from plugpull.history.reader import Story
 from plugpull.kernel.catalogue.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
@@ -55,7 +55,13 @@ def kernel_clean() -> KernelClean:
 def _death(story: Story) -> Iterator[Accusation]:
     """The death of the DUT, which is a fault in every scenario."""
     for died in story.of(DutDied)[:1]:
-        yield Accusation(subject="kernel", summary=_of_death(died.headline), at=died.at, evidence=died.evidence)
+        yield Accusation(
+            subject="kernel",
+            summary=_of_death(died.headline),
+            at=died.at,
+            evidence=died.evidence,
+            kind=kind_of(died.headline),
+        )
 
 
 def _reports(story: Story, groups: Iterable[ReportGroup]) -> Iterator[Accusation | str]:
@@ -150,6 +156,7 @@ def _accusation(lines: list[RecordedLine]) -> Accusation:
         summary=f"{words}{first.body}{more}",
         at=first.at,
         evidence=tuple(line.text for line in lines[:SHOWN]),
+        kind=first.event.kind if first.event is not None else "",
     )
 
 

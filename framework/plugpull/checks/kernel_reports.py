@@ -8,6 +8,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.starved import HZ, Span, ran, starved
 from plugpull.history.events import DutReady
 from plugpull.history.story import Story
+from plugpull.kernel.catalogue.classify import classify_message
 from plugpull.kernel.diagnosis.report_groups import ONE_GROUP, ReportGroup
 
 SHOWN = 12
@@ -30,7 +31,14 @@ def accusation_of(group: ReportGroup) -> Accusation:
     # Registers and module lists fill a screen, so the important lines come first.
     shown = [line for report in group.reports for line in report.lines] or [line.text for line in group.lines]
     evidence = (*shown[:SHOWN], *((f"in {' < '.join(frames)}",) if frames else ()))
-    return Accusation(subject="kernel", summary=group.headline, at=group.at, evidence=evidence)
+    kind = kind_of(group.headline) or group.event.kind
+    return Accusation(subject="kernel", summary=group.headline, at=group.at, evidence=evidence, kind=kind)
+
+
+def kind_of(headline: str) -> str:
+    """The kind of a kernel message by its text; empty if it is uncatalogued."""
+    event = classify_message(headline, headline)
+    return event.kind if event is not None else ""
 
 
 # --- a DUT that its host did not run ---------------------------------------------------------------------------------

@@ -13,12 +13,14 @@ from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.opinions import JudgedRound, counted, every_round
 from plugpull.checks.power import Power
+from plugpull.checks.write_hole import hole_of
 from plugpull.history.events import LegReadBegun, LegReadEnded, LegReadPart
 from plugpull.history.reader import Story
 from plugpull.integrity.oracle.array_layout import copies_of
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.readback import Found
 from plugpull.integrity.oracle.rules import Opinion, judge
+from plugpull.integrity.oracle.write_hole import without_hole
 
 SHOWN = 6
 """The most wrong ranges given as evidence."""
@@ -122,7 +124,7 @@ def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opini
         if layout.level != "raid1" and len(found) < len(slots):
             said.doubt(f"{record.name} was not complete when it was stopped, so what its members hold is not compared")
             return
-        yield _one(record, copy, content, last, said)
+        yield _one(story, record, copy, content, last, said)
 
 
 def _in_sync(record: ArrayRecord) -> set[str]:
@@ -133,10 +135,10 @@ def _in_sync(record: ArrayRecord) -> set[str]:
     return {disk for disk, (slot, says) in last.members.items() if slot != "none" and "in_sync" in says.split(",")}
 
 
-def _one(record: ArrayRecord, copy: int, content: Found, last: JudgedRound, said: Collector) -> Opinion:
-    begun = last.round.begun
+def _one(story: Story, record: ArrayRecord, copy: int, content: Found, last: JudgedRound, said: Collector) -> Opinion:
+    begun, ledger = last.round.begun, decode_ledger(last.round.parts)
     opinion = judge(
-        decode_ledger(last.round.parts),
+        ledger,
         content,
         begun.extents,
         last.round.before,
@@ -144,6 +146,7 @@ def _one(record: ArrayRecord, copy: int, content: Found, last: JudgedRound, said
         completed=last.power is Power.KEPT,
         blank=begun.session == 1 and not begun.fill,
     )
+    without_hole(opinion, hole_of(story, record.name, ledger, powered=last.power is Power.KEPT))
     what = record.made.members[copy] if record.layout.level == "raid1" else f"copy {copy + 1} of {record.name}"
     if opinion.wrong:
         said.take(_accusation(record, what, copy, opinion))

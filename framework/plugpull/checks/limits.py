@@ -21,7 +21,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from plugpull.history.events import DutReady
 from plugpull.history.story import Story
 
 SPIN_UP = 15.0
@@ -96,7 +95,7 @@ def bench_kind(story: Story) -> str:
     kind = (story.rig.get("dut") or {}).get("kind")
     if kind:
         return str(kind)
-    readies = [event.kind for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = [event.kind for event in story.readies]
     return readies[-1] if readies else ""
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded
-from plugpull.history.samples import Reading
+from plugpull.history.readings import Reading
 from plugpull.history.story import Story
 
 ENDED = (0, 128)
@@ -64,7 +64,7 @@ def _other_bytes(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[st
     begin = stamps[0] if stamps else load.at  # the writer counts from its own beginning
     if (ended.longest is None and not stamps) or begin is None or ended.at is None:
         return  # what an older agent's fio moved was not always recorded
-    inside = [one for one in story.readings(load.disk) if begin - AROUND <= one.at <= ended.at + AROUND]
+    inside = story.readings(load.disk).between(begin - AROUND, ended.at + AROUND)
     if len(inside) < 2 or (inside[0].kname, inside[0].diskseq) != (inside[-1].kname, inside[-1].diskseq):
         return
     counted = _bytes(inside[-1], load) - _bytes(inside[0], load)

@@ -48,9 +48,7 @@ def _descriptors(story: Story, attached: DiskAttached) -> dict[str, str]:
         return found
     removals = [story.detached_at(one) for one in story.attachments(attached.disk)]
     since = max((gone for gone in removals if gone is not None and gone < at), default=at - BEFORE)
-    for line in log_of(story).own_timed:
-        if not since <= line.at <= at:
-            continue
+    for line in log_of(story).own_between(since, at):
         if (number := _FOUND.match(line.body)) and number[1] == path:
             found = {"number": number[2]}
         elif (string := _STRING.match(line.body)) and string[1] == path:

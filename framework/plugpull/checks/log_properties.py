@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
+from plugpull.history.events import DriveCacheSwitched
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.device_names import Names
 from plugpull.kernel.diagnosis.expected import Expected
@@ -22,6 +23,10 @@ _CACHE = re.compile(r"\] Write cache: (enabled|disabled)|\] (?:Assuming drive ca
 _CAPACITY = re.compile(r"^\w+: detected capacity change from (?=0 |\d+ to 0$)(\d+) to (\d+)$")
 """Changes from one size to another are errors, which are in the catalogue."""
 _SIZE = re.compile(r"\] (\d+) (\d+)-byte (?:logical blocks: |hardware sectors)")
+
+ASKED = 0.5
+"""Seconds around a request to switch a cache in which the kernel reports the change: the request is timed on another
+machine."""
 
 _WORDS = {
     "enabled": "a write cache",
@@ -55,9 +60,20 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Accusati
         disks = _sized(scope, message.names, message.at, about.disks) if what == "size" else about.disks
         for disk in disks:
             before = known.setdefault((disk, what), value)
-            if before != value:
+            if before != value and not (what == "cache" and _asked(story, disk, value, message.at)):
                 yield _accusation(disk, f"{disk} had {before} and has {value} since {message.at:.2f} s", message)
-                known[disk, what] = value
+            known[disk, what] = value
+
+
+def _asked(story: Story, disk: str, value: str, at: float) -> bool:
+    """Whether the study of caches switched the cache of this disk just then, in this direction."""
+    return any(
+        one.disk == disk
+        and value == _WORDS["enabled" if one.on else "disabled"]
+        and one.at is not None
+        and one.at - ASKED <= at <= one.until + ASKED
+        for one in story.of(DriveCacheSwitched)
+    )
 
 
 def _sized(scope: Scope, names: Names, at: float, live: tuple[str, ...]) -> tuple[str, ...]:

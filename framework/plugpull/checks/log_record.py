@@ -27,7 +27,12 @@ BEGINNING = 0.5
 
 def log_doubts(story: Story) -> tuple[str, ...]:
     """Why the kernel log of a story is not complete, one clause per reason."""
-    return tuple(doubt for doubt in (_lost(story), _missing_numbers(story), _admitted(story), *_silent(story)) if doubt)
+    return story.once(_log_doubts)
+
+
+def _log_doubts(story: Story) -> tuple[str, ...]:
+    doubts = (_lost(story), story.once(_missing_numbers), _admitted(story), *_silent(story))
+    return tuple(doubt for doubt in doubts if doubt)
 
 
 def _lost(story: Story) -> str:
@@ -51,7 +56,7 @@ def _missing_numbers(story: Story) -> str:
     seen: set[int] = set()
     holes: list[range] = []
     twice = 0
-    for event in story.events:
+    for event in story.others:
         if isinstance(event, DutReady):
             # Another boot, or the snapshot: the numbers start again.
             last, seen, holes, ready = -1, set(), [], event.at
@@ -115,4 +120,4 @@ def gone_in_silence(story: Story, cut: Cut, disk: str) -> float | None:
 
 def numbers_whole(story: Story) -> bool:
     """Whether the record of the kernel log has no gap, by its numbers."""
-    return not _lost(story) and not _missing_numbers(story)
+    return not _lost(story) and not story.once(_missing_numbers)

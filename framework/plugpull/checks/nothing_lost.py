@@ -12,6 +12,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.opinions import JudgedRound, claims_of, counted, judge_rounds
 from plugpull.checks.power import Power
 from plugpull.checks.stamps import Round
+from plugpull.checks.write_hole import hole_words
 from plugpull.history.reader import Story
 from plugpull.integrity.oracle.rules import Opinion
 from plugpull.integrity.oracle.statistics import loss_bound
@@ -49,7 +50,7 @@ class NothingLost(Check, frozen=True, tag="nothing_lost"):
                 said.measure(sheet.measurement())
         integrity = integrity_of(sheets)
         return said.judgement(
-            _worst(sheets, integrity) if said.clean else "",
+            "; ".join((_worst(sheets, integrity), *_holes(sheets))) if said.clean else "",
             integrity=integrity,
             measured=float(sum(sheet.bad for sheet in sheets)),
             limit=0.0,
@@ -97,7 +98,7 @@ class _Sheet:
 
     def _add(self, opinion: Opinion) -> None:
         total = self.total
-        for name in ("checked", "unjudged", "unflushed", "beyond", "writes", "flushes"):
+        for name in ("checked", "unjudged", "unflushed", "beyond", "in_hole", "writes", "flushes"):
             setattr(total, name, getattr(total, name) + getattr(opinion, name))
         for kind, sectors in opinion.counts.items():
             self.counts[kind] = self.counts.get(kind, 0) + sectors
@@ -236,6 +237,10 @@ def _worst(sheets: Iterable[_Sheet], integrity: Integrity) -> str:
     if losses:
         said += f", {integrity.trials} of {losses} power losses could have lost it"
     return f"{said} ({'; '.join(counted)})"
+
+
+def _holes(sheets: Iterable[_Sheet]) -> Iterable[str]:
+    return (f"{sheet.disk}: {hole_words(sheet.total.in_hole)}" for sheet in sheets if sheet.total.in_hole)
 
 
 def promises(rounds: Iterable[JudgedRound]) -> str:

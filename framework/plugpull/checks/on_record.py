@@ -38,10 +38,11 @@ def missing_reports(story: Story) -> tuple[str, ...]:
     before, last = readies[0].reports, ended.reports
     if before is None or last is None:
         return ()
-    highest = max((event.report for event in story.events), default=0)
+    reports = [*story.samples.reports.values(), *(event.report for event in story.others)]
+    highest = max(reports, default=0)
     if highest > last:
         return (f"the record has report {highest} of the agent, and says that number {last} was the last",)
-    numbers = {event.report for event in story.events if 0 < event.report <= last}
+    numbers = {report for report in reports if 0 < report <= last}
     first = min((before + 1, *numbers))
     missing = last - first + 1 - len(numbers) - ended.left_out
     if missing <= 0:

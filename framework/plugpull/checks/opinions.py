@@ -10,12 +10,14 @@ from plugpull.checks.belief import Belief, WriteCache, belief_at
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.power import Power, power_over
 from plugpull.checks.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
+from plugpull.checks.write_hole import hole_of
 from plugpull.history.cut import Cut
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.decode import CUT_OFF, decode_found, decode_ledger
 from plugpull.integrity.oracle.ledger import Ledger
 from plugpull.integrity.oracle.readback import ContentKind, Found, SectorRun
 from plugpull.integrity.oracle.rules import Opinion, judge
+from plugpull.integrity.oracle.write_hole import without_hole
 from plugpull.integrity.oracle.wrong import Wrong, outside
 
 
@@ -196,10 +198,11 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
     block = _logical_block(story, one, ledger, found, judged.belief)
     again = tuple(run for reading in one.again for run in decode_found(reading.parts).runs)
     through = judged.belief.write_cache is WriteCache.THROUGH
-    opinion = _ask(one, ledger, found, block, completed=through)
+    hole = hole_of(story, one.disk, ledger, powered=power is Power.KEPT)
+    opinion = without_hole(_ask(one, ledger, found, block, completed=through), hole)
     owed: tuple[Wrong, ...] = ()
     if power is Power.KEPT and not through:
-        strict = _ask(one, ledger, found, block, completed=True)
+        strict = without_hole(_ask(one, ledger, found, block, completed=True), hole)
         owed = tuple(outside(strict.wrong, opinion.wrong))
         if strict.checked > opinion.checked and not opinion.wrong:
             # On a disk that kept its power, unflushed writes are compared as well.

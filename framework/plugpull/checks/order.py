@@ -16,18 +16,21 @@ from plugpull.history.events import (
     Acted,
     AgentLost,
     ArrayActed,
+    DiskAttached,
     DiskDetached,
     DutDied,
     DutReady,
+    Event,
+    FioRan,
     Judged,
     KernelMessage,
     LedgerBegun,
     LoadBegun,
     ReadBackBegun,
-    Sampled,
     Uevent,
     Verified,
 )
+from plugpull.history.readings import Reading, Readings
 from plugpull.history.story import Story
 
 BACK = 2.0
@@ -48,6 +51,7 @@ def disorder(story: Story) -> Iterator[str]:
     yield from _negative(story)
     yield from _restarts(story)
     yield from _serials(story)
+    yield from _sequence(story)
     yield from _uevents(story)
     yield from _writers(story)
     yield from _doubled(story)
@@ -72,7 +76,8 @@ def _without_disk(story: Story) -> Iterator[str]:
 def _doubled(story: Story) -> Iterator[str]:
     """Nothing happens twice at one microsecond: of 407,037 recorded lines no two of a scenario were the same. To ask
     the same twice does no harm."""
-    events = [event for event in story.events if event.at is not None and not isinstance(event, Judged)]
+    events = [*_twice_sampled(story), *(event for event in story.others if not isinstance(event, Judged))]
+    events = [event for event in events if event.at is not None]
     times = Counter((event.at, type(event)) for event in events)
     often = {key for key, count in times.items() if count > 1}
     seen: Counter[bytes] = Counter()
@@ -85,8 +90,17 @@ def _doubled(story: Story) -> Iterator[str]:
                 yield f"one {what} of {event.at or 0.0:.2f} s is on record more than once"
 
 
+def _twice_sampled(story: Story) -> Iterator[Event]:
+    """The samples whose times more than one sample has."""
+    table = story.samples
+    if not table.rises:
+        often = {at for at, count in Counter(table.at).items() if count > 1}
+        for row in (row for row, at in enumerate(table.at) if at in often):
+            yield from table.samples(range(row, row + 1))
+
+
 def _samples(story: Story) -> Iterator[str]:
-    times = [event.at for event in story.of(Sampled) if event.at is not None]
+    times = () if story.samples.ordered else story.sample_times
     back = next((two for one, two in pairwise(times) if two < one - BACK), None)
     if back is not None:
         yield f"samples go back in time, to {back:.2f} s"
@@ -99,24 +113,29 @@ def _log(story: Story) -> Iterator[str]:
         if (two.at or 0.0) < (one.at or 0.0) - STAMPS_BACK and two.source == one.source:
             yield f"the kernel log goes back in time, from {one.at or 0.0:.2f} s to {two.at or 0.0:.2f} s"
             break
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = story.readies
     error = max((event.log_clock_error or 0.0 for event in readies), default=0.0)
     if error > STAMPED:
         yield f"the kernel log is stamped by a clock that is known to {error:.2f} s only"
 
 
 def _negative(story: Story) -> Iterator[str]:
-    for event in story.of(Sampled):
-        kname = next((kname for kname, counters in event.disks.items() if min(counters) < 0), None)
-        if kname is not None:
-            yield f"a counter of {kname} is negative at {event.at or 0.0:.2f} s"
-            return
+    below: list[tuple[int, str]] = []
+    for stream in story.samples.streams.values():
+        columns = [column.numbers for column in stream.columns if column.negative]
+        negative = (i for i in range(len(stream)) if any(column[i] < 0 for column in columns))
+        index = 0 if stream.diskseq < 0 else next(negative, None) if columns else None
+        if index is not None:
+            below.append((stream.row(index), stream.kname))
+    if below:
+        row, kname = min(below, key=lambda one: one[0])
+        yield f"a counter of {kname} is negative at {story.samples.time(row) or 0.0:.2f} s"
 
 
 def _restarts(story: Story) -> Iterator[str]:
     """A DUT that was booted, or an agent that was started, in the middle of a scenario without a loss on record."""
     ready = False
-    for event in story.events:
+    for event in story.others:
         if isinstance(event, AgentLost | DutDied):
             ready = False
         elif isinstance(event, DutReady):
@@ -133,6 +152,23 @@ def _serials(story: Story) -> Iterator[str]:
         first = next(iter(story.attachments(name)), None)
         if first is not None and serial and first.serial and first.serial != serial:
             yield f"{name} was announced with serial {first.serial}, and the rig file says {serial}"
+
+
+def _sequence(story: Story) -> Iterator[str]:
+    """Disks whose sequence number is lower than before. The kernel never gives one twice (block/genhd.c, inc_diskseq);
+    after a restart it begins at 1."""
+    last: dict[str, int] = {}
+    for event in story.others:
+        if isinstance(event, DutReady | DutDied):
+            last = {}
+        elif isinstance(event, DiskAttached) and event.disk:
+            before = last.setdefault(event.disk, event.diskseq)
+            if event.diskseq < before:
+                yield (
+                    f"{event.disk} was announced at {event.at or 0.0:.2f} s as disk number {event.diskseq}"
+                    f" of this kernel, after number {before}"
+                )
+            last[event.disk] = max(before, event.diskseq)
 
 
 def _uevents(story: Story) -> Iterator[str]:
@@ -155,12 +191,19 @@ def _writers(story: Story) -> Iterator[str]:
     users = {event.disk for event in story.of(LoadBegun)} | {event.disk for event in story.of(LedgerBegun)}
     users |= {event.disk for event in story.of(Verified)} | {event.disk for event in story.of(Acted)}
     users |= {disk for event in story.of(ArrayActed) for disk in event.disks}
+    users |= {disk for event in story.of(FioRan) for disk in event.disks}
     scratch = (str(disk.get("name")) for disk in story.rig.get("disk", ()) if disk.get("scratch") is True)
     for disk in (disk for disk in scratch if disk not in users):
         written: dict[tuple[str, int], int] = {}
-        for reading in story.readings(disk):
+        for reading in _beyond_the_first(story.readings(disk)):
             before = written.setdefault((reading.kname, reading.diskseq), reading.written)
             if reading.written > before:
                 more = reading.written - before
                 yield f"{more} bytes were written to {disk} by {reading.at:.2f} s, and nothing on record wrote to it"
                 break
+
+
+def _beyond_the_first(readings: Readings) -> Iterator[Reading]:
+    """The readings, of a part in which nothing was written the first one only."""
+    for part in readings.parts:
+        yield from (part[place] for place in range(1 if part.stream.columns[1].constant else len(part)))

@@ -8,7 +8,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import judged_span
-from plugpull.history.events import DiskAttached, LedgerBegun, LoadBegun, Sampled
+from plugpull.history.events import DiskAttached, LedgerBegun, LoadBegun
 from plugpull.history.reader import Story
 
 KINDS = {0: "disk", 1: "tape", 5: "CD-ROM", 7: "optical disk", 8: "changer", 13: "enclosure services"}
@@ -66,5 +66,5 @@ def _used(story: Story, unit: DiskAttached) -> bool:
 
 def _written(story: Story, unit: DiskAttached) -> int:
     """Bytes that were written to the unit, by its counters."""
-    counted = (sample.disks.get(unit.kname) for sample in story.of(Sampled))
-    return max((one.written_bytes for one in counted if one is not None and one.diskseq == unit.diskseq), default=0)
+    stream = story.samples.streams.get((unit.kname, unit.diskseq))
+    return max(stream.columns[1].numbers) if stream is not None else 0

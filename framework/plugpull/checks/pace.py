@@ -190,7 +190,7 @@ class _Verdict:
         self.said.accuse(self.disk, summary, at)
 
     def _doubts(self, line: Track, base: Baseline) -> None:
-        starved, judged = sum(length for length, _ in line.gaps), line.times[-1] - line.times[0]
+        starved, judged = sum(length for length, _ in line.gaps.values()), line.times[-1] - line.times[0]
         if starved > MOST_STARVED * judged:
             share = f"{seconds(starved)} of {seconds(judged)}"
             self.said.doubt(f"the sampler was starved for {share}, so the pace of {self.disk} is not known")
@@ -201,7 +201,7 @@ class _Verdict:
             self.said.doubt(f"{slow}, so the pace of {self.disk} is not known")
         virtual = limits.bench_kind(self.story) == "virtual"
         most = max(self.limits.max_stall, MOST_HIDDEN) if virtual else self.limits.max_stall
-        for length, moved in line.gaps:
+        for length, moved in line.gaps.values():
             if length - moved / base.rate > most:
                 what = f"the sampler was starved for {seconds(length)}, which may hide a stall of {self.disk}"
                 self.said.doubt(what)
@@ -291,5 +291,4 @@ def _no_baseline(seen: Watched, cut: float) -> str:
 
 def _interval(line: Track) -> float:
     """The usual time between two samples."""
-    steps = sorted(two - one for one, two in zip(line.clock, line.clock[1:], strict=False) if two > one)
-    return steps[len(steps) // 2] if steps else 0.0
+    return line.line.usual_step

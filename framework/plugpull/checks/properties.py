@@ -12,6 +12,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.log_identity import another_device
+from plugpull.checks.lun_changes import changes_announced
 from plugpull.checks.watched import recorded
 from plugpull.history.cut import Cut
 from plugpull.history.events import (
@@ -166,6 +167,8 @@ def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -
             more = int(now.values[name], 0) - int(was.values[name], 0)
         except (KeyError, ValueError):
             continue
+        if name == "failed_commands" and more > 0:
+            more -= changes_announced(story, disk, was.at or 0.0, now.at or 0.0)
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} of {disk} {how} though it never went"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))

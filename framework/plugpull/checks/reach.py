@@ -7,9 +7,9 @@ beginning to the end of its time span, without a gap.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
-from itertools import combinations, pairwise
-from statistics import median
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations, islice, pairwise
+from operator import sub
 
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.log_record import log_doubts
@@ -25,7 +25,8 @@ hole must not be longer: none of 787 healthy scenarios had 0.4 s without a sampl
 SLACK = 1.0
 """Seconds by which samples may begin late or end early: some are in transit when a scenario ends."""
 HOLE = 10.0
-"""The number of median sampling intervals without a sample that is a gap, unless the DUT was starved."""
+"""The number of median sampling intervals without a sample that is a gap, unless the DUT was starved. If the interval
+was changed on purpose, the longest one counts."""
 LONG_APART = 0.5
 """If two clocks contradict each other by more seconds, the order of events and cuts is not known."""
 
@@ -57,7 +58,7 @@ def _samples(story: Story, claim: Claim) -> str:
     if len(times) < 2:
         return "nothing was sampled"
     if claim.disk:
-        times = tuple(reading.at for reading in story.readings(claim.disk))
+        times = story.readings(claim.disk).at
         whose = f"the samples of {claim.disk}"
         if len(times) < 2:
             return f"{claim.disk} was not sampled"
@@ -71,11 +72,18 @@ def _samples(story: Story, claim: Claim) -> str:
     return _hole(story, claim, times, whose)
 
 
-def _hole(story: Story, claim: Claim, times: tuple[float, ...], whose: str) -> str:
-    interval = median(two - one for one, two in pairwise(story.sample_times))
+def _hole(story: Story, claim: Claim, times: Sequence[float], whose: str) -> str:
+    interval = story.longest_interval
     longest = max(LONGEST_HOLE, HOLE * interval) if claim.limit is None else claim.limit
     inside = times[max(0, bisect_right(times, claim.begin) - 1) : bisect_left(times, claim.end) + 1]
-    for one, two in pairwise(inside):
+    # Counted seconds are never more than the seconds that passed, apart from rounding.
+    least = longest * (1.0 - 1e-9)
+    if max(map(sub, islice(inside, 1, None), inside), default=0.0) <= least:
+        return ""
+    for place, length in enumerate(map(sub, islice(inside, 1, None), inside)):
+        if length <= least:
+            continue
+        one, two = inside[place : place + 2]
         if awake(story, one, two) > longest and _attached(story, claim, one):
             return f"{whose} have a hole of {two - one:.2f} s at {one:.2f} s"
     return ""
@@ -95,25 +103,37 @@ CLOCKS_APART = 5.0
 
 
 def _clock(story: Story, claim: Claim) -> str:
-    exchanges = [event for event in story.of(ClockMapped) if event.at is not None]
+    exchanges = story.once(_exchanges)
     if not exchanges:
         return "the clocks of the DUT and the controller were never compared"
-    contradiction = clocks_contradict(exchanges)
+    contradiction = story.once(_contradiction)
     if contradiction:
         return contradiction
     last = exchanges[-1].at or 0.0
     if awake(story, last, min(claim.end, story.heard_until or last)) > CLOCKS_APART:
         return f"the clocks of the DUT and the controller were compared for the last time at {last:.2f} s"
-    best = min(event.error for event in exchanges)
+    best = story.once(_least_error)
     if claim.limit is not None and best > claim.limit:
         return f"the DUT's clock is known to {best:.2f} s only, and {claim.limit:g} s are judged"
     return ""
 
 
+def _exchanges(story: Story) -> tuple[ClockMapped, ...]:
+    return tuple(event for event in story.of(ClockMapped) if event.at is not None)
+
+
+def _contradiction(story: Story) -> str:
+    return clocks_contradict(story.once(_exchanges))
+
+
+def _least_error(story: Story) -> float:
+    return min(event.error for event in story.once(_exchanges))
+
+
 def clock_doubts(story: Story) -> tuple[str, ...]:
     """Why the order of events is not known, as sentences: the clocks of the DUT and the controller contradict each
     other, or the witnesses on the DUT do. Empty if all agree well enough."""
-    said = clocks_contradict((one for one in story.of(ClockMapped) if one.at is not None), beyond=LONG_APART)
+    said = clocks_contradict(story.once(_exchanges), beyond=LONG_APART)
     return (*((said,) if said else ()), *witnesses_apart(story))
 
 

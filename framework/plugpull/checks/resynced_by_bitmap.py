@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from plugpull.checks.arrays import ArrayRecord, MemberAbsence, arrays_of
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.opinions import every_round
-from plugpull.history.events import ArrayActed, Sampled
+from plugpull.history.events import ArrayActed
 from plugpull.history.reader import Story
+from plugpull.history.samples import CounterStream
 from plugpull.integrity.oracle.decode import decode_ledger
 from plugpull.judging.results import Measurement
 
@@ -82,9 +83,8 @@ def _judge(
 
 def _written(story: Story, disk: str, begin: float, end: float) -> int | None:
     """Bytes written to a disk from its last sample before ``begin`` to its first one after ``end``."""
-    readings = story.readings(disk)
-    before = [one for one in readings if one.at <= begin]
-    after = [one for one in readings if one.at >= end]
+    before = story.readings(disk).between(float("-inf"), begin)
+    after = story.readings(disk).between(end, float("inf"))
     if not before or not after or before[-1].diskseq != after[0].diskseq:
         return None
     return after[0].written - before[-1].written
@@ -92,14 +92,20 @@ def _written(story: Story, disk: str, begin: float, end: float) -> int | None:
 
 def _by_load(story: Story, kname: str, begin: float, end: float) -> int:
     """Bytes that were written to the array itself, at most."""
-    seen = [
-        (one.at, one.disks[kname].written_bytes)
-        for one in story.of(Sampled)
-        if one.at is not None and kname in one.disks
-    ]
-    before = [written for at, written in seen if at <= begin]
-    after = [written for at, written in seen if at >= end]
-    return max(0, after[0] - before[-1]) if before and after else 0
+    table = story.samples
+    streams = [stream for stream in table.streams.values() if stream.kname == kname]
+    before = _first_written(streams, reversed(table.between(float("-inf"), begin)))
+    after = _first_written(streams, table.between(end, float("inf")))
+    return max(0, after - before) if before is not None and after is not None else 0
+
+
+def _first_written(streams: Sequence[CounterStream], rows: Iterable[int]) -> int | None:
+    """The bytes written by the first of these samples that lists one of these attachments."""
+    for row in rows:
+        for stream in streams:
+            if stream.has(row):
+                return stream.columns[1].numbers[stream.index(row)]
+    return None
 
 
 def _marked(story: Story, record: ArrayRecord, begin: float, end: float) -> int:

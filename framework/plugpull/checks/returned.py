@@ -193,16 +193,10 @@ class Returned(Check, frozen=True, tag="returned"):
 
     def _gone_again(self, story: Story, cut: Cut, now: DiskAttached) -> float | None:
         """When the disk left again, DUT seconds, or None. At the end of a scenario it leaves with the bench."""
-        ends = [
-            position
-            for position, event in enumerate(story.events)
-            if isinstance(event, Judged) or (isinstance(event, Phase) and event.name == "heal")
-        ]
-        detached = (event for event in story.events[: max(ends, default=None)] if isinstance(event, DiskDetached))
         gone_at = story.detached_at(now)
         if gone_at is None or gone_at >= cut.until - cut.error or _in_doubt(story, cut, now):
             return None
-        return gone_at if any(event.at == gone_at and event.kname == now.kname for event in detached) else None
+        return gone_at if (gone_at, now.kname) in story.once(_detached_before_the_end) else None
 
     def _missing(self, story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> list[Accusation] | str:
         stranger = _stranger(story, cut, was, removed_at)
@@ -225,6 +219,17 @@ class Returned(Check, frozen=True, tag="returned"):
             return f"whether {was.disk} came back is not known: {why}"
         what = f"{was.disk} did not come back within {within:g} s of {cut.restored_point} being restored"
         return [Accusation(subject=was.disk, summary=what + _revived(story, cut, was), at=deadline)]
+
+
+def _detached_before_the_end(story: Story) -> frozenset[tuple[float | None, str]]:
+    """(time, kernel name) of each disk that was detached before the bench was shut down."""
+    ends = [
+        position
+        for position, event in enumerate(story.others)
+        if isinstance(event, Judged) or (isinstance(event, Phase) and event.name == "heal")
+    ]
+    before = story.others[: max(ends, default=None)]
+    return frozenset((event.at, event.kname) for event in before if isinstance(event, DiskDetached))
 
 
 def returned(disks: Disks | None, within: float | None = None, *, same_place: bool = True) -> Returned:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Protocol
 
 from plugpull.checks.baseline import Baseline
@@ -157,7 +159,7 @@ class Slowness:
     def _regained(self, edge: float, later: Sequence[float]) -> float | None:
         """Start of the first window at pace after ``edge`` from which on the mean is at pace too."""
         line = self.seen.line
-        for start in (edge, *(place for place in line.clock if place > edge)):
+        for start in chain((edge,), islice(line.clock, bisect_right(line.clock, edge), None)):
             if start + WINDOW > line.end + 1e-9:
                 return None
             stop = next((place for place in later if place >= start + WINDOW), line.end)

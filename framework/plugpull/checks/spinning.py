@@ -13,7 +13,7 @@ from plugpull.checks.evidence import seconds
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
 from plugpull.checks.watched import recorded, tasks_not_watched
-from plugpull.history.events import Activity, DutState, Sampled
+from plugpull.history.events import Activity, DutState
 from plugpull.history.story import Story
 
 _BUSY_BY_NATURE = re.compile(
@@ -89,12 +89,11 @@ def _shares(story: Story, event: Activity) -> dict[str, float]:
 def _completes(story: Story, event: Activity) -> bool:
     """Whether any disk completed a request between this sample of the tasks and the one before."""
     begin, end = (event.at or 0.0) - event.seconds, event.at or 0.0
-    first: dict[tuple[str, int], int] = {}
-    for sample in story.of(Sampled):
-        if begin <= (sample.at or 0.0) <= end:
-            for kname, counters in sample.disks.items():
-                if first.setdefault((kname, counters.diskseq), counters.completed) != counters.completed:
-                    return True
+    rows = story.samples.between(begin, end)
+    for stream in story.samples.streams.values() if rows else ():
+        inside = (stream.index(row) for row in rows if stream.has(row))
+        if len({stream.completed(index) for index in inside}) > 1:
+            return True
     return False
 
 

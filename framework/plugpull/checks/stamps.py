@@ -102,7 +102,7 @@ def missing_rounds(story: Story, rounds: Iterable[Round]) -> list[str]:
 
 class _Assembly:
     def __init__(self, story: Story) -> None:
-        self._place = {id(event): number for number, event in enumerate(story.events)}
+        self._place = {id(event): number for number, event in enumerate(story.others)}
         begun: dict[str, Round] = {}
         for event in story.of(LedgerBegun):
             if event.job in begun:
@@ -366,7 +366,7 @@ def _jobs(story: Story) -> Iterator[str]:
 def _phases(story: Story) -> Iterator[str]:
     """Loads and readings that a phase announced and that did not follow."""
     within: list[tuple[Phase, Counter[str]]] = []
-    for event in story.events:
+    for event in story.others:
         if isinstance(event, Phase):
             within.append((event, Counter()))
         elif within and isinstance(event, LoadBegun | LedgerBegun | ReadBackBegun | Verified):

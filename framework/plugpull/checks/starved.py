@@ -1,9 +1,9 @@
 """Time in which the DUT was starved by its host. It does not count, and is not the DUT's fault.
 
-The agent samples every disk at a steady interval. An interval of more than ``GAP`` times the median means that the
-agent did not run. On a virtual bench the usual cause is the host, which gave the guest's CPUs no time. It counts as
-starvation only if nothing else was heard from the agent: if it answered an exchange of clocks meanwhile, only its
-sampler was held up, which may be the DUT's fault.
+The agent samples every disk at a steady interval. An interval of more than ``GAP`` times the median, or of the interval
+that was set (``SamplingSet``), means that the agent did not run. On a virtual bench the usual cause is the host, which
+gave the guest's CPUs no time. It counts as starvation only if nothing else was heard from the agent: if it answered an
+exchange of clocks meanwhile, only its sampler was held up, which may be the DUT's fault.
 
 Usually a host does not stop a guest but runs it more slowly. Then the guest loses timer interrupts, by which
 ``/proc/stat`` accounts for time: with all its CPU time the guest counts ``cpus`` x 100 jiffies per second, and on a
@@ -13,14 +13,18 @@ as it was busy is at fault itself: its interrupts were off.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import islice
+from operator import sub
 from statistics import median
 from typing import NamedTuple
 
-from plugpull.history.events import ClockMapped, DutReady
+from plugpull.history.events import ClockMapped, DutReady, SamplingSet
 from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
+from plugpull.history.time_index import TimeIndex
 
 GAP = 3.0
 """An interval between two samples this many times the median is a gap."""
@@ -46,11 +50,19 @@ def gaps(story: Story) -> tuple[Span, ...]:
 
 
 def _gaps(story: Story) -> tuple[Span, ...]:
-    times = sorted(story.sample_times)
+    times = story.sample_times if story.samples.ordered else sorted(story.sample_times)
     if len(times) < 3:
         return ()
-    longest = GAP * median(two - one for one, two in pairwise(times))
-    return tuple(Span(one, two) for one, two in pairwise(times) if two - one > longest)
+    lengths = array("d", map(sub, islice(times, 1, None), times))
+    # If the interval was changed on purpose, the shortest one is the first sieve.
+    same = story.of(SamplingSet) or story.samples.ordered
+    longest = GAP * (story.sample_interval if same else median(lengths))
+    if max(lengths) <= longest:
+        return ()
+    found = (Span(times[i], times[i + 1]) for i, length in enumerate(lengths) if length > longest)
+    if not story.of(SamplingSet):
+        return tuple(found)
+    return tuple(gap for gap in found if gap.length > GAP * story.interval_between(gap.begin, gap.end))
 
 
 def starved(story: Story) -> tuple[Span, ...]:
@@ -60,7 +72,7 @@ def starved(story: Story) -> tuple[Span, ...]:
 
 
 def _starved(story: Story) -> tuple[Span, ...]:
-    answers = sorted(event.at for event in story.of(ClockMapped) if event.at is not None)
+    answers = story.once(_answers)
 
     def silent(gap: Span) -> bool:
         return bisect_left(answers, gap.end) <= bisect_right(answers, gap.begin)
@@ -74,6 +86,11 @@ def _starved(story: Story) -> tuple[Span, ...]:
     return tuple(gap for gap in gaps(story) if slept(story, gap) or (silent(gap) and not lost(gap) and not froze(gap)))
 
 
+def _answers(story: Story) -> list[float]:
+    """When the agent answered an exchange of clocks."""
+    return sorted(event.at for event in story.of(ClockMapped) if event.at is not None)
+
+
 def slept(story: Story, gap: Span) -> bool:
     """Whether the DUT was suspended on request in this gap."""
     return any(begin < gap.end and end > gap.begin for begin, end in suspensions(story))
@@ -81,7 +98,21 @@ def slept(story: Story, gap: Span) -> bool:
 
 def starved_within(story: Story, begin: float, end: float) -> float:
     """Seconds of [begin, end] in which the DUT was starved."""
-    return sum(max(0.0, min(gap.end, end) - max(gap.begin, begin)) for gap in starved(story))
+    return _within(starved(story), begin, end)
+
+
+def _within(spans: Sequence[Span], begin: float, end: float) -> float:
+    """Seconds of [begin, end] that are in one of these spans, which are in order and do not overlap."""
+    first, last = bisect_right(spans, begin, key=_end), bisect_left(spans, end, key=_begin)
+    return sum(max(0.0, min(gap.end, end) - max(gap.begin, begin)) for gap in spans[first:last])
+
+
+def _begin(span: Span) -> float:
+    return span.begin
+
+
+def _end(span: Span) -> float:
+    return span.end
 
 
 def awake(story: Story, begin: float, end: float) -> float:
@@ -93,7 +124,7 @@ def awake(story: Story, begin: float, end: float) -> float:
     passed = max(0.0, end - begin)
     if passed == 0:
         return 0.0
-    stood = sum(max(0.0, min(gap.end, end) - max(gap.begin, begin)) for gap in _frozen(story))
+    stood = _within(story.once(_frozen), begin, end)
     return stood + max(0.0, passed - stood - starved_within(story, begin, end)) * granted(story, begin, end) ** 2
 
 
@@ -164,18 +195,27 @@ def lateness(story: Story, begin: float, end: float) -> float:
     times = story.sample_times
     if len(times) < 3:
         return 0.0
-    usual = story.sample_interval
     first = max(0, bisect_right(times, begin - AROUND) - 1)
     last = min(len(times) - 1, bisect_left(times, end + AROUND))
     if last <= first or times[last] <= times[first]:
         return 0.0
-    answers = sorted(event.at for event in story.of(ClockMapped) if event.at is not None)
-    late = 0.0
-    for one, two in pairwise(times[first : last + 1]):
-        heard = bisect_left(answers, two) - bisect_right(answers, one)
-        if two - one > LATE * usual and heard < ANSWERS:
-            late += two - one - usual
-    return late / (times[last] - times[first])
+    places, late = story.once(_late)
+    inside = late[bisect_left(places, first) : bisect_left(places, last)]
+    return sum(inside) / (times[last] - times[first])
+
+
+def _late(story: Story) -> tuple[list[int], list[float]]:
+    """The samples after which the next one was late: their places in the record, and by how many seconds."""
+    times, answers = story.sample_times, story.once(_answers)
+    longest = LATE * story.sample_interval
+    lengths = map(sub, islice(times, 1, None), times)
+    places, late = [], []
+    for place in [place for place, length in enumerate(lengths) if length > longest]:
+        one, two = times[place], times[place + 1]
+        if bisect_left(answers, two) - bisect_right(answers, one) < ANSWERS:
+            places.append(place)
+            late.append(max(0.0, two - one - story.interval_between(one, two)))
+    return places, late
 
 
 def _cpus(story: Story) -> int:
@@ -183,14 +223,20 @@ def _cpus(story: Story) -> int:
     return readies[-1].cpus if readies and readies[-1].kind == "virtual" else 0
 
 
+def _runs(story: Story) -> tuple[list[tuple[float, float]], TimeIndex]:
+    """(DUT time, CPU seconds that its host had given it by then), and those times."""
+    known = [(one.at, one.ran) for one in story.of(ClockMapped) if one.at is not None and one.ran is not None]
+    return known, TimeIndex([at for at, _ in known])
+
+
 def _had_its_way(story: Story, begin: float, end: float, busy: float) -> bool:
     """Whether the host is on record as having run the DUT for as long as it was ``busy``, CPU seconds per second."""
-    known = [(one.at, one.ran) for one in story.of(ClockMapped) if one.at is not None and one.ran is not None]
-    before = [one for one in known if one[0] <= begin] or known[:1]
-    after = [one for one in known if one[0] >= end] or known[-1:]
-    if not before or after[0][0] <= before[-1][0]:
+    known, index = story.once(_runs)
+    if not known:
         return False
-    return (after[0][1] - before[-1][1]) / (after[0][0] - before[-1][0]) >= max(busy, BUSY)
+    at1, used = known[max(0, index.last_until(begin))]
+    at2, used_then = known[min(len(known) - 1, index.first_from(end))]
+    return at2 > at1 and (used_then - used) / (at2 - at1) >= max(busy, BUSY)
 
 
 BUSY = 0.7
@@ -204,14 +250,19 @@ def ran(story: Story, span: Span) -> bool:
     return rate is not None and rate >= BUSY
 
 
+def _runs_by_controller(story: Story) -> tuple[list[tuple[float, float, float]], TimeIndex]:
+    """(controller's time, DUT time, CPU seconds that its host had given it by then), and the DUT times."""
+    known = sorted((one.controller, one.at or 0.0, one.ran) for one in story.of(ClockMapped) if one.ran is not None)
+    return known, TimeIndex([at for _, at, _ in known])
+
+
 def _rate(story: Story, span: Span) -> float | None:
     """CPU seconds per second that an emulated DUT had from its host around ``span``; ``None`` if not known."""
-    known = sorted((one.controller, one.at or 0.0, one.ran) for one in story.of(ClockMapped) if one.ran is not None)
-    before = [one for one in known if one[1] <= span.begin]
-    after = [one for one in known if one[1] >= span.end]
-    if not before or not after:
+    known, index = story.once(_runs_by_controller)
+    before, after = index.last_until(span.begin), index.first_from(span.end)
+    if before < 0 or after >= len(known):
         return None
-    (begin, _, used), (end, _, used_then) = before[-1], after[0]
-    if end <= begin or used_then is None or used is None:
+    (begin, _, used), (end, _, used_then) = known[before], known[after]
+    if end <= begin:
         return None
     return (used_then - used) / (end - begin)

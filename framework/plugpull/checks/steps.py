@@ -22,7 +22,6 @@ from plugpull.history.events import (
     DiskAttached,
     DiskProperties,
     DutDied,
-    DutReady,
     Edge,
     GracePeriod,
     Healed,
@@ -129,7 +128,7 @@ def _pieces(story: Story) -> Iterator[str]:
 
 def _timers(story: Story) -> Iterator[str]:
     """Timeouts that were shortened at the beginning, of each disk that came, and restored at the end."""
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = story.readies
     over = bool(story.of(Residue)) and not story.of(AgentLost) and not story.of(DutDied)
     if not over or not recorded(story, "timers"):
         return

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from hashlib import sha256
+from itertools import islice, pairwise
+from operator import lt
 from typing import Any
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import GAP, awake, granted, starved
-from plugpull.checks.track import Track, interpolate, track
+from plugpull.checks.track import TimeLine, Track, interpolate, on_line, track
 from plugpull.errors import RigError
 from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded, LoadSettled, Phase
-from plugpull.history.reader import Reading, Story
+from plugpull.history.reader import Story
+from plugpull.history.readings import Readings
 
 STOP_WITHIN = 5.0
 """Seconds that fio may take to end after it was asked. It ends when its requests in flight complete (at most 1.3 s in
@@ -53,12 +58,35 @@ def watched(story: Story, disk: str) -> Watched:
     readings = _attachment_readings(story, disk, cut)
     fate = _Fate(disk)
     end = fate.end(story, load, readings)
-    times, counter = [one.at for one in readings], [float(moved_bytes(load, one)) for one in readings]
-    inside = [(at, moved) for at, moved in zip(times, counter, strict=True) if settled < at <= end]
-    if not inside or inside[-1][0] <= cut:
+    times, counter = readings.at, moved_column(load, readings)
+    inside = slice(bisect_right(times, settled), bisect_right(times, end))
+    if inside.start >= inside.stop or times[inside.stop - 1] <= cut:
         raise Unjudgeable(f"there are no samples of {disk} under load after the first cut")
-    line = track([(settled, interpolate(times, counter, settled)), *inside], starved(story))
+    ats, first, counts = array("d", (settled,)), interpolate(times, counter, settled), counter[inside]
+    ats.extend(times[inside])
+    shared = story.once(_TimeLines).of(ats)
+    line = (
+        on_line(shared, first, counts)
+        if shared is not None
+        else track(list(zip(ats, (first, *counts), strict=True)), starved(story))
+    )
     return Watched(disk, load, settled, cut, end, line, tuple(fate.findings), tuple(fate.unknowns))
+
+
+class _TimeLines:
+    """The time lines of a story's survivors. Those that were watched for the same time share one."""
+
+    def __init__(self, story: Story) -> None:
+        self._starved = starved(story)
+        self._lines: dict[bytes, TimeLine | None] = {}
+
+    def of(self, times: array[float]) -> TimeLine | None:
+        """The time line of these times; ``None`` if one is not later than the one before it."""
+        key = sha256(times).digest()
+        if key not in self._lines:
+            rises = all(map(lt, times, islice(times, 1, None)))
+            self._lines[key] = TimeLine(times, self._starved) if rises else None
+        return self._lines[key]
 
 
 def span(story: Story, disk: str) -> tuple[float, float] | None:
@@ -74,10 +102,11 @@ def span(story: Story, disk: str) -> tuple[float, float] | None:
     return settled, max(cut, cut if end is None else end)
 
 
-def moved_bytes(load: LoadBegun, reading: Reading) -> int:
-    """The bytes that count: read, written or both, as the load does."""
+def moved_column(load: LoadBegun, readings: Readings) -> Sequence[int]:
+    """The bytes that count, of each reading: read, written or both, as the load does."""
     reads, writes = "read" in load.mode or "rw" in load.mode, "write" in load.mode or "rw" in load.mode
-    return reading.read * reads + reading.written * writes
+    columns = [readings.column(number) for number, counts in enumerate((reads, writes)) if counts]
+    return columns[0] if len(columns) == 1 else tuple(map(sum, zip(*columns, strict=True))) or (0,) * len(readings)
 
 
 def endless(load: LoadBegun) -> bool:
@@ -162,7 +191,7 @@ class _Fate:
     findings: list[Accusation] = field(default_factory=list)
     unknowns: list[str] = field(default_factory=list)
 
-    def end(self, story: Story, load: LoadBegun, readings: Sequence[Reading]) -> float:
+    def end(self, story: Story, load: LoadBegun, readings: Readings) -> float:
         """DUT time up to which ``load`` should have moved bytes."""
         last, ended = readings[-1].at, story.load_end(load)
         if story.evidence_until is not None and (ended is None or ended.at is None or story.evidence_until < ended.at):
@@ -192,16 +221,16 @@ class _Fate:
             said = f"a request of {self.disk} took {longest:.2f} s (limit {LONGEST:g} s)"
             self._accuse(said, end)
 
-    def _by_itself(self, load: LoadBegun, readings: Sequence[Reading], ended: LoadEnded, at: float) -> float:
+    def _by_itself(self, load: LoadBegun, readings: Readings, ended: LoadEnded, at: float) -> float:
         if ended.errno:
             said = ended.message or f"errno {ended.errno}"
             self._accuse(f"the load on {self.disk} ended with an I/O error: {said}", at)
         elif endless(load) or ended.exit_status:
             status = "at an unknown status" if ended.exit_status is None else f"with exit status {ended.exit_status}"
             self.unknowns.append(f"the load on {self.disk} ended by itself {status}, before it was asked to")
-        return min(at, _last_movement(load, [one for one in readings if one.at <= at]))
+        return min(at, _last_movement(load, readings.between(float("-inf"), at)))
 
-    def _asked(self, story: Story, load: LoadBegun, readings: Sequence[Reading], ended: LoadEnded, at: float) -> float:
+    def _asked(self, story: Story, load: LoadBegun, readings: Readings, ended: LoadEnded, at: float) -> float:
         if ended.errno:
             said = ended.message or f"errno {ended.errno}"
             self._accuse(f"the load on {self.disk} ended with an I/O error: {said}", at)
@@ -217,7 +246,7 @@ class _Fate:
                 self._accuse(f"{self.disk} held up its requests: {what} after it was asked to end", at)
             return asked
         # It is not on record when it was asked to end, so a short quiet time before its end does not count.
-        trailing = _last_movement(load, [reading for reading in readings if reading.at <= at])
+        trailing = _last_movement(load, readings.between(float("-inf"), at))
         if not ended.errno and at - trailing > STOP_WITHIN / 2:
             quiet = f"{at - trailing:.2f} s"
             self.unknowns.append(
@@ -249,15 +278,17 @@ def _settled(story: Story, load: LoadBegun, first_cut: float) -> float:
     return settled[0]
 
 
-def _attachment_readings(story: Story, disk: str, at: float) -> tuple[Reading, ...]:
+def _attachment_readings(story: Story, disk: str, at: float) -> Readings:
     """The readings of the attachment at ``at``. Counters start again with each attachment."""
     attachment = story.attachment_at(disk, at)
     if attachment is None:
         raise Unjudgeable(f"{disk} was not there when the first cut was made")
     key = (attachment.kname, attachment.diskseq)
-    readings = tuple(reading for reading in story.readings(disk) if (reading.kname, reading.diskseq) == key)
+    readings = story.readings(disk).of(key)
     if len(readings) < 2:
         raise Unjudgeable(f"there are no samples of {disk}")
+    if readings.only_grow:
+        return readings
     for one, two in pairwise(readings):
         if two.read < one.read or two.written < one.written:
             back = f"the counters of {disk} went back at {two.at:.2f} s"
@@ -271,16 +302,14 @@ def _slowest_write(story: Story, ended: LoadEnded) -> float | None:
     return next((one.slowest for one in rounds), None)
 
 
-def _gone_at(story: Story, disk: str, readings: Sequence[Reading]) -> float | None:
+def _gone_at(story: Story, disk: str, readings: Readings) -> float | None:
     attachment = story.attachment_at(disk, readings[0].at) or story.attachments(disk)[0]
     gone_at = story.detached_at(attachment)
     own_cuts = any(disk in cut.armed.victims for cut in story.cut_records)
     return None if own_cuts else gone_at
 
 
-def _last_movement(load: LoadBegun, readings: Sequence[Reading]) -> float:
-    last = readings[0].at if readings else 0.0
-    for one, two in pairwise(readings):
-        if moved_bytes(load, two) > moved_bytes(load, one):
-            last = two.at
-    return last
+def _last_movement(load: LoadBegun, readings: Readings) -> float:
+    times, moved = readings.at, moved_column(load, readings)
+    later = (place for place in range(len(moved) - 1, 0, -1) if moved[place] > moved[place - 1])
+    return times[next(later, 0)] if len(times) else 0.0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from functools import cached_property
+from itertools import accumulate, islice, pairwise, repeat
+from operator import lt, mul, sub
 from typing import NamedTuple
 
 from plugpull.checks.starved import Span
@@ -20,18 +23,54 @@ class Stall(NamedTuple):
     seconds: float
 
 
+class TimeLine:
+    """The times of samples, DUT seconds, and their places on a time line that leaves starved time out.
+
+    ``steps`` are the differences of the places, ``shares`` the share of the step before a sample that was starved, by
+    the number of the sample; a number that is not in it has none."""
+
+    def __init__(self, times: Sequence[float], starved: Sequence[Span] = ()) -> None:
+        self.times, self.shares = times, _shares(times, starved)
+        steps: array[float] = array("d", map(sub, islice(times, 1, None), times))
+        for i, share in self.shares.items():
+            steps[i - 1] = (1.0 - share) * (times[i] - times[i - 1])
+        self.clock: Sequence[float] = array("d", accumulate(steps, initial=0.0))
+        self.steps: Sequence[float] = array("d", map(sub, islice(self.clock, 1, None), self.clock))
+
+    @cached_property
+    def usual_step(self) -> float:
+        """The usual place between two samples that is not starved."""
+        steps = sorted(filter((0.0).__lt__, self.steps))
+        return steps[len(steps) // 2] if steps else 0.0
+
+    @cached_property
+    def longest_step(self) -> float:
+        return max(self.steps, default=0.0)
+
+
 @dataclass(frozen=True)
 class Track:
     """One disk's counter over a time line that leaves starved time out.
 
-    ``times`` are DUT times of the samples, ``clock`` the same on the time line, ``moved`` the bytes up to there.
-    ``gaps`` holds, for each sample, the (seconds, bytes) left out just before it; (0, 0) where nothing was.
+    ``line`` has the samples' times. ``moved`` are the bytes up to each of them. ``gaps`` holds the (seconds, bytes)
+    left out just before a sample, by its number, where something was. ``fewest`` are the bytes of the step in which the
+    fewest were moved.
     """
 
-    times: tuple[float, ...]
-    clock: tuple[float, ...]
-    moved: tuple[float, ...]
-    gaps: tuple[tuple[float, float], ...]
+    line: TimeLine
+    moved: Sequence[float]
+    gaps: Mapping[int, tuple[float, float]]
+    fewest: float
+
+    @property
+    def times(self) -> Sequence[float]:
+        """DUT times of the samples."""
+        return self.line.times
+
+    @property
+    def clock(self) -> Sequence[float]:
+        """The places of the samples on the time line."""
+        return self.line.clock
 
     @property
     def end(self) -> float:
@@ -61,12 +100,13 @@ class Track:
         as long as the mean of the stretch stays below ``trickle``: a block every other second is a stall too.
         """
         last = len(self.clock) - 1
-        slow = [False] * (last + 2)
-        for i in range(1, last + 1):
-            slow[i] = self._slow(i, trickle)
+        slow = self._slow_steps(trickle)
+        if not any(slow):
+            return ()
         # Bytes above what a trickle would have moved: a stretch from i to j is slow if surplus[j] <= surplus[i]. What
         # moved in starved time ends a stretch too.
-        left_out = accumulate(max(0.0, moved - trickle * length) for length, moved in self.gaps)
+        gaps = (self.gaps.get(i, NO_GAP) for i in range(last + 1))
+        left_out = accumulate(max(0.0, moved - trickle * length) for length, moved in gaps)
         surplus = [moved + out - trickle * at for at, moved, out in zip(self.clock, self.moved, left_out, strict=True)]
         least = [float("inf")] * (last + 2)
         for j in range(last, 0, -1):
@@ -85,31 +125,65 @@ class Track:
             i = max(j, i + 1)
         return tuple(found)
 
-    def _slow(self, i: int, trickle: float) -> bool:
-        length, gap = self.clock[i] - self.clock[i - 1], self.gaps[i]
-        if length <= 0:
-            # Starved time belongs to the stall around it if nothing moved in it.
-            return gap[1] <= trickle * gap[0]
-        return self.moved[i] - self.moved[i - 1] < trickle * length
+    def _slow_steps(self, trickle: float) -> bytes:
+        """For each sample, and one after the last, whether the step before it is slow."""
+        # Sums of bytes are rounded to much less than one byte.
+        if not self.gaps and self.fewest - 1.0 >= trickle * self.line.longest_step:
+            return bytes(len(self.clock) + 1)
+        gained = array("d", map(sub, islice(self.moved, 1, None), self.moved))
+        slow = bytearray(map(lt, gained, map(mul, repeat(trickle), self.line.steps)))
+        for i, (length, moved) in self.gaps.items():
+            if self.line.steps[i - 1] <= 0:
+                # Starved time belongs to the stall around it if nothing moved in it.
+                slow[i - 1] = moved <= trickle * length
+        return bytes((0, *slow, 0))
+
+
+NO_GAP = (0.0, 0.0)
+
+
+def _shares(times: Sequence[float], starved: Sequence[Span]) -> dict[int, float]:
+    """The starved share of the step before each sample, where a part of it was."""
+    touched: set[int] = set()
+    for span in starved:
+        touched.update(
+            range(max(1, bisect_right(times, span.begin)), min(len(times), bisect_left(times, span.end) + 1))
+        )
+    shares = {}
+    for i in sorted(touched):
+        t1, t2 = times[i - 1], times[i]
+        near = starved[
+            bisect_right(starved, t1, key=lambda one: one.end) : bisect_left(starved, t2, key=lambda one: one.begin)
+        ]
+        share = min(1.0, sum(max(0.0, min(span.end, t2) - max(span.begin, t1)) for span in near) / (t2 - t1))
+        if share > 0:
+            shares[i] = 1.0 if share > 1.0 - EPSILON else share
+    return shares
 
 
 def track(samples: Sequence[tuple[float, float]], starved: Sequence[Span] = ()) -> Track:
     """The time line of ``samples`` (DUT time, bytes so far), at least one, without the ``starved`` spans.
 
     If an interval between two samples is partly starved, its bytes are divided in proportion to time."""
-    times, clock, moved, gaps = [samples[0][0]], [0.0], [0.0], [(0.0, 0.0)]
-    for (t1, b1), (t2, b2) in pairwise(samples):
-        if t2 <= t1:
-            continue
-        out = sum(max(0.0, min(span.end, t2) - max(span.begin, t1)) for span in starved)
-        share = min(1.0, out / (t2 - t1))
-        if share > 1.0 - EPSILON:
-            share = 1.0
-        gaps.append((share * (t2 - t1), share * (b2 - b1)))
-        times.append(t2)
-        clock.append(clock[-1] + (1.0 - share) * (t2 - t1))
-        moved.append(moved[-1] + (1.0 - share) * (b2 - b1))
-    return Track(tuple(times), tuple(clock), tuple(moved), tuple(gaps))
+    pairs = [(one, two) for one, two in pairwise(samples) if two[0] > one[0]]
+    line = TimeLine([samples[0][0], *(two[0] for _, two in pairs)], starved)
+    return _on_line(line, [two[1] - one[1] for one, two in pairs])
+
+
+def on_line(line: TimeLine, first: float, counts: Sequence[int]) -> Track:
+    """The bytes of one disk on a time line: ``first`` and then ``counts`` are its bytes so far, one per sample."""
+    numbers = list(counts)
+    gained = [*(count - first for count in numbers[:1]), *map(sub, islice(numbers, 1, None), numbers)]
+    return _on_line(line, gained)
+
+
+def _on_line(line: TimeLine, gained: list[float]) -> Track:
+    gaps = {}
+    for i, share in line.shares.items():
+        whole = gained[i - 1]
+        gaps[i] = (share * (line.times[i] - line.times[i - 1]), share * whole)
+        gained[i - 1] = (1.0 - share) * whole
+    return Track(line, array("d", accumulate(gained, initial=0.0)), gaps, min(gained, default=0.0))
 
 
 def interpolate(xs: Sequence[float], ys: Sequence[float], x: float) -> float:

@@ -7,7 +7,8 @@ Otherwise ``reach.py`` and ``coherent.py`` report the missing evidence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
+from math import inf
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import off_the_samples
@@ -16,6 +17,7 @@ from plugpull.checks.starved import awake
 from plugpull.history.cut import Cut
 from plugpull.history.events import KernelMessage, Uevent
 from plugpull.history.story import NOT_THE_AGENT, Story
+from plugpull.history.time_index import TimeIndex
 from plugpull.kernel.diagnosis.arrivals import AFTER
 from plugpull.kernel.diagnosis.scope import place_of
 
@@ -75,14 +77,7 @@ def _unannounced(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:
     if begin is None or gone is None or not uevents_whole(story, begin, gone + LATER):
         return
     chain, removals = _chain(story, cut, disk), _removals(story, cut, disk)
-    again = (
-        any(
-            (event.action, event.devpath) == ("add", chain[0]) and (event.at or 0.0) > gone
-            for event in story.of(Uevent)
-        )
-        if chain
-        else False
-    )
+    again = bool(chain) and story.once(_last_added).get(chain[0], gone) > gone
     if not again and awake(story, gone, story.heard_until or gone) < LATER:
         return
     for path in chain:
@@ -95,9 +90,9 @@ def _removals(story: Story, cut: Cut, disk: str) -> dict[str, Uevent]:
     or to the end: on a host that runs the DUT slowly the parts of a disk went within 4.7 s of each other."""
     begin, gone = cut.off.commanded_at, cut.times(disk).removed_at
     chain, found = _chain(story, cut, disk), dict[str, Uevent]()
-    for event in story.of(Uevent) if begin is not None and gone is not None and chain else ():
-        if (event.at or 0.0) < (begin or 0.0) - cut.error:
-            continue
+    if begin is None or gone is None or not chain:
+        return found
+    for event in story.once(_RecordedUevents).since(begin - cut.error):
         if (event.action, event.devpath) == ("add", chain[0]):
             break
         if event.action == "remove":
@@ -129,16 +124,48 @@ def _about(disk: str, what: str, at: float) -> Accusation:
 
 def uevents_whole(story: Story, begin: float, end: float) -> bool:
     """Whether every uevent of [begin, end] is on record or counted. False for agents that did not count."""
-    events = [event for event in story.of(Uevent) if event.at is not None]
-    before = [event for event in events if (event.at or 0.0) < begin][-1:]
-    inside = [event for event in events if begin <= (event.at or 0.0) <= end]
-    after = [event for event in events if (event.at or 0.0) > end][:1]
-    if not before or not after:
-        return False
-    return all(
-        two.others is not None and two.seqnum == one.seqnum + two.others + 1
-        for one, two in pairwise([*before, *inside, *after])
+    events = story.once(_RecordedUevents).around(begin, end)
+    return bool(events) and all(
+        two.others is not None and two.seqnum == one.seqnum + two.others + 1 for one, two in pairwise(events)
     )
+
+
+class _RecordedUevents:
+    """The uevents of a story by time. One without a time counts as one of the beginning."""
+
+    def __init__(self, story: Story) -> None:
+        self._all = story.of(Uevent)
+        self._timed = [event for event in self._all if event.at is not None]
+        self._index_of_all = TimeIndex([_time(event) for event in self._all])
+        self._index = TimeIndex([_time(event) for event in self._timed])
+
+    def since(self, begin: float) -> Iterator[Uevent]:
+        """Those that are not earlier than ``begin``, in the order of the record."""
+        first = self._index_of_all.places(begin, inf).start
+        return (event for event in islice(self._all, first, None) if _time(event) >= begin)
+
+    def around(self, begin: float, end: float) -> list[Uevent]:
+        """Those of [begin, end] that have a time, the last one before them and the first one after them, in the order
+        of the record; empty if one of the two is missing."""
+        places = self._index.places(begin, end)
+        near = self._timed[max(0, places.start - 1) : places.stop + 1]
+        before = [event for event in near if _time(event) < begin][-1:]
+        inside = [event for event in near if begin <= _time(event) <= end]
+        after = [event for event in near if _time(event) > end][:1]
+        return [*before, *inside, *after] if before and after else []
+
+
+def _time(event: Uevent) -> float:
+    return event.at or 0.0
+
+
+def _last_added(story: Story) -> dict[str, float]:
+    """When each thing was announced for the last time, DUT seconds, by its path."""
+    found: dict[str, float] = {}
+    for event in story.of(Uevent):
+        if event.action == "add":
+            found[event.devpath] = max(found.get(event.devpath, _time(event)), _time(event))
+    return found
 
 
 def _silent(story: Story, cut: Cut, disk: str) -> Iterator[Accusation]:

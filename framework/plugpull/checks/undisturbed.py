@@ -24,6 +24,7 @@ from plugpull.checks.strangers import strangers
 from plugpull.history.cut import Cut
 from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
+from plugpull.history.tape import until
 from plugpull.kernel.diagnosis.expected import Expected, never
 from plugpull.kernel.diagnosis.scope import Level
 
@@ -92,14 +93,14 @@ def undisturbed(survivors: Disks | None = None) -> Undisturbed | tuple[Check, ..
 
 def before_teardown(story: Story) -> Story:
     """The story up to the shutdown of the bench: after the last judgement, or when power is restored."""
-    last = max((index for index, event in enumerate(story.events) if isinstance(event, Judged)), default=0)
+    last = max((index for index, event in enumerate(story.others) if isinstance(event, Judged)), default=0)
     ends = (
         index
-        for index, event in enumerate(story.events[last:], last)
+        for index, event in enumerate(story.others[last:], last)
         if isinstance(event, Healed) or (isinstance(event, Phase) and event.name == "heal")
     )
     end = next(ends, None)
-    return story if end is None else replace(story, events=story.events[:end])
+    return story if end is None else replace(story, events=until(story.events, end))
 
 
 def _checks(story: Story, name: str) -> Iterator[dict[str, list[str]]]:
@@ -113,7 +114,7 @@ def _checks(story: Story, name: str) -> Iterator[dict[str, list[str]]]:
 def _removals(story: Story, expected: Expected) -> Iterator[Accusation]:
     """One accusation for each disk that left although it was not cut, with all times."""
     left: dict[str, list[float]] = {}
-    for event in story.events:
+    for event in story.others:
         if event.at is None:
             continue
         if isinstance(event, DiskDetached) and event.disk:

@@ -9,7 +9,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.history.events import CutArmed, LedgerBegun, LoadBegun, LoadEnded, SeenFromOutside
-from plugpull.history.reader import Story
+from plugpull.history.reader import Reading, Story
 
 
 class Untouched(Check, frozen=True, tag="untouched"):
@@ -59,13 +59,21 @@ def trespasses(story: Story, disks: Iterable[str]) -> tuple[Accusation, ...]:
             if not view.ok:
                 what = f"{disk} is not scratch and was written: {view.detail}"
                 found.append(Accusation(subject=disk, summary=what, at=view.at, evidence=(view.method,)))
-        written = [reading for reading in story.readings(disk) if reading.written > 0]
-        if written and not any(finding.subject == disk for finding in found):
-            first = written[0]
+        first = _first_written(story, disk)
+        if first is not None and not any(finding.subject == disk for finding in found):
             what = f"{disk} is not scratch and was written: {first.written} bytes by {first.at:.2f} s"
             evidence = (f"sectors written in /sys/block/{first.kname}/stat",)
             found.append(Accusation(subject=disk, summary=what, at=first.at, evidence=evidence))
     return tuple(found)
+
+
+def _first_written(story: Story, disk: str) -> Reading | None:
+    """The first reading of a disk by which something was written to it."""
+    for part in story.readings(disk).parts:
+        for place, written in enumerate(part.column(1)):
+            if written > 0:
+                return part[place]
+    return None
 
 
 def _views(story: Story, disk: str) -> tuple[SeenFromOutside, ...]:

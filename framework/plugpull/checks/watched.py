@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from plugpull.checks.starved import awake
-from plugpull.history.events import Activity, AgentLost, DutDied, DutReady
+from plugpull.history.events import Activity, AgentLost, DutDied
 from plugpull.history.story import Story
 
 INTERVAL = 2.0
@@ -16,7 +16,7 @@ HOLE = 4 * INTERVAL
 
 def recorded(story: Story, what: str) -> bool:
     """Whether the DUT's agent records ``what`` (``DutReady.records``). Older agents did not."""
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = story.readies
     return bool(readies) and what in readies[-1].records
 
 

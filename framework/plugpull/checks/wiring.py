@@ -17,6 +17,10 @@ from plugpull.history.reader import Story
 
 def wiring_doubts(story: Story) -> tuple[str, ...]:
     """Sentences on why it is not known which disks were cut; empty if record and rig file agree."""
+    return story.once(_wiring_doubts)
+
+
+def _wiring_doubts(story: Story) -> tuple[str, ...]:
     doubts = [*_names(story), miswired(story), *_edges(story), *_twice(story), *_mechanisms(story), *_victims(story)]
     doubts += _unbidden(story)
     return tuple(dict.fromkeys(doubt for doubt in doubts if doubt))

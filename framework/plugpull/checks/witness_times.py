@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from plugpull.history.events import DiskAttached, Sampled
+from plugpull.history.events import DiskAttached
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.arrivals import attached_times
 
@@ -51,11 +51,11 @@ def _log(story: Story) -> Iterator[str]:
 def _samples(story: Story) -> Iterator[str]:
     """The samples against the uevents. A sample lists all attached disks."""
     first: dict[tuple[str, int], float] = {}
-    begin = min(story.sample_times, default=0.0)
-    for sample in story.of(Sampled):
-        for kname, counters in sample.disks.items():
-            if sample.at is not None:
-                first.setdefault((kname, counters.diskseq), sample.at)
+    begin = min(story.samples.span(), default=0.0)
+    for key, stream in story.samples.streams.items():
+        seen = next((at for row in stream.rows() if (at := story.samples.time(row)) is not None), None)
+        if seen is not None:
+            first[key] = seen
     offsets = []
     for event in story.of(DiskAttached):
         seen = first.get((event.kname, event.diskseq))

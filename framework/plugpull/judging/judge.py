@@ -6,7 +6,8 @@ as far as each check claims. Judging uses only the history, so the same file giv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -18,12 +19,24 @@ from plugpull.checks.standing import standing_checks
 from plugpull.checks.untouched import Untouched, bystanders_of
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.finding import Finding
-from plugpull.history.events import DutReady, Healed, Judged, RigFault, ScenarioError
+from plugpull.history.events import Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
 from plugpull.judging.bench_faults import drop_explained
 from plugpull.judging.coverage import coverage_of
+from plugpull.judging.expected import expected_of, mark_expected, summed
+from plugpull.judging.lasting import STILL_RUNNING, enter_set_aside, why_unended
 from plugpull.judging.plan import plan_unknowns, skip_reason, skipped_outside
-from plugpull.judging.results import RESULTS_VERSION, DutInfo, Results, ScenarioResult, Skipped, Verdict, cut_results
+from plugpull.judging.results import (
+    RESULTS_VERSION,
+    DutInfo,
+    Results,
+    RunPart,
+    ScenarioResult,
+    Skipped,
+    Verdict,
+    cut_results,
+)
+from plugpull.judging.rig_disks import disks_of
 from plugpull.judging.sentences import run_seconds, run_sentence, story_sentence
 from plugpull.judging.sheet import Sheet, verdict_of
 from plugpull.studies import STUDIES
@@ -35,7 +48,9 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
     Never raises: a check that crashes makes the verdict UNKNOWN.
     """
     sheet = _sheet(story, earlier)
-    findings, unknowns = tuple(dict.fromkeys(sheet.findings)), tuple(dict.fromkeys(sheet.unknowns))
+    kernel = _ready(story).kernel
+    findings = mark_expected(story, kernel, dict.fromkeys(sheet.findings))
+    unknowns = tuple(dict.fromkeys(sheet.unknowns))
     verdict = verdict_of(findings, unknowns)
     ended = story.ended
     return ScenarioResult(
@@ -46,7 +61,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         story=story.begun.story,
         row=story.begun.row,
         seed=story.begun.seed,
-        kernel=_ready(story).kernel,
+        kernel=kernel,
         cuts=cut_results(story),
         checks=tuple(sheet.checks),
         findings=findings,
@@ -56,6 +71,7 @@ def judge_story(story: Story, earlier: Story | None = None) -> ScenarioResult:
         split=ended.split if ended else {},
         measurements=tuple(sheet.measurements),
         conclusions=tuple(dict.fromkeys(sheet.conclusions)),
+        expected=expected_of(story, kernel, findings),
     )
 
 
@@ -72,15 +88,18 @@ def _sheet(story: Story, earlier: Story | None) -> Sheet:
         sheet.enter(check_name(check), _run(check_name(check), lambda check=check: check, story), standing=True)  # type: ignore[misc]
     sheet.findings.extend(Untouched(bystanders_of(story)).judge(story).findings)
     _between(story, earlier, sheet)
+    enter_set_aside(story, sheet)
     _stopped(story, sheet)
     if not asked:
         sheet.unknowns.append("nothing was judged")
     return sheet
 
 
-def judge_history(history: History) -> Results:
-    """Judge a whole run. It passes only if it ended, nothing is missing from its history and every scenario passed."""
-    scenarios, skipped = _sort_out(history)
+def judge_history(history: History, judged: Mapping[int, ScenarioResult] = MappingProxyType({})) -> Results:
+    """Judge a whole run. It passes only if it ended, nothing is missing from its history and every scenario passed.
+
+    ``judged`` has scenarios that were judged before, by their index (``early.py``)."""
+    scenarios, skipped = _sort_out(history, judged)
     begun = history.begun
     unknowns = _run_unknowns(history, scenarios)
     verdicts = [scenario.verdict for scenario in scenarios]
@@ -110,6 +129,9 @@ def judge_history(history: History) -> Results:
         controller=begun.controller if begun else {},
         measurements=tuple(one for each in scenarios for one in each.measurements if one.check in STUDIES),
         conclusions=tuple(one for each in scenarios for one in each.conclusions),
+        parts=tuple(_part(name, part) for name, part in history.parts),
+        disks=disks_of(history),
+        expected=summed(one for each in scenarios for one in each.expected),
     )
 
 
@@ -157,14 +179,14 @@ def _stopped(story: Story, sheet: Sheet) -> None:
         if not heal.ok
     ]
     if story.ended is None:
-        sheet.unknowns.append("the history ends before the scenario did")
+        sheet.unknowns.append(why_unended(story))
     if story.lost_lines:
         sheet.unknowns.append(f"{story.lost_lines} lines of the history are damaged")
     sheet.unknowns += story.flaws
 
 
 def _ready(story: Story) -> DutInfo:
-    readies = [event for event in (*story.before, *story.events) if isinstance(event, DutReady)]
+    readies = story.readies
     if not readies:
         return DutInfo()
     last = readies[-1]
@@ -180,18 +202,20 @@ def _ready(story: Story) -> DutInfo:
 
 
 def _span(story: Story) -> float:
-    times = [event.at for event in story.events if event.at is not None]
-    return round(max(times) - min(times), 6) if times else 0.0
+    return round(story.span[1] - story.span[0], 6) if story.span else 0.0
 
 
 # --- the run -----------------------------------------------------------------------------------------------
 
 
-def _sort_out(history: History) -> tuple[tuple[ScenarioResult, ...], tuple[Skipped, ...]]:
+def _sort_out(
+    history: History, judged: Mapping[int, ScenarioResult]
+) -> tuple[tuple[ScenarioResult, ...], tuple[Skipped, ...]]:
     """The scenarios that were run, and those that were skipped. A scenario with a finding was run."""
     scenarios, skipped = [], []
-    for story, earlier in zip(history.stories, (None, *history.stories), strict=False):
-        result, reason = judge_story(story, earlier), skip_reason(story)
+    for index, (story, earlier, part) in enumerate(history.in_turn()):
+        result = judged[index] if index in judged else judge_story(story, earlier)
+        result, reason = replace(result, part=part), skip_reason(story)
         if reason and not result.findings:
             skipped.append(Skipped(id=story.id, reason=reason))
         else:
@@ -199,11 +223,27 @@ def _sort_out(history: History) -> tuple[tuple[ScenarioResult, ...], tuple[Skipp
     return tuple(scenarios), (*skipped, *skipped_outside(history))
 
 
+def _part(name: str, history: History) -> RunPart:
+    begun = history.begun
+    return RunPart(
+        name=name,
+        shard=begun.shard if begun else "",
+        started=begun.wall if begun else "",
+        seconds=run_seconds(history, ()),
+        seed=begun.seed if begun else 0,
+        scenarios=len(history.stories),
+        complete=history.complete,
+        controller=begun.controller if begun else {},
+    )
+
+
 def _run_unknowns(history: History, scenarios: tuple[ScenarioResult, ...]) -> list[str]:
     unknowns = []
-    if not scenarios:
+    if not scenarios and not history.running:
         unknowns.append("no scenario was run")
-    if history.ended is None or history.torn:
+    if history.running:
+        unknowns.append(STILL_RUNNING)
+    elif history.ended is None or history.torn:
         unknowns.append("the history ends before the run did")
     elif history.ended.interrupted:
         unknowns.append(f"the run was interrupted ({history.ended.interrupted})")
@@ -212,6 +252,6 @@ def _run_unknowns(history: History, scenarios: tuple[ScenarioResult, ...]) -> li
     if history.lost_lines:
         unknowns.append(f"{history.lost_lines} lines of the history are damaged")
     unknowns += history.flaws
-    unknowns += plan_unknowns(history)
+    unknowns += [] if history.running else plan_unknowns(history)
     unknowns += [event.summary for event in history.stray if isinstance(event, RigFault)]
     return unknowns

@@ -10,42 +10,51 @@ from pathlib import Path
 from plugpull.errors import RigError
 from plugpull.files import directory_inside, read_inside, write_whole
 from plugpull.history.events import KernelMessage
-from plugpull.history.reader import History, read_history
+from plugpull.history.reader import HISTORY_FILE, History, uncollected
+from plugpull.judging.early import EarlyJudge
 from plugpull.judging.judge import judge_history
+from plugpull.judging.lasting import lasts, page_of, shown_of, so_far
 from plugpull.judging.plan import judged_stories
 from plugpull.judging.results import Results
 from plugpull.judging.results_io import write_results
+from plugpull.merging.manifest import found_parts, part_folder
+from plugpull.merging.read import read_run
 from plugpull.plain import clean, clean_line, kernel_escaped
-from plugpull.report.html import events_of, render_html
-from plugpull.report.junit import render_junit
 
-HISTORY_FILE = "history.jsonl"
+__all__ = ["HISTORY_FILE", "REPORT_FILE", "judge_run", "write_outcome", "write_report", "write_results_and_report"]
+
 REPORT_FILE = "report.html"
-
-
-def history_path(run: Path) -> Path:
-    """The history of a run directory; a path to a file is returned unchanged."""
-    return run / HISTORY_FILE if run.is_dir() else run
 
 
 def judge_run(run: Path, *, edited: bool = False) -> tuple[History, Results]:
     """Read a run's history and judge it again. Raises UsageError when there is none.
 
-    ``edited``: the history was edited on purpose, so line numbers and digests are not checked.
+    ``edited``: the history was edited on purpose, so line numbers and digests are not checked. Of a run that is still
+    going on, the scenarios that have ended are judged.
     """
-    history = read_history(history_path(run), edited=edited)
-    return history, judge_history(history)
+    with uncollected():
+        early = EarlyJudge()
+        history = so_far(read_run(run, edited=edited, reduce=early if lasts(run) else None))
+        if history.flawed and early.results:  # what is wrong with a scenario is known only when all of it is read
+            early = EarlyJudge()
+            history = so_far(read_run(run, edited=edited))
+        return history, judge_history(history, early.results)
 
 
 def write_report(run: Path, history: History, results: Results) -> Path:
     """Write ``report.html`` and ``junit.xml``; returns the report's path. Raises RigError when that fails."""
+    # Not needed, and slow to load, where a run is only judged.
+    from plugpull.report.html import events_of, render_html
+    from plugpull.report.junit import render_junit
+
     report = run / REPORT_FILE
     try:
-        events = events_of(judged_stories(history, results))
-        write_whole(report, _encoded(render_html(results, events, begun=history.begun)))
+        shown, stories = shown_of(history, results), judged_stories(history, results)
+        events = events_of(stories[index] for index in shown)
+        write_whole(report, _encoded(render_html(page_of(results, shown), events, begun=history.begun)))
         write_whole(run / "junit.xml", _encoded(render_junit(results)))
         write_whole(run / "kernel.log", _encoded("".join(_kernel_log(history))))
-        write_whole(run / "console.log", b"".join(_consoles(run)))
+        write_whole(run / "console.log", b"".join(_all_consoles(run)))
     except OSError as error:
         raise RigError(
             f"cannot write the report into {run}: {error.strerror or error}",
@@ -56,13 +65,25 @@ def write_report(run: Path, history: History, results: Results) -> Path:
 
 def write_outcome(run: Path, *, edited: bool = False) -> tuple[Results, Path]:
     """Judge a run and write all files that are derived from its history."""
-    history, results = judge_run(run, edited=edited)
+    with uncollected():
+        history, results = judge_run(run, edited=edited)
+        return results, write_results_and_report(run, history, results)
+
+
+def write_results_and_report(run: Path, history: History, results: Results) -> Path:
+    """Write all files that are derived from a judged history; returns the report's path."""
     write_results(run, results)
-    return results, write_report(run, history, results)
+    return write_report(run, history, results)
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
+
+
+def _all_consoles(run: Path) -> Iterable[bytes]:
+    yield from _consoles(run)
+    for name in found_parts(run):
+        yield from _consoles(part_folder(run, name))
 
 
 def _consoles(run: Path) -> Iterable[bytes]:

@@ -18,7 +18,7 @@ NOT_A_SKIP = (CutArmed, Judged, ScenarioError, RigFault, AgentLost)
 def skip_reason(story: Story) -> str:
     """The reason if this scenario was skipped before it did anything; otherwise empty."""
     skips = story.of(ScenarioSkipped)
-    done = any(isinstance(event, NOT_A_SKIP) for event in story.events)
+    done = any(isinstance(event, NOT_A_SKIP) for event in story.others)
     if not skips or done or story.ended is None or story.flaws or story.lost_lines:
         return ""
     return skips[0].reason or "no reason given"
@@ -43,20 +43,21 @@ def plan_unknowns(history: History) -> list[str]:
     Histories of earlier versions do not record the plan.
     """
     planned = history.begun.planned if history.begun is not None else None
-    if planned is None:
+    if history.begun is None or planned is None:
         return []
+    alone = history.begun.bench == 0  # else the other benches run the rest of the plan
     seen = Counter(story.id for story in history.stories)
     seen.update({skip.id: 1 for skip in skipped_outside(history) if skip.id not in seen})
     missing = [name for name in dict.fromkeys(planned) if name not in seen]
     strange = [name for name in dict.fromkeys(story.id for story in history.stories) if name not in planned]
     doubled = [name for name, count in seen.items() if count > max(1, Counter(planned)[name])]
     unknowns = []
-    if missing:
+    if missing and alone:
         unknowns.append(f"{len(missing)} of {len(planned)} planned scenarios were not run: {named(missing)}")
     if strange:
         unknowns.append(f"scenarios in the history were not planned: {named(strange)}")
     found = [story.id for story in history.stories if story.id in planned]
-    if not doubled and found != sorted(found, key=planned.index):
+    if alone and not doubled and found != sorted(found, key=planned.index):
         unknowns.append("the scenarios of the history are in another order than the plan")
     if doubled:
         unknowns.append(f"the history has scenarios more than once: {named(doubled)}")

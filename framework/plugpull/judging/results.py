@@ -216,9 +216,12 @@ ConclusionKind = Literal[
     "no-difference",
     "impossible-rate",
     "dip",
+    "pause",
     "largest-safe-size",
     "below-expectation",
     "needs-power-cycle",
+    "power",
+    "set-aside",
 ]
 
 
@@ -253,8 +256,23 @@ class CheckResult(ResultPart, frozen=True, kw_only=True):
     smallest: float | None = None
 
 
+class ExpectedResult(ResultPart, frozen=True, kw_only=True):
+    """An expected finding (``expected.py``) and how often it was found.
+
+    ``scenarios`` is the number of those that were run and may show it on their kernel; ``matched`` of them did, with
+    ``findings`` in all. ``reference`` is where it is known from, ``evidence`` what was measured."""
+
+    name: str
+    reference: str
+    evidence: str
+    scenarios: int = 0
+    matched: int = 0
+    findings: int = 0
+
+
 class ScenarioResult(ResultPart, frozen=True, kw_only=True):
-    """The result of one scenario. ``sentence`` is its verdict in words, ``split`` the seconds that each phase took."""
+    """The result of one scenario. ``sentence`` is its verdict in words, ``split`` the seconds that each phase took.
+    ``expected`` are the expected findings that it may show on this kernel."""
 
     id: str
     verdict: Verdict
@@ -273,6 +291,8 @@ class ScenarioResult(ResultPart, frozen=True, kw_only=True):
     split: dict[str, float] = {}
     measurements: tuple[Measurement, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
+    part: str = ""
+    expected: tuple[ExpectedResult, ...] = ()
 
 
 class CoveredCell(ResultPart, frozen=True, kw_only=True):
@@ -317,12 +337,43 @@ class DutInfo(ResultPart, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
 
 
+class DiskIdentity(ResultPart, frozen=True, kw_only=True):
+    """A disk of the rig: its ``name`` in the rig file, and what it is wherever it is plugged in.
+
+    ``serial`` and ``lun`` are those of the rig file, which every scenario compares with the disk. ``model`` is what the
+    kernel says of it; empty if it was never seen. ``size`` is in bytes."""
+
+    name: str
+    serial: str = ""
+    lun: int = 0
+    model: str = ""
+    size: int = 0
+
+
+class RunPart(ResultPart, frozen=True, kw_only=True):
+    """One part of a run: a bench of several side by side, or one shard (``I/N``) from any machine.
+
+    Its history is ``parts/NAME/history.jsonl``. ``scenarios`` is the number of scenarios in it."""
+
+    name: str
+    shard: str = ""
+    started: str = ""
+    seconds: float = 0.0
+    seed: int = 0
+    scenarios: int = 0
+    complete: bool = True
+    controller: dict[str, str] = {}
+
+
 class Results(ResultPart, frozen=True, kw_only=True):
     """The contents of ``results.json``. ``complete`` is false if the history ends before its run did, as after a crash.
 
     ``edited``: the history was edited on purpose, so its line numbers and digests were not compared.
     ``unknowns``: why the run cannot pass, whatever the verdicts of its scenarios are.
-    ``measurements`` are those of the studies, ``conclusions`` all, of all scenarios together."""
+    ``measurements`` are those of the studies, ``conclusions`` all, of all scenarios together.
+    ``parts``: the parts of a run that has several; ``part`` of each scenario is the name of its part.
+    ``disks`` are the disks of the rig, in its order.
+    ``expected``: the expected findings that its scenarios may show, also those that were not found."""
 
     schema: int
     plugpull: str
@@ -342,3 +393,6 @@ class Results(ResultPart, frozen=True, kw_only=True):
     controller: dict[str, str] = {}
     measurements: tuple[Measurement, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
+    parts: tuple[RunPart, ...] = ()
+    disks: tuple[DiskIdentity, ...] = ()
+    expected: tuple[ExpectedResult, ...] = ()

@@ -29,7 +29,8 @@ def story_sentence(
         if story.of(DutDied):
             bench = [said for said in bench if not said.startswith(OF_A_DEATH)]
         also = f" The bench failed too: {_first(bench[0], len(bench) - 1, 'fault')}" if bench else ""
-        return f"FAIL: {_first(_lead(findings).summary, len(findings) - 1, 'finding')}{also}"
+        found = _first(_lead(findings).summary, len(findings) - 1, "finding")
+        return f"FAIL: {found}{_expected(findings)}{also}"
     if verdict is Verdict.UNKNOWN:
         return f"UNKNOWN: {_first(unknowns[0], len(unknowns) - 1, 'reason')}"
     cuts = ", ".join(_cut_words(story, cut) for cut in story.cut_records[:3])
@@ -47,13 +48,31 @@ OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ", "the stream to the
 
 
 def _lead(findings: Sequence[Finding]) -> Finding:
-    """The finding that a sentence begins with. A kernel that died or broke explains the other findings."""
+    """The finding that a sentence begins with: one that was not expected, if there is one. A kernel that died or broke
+    explains the other findings."""
+    findings = [finding for finding in findings if not finding.expected] or findings
     for finding in findings:
         if finding.check == "kernel_clean":
             known = classify(finding.summary)
             if finding.summary.startswith((DIED, HUNG)) or (known is not None and known.severity is Severity.FATAL):
                 return finding
     return findings[0]
+
+
+def _expected(findings: Sequence[Finding]) -> str:
+    """What is said of findings that this kernel is known to cause."""
+    names = dict.fromkeys(finding.expected for finding in findings if finding.expected)
+    if not names:
+        return ""
+    count = sum(bool(finding.expected) for finding in findings)
+    new = len(findings) - count
+    what = f"{count} of {len(findings)} findings" if new else "Each finding" if count > 1 else "This"
+    return f" {what} {'are' if new and count > 1 else 'is'} expected of this kernel ({', '.join(names)})."
+
+
+def only_expected(scenario: ScenarioResult) -> bool:
+    """Whether a scenario failed, and each of its findings was expected."""
+    return scenario.verdict is Verdict.FAIL and all(finding.expected for finding in scenario.findings)
 
 
 def _stops(story: Story) -> list[str]:
@@ -94,7 +113,10 @@ def run_sentence(
         return f"PASS: {count} scenario{'s' * (count != 1)} passed in {took}, {executed}."
     bad = [scenario for scenario in scenarios if scenario.verdict is verdict]
     what = "failed" if verdict is Verdict.FAIL else "could not be judged"
-    numbers = f"{len(bad)} of {count} scenarios {what}, {executed}" if bad else executed
+    known = sum(map(only_expected, bad))
+    known_words = f" ({known} of them only as expected of this kernel)" if known else ""
+    bad = sorted(bad, key=only_expected)
+    numbers = f"{len(bad)} of {count} scenarios {what}{known_words}, {executed}" if bad else executed
     reason = bad[0].sentence.partition(": ")[2] if bad else f"{unknowns[0]}."
     return f"{verdict}: {numbers}; {'first: ' if len(bad) > 1 else ''}{reason}"
 
