@@ -124,3 +124,44 @@ def test_a_long_write_is_drawn_window_by_window(results: Results) -> None:
     html = render_html(changed(results, measurements=(long,)), [()])
     (drawing,) = re.findall(r'<figure class="plot">\s*(<svg.*?</svg>)', html, re.DOTALL)
     assert len(ElementTree.fromstring(drawing).findall(".//{*}title")) == 4
+
+
+def test_dips_that_are_concluded_are_shaded_where_they_are(results: Results) -> None:
+    rates = tuple(4e5 if number in (8, 9, 20) else 2e6 for number in range(30))
+    parameters: dict[str, str | float] = {"window": 1 << 20}
+    long = Measurement(
+        name="write sustained", subject="disk1", value=2e6, unit="B/s", n=30, samples=rates, parameters=parameters
+    )
+    dip = Conclusion(kind="dip", subject="disk1", text="It dips.", value=0.8)
+    found = figures(changed(results, measurements=(long,), conclusions=(dip,)))
+    assert found is not None
+    (plot,) = found.plots
+    first, second = plot.dips
+    assert [round((x - plot.left) / plot.gap) for x, _, _ in plot.dips] == [8, 20]
+    assert first[1] == pytest.approx(2 * second[1], abs=0.2)
+    assert second[2] == "80% below the usual rate"
+    html = render_html(changed(results, measurements=(long,), conclusions=(dip,)), [()])
+    assert html.count('<rect class="dip"') == 2
+    without = figures(changed(results, measurements=(long,), conclusions=()))
+    assert without is not None
+    assert without.plots[0].dips == (), "the study did not conclude any"
+
+
+def test_watts_are_drawn_below_the_rates_by_number_of_disks_at_work(results: Results) -> None:
+    def watts(name: str, value: float, **parameters: str | float) -> Measurement:
+        return Measurement(
+            name=name, subject="shelf", value=value, unit="W", n=1, samples=(value,), parameters=parameters
+        )
+
+    read = [
+        watts("idle watts", 10.0),
+        watts("watts, write, 1 stream", 11.4, streams=1, synthetic="yes"),
+        watts("watts, write, 4 streams", 15.6, streams=4, synthetic="yes"),
+        watts("watts at most, write, 4 streams", 16.0, streams=4),
+    ]
+    found = figures(changed(results, measurements=(*results.measurements, *read)))
+    assert found is not None
+    plot = found.plots[-1]
+    assert plot.title == "write: watts that shelf reads (computed)"
+    assert [mark.label for mark in plot.marks] == ["0", "1", "4"]
+    assert plot.ticks[-1][1].endswith(" W")

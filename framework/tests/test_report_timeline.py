@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from plugpull.history import events as ev
 from plugpull.plain import clean
+from plugpull.report.sampling import Column, thin
 from plugpull.report.svg import ceiling
 from plugpull.report.text import natural, title_of
-from plugpull.report.timeline import Column, thin, timeline_of
+from plugpull.report.timeline import timeline_of
 
 
 def test_rates_come_from_the_counters_of_one_attachment() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from plugpull.report.timeline import Column
+from plugpull.report.sampling import Column
 
 
 def curve(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from plugpull.judging.results import Conclusion, Measurement, Results
+from plugpull.measure.dips import USUAL, dips
+from plugpull.report.heat import HeatMap, heat_maps
 from plugpull.report.text import NONE, measure, natural
 
 WIDTH, HEIGHT = 460, 250
@@ -46,6 +48,8 @@ class Plot:
     """Of a long transfer: (x, what to show there)."""
     gap: float = 0.0
     """The width of a window."""
+    dips: tuple[tuple[float, float, str], ...] = ()
+    """(left edge, width, what to show there)."""
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -59,34 +63,67 @@ class Figures:
 
     plots: tuple[Plot, ...]
     conclusions: tuple[Conclusion, ...]
+    maps: tuple[HeatMap, ...] = ()
 
 
 def figures(results: Results) -> Figures | None:
     """The section for a run; ``None`` if it measured nothing and concluded nothing."""
-    plots = tuple(_plots(results.measurements))
-    if not plots and not results.conclusions:
+    dipping = frozenset(one.subject for one in results.conclusions if one.kind in ("dip", "collapse"))
+    plots = (*_plots(results.measurements, dipping), *_watts(results.measurements))
+    maps = heat_maps(results.measurements)
+    if not plots and not maps and not results.conclusions:
         return None
-    return Figures(plots=plots, conclusions=results.conclusions)
+    return Figures(plots=plots, conclusions=results.conclusions, maps=maps)
 
 
-def _plots(measurements: Sequence[Measurement]) -> Iterable[Plot]:
-    """One plot per mode and kind: disks alone side by side, sums over the number of disks, long transfers by window."""
+def _plots(measurements: Sequence[Measurement], dipping: Collection[str]) -> Iterable[Plot]:
+    """One plot per mode and kind: disks alone side by side, sums over the number of disks, long transfers by window,
+    and per disk the rates over the size of a request. ``dipping`` are the disks with dips or a collapse."""
     groups: defaultdict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for one in measurements:
         mode, _, kind = one.name.partition(" ")
         if one.unit == "B/s" and kind in ("alone", "together", "sustained"):
             groups[mode, kind].append(one)
+        elif one.unit == "B/s" and kind == "by size":
+            groups[mode, one.subject].append(one)
     for (mode, kind), found in groups.items():
         if kind == "sustained":
-            yield from (_windows(mode, one) for one in found if len(one.samples) > 1)
+            yield from (_windows(mode, one, marked=one.subject in dipping) for one in found if len(one.samples) > 1)
         elif kind == "alone":
             newest = {one.subject: one for one in found}
             rows = [(subject, newest[subject]) for subject in sorted(newest, key=natural)]
             yield _plot(f"{mode}: each disk alone", "disk", mode, rows, joined=False)
+        elif kind != "together":
+            rows = [(_kib(one), one) for one in found]
+            yield _plot(f"{mode}: {kind}, by the size of a request", "KiB", mode, rows, joined=True)
         else:
             first = [one for one in groups.get((mode, "alone"), ()) if found[0].subject.startswith(f"{one.subject},")]
             rows = [(_count(one), one) for one in (*first[-1:], *found)]
             yield _plot(f"{mode}: sum of more and more disks", "disks at once", mode, rows, joined=True)
+
+
+def _watts(measurements: Sequence[Measurement]) -> Iterable[Plot]:
+    """Per meter and mode, the watts over the number of disks at work. They are drawn below the rates."""
+    groups: defaultdict[tuple[str, str], list[Measurement]] = defaultdict(list)
+    for one in measurements:
+        kind, _, rest = one.name.partition(", ")
+        if kind == "watts" and one.unit == "W":
+            groups[rest.partition(",")[0], one.subject].append(one)
+    for (mode, meter), found in groups.items():
+        idle = [one for one in measurements if (one.name, one.subject) == ("idle watts", meter)]
+        rows = [*(("0", one) for one in idle[-1:]), *((_streams(one), one) for one in found)]
+        computed = " (computed)" if "synthetic" in found[0].parameters else ""
+        yield _plot(f"{mode}: watts that {meter} reads{computed}", "disks at work", mode, rows, joined=True)
+
+
+def _streams(one: Measurement) -> str:
+    streams = one.parameters.get("streams")
+    return f"{streams:g}" if isinstance(streams, int | float) else NONE
+
+
+def _kib(one: Measurement) -> str:
+    block = one.parameters.get("block")
+    return f"{block / 1024:g}" if isinstance(block, int | float) else NONE
 
 
 def _count(one: Measurement) -> str:
@@ -106,13 +143,13 @@ def _plot(title: str, axis: str, mode: str, rows: Sequence[tuple[str, Measuremen
         axis=axis,
         mode=mode,
         marks=marks,
-        ticks=tuple((_y(number * step, top), measure(number * step, "B/s")) for number in range(count + 1)),
+        ticks=tuple((_y(number * step, top), measure(number * step, rows[0][1].unit)) for number in range(count + 1)),
         line="".join(f"M{a.x:.1f} {a.y:.1f}L{b.x:.1f} {b.y:.1f}" for a, b in pairwise(marks)) if joined else "",
     )
 
 
-def _windows(mode: str, one: Measurement) -> Plot:
-    """The windows of a long transfer, one after the other."""
+def _windows(mode: str, one: Measurement, *, marked: bool) -> Plot:
+    """The windows of a long transfer, one after the other, with its dips if they are ``marked``."""
     step = _step(max(one.samples))
     top = step * max(1, -(-max(one.samples) // step))
     gap = (WIDTH - LEFT - RIGHT) / len(one.samples)
@@ -131,6 +168,10 @@ def _windows(mode: str, one: Measurement) -> Plot:
             for number, ((x, _), rate) in enumerate(zip(places, one.samples, strict=True))
         ),
         gap=round(gap, 2),
+        dips=tuple(
+            (round(LEFT + gap * dip.first, 1), round(gap * dip.length, 1), f"{dip.depth:.0%} below the usual rate")
+            for dip in (dips(one.samples).dips if marked and len(one.samples) >= USUAL else ())
+        ),
     )
 
 

@@ -7,7 +7,7 @@ events, from any thread.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
@@ -22,7 +22,7 @@ from plugpull.history.counters import Counters, rates_between
 from plugpull.judging.results import Verdict
 from plugpull.plain import clean
 from plugpull.report.narrate import Line, Tone, clock, kernel_line, narrate, rate_or_blank
-from plugpull.report.text import natural, one_line, title_of
+from plugpull.report.text import duration, natural, one_line, title_of
 
 CELL = 0.5
 """Seconds per character of a sparkline."""
@@ -39,7 +39,7 @@ class View(Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def __call__(self, event: ev.Event) -> None: ...
-    def verdict(self, scenario_id: str, verdict: Verdict, sentence: str) -> None: ...
+    def verdict(self, scenario_id: str, verdict: Verdict, sentence: str, seconds: float | None = None) -> None: ...
 
 
 def view_for(console: Console) -> View:
@@ -68,12 +68,18 @@ class PlainView:
             if line is not None:
                 self._print(line)
 
-    def verdict(self, scenario_id: str, verdict: Verdict, sentence: str) -> None:
+    def verdict(self, scenario_id: str, verdict: Verdict, sentence: str, seconds: float | None = None) -> None:
         with self._lock:
-            self._print(Line(self._now, Tone.PLAIN, f"{verdict} {one_line(scenario_id)}: {one_line(sentence, 300)}"))
+            words = f"{verdict} {one_line(scenario_id)}{took(seconds)}: {one_line(sentence, 300)}"
+            self._print(Line(self._now, Tone.PLAIN, words))
 
     def _print(self, line: Line) -> None:
         self._console.print(Text(str(line)), soft_wrap=True)
+
+
+def took(seconds: float | None) -> str:
+    """The time that a scenario took, for the line with its verdict."""
+    return "" if seconds is None else f" ({duration(seconds)})"
 
 
 @dataclass
@@ -191,6 +197,8 @@ class LiveView:
         self._bench = BenchState(lines)
         self._lock = Lock()
         self._console = console
+        self.above: Callable[[], RenderableType] | None = None
+        """Makes what is shown above the table, such as the progress of a run that lasts."""
         self._live = Live(
             console=console, get_renderable=self.render, refresh_per_second=refresh, transient=True, screen=False
         )
@@ -215,16 +223,16 @@ class LiveView:
 
     __call__ = feed
 
-    def verdict(self, scenario_id: str, verdict: Verdict, sentence: str) -> None:
+    def verdict(self, scenario_id: str, verdict: Verdict, sentence: str, seconds: float | None = None) -> None:
         """Print a scenario's verdict above the table, where it stays."""
-        words = Text.assemble(
-            (str(verdict), VERDICTS[verdict]), f" {one_line(scenario_id)}\n  {one_line(sentence, 300)}"
-        )
+        what = f" {one_line(scenario_id)}{took(seconds)}\n  {one_line(sentence, 300)}"
+        words = Text.assemble((str(verdict), VERDICTS[verdict]), what)
         self._console.print(words)
 
     def render(self) -> RenderableType:
         with self._lock:
-            return Group(_header(self._bench), _table(self._bench), _tail(self._bench.lines))
+            above = () if self.above is None else (self.above(),)
+            return Group(*above, _header(self._bench), _table(self._bench), _tail(self._bench.lines))
 
 
 def _header(bench: BenchState) -> Text:

@@ -13,6 +13,10 @@ READY = {"restored": "was restored from its snapshot", "booted": "booted"}
 """How a DUT became ready, by ``DutReady.how``. Any other one just answered."""
 
 
+_SILENT = frozenset({ev.ClockMapped, ev.KernelMessage, ev.Sampled, ev.Uevent})
+"""Kinds of events that are never shown, and that a long scenario has very many of."""
+
+
 class Tone(StrEnum):
     """How much a line matters."""
 
@@ -43,6 +47,8 @@ def clock(at: float | None) -> str:
 
 def narrate(event: ev.Event) -> Line | None:
     """The line for ``event``, or ``None`` for events that are not shown (samples, uevents, kernel messages)."""
+    if type(event) in _SILENT:
+        return None
     kinds = (_scenario, _cut, _disk, _load, _stamps, _files, _trouble)
     said = next((words for kind in kinds if (words := kind(event)) is not None), None)
     return None if said is None else Line(event.at, said[0], one_line(said[1], 300))
@@ -66,6 +72,12 @@ def _scenario(event: ev.Event) -> Narrated:
             return Tone.PLAIN, f"scenario {event.id} ended after {duration(event.seconds)}"
         case ev.ScenarioSkipped():
             return Tone.PLAIN, f"scenario {event.id} skipped: {event.reason}"
+        case ev.SoakBegun():
+            return Tone.PLAIN, f"a soak of {duration(event.seconds)} begins"
+        case ev.RunResumed():
+            return Tone.WARNING, f"the run is resumed at {event.wall}; what happened before is not on record"
+        case ev.DiskSetAside():
+            return Tone.WARNING, f"{event.disk} is set aside: the run goes on without it"
         case ev.Phase():
             return Tone.PLAIN, f"phase {event.name}" + (f": {event.text}" if event.text else "")
         case ev.Note():
@@ -141,6 +153,19 @@ def _load(event: ev.Event) -> Narrated:
         case ev.Measured():
             took = duration((event.at or event.begin) - event.begin)
             return Tone.PLAIN, f"measured for {took}: {event.mode} on {', '.join(event.disks)}"
+        case ev.DriveCacheSwitched():
+            done = "" if event.ok else f", in vain: {event.detail}"
+            tone = Tone.PLAIN if event.ok else Tone.WARNING
+            return tone, f"the write cache of {event.disk} is switched {'on' if event.on else 'off'}{done}"
+        case ev.FioRan():
+            wrong = next((f"; {disk}: {one.error}" for disk, one in event.figures.items() if one.error), "")
+            took = duration((event.at or event.begin) - event.begin)
+            tone = Tone.WARNING if wrong else Tone.PLAIN
+            return tone, f"{event.task} for {took} on {', '.join(event.disks)}{wrong}"
+        case ev.MeterOpened():
+            computed = ", computed and not measured" if event.synthetic else ""
+            what = f"meter {event.meter} ({event.device}{computed}) is read {event.rate:g} times per second"
+            return Tone.PLAIN, f"{what}: the {event.side} side of {', '.join(event.disks)}"
         case ev.LoadEnded(stuck=True):
             return Tone.WARNING, f"load on {event.disk} is stuck and could not be ended"
         case ev.LoadEnded() if event.errno or not event.asked:

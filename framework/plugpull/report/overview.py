@@ -10,13 +10,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from plugpull.history.events import ClockMapped, Event, ScenarioBegun, ScenarioEnded
+from plugpull.history.tape import others_of
 from plugpull.judging.results import ScenarioResult, Survivor
 from plugpull.report import text
 from plugpull.report.curves import curve
+from plugpull.report.sampling import thin
 from plugpull.report.svg import ceiling
-from plugpull.report.timeline import DiskTimeline, Timeline, split, thin
+from plugpull.report.timeline import DiskTimeline, Timeline, split
 
 LEFT, RIGHT = 120, 988
 HEAD = 22
@@ -115,10 +118,15 @@ def overview(placed: Sequence[Placed]) -> Overview | None:
     return Overview(width=1000, height=top, left=LEFT, right=RIGHT, row_height=row, strips=tuple(strips))
 
 
-def place(parts: Sequence[tuple[int, str, ScenarioResult, Timeline, Sequence[Event]]]) -> list[Placed]:
-    """Put scenarios (number, anchor, result, timeline, events) onto the run's clock, in order, without overlaps."""
-    starts = [_controller_start(timeline, events) for _, _, _, timeline, events in parts]
-    walls = [_wall_start(events) for *_, events in parts]
+def place(
+    parts: Sequence[tuple[int, str, ScenarioResult, Timeline, Sequence[Event]]], *, one_bench: bool = True
+) -> list[Placed]:
+    """Put scenarios (number, anchor, result, timeline, events) onto the run's clock, in order, without overlaps.
+
+    Those of several benches ran at the same time: without ``one_bench``, each begins where the one before it ends.
+    """
+    starts = [_controller_start(timeline, events) if one_bench else None for _, _, _, timeline, events in parts]
+    walls = [_wall_start(events) if one_bench else None for *_, events in parts]
     known = [start - wall for start, wall in zip(starts, walls, strict=True) if start is not None and wall is not None]
     placed: list[Placed] = []
     first: float | None = None
@@ -134,7 +142,7 @@ def place(parts: Sequence[tuple[int, str, ScenarioResult, Timeline, Sequence[Eve
 
 def _controller_start(timeline: Timeline, events: Sequence[Event]) -> float | None:
     """The timeline's start on the controller's clock."""
-    before, own = split(events)
+    before, own = split(others_of(events))
     exchanges = [e for e in own if isinstance(e, ClockMapped)] or [e for e in before if isinstance(e, ClockMapped)][-1:]
     mapped = next((e for e in exchanges if e.at is not None), None)
     return None if mapped is None or mapped.at is None else timeline.start + mapped.controller - mapped.at
@@ -142,7 +150,7 @@ def _controller_start(timeline: Timeline, events: Sequence[Event]) -> float | No
 
 def _wall_start(events: Sequence[Event]) -> float | None:
     """When the scenario began, by the wall clock; from its end and its length if only these are known."""
-    for event in events:
+    for event in others_of(events):
         if isinstance(event, ScenarioBegun | ScenarioEnded):
             try:
                 wall = datetime.fromisoformat(event.wall).timestamp()
@@ -169,7 +177,7 @@ def _tops(placed: Iterable[Placed]) -> dict[str, float]:
     moved: dict[str, list[float]] = {}
     for one in placed:
         for disk in one.timeline.disks:
-            moved.setdefault(disk.name, []).extend(value for value in (*disk.read, *disk.write) if value)
+            moved.setdefault(disk.name, []).extend(filter(None, chain(disk.read, disk.write)))
     return {name: ceiling(sorted(rates)[len(rates) * 9 // 10] if rates else 0.0) for name, rates in moved.items()}
 
 

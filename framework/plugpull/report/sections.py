@@ -10,15 +10,17 @@ from typing import Any
 from plugpull.history.cut import DiskTimes
 from plugpull.history.events import Event, KernelMessage, ScenarioBegun, ScenarioError
 from plugpull.history.story import Story
+from plugpull.history.tape import others_of, tape_of
 from plugpull.judging.results import CheckResult, CutResult, ScenarioResult, Verdict
 from plugpull.kernel.diagnosis.culprit import Hint, hints
 from plugpull.kernel.diagnosis.error_story import story_of_history
 from plugpull.kernel.diagnosis.show import device_text
 from plugpull.report.measurements import MeasurementRow, rows_of
 from plugpull.report.narrate import Line, narrate
+from plugpull.report.sampling import Column, thin
 from plugpull.report.svg import Drawing, ceiling, draw, severity
 from plugpull.report.text import executed
-from plugpull.report.timeline import Column, Timeline, around, split, thin, timeline_of
+from plugpull.report.timeline import Timeline, around, split, timeline_of
 
 KERNEL_LINES = 60
 STEP_LINES = 120
@@ -26,8 +28,11 @@ STORY_LINES = 60
 """Of one device's error story."""
 DATA_POINTS = 1200
 """Points per curve handed to the zoomable chart."""
+GRAIN = 8
+"""Of the rates of a long scenario, in 4095ths: half a pixel of a drawing of 250."""
 DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-_"
 """Of the numbers in the page's data; ``chart.js`` has the same."""
+_PAIRS = [one + two for one in DIGITS for two in DIGITS]
 SEVERITY = {Verdict.FAIL: 0, Verdict.UNKNOWN: 1, Verdict.PASS: 2}
 EARLIER_SHAPES = {Verdict.PASS: "▁", Verdict.FAIL: "█", Verdict.UNKNOWN: "▄"}
 MOMENTS = (
@@ -120,7 +125,7 @@ class Section:
 def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> Section:
     """Everything about one scenario; ``events`` may be empty."""
     timeline = timeline_of(events, scenario)
-    own = split(events)[1]
+    own = split(others_of(events))[1]
     steps = tuple(step for step in map(narrate, own) if step is not None)
     return Section(
         anchor=f"s{number}",
@@ -141,11 +146,12 @@ def section(number: int, scenario: ScenarioResult, events: Sequence[Event]) -> S
 
 
 def _errors(events: Sequence[Event]) -> ErrorPart | None:
-    before, own = split(events)
+    tape = tape_of(events)
+    before, own = split(tape.others)
     begun = next((event for event in own if isinstance(event, ScenarioBegun)), None)
     if begun is None:
         return None
-    story = story_of_history(Story(begun, tuple(own), before=tuple(before)))
+    story = story_of_history(Story(begun, tape.since(len(before)), before=tuple(before)))
     devices = []
     for device in story.troubled:
         title, *lines = device_text(device)
@@ -263,24 +269,27 @@ def _timed(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLin
     )
 
 
-def _packed(column: Column, top: float) -> str:
-    """The column as two digits of base 64 per value, from 0 to 4095 at ``top``; two dots where there is no value."""
-    steps = (None if value is None else min(round(value / top * 4095), 4095) for value in column)
-    return "".join(".." if step is None else DIGITS[step >> 6] + DIGITS[step & 63] for step in steps)
+def _packed(column: Column, top: float, grain: int = 1) -> str:
+    """The column as two digits of base 64 per value, from 0 to 4095 at ``top``; two dots where there is no value. The
+    values are multiples of ``grain``: coarse ones can be compressed."""
+    return "".join(
+        [".." if value is None else _PAIRS[min(round(value / top * 4095 / grain) * grain, 4095)] for value in column]
+    )
 
 
 def _chart_data(timeline: Timeline) -> dict[str, Any]:
     """The numbers of the zoomable chart. ``x`` are milliseconds, each since the one before. Rates are in 4095ths of the
     disk's ``top`` (MB/s): see ``_packed``."""
     columns = [column for disk in timeline.disks for column in (disk.read, disk.write)]
-    grid, thinned = thin(timeline.grid, columns, DATA_POINTS)
+    grid, thinned = (timeline.grid, columns) if timeline.long else thin(timeline.grid, columns, DATA_POINTS)
+    grain = GRAIN if timeline.long else 1
     stamps = [round((at - timeline.start) * 1000) for at in grid]
     disks = []
     for index, disk in enumerate(timeline.disks):
         top, curves = ceiling(disk.peak), {}
         for name, column in (("r", thinned[2 * index]), ("w", thinned[2 * index + 1])):
             if any(column):
-                curves[name] = _packed(column, top)
+                curves[name] = _packed(column, top, grain)
         gaps = [[round(a - timeline.start, 3), round(b - timeline.start, 3)] for a, b in disk.absent]
         disks.append({"name": disk.name, "role": disk.role, "top": top / 1e6, "absent": gaps, **curves})
     return {

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from plugpull.judging.results import Survivor
 from plugpull.report import text
 from plugpull.report.curves import curve
-from plugpull.report.timeline import Column, CutInterval, DiskTimeline, Timeline, thin
+from plugpull.report.sampling import Column, thin
+from plugpull.report.timeline import CutInterval, DiskTimeline, Timeline
 
 WIDTH = 1000
 LEFT = 150
@@ -152,8 +153,7 @@ def _disk(
     top = ceiling(disk.peak)
     xs = [axis(at) for at in grid]
     last = xs[-1] if xs else None
-    writes = any(value for value in disk.write if value is not None)
-    reads = any(value for value in disk.read if value is not None)
+    writes, reads = any(disk.write), any(disk.read)
     return DrawnDisk(
         name=disk.name,
         role=disk.role,
@@ -164,7 +164,7 @@ def _disk(
         read=curve(xs, read, y, DISK_HEIGHT, top, area=False) if reads else "",
         absent=tuple(_absent(begin, end, axis) for begin, end in disk.absent),
         flags=tuple(axis(at) for at in disk.first_io),
-        empty=all(value is None for value in (*disk.read, *disk.write)),
+        empty=disk.read.count(None) + disk.write.count(None) == len(disk.read) + len(disk.write),
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
-from plugpull.history.counters import Counters, rates_between
 from plugpull.history.events import (
     CutArmed,
     DiskAttached,
@@ -20,15 +21,13 @@ from plugpull.history.events import (
     KernelMessage,
     LoadBegun,
     Phase,
-    Sampled,
     ScenarioBegun,
 )
+from plugpull.history.tape import tape_of
 from plugpull.judging.results import CutResult, ScenarioResult
 from plugpull.report.fault_text import fault_text, is_shown
+from plugpull.report.sampling import Column, Sampling
 from plugpull.report.text import natural, one_line
-
-Column = list[float | None]
-"""One value per sample, bytes per second; ``None`` where there is none to give (absent, or just attached)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +42,9 @@ class DiskTimeline:
     absent: tuple[tuple[float, float], ...] = ()
     first_io: tuple[float, ...] = ()
 
-    @property
+    @cached_property
     def peak(self) -> float:
-        return max((value for value in (*self.read, *self.write) if value is not None), default=0.0)
+        return max(filter(None, chain(self.read, self.write)), default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +81,8 @@ class Timeline:
     kernel: tuple[KernelMessage, ...]
     phases: tuple[tuple[float, str], ...]
     faults: tuple[FaultMark, ...] = ()
+    long: bool = False
+    """Whether ``grid`` is thinner than the samples, apart from the time around the cuts."""
 
     @property
     def empty(self) -> bool:
@@ -94,49 +95,44 @@ def timeline_of(events: Sequence[Event], result: ScenarioResult) -> Timeline:
     ``events`` may begin with earlier ones that still hold (disks attached before the scenario). When the DUT
     boots again in the middle, its clock starts at zero again, and later events are not drawn.
     """
-    earlier, own = split(events)
-    drawn = _one_clock(own)
-    samples = _samples(drawn)
+    tape = tape_of(events)
+    earlier, own = split(tape.others)
+    first, last = _one_clock(own)
+    drawn = own[first:last]
+    samples = Sampling(tape.table, tape.between(len(earlier) + first, len(earlier) + last))
     begin = _start(drawn, samples)
     cuts = _cut_intervals(result.cuts, begin)
-    end = _end(drawn, cuts, begin)
+    end = _end(drawn, samples, cuts, begin)
+    samples = samples.thinned([(cut.begin, begin if cut.open_ended else cut.end) for cut in cuts])
     messages = sorted((e.at, i, e) for i, e in enumerate(drawn) if isinstance(e, KernelMessage) and e.at is not None)
     return Timeline(
         start=begin,
         end=end,
-        grid=[at for at, _ in samples],
+        grid=samples.grid,
         disks=_disks([*earlier, *drawn], result, samples, begin, end),
         cuts=tuple(replace(cut, end=end) if cut.open_ended else cut for cut in cuts),
         kernel=tuple(message for at, _, message in messages if begin <= at <= end),
         phases=tuple((e.at, e.name) for e in drawn if isinstance(e, Phase) and e.at is not None and e.at >= begin),
         faults=_faults(drawn, begin),
+        long=samples.long,
     )
 
 
 def split(events: Sequence[Event]) -> tuple[Sequence[Event], Sequence[Event]]:
-    """What held before the scenario began, and the scenario's own events."""
+    """What held before the scenario began, and the scenario's own events, of ``events`` that are not samples."""
     begun = next((index for index, event in enumerate(events) if isinstance(event, ScenarioBegun)), 0)
     return events[:begun], events[begun:]
 
 
-def _one_clock(events: Sequence[Event]) -> Sequence[Event]:
-    """The events from the DUT's first start in this scenario to its second; all, if it was running already."""
+def _one_clock(events: Sequence[Event]) -> tuple[int, int]:
+    """Which events are from the DUT's first start in this scenario to its second; all, if it was running already."""
     starts = [i for i, e in enumerate(events) if isinstance(e, DutReady) and e.how in {"restored", "booted"}]
-    return events[starts[0] if starts else 0 : starts[1] if len(starts) > 1 else len(events)]
+    return starts[0] if starts else 0, starts[1] if len(starts) > 1 else len(events)
 
 
-def _samples(events: Iterable[Event]) -> list[tuple[float, Sampled]]:
-    """Samples in order of time. A sample that is not later than its predecessor gives no rate and is left out."""
-    kept: list[tuple[float, Sampled]] = []
-    for event in events:
-        if isinstance(event, Sampled) and event.at is not None and (not kept or event.at > kept[-1][0]):
-            kept.append((event.at, event))
-    return kept
-
-
-def _start(events: Sequence[Event], samples: Sequence[tuple[float, Sampled]]) -> float:
+def _start(events: Sequence[Event], samples: Sampling) -> float:
     """The scenario's begin on the DUT's clock; before a clock mapping exists, the first thing known to be the DUT's."""
-    first_sample = samples[0][0] if samples else None
+    first_sample = samples.times[0] if len(samples.times) else None
     for event in events:
         opening = isinstance(event, ScenarioBegun | DutReady | Phase)
         if opening and event.at is not None and (first_sample is None or event.at <= first_sample):
@@ -146,8 +142,8 @@ def _start(events: Sequence[Event], samples: Sequence[tuple[float, Sampled]]) ->
     return min((event.at for event in events if event.at is not None), default=0.0)
 
 
-def _end(events: Sequence[Event], cuts: Iterable[CutInterval], begin: float) -> float:
-    last = max((event.at for event in events if event.at is not None), default=begin)
+def _end(events: Sequence[Event], samples: Sampling, cuts: Iterable[CutInterval], begin: float) -> float:
+    last = max([*samples.span, *(event.at for event in events if event.at is not None)], default=begin)
     return max(last, begin + 1.0, *(cut.end for cut in cuts))
 
 
@@ -180,18 +176,17 @@ def _faults(events: Iterable[Event], begin: float) -> tuple[FaultMark, ...]:
 
 
 def _disks(
-    events: Sequence[Event], result: ScenarioResult, samples: Sequence[tuple[float, Sampled]], begin: float, end: float
+    events: Sequence[Event], result: ScenarioResult, samples: Sampling, begin: float, end: float
 ) -> tuple[DiskTimeline, ...]:
-    owners = _owners(events)
-    columns = _columns(samples, owners)
+    comings = [event for event in events if isinstance(event, DiskAttached | DiskDetached)]
+    owners = _owners(comings)
     victims = {disk for cut in result.cuts for disk in cut.victims}
     victims.update(disk for event in events if isinstance(event, CutArmed) for disk in event.victims)
     loaded = {event.disk for event in events if isinstance(event, LoadBegun)} | {s.disk for s in result.survivors}
     named = {*owners.values(), *victims, *loaded} - {""}
-    nothing: Column = [None] * len(samples)
     disks = []
     for disk in sorted(named, key=natural):
-        read, write = columns.get(disk, (nothing, nothing))
+        read, write = samples.rates([key for key, owner in owners.items() if owner == disk])
         role = "victim" if disk in victims else "survivor" if disk in loaded else "bystander"
         times = [times for cut in result.cuts for times in cut.disks if times.disk == disk]
         disks.append(
@@ -200,7 +195,7 @@ def _disks(
                 role=role,
                 read=read,
                 write=write,
-                absent=_absences(events, disk, begin, end),
+                absent=_absences(comings, disk, begin, end),
                 first_io=tuple(t.first_io_at for t in times if t.first_io_at is not None),
             )
         )
@@ -212,35 +207,14 @@ def _owners(events: Iterable[Event]) -> dict[tuple[str, int], str]:
     return {(e.kname, e.diskseq): e.disk for e in events if isinstance(e, DiskAttached)}
 
 
-def _columns(
-    samples: Sequence[tuple[float, Sampled]], owners: dict[tuple[str, int], str]
-) -> dict[str, tuple[Column, Column]]:
-    columns: dict[str, tuple[Column, Column]] = {}
-    before: dict[tuple[str, int], tuple[float, Counters]] = {}
-    for index, (at, sample) in enumerate(samples):
-        now: dict[tuple[str, int], tuple[float, Counters]] = {}
-        for kname, counters in sample.disks.items():
-            key = (kname, counters.diskseq)
-            now[key] = (at, counters)
-            disk = owners.get(key, "")
-            if not disk or key not in before:
-                continue
-            then, earlier = before[key]
-            rates = rates_between(earlier, counters, at - then)
-            if rates.went_back:
-                continue
-            read, write = columns.setdefault(disk, ([None] * len(samples), [None] * len(samples)))
-            read[index], write[index] = rates
-        before = now
-    return columns
-
-
-def _absences(events: Iterable[Event], disk: str, begin: float, end: float) -> tuple[tuple[float, float], ...]:
+def _absences(
+    events: Iterable[DiskAttached | DiskDetached], disk: str, begin: float, end: float
+) -> tuple[tuple[float, float], ...]:
     gaps: list[tuple[float, float]] = []
     gone: float | None = None
     present: set[int] = set()
     for event in events:
-        if not isinstance(event, DiskAttached | DiskDetached) or event.disk != disk or event.at is None:
+        if event.disk != disk or event.at is None:
             continue
         if isinstance(event, DiskAttached):
             if gone is not None and not present:
@@ -252,32 +226,6 @@ def _absences(events: Iterable[Event], disk: str, begin: float, end: float) -> t
     if gone is not None and not present:
         gaps.append((max(gone, begin), end))
     return tuple(gaps)
-
-
-def thin(grid: Sequence[float], columns: Sequence[Column], limit: int) -> tuple[list[float], list[Column]]:
-    """At most about ``limit`` points per column: of every bucket the least and the greatest value, in their order.
-
-    A stall or a gap of a single sample therefore stays visible, however long the run was.
-    """
-    if len(grid) <= limit:
-        return list(grid), [list(column) for column in columns]
-    width = -(-2 * len(grid) // max(limit, 2))
-    starts = range(0, len(grid), width)
-    thinned_grid: list[float] = []
-    for start in starts:
-        middle = min(start + width // 2, len(grid) - 1)
-        thinned_grid += [grid[start], grid[middle] if middle > start else grid[start] + 1e-6]
-    return thinned_grid, [[value for s in starts for value in _extremes(column[s : s + width])] for column in columns]
-
-
-def _extremes(bucket: Column) -> tuple[float | None, float | None]:
-    known = [(value, index) for index, value in enumerate(bucket) if value is not None]
-    if not known:
-        return None, None
-    (least, least_at), (greatest, greatest_at) = min(known), max(known)
-    if None in bucket:
-        return (None, least) if bucket.index(None) < least_at else (least, None)
-    return (least, greatest) if least_at <= greatest_at else (greatest, least)
 
 
 def around(

@@ -1,11 +1,22 @@
 // Zoomable timelines beside the drawn ones: one small uPlot per disk, all on one time axis. Nothing here is needed to read the report.
 (function () {
   "use strict";
-  const all = JSON.parse(document.getElementById("data").textContent);
+  const element = document.getElementById("data");
+  let all = element.dataset.packing ? null : JSON.parse(element.textContent);
+  const keys = all ? Object.keys(all) : "DecompressionStream" in window ? element.dataset.keys.split(" ") : [];
   const body = document.body;
   const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
   let made = 0;
   body.classList.remove("no-js");
+
+  // The numbers of long runs are compressed, and unpacked when they are needed first.
+  function unpacked(then) {
+    if (all) { then(); return; }
+    const text = atob(element.textContent), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(element.dataset.packing));
+    new Response(stream).text().then(function (found) { all = JSON.parse(found); then(); });
+  }
 
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -147,14 +158,14 @@
     drawn.hidden = zoom;
     button.textContent = zoom ? "Drawing" : "Zoom";
     button.setAttribute("aria-pressed", String(zoom));
-    if (zoom && !figure.plots) figure.plots = build(figure);
+    if (zoom && !figure.plots) unpacked(function () { figure.plots = figure.plots || build(figure); });
   }
 
   const openAll = /\b(all|zoom)\b/.test(location.hash), zoomAll = /\bzoom\b/.test(location.hash);
   if (openAll) document.querySelectorAll("details").forEach(function (part) { part.open = true; });
   body.dataset.charts = 0;
   document.querySelectorAll("figure.chart").forEach(function (figure) {
-    if (!all[figure.dataset.key]) return;
+    if (!keys.includes(figure.dataset.key)) return;
     const button = figure.querySelector("button.zoom");
     button.hidden = false;
     button.setAttribute("aria-pressed", "false");
@@ -177,4 +188,5 @@
     });
   });
   body.dataset.height = document.documentElement.scrollHeight;
+  body.dataset.opened = Math.round(performance.now());
 })();

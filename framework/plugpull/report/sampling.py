@@ -1,0 +1,231 @@
+"""The rates of disks over the samples of one scenario, as many of them as are drawn.
+
+A scenario of hours has hundreds of thousands of samples. Then only the time around its cuts is kept in full. Elsewhere,
+of every ``BUCKET`` seconds the least and the greatest rate are kept, so that a stall of a single sample stays visible.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import islice, pairwise
+from operator import sub, truediv
+from typing import NamedTuple
+
+from plugpull.history.samples import CounterStream, Key, SampleTable
+
+Column = list[float | None]
+"""One value per sample, bytes per second; ``None`` where there is none to give (absent, or just attached)."""
+
+LONG = 12_000
+"""Samples of a scenario that are all kept: 20 minutes, ten a second."""
+BUCKET = 2.0
+"""Seconds of which two rates are kept."""
+BEFORE, AFTER = 2.0, 6.0
+"""Seconds before and after a cut in which every sample is kept."""
+FULL = 30_000
+"""Samples that are kept in full around cuts at most, so that a storm of cuts does not make a page of megabytes."""
+
+
+class Buckets(NamedTuple):
+    """The samples from ``begin`` to ``end``, of which each ``width`` are drawn as one. The last ones may be fewer."""
+
+    begin: int
+    end: int
+    width: int
+
+    @property
+    def starts(self) -> range:
+        return range(self.begin, self.end, self.width)
+
+    @property
+    def drawn(self) -> int:
+        """How many rates are drawn: two of each bucket, but one of a single sample."""
+        whole, rest = divmod(self.end - self.begin, self.width)
+        return whole * min(2, self.width) + min(2, rest)
+
+
+class Sampling:
+    """The samples of one scenario in ``rows`` of its table that are in order of time. ``buckets`` say which of them are
+    drawn as one, by their places in ``times``; ``None``: each is drawn."""
+
+    def __init__(self, table: SampleTable, rows: range, buckets: Sequence[Buckets] | None = None) -> None:
+        self.table, self.buckets = table, buckets
+        self.rows = rows if table.rises else _rising(table, rows)
+        self.times = table.at[rows.start : rows.stop] if table.rises else array("d", [table.at[i] for i in self.rows])
+
+    @property
+    def long(self) -> bool:
+        """Whether not every sample is drawn."""
+        return self.buckets is not None
+
+    @property
+    def span(self) -> tuple[float, ...]:
+        return (self.times[0], self.times[-1]) if self.times else ()
+
+    @cached_property
+    def grid(self) -> list[float]:
+        """The times at which a rate is drawn."""
+        if self.buckets is None:
+            return self.times.tolist()
+        found: list[float] = []
+        for buckets in self.buckets:
+            if buckets.width == 1:
+                found += self.times[buckets.begin : buckets.end]
+            for start in buckets.starts if buckets.width > 1 else ():
+                found += _pair(self.times, start, min(start + buckets.width, buckets.end))
+        return found
+
+    def thinned(self, spans: Iterable[tuple[float, float]]) -> Sampling:
+        """The same with fewer rates outside of ``spans``, if there are very many."""
+        if len(self.times) <= LONG:
+            return self
+        count = len(self.times)
+        width = max(2, round(BUCKET * count / max(self.times[-1] - self.times[0], 1.0)))
+        full = bytearray(count)
+        for begin, end in spans:
+            first, last = (self._place(at) for at in (begin - BEFORE, max(begin, end) + AFTER))
+            if full.count(1) + last - first <= FULL:
+                full[first:last] = b"\1" * (last - first)
+        buckets: list[Buckets] = []
+        place = 0
+        while place < count:
+            end = full.find(1 - full[place], place)
+            buckets.append(Buckets(place, end if end >= 0 else count, 1 if full[place] else width))
+            place = buckets[-1].end
+        return Sampling(self.table, range(self.rows[0], self.rows[-1] + 1), buckets)
+
+    def rates(self, keys: Iterable[Key]) -> tuple[Column, Column]:
+        """What a disk with these attachments read and wrote between one sample and the next."""
+        streams = [self.table.streams[key] for key in keys if key in self.table.streams]
+        found = [0.0] * len(self.times), [0.0] * len(self.times)
+        moved = [any(not stream.columns[number].constant for stream in streams) for number in (0, 1)]
+        known = bytearray(len(self.times))
+        for stream in streams:
+            for first, last in self._stretches(stream):
+                begin, step = stream.index(self.rows[first]), 1
+                if last - first == 2:
+                    step = max(1, stream.index(self.rows[first + 1]) - begin)
+                for column, rates in zip(stream.columns, found, strict=False):
+                    if not column.constant:
+                        counts = column.numbers[begin : begin + (last - first - 1) * step + 1 : step].tolist()
+                        gained = map(sub, islice(counts, 1, None), counts)
+                        rates[first + 1 : last] = map(truediv, gained, islice(self._steps, first, last - 1))
+                known[first + 1 : last] = b"\1" * (last - first - 1)
+                if any(column.falls for column in stream.columns[:2]):
+                    for place in range(first + 1, last):
+                        known[place] = min(found[0][place], found[1][place]) >= 0
+        read, write = (self._column(rates, known, moves) for rates, moves in zip(found, moved, strict=True))
+        return read, write
+
+    def _place(self, at: float) -> int:
+        """The index of the first sample at ``at`` or later."""
+        low, high = 0, len(self.times)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.times[middle] < at else (low, middle)
+        return low
+
+    @cached_property
+    def _steps(self) -> list[float]:
+        """Seconds from each sample to the next."""
+        return list(map(sub, islice(self.times, 1, None), self.times))
+
+    def _stretches(self, stream: CounterStream) -> Iterable[tuple[int, int]]:
+        """The (begin, end) among ``times`` of the samples, one after the other, that list an attachment."""
+        if isinstance(self.rows, range):
+            first = self.rows.start
+            for run in stream.runs:
+                begin, end = max(run.start, first), min(run.stop, self.rows.stop)
+                if end - begin > 1:
+                    yield begin - first, end - first
+        else:
+            # Where samples were left out, each pair by itself.
+            for place, (one, two) in enumerate(pairwise(self.rows)):
+                if stream.has(one) and stream.has(two):
+                    yield place, place + 2
+
+    def _column(self, rates: list[float], known: bytearray, moves: bool) -> Column:
+        """Of ``rates``, those that are drawn. ``moves``: they are not all 0."""
+        if self.buckets is None:
+            return [rate if there else None for rate, there in zip(rates, known, strict=True)]
+        column: Column = []
+        for buckets in self.buckets:
+            begin, end, width = buckets
+            if known.find(0, begin, end) < 0:
+                column += _drawn(rates[begin:end], width) if moves else [0.0] * buckets.drawn
+            else:
+                values = [rates[place] if known[place] else None for place in range(begin, end)]
+                column += values if width == 1 else _drawn_of_known(values, width)
+        return column
+
+
+def _rising(table: SampleTable, rows: range) -> list[int]:
+    """Those of ``rows`` that are later than all before them. Another sample gives no rate and is left out."""
+    kept: list[int] = []
+    for row in rows:
+        at = table.time(row)
+        if at is not None and (not kept or at > table.at[kept[-1]]):
+            kept.append(row)
+    return kept
+
+
+def _pair(times: Sequence[float], begin: int, end: int) -> tuple[float, ...]:
+    """The times of the rates that are kept of a bucket."""
+    middle = min(begin + (end - begin) // 2, end - 1)
+    return (times[begin],) if end - begin == 1 else (times[begin], times[middle])
+
+
+def thin(grid: Sequence[float], columns: Sequence[Column], limit: int) -> tuple[list[float], list[Column]]:
+    """At most about ``limit`` points per column: of every bucket the least and the greatest value, in their order.
+
+    A stall or a gap of a single sample therefore stays visible, however long the run was.
+    """
+    if len(grid) <= limit:
+        return list(grid), [list(column) for column in columns]
+    width = -(-2 * len(grid) // max(limit, 2))
+    starts = range(0, len(grid), width)
+    thinned_grid: list[float] = []
+    for start in starts:
+        middle = min(start + width // 2, len(grid) - 1)
+        thinned_grid += [grid[start], grid[middle] if middle > start else grid[start] + 1e-6]
+    return thinned_grid, [[value for s in starts for value in _extremes(column[s : s + width])] for column in columns]
+
+
+def _drawn(rates: list[float], width: int) -> list[float]:
+    """Of each ``width`` rates the least and the greatest, in their order; of a single one that."""
+    if width == 1:
+        return rates
+    whole = len(rates) - len(rates) % width
+    groups = list(zip(*[iter(rates[:whole])] * width, strict=True))
+    found: list[float] = []
+    for group, least, greatest in zip(groups, map(min, groups), map(max, groups), strict=True):
+        found += (least, greatest) if greatest in group[group.index(least) :] else (greatest, least)
+    rest = rates[whole:]
+    return found + (rest if len(rest) < 2 else [*_ends(rest)])
+
+
+def _drawn_of_known(rates: Column, width: int) -> Column:
+    """The same of rates of which some are not known."""
+    found: Column = []
+    for start in range(0, len(rates), width):
+        bucket = rates[start : start + width]
+        found += bucket if len(bucket) == 1 else _extremes(bucket)
+    return found
+
+
+def _ends(bucket: Sequence[float]) -> tuple[float, float]:
+    """The least and the greatest value in their order."""
+    least, greatest = min(bucket), max(bucket)
+    return (least, greatest) if greatest in bucket[bucket.index(least) :] else (greatest, least)
+
+
+def _extremes(bucket: Column) -> tuple[float | None, float | None]:
+    known = [value for value in bucket if value is not None]
+    if not known:
+        return None, None
+    if len(known) == len(bucket):
+        return _ends(known)
+    least = min(known)
+    return (None, least) if bucket.index(None) < bucket.index(least) else (least, None)
