@@ -8,7 +8,7 @@ RECOVERIES = 3
 
 
 @pytest.mark.row("X14")
-@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat"])
+@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3"])
 def test_power_fails_again_during_the_recovery(rig: ScenarioRig, fstype: str) -> None:
     """A disk loses its power while files on it are written, and again, three times, while the kernel recovers the
     filesystem. The recovery that comes to its end has everything that was synced."""
@@ -28,7 +28,7 @@ def test_power_fails_again_during_the_recovery(rig: ScenarioRig, fstype: str) ->
 
 
 @pytest.mark.row("X14")
-@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat"])
+@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3"])
 def test_power_fails_while_a_filesystem_is_unmounted(rig: ScenarioRig, fstype: str) -> None:
     """A disk loses its power while its filesystem is unmounted with data that was not yet written. Everything that was
     synced is there when it is mounted again."""
@@ -43,7 +43,7 @@ def test_power_fails_while_a_filesystem_is_unmounted(rig: ScenarioRig, fstype: s
 
 
 @pytest.mark.row("X14")
-@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat"])
+@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3"])
 def test_power_fails_while_a_filesystem_is_made(rig: ScenarioRig, fstype: str) -> None:
     """A disk loses its power while a filesystem is made on it. Nothing hangs, and it can be made again and used."""
     victim, _ = rig.choose_victim("power")

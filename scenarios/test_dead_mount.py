@@ -6,7 +6,7 @@ from plugpull.scenario import ScenarioRig
 
 
 @pytest.mark.row("X14")
-@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat"])
+@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3"])
 def test_a_dead_filesystem_holds_up_nobody(rig: ScenarioRig, fstype: str) -> None:
     """A cable comes loose under a mounted filesystem that is written, and stays off. Meanwhile another disk is plugged
     out and in again: it must come back as soon as ever, although the dead filesystem is still mounted."""

@@ -7,7 +7,7 @@ from plugpull.scenario import ScenarioRig
 
 
 @pytest.mark.row("X14")
-@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat"])
+@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3"])
 def test_power_fails_while_files_are_written(rig: ScenarioRig, fstype: str) -> None:
     """A disk loses its power while files on it are written, renamed, removed and synced. When it is back, the kernel
     recovers the filesystem, and everything is there that was synced. The other disks do not notice."""
@@ -23,7 +23,7 @@ def test_power_fails_while_files_are_written(rig: ScenarioRig, fstype: str) -> N
 
 
 @pytest.mark.row("X14")
-@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat"])
+@pytest.mark.parametrize("fstype", ["ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3"])
 def test_a_cable_comes_loose_while_files_are_written(rig: ScenarioRig, fstype: str) -> None:
     """The cable of a disk comes loose while files on it are written. The dead filesystem is unmounted while the cable
     hangs, and mounted again when it is back. Everything is there that was synced."""
