@@ -1,4 +1,5 @@
-"""Driver mutants: bugs put into the kernel's drivers, each run through a stock scenario. Each must be found and named.
+"""Driver mutants: bugs put into the kernel's drivers and md, each run through a stock scenario. Each must be found and
+named.
 
 Each module is rebuilt from the distribution's source of the guest's kernel (a download of 140 MB the first time)
 and replaces the kernel's own. A bug counts as found when the verdict is FAIL, and as named when a finding of the
@@ -22,13 +23,15 @@ from defects_bench import RIG
 
 from benchmarks.driver_mutants_list import MUTANTS as FIRST
 from benchmarks.driver_mutants_list import PREAMBLE, STORAGE, Mutant
+from benchmarks.driver_mutants_md import MD
+from benchmarks.driver_mutants_md import MUTANTS as OF_MD
 from benchmarks.driver_mutants_others import MUTANTS as OTHERS
 from benchmarks.measure import ROOT, begin, console, scratch, table
 from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
-MUTANTS = (*FIRST, *OTHERS)
+MUTANTS = (*FIRST, *OTHERS, *OF_MD)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 
@@ -53,7 +56,8 @@ def build(mutant: Mutant, *, bug: bool) -> Path:
     def change(tree: Path) -> None:
         edit(tree, mutant, bug=bug)
 
-    return driver_build.driver(mutant.folder, mutant.module, change, repr((mutant, PREAMBLE, bug)))
+    part = driver_build.MD if mutant.folder == MD else driver_build.USB_SCSI
+    return driver_build.driver(mutant.folder, mutant.module, change, repr((mutant, PREAMBLE, bug)), part)
 
 
 def run(mutant: Mutant, module: Path, folder: Path) -> Iterator[ScenarioResult]:
