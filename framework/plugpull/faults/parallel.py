@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from plugpull.errors import PlugpullError, RigError
@@ -25,28 +25,40 @@ def at_once(works: Mapping[str, Callable[[], None]]) -> dict[str, Exception]:
         _run(*next(iter(works.items())), failures)
         return failures
     barrier = threading.Barrier(len(works))
+    over = {name: threading.Event() for name in works}
 
     def begin(name: str, work: Callable[[], None]) -> None:
-        with suppress(threading.BrokenBarrierError):
-            barrier.wait()
-            _run(name, work, failures)
+        try:
+            with suppress(threading.BrokenBarrierError):
+                barrier.wait()
+                _run(name, work, failures)
+        finally:
+            over[name].set()
 
-    threads = [
-        threading.Thread(target=begin, args=each, name=f"switch-{each[0]}", daemon=True) for each in works.items()
-    ]
+    threads = {
+        name: threading.Thread(target=begin, args=(name, work), name=f"switch-{name}", daemon=True)
+        for name, work in works.items()
+    }
     try:
-        for thread in threads:
+        for thread in threads.values():
             thread.start()
-        for thread in threads:
+        # Up to Python 3.12, a thread whose join() is interrupted counts as ended while it runs (Lib/threading.py,
+        # _wait_for_tstate_lock), so nobody would wait for its command.
+        for name, thread in threads.items():
+            over[name].wait()
             thread.join()
     except BaseException:
         barrier.abort()
-        deadline = time.monotonic() + LAST_WORDS
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, deadline - time.monotonic()))
+        _let_end([over[name] for name, thread in threads.items() if thread.ident is not None])
         raise
     return failures
+
+
+def _let_end(over: Iterable[threading.Event]) -> None:
+    """Give commands under way their time to end."""
+    deadline = time.monotonic() + LAST_WORDS
+    for each in over:
+        each.wait(max(0.0, deadline - time.monotonic()))
 
 
 def _run(name: str, work: Callable[[], None], failures: dict[str, Exception]) -> None:

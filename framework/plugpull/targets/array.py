@@ -35,7 +35,8 @@ LEAST = {
 @dataclass(frozen=True)
 class Array:
     """An array of disks. ``uuid`` is the one that it was made with, ``kname`` the kernel's name of its block device,
-    such as "md127"; both are empty before it is made. ``bytes`` is its size once it is made."""
+    such as "md127"; both are empty before it is made. ``bytes`` is its size once it is made. ``write_mostly`` are names
+    of its last members, if they are read only when nothing else can be."""
 
     name: str
     level: RaidLevel
@@ -43,6 +44,7 @@ class Array:
     uuid: str = ""
     kname: str = ""
     bytes: int = 0
+    write_mostly: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.disks)) < LEAST[self.level]:

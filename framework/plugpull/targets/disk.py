@@ -28,6 +28,11 @@ class RigDisk(Part):
         return self._topology.path_of(self.name).controller
 
     @property
+    def above(self) -> tuple[str, ...]:
+        """The names of the hubs above it, the nearest first, and of its controller."""
+        return self._topology.above(self.name)
+
+    @property
     def disks(self) -> tuple[str, ...]:
         """Its own name."""
         return (self.name,)

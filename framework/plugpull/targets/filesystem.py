@@ -34,6 +34,7 @@ class Filesystem:
         self._fstype = fstype
         self._uuid = ""
         self._mounted = False
+        self._overlay = ""
 
     def __str__(self) -> str:
         return f"the {self._fstype} filesystem on {self._below.name}"
@@ -85,6 +86,9 @@ class Filesystem:
     def claim(self, identities: Mapping[str, Identity]) -> ScratchClaim:
         """The claim of the block device below, with the UUID that is to be mounted from it."""
         below = self._below.claim(identities)
+        if self._overlay:
+            named = f"the overlay on {below.kname}"
+            below = replace(below, disk={"kname": named, "overlay": self._overlay, "below": below.disk})
         return replace(below, filesystem={"directory": self.name, "uuid": self.identity})
 
     def usable(self, attached: Callable[[str], bool]) -> bool:
@@ -162,6 +166,20 @@ class Filesystem:
                     )
                 )
 
+    @contextmanager
+    def on_overlay(self) -> Iterator[bool]:
+        """Within the block, mount, check and repair a copy-on-write overlay of the unmounted filesystem. Changes stay
+        in the DUT's memory, and are gone at the end. Yields False, and works on the disk itself, if the DUT cannot make
+        an overlay (it needs the modules loop and dm_snapshot)."""
+        self._overlay = str(self._do("overlay", name=self.name, disk=self._disk())["overlay"])
+        made = bool(self._overlay)
+        try:
+            yield made
+        finally:
+            self._overlay = ""
+            if made and not self._context.listener.lost:
+                self._do("overlay.drop", name=self.name)
+
     def found_uuid(self) -> str:
         """The UUID of the filesystem of this type that the disk holds now; empty if there is none. Raises GuardRefused
         if the disk is another one."""
@@ -188,6 +206,7 @@ class Filesystem:
                 fstype=self._fstype,
                 command=answer["command"],
                 status=answer["status"],
+                overlay=bool(self._overlay),
                 seconds=answer["seconds"],
                 output=answer["output"],
                 repaired=repair,
@@ -197,8 +216,8 @@ class Filesystem:
         return status
 
     def _disk(self) -> Identity:
-        """The identity of the block device below, as it is attached now."""
-        return claim_of(self._context, self._below).disk
+        """The identity of the block device below, as it is attached now, or of the overlay on it."""
+        return claim_of(self._context, self if self._overlay else self._below).disk
 
     def _do(self, action: ev.ActionName, **arguments: object) -> Message:
         context = self._context

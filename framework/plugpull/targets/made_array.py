@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,6 +26,9 @@ SYNCED_WITHIN = 300.0
 NOTICED_WITHIN = 60.0
 """Seconds until an array that is written to must have noticed that a member is gone: the disk leaves within 10 s, and a
 request to it fails at once after that."""
+
+LOOK_AGAIN = 1.0
+"""Seconds."""
 
 
 class MadeArray:
@@ -111,6 +115,7 @@ class MadeArray:
                 "uuid": self.identity,
                 "level": str(self._array.level),
                 "options": self._options,
+                **({"write_mostly": len(self._array.write_mostly)} if self._array.write_mostly else {}),
             },
             required=True,
         )
@@ -143,6 +148,7 @@ class MadeArray:
             layout=int((values["layout"] or "0").split()[0]),
             offsets=offsets,
             bitmap=int(answer["bitmap_chunk"]),
+            policy=values["consistency_policy"],
         )
         self._context.recorder.record(self._made)
 
@@ -175,25 +181,56 @@ class MadeArray:
         self._running = bool(answer["ok"])
         if self._running:
             self._array = replace(self._array, kname=answer["kname"])
+            self._wait(bool, NOTICED_WITHIN)  # until its first state says which members it has
         return self._running
 
     # --- members ----------------------------------------------------------------------------------------------------
 
     def remove_gone(self) -> None:
-        """Remove the members whose disks are gone, as the rule of mdadm for udev does when a disk is unplugged."""
+        """Remove the members whose disks are gone."""
         self._do("remove_gone", (), {"array": self._claim()})
 
+    def remove_as_udev(self, disk: RigDisk, within: float = NOTICED_WITHIN) -> None:
+        """Wait until a disk is gone, and remove it as the distribution's udev rule for mdadm does (``mdadm -If``)."""
+        table, mark = self._context.bench.disk_table, self._context.recorder.mark()
+        self._context.wait_for(lambda event: table.attached(disk.name) is None, within, since=mark)
+        self._do("udev_remove", (disk,), {"array": self._claim(), "kname": self._last_name(disk)})
+
+    def _last_name(self, disk: RigDisk) -> str:
+        """The kernel name that a disk had when it was attached last."""
+        attached = (one for one in reversed(self._context.recorder.since(0)) if isinstance(one, ev.DiskAttached))
+        return next((one.kname for one in attached if one.disk == disk.name), "")
+
     def readd(self, *disks: RigDisk) -> None:
-        """Remove what is gone, and add these disks again as the members that they were: what changed is copied."""
+        """Remove what is gone, and add these disks again as the members that they were: what changed is copied. A disk
+        that md does not take back in this way is added as a new member."""
         self.remove_gone()
         for disk in disks:
-            self._add("readd", disk, again=True)
+            if not self._add("readd", disk, again=True):
+                self._add("add", disk, again=False)
 
     def add(self, *disks: RigDisk) -> None:
         """Remove what is gone, and add these disks as new members: everything is copied."""
         self.remove_gone()
         for disk in disks:
             self._add("add", disk, again=False)
+
+    def take_out(self, disk: RigDisk) -> None:
+        """Stop the array, erase what this member holds of it, and assemble it without the member. So no member fails,
+        which the kernel would report. Raises RigError."""
+        rest = tuple(member for member in self._attached() if member.name != disk.name)
+        if not self.stop():
+            raise RigError(f"{self} could not be stopped to take {disk} out of it")
+        self._do("erase", (disk,), {"disks": self._identities((disk,))}, required=True)
+        if not self.assemble(*rest):
+            raise RigError(f"{self} could not be assembled without {disk}")
+
+    def rebuild(self, disk: RigDisk) -> None:
+        """Add a disk as a new member, and wait until everything is copied to it. Raises RigError."""
+        if not self._add("add", disk, again=False):
+            raise RigError(f"{disk} could not be added to {self}")
+        if not (self.wait_resyncing() and self.wait_in_sync(disk) and self.wait_clean()):
+            raise RigError(f"{disk} was not in sync within {SYNCED_WITHIN:g} s of being added to {self}")
 
     def add_missing(self) -> None:
         """Add every attached member that is not in sync, such as one that was left out when the array was assembled."""
@@ -203,9 +240,10 @@ class MadeArray:
             if slot == "none":
                 self._add("add", disk, again=False)
 
-    def _add(self, action: ev.ArrayAction, disk: RigDisk, *, again: bool) -> None:
+    def _add(self, action: ev.ArrayAction, disk: RigDisk, *, again: bool) -> bool:
         member = self._identities((disk,))[0]
-        self._do(action, (disk,), {"array": self._claim(), "disk": member, "again": again}, do="add")
+        answer = self._do(action, (disk,), {"array": self._claim(), "disk": member, "again": again}, do="add")
+        return bool(answer["ok"])
 
     # --- states -----------------------------------------------------------------------------------------------------
 
@@ -243,6 +281,15 @@ class MadeArray:
         return self._wait(
             lambda values: values.get("sync_action", "idle") == "idle" and int(values.get("degraded") or 0) == 0, within
         )
+
+    def wait_unmarked(self, most: str, within: float = NOTICED_WITHIN) -> None:
+        """Wait until its bitmap marks at most so much of it, such as "256 KiB". The rest is not copied to a member that
+        comes back. Raises ``RigError`` if that does not come."""
+        deadline = time.monotonic() + within
+        while self._do("marked", (), {"array": self._claim()}, required=True)["marked"] > parse_size(most):
+            if time.monotonic() > deadline:
+                raise RigError(f"the bitmap of {self} marked more than {most} for {within:g} s")
+            self._context.pause(LOOK_AGAIN)
 
     def _wait(self, wanted: Callable[[Mapping[str, str]], bool], within: float) -> bool:
         mark = self._context.recorder.mark()
@@ -312,6 +359,7 @@ class MadeArray:
                 ok=answer["ok"],
                 seconds=answer["seconds"],
                 detail=answer["detail"],
+                forced=bool(arguments.get("force")),
             )
         )
         if required and not answer["ok"]:
@@ -319,25 +367,34 @@ class MadeArray:
         return answer
 
 
-def planned(name: str, level: str, disks: tuple[RigDisk, ...]) -> Array:
-    """An array that is to be made. Raises ``NotServed`` if there are too few disks for its level."""
+def planned(name: str, level: str, disks: tuple[RigDisk, ...], slow: tuple[RigDisk, ...] = ()) -> Array:
+    """An array that is to be made; those of its disks that are ``slow`` come last. Raises ``NotServed`` if there are
+    too few disks for its level."""
     kind = RaidLevel(level)
     if len(set(disks)) < LEAST[kind]:
         raise NotServed(f"a {level} needs {LEAST[kind]} scratch disks, and this rig has {len(set(disks))} for it")
-    return Array(name, kind, disks)
+    ordered = sorted(disks, key=lambda disk: disk in slow)
+    return Array(name, kind, tuple(ordered), write_mostly=tuple(disk.name for disk in ordered if disk in slow))
 
 
-def options_of(level: RaidLevel, size: str, bitmap: bool | str, *, ppl: bool) -> tuple[str, ...]:
-    """mdadm's options for an array that uses ``size`` of each member."""
+CHUNK = 64 << 10
+"""Bytes of one member's part of a stripe, unless a scenario says otherwise."""
+
+
+def options_of(array: Array, size: str, bitmap: bool | str, *, ppl: bool, chunk: int = CHUNK) -> tuple[str, ...]:
+    """mdadm's options for an array that uses ``size`` of each member, with chunks of so many bytes."""
+    level = array.level
     if level is RaidLevel.STRIPED:
-        return ("--chunk=64",)
+        return (f"--chunk={chunk >> 10}",)
     said = [f"--size={parse_size(size) >> 10}"]
     if level is not RaidLevel.MIRRORED:
-        said.append("--chunk=64")
+        said.append(f"--chunk={chunk >> 10}")
     if ppl:
         return (*said, "--bitmap=none", "--consistency-policy=ppl")
     if isinstance(bitmap, str):
         said.append(f"--bitmap-chunk={parse_size(bitmap) >> 10}K")
     # Without --force, a RAID 5 begins degraded, and its last member is rebuilt as if it had been lost (mdadm(8)).
     force = ["--force"] if level is RaidLevel.PARITY else []
+    # Writes to members that are not read may lag behind; 256 of them is what mdadm(8) has for a default.
+    force += ["--write-behind=256"] if array.write_mostly else []
     return (*said, *force, f"--bitmap={'internal' if bitmap else 'none'}")

@@ -25,7 +25,7 @@ from plugpull.virtual.firmware_defects import KINDS
 from plugpull.virtual.firmware_drive import COUNTERS, DriveCounters, FailingSectors, Traits
 
 PLUGIN = Path(__file__).with_name("firmware_plugin.py")
-PARAMETERS = ("every", "sector", "sectors", "seconds", "rate")
+PARAMETERS = ("every", "sector", "sectors", "seconds", "rate", "disks")
 """Keys of ``[[defect]]`` that are passed to the firmware unchanged, if given."""
 ANSWER = 5.0
 """Seconds a firmware gets to answer a command: it only finishes its current write to the medium first."""
@@ -61,7 +61,9 @@ class Model:
 def model_of(disk: Disk, defects: Iterable[Defect] = ()) -> Model:
     """The firmware that a rig file describes, with those of ``defects`` that belong to this disk's firmware."""
     traits = Traits(disk.size, disk.logical_block, disk.cache or 0, disk.eviction, disk.write_back, disk.latency)
-    own = [defect for defect in defects if defect.disk == disk.name and defect.kind in KINDS]
+    # A defect of the firmware without a disk is one that all scratch disks have.
+    named = (disk.name, None) if disk.scratch else (disk.name,)
+    own = [defect for defect in defects if defect.disk in named and defect.kind in KINDS]
     defective = tuple((defect.kind, _parameters(defect)) for defect in own)
     return Model(traits, defective, write_through=disk.write_through)
 

@@ -11,33 +11,22 @@ from __future__ import annotations
 
 import errno
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plugpull.virtual.firmware_drive import SECTOR, Drive, DriveDefect, Piece
+from plugpull.virtual.firmware_slow import (
+    CacheCollapse,
+    CommandTimeout,
+    Crowded,
+    Every,
+    GarbageCollection,
+    LongTransferStall,
+    SlowThrough,
+)
 
 REMEMBERED = 4096
 """Number of blocks for which ``stale`` keeps an older version."""
-
-
-class Every:
-    """True once in ``count`` calls, starting at a random call."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._left: int | None = None
-        self._lock = threading.Lock()
-
-    def __call__(self, drive: Drive) -> bool:
-        with self._lock:
-            if self._left is None:
-                self._left = drive.random.randrange(self._count)
-            due = self._left == 0
-            self._left = self._count - 1 if due else self._left - 1
-        if due:
-            drive.fired()
-        return due
 
 
 class FlushLost(DriveDefect):
@@ -219,52 +208,6 @@ class BitFlips(DriveDefect):
         return bytes(spoilt)
 
 
-class LongTransferStall(DriveDefect):
-    """One in ``every`` requests of more than 64 KiB hangs for ``seconds``."""
-
-    def __init__(self, every: int = 16, seconds: float = 3.0) -> None:
-        self._due = Every(every)
-        self._seconds = seconds
-
-    def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
-        if length > 64 << 10 and self._due(drive):
-            time.sleep(self._seconds)  # this is the defect
-
-
-class CommandTimeout(DriveDefect):
-    """One in ``every`` reads and writes is answered only after ``seconds``.
-
-    The default is a little more than the kernel's timeout of 30 s. A DUT with a lower /sys/block/DISK/device/timeout
-    needs less. It is only a little more because QEMU does not abandon a request that the kernel aborts. QEMU and with
-    it the whole guest wait for the answer (blk_drain in hw/scsi/scsi-bus.c's scsi_device_purge_requests; measured).
-    """
-
-    def __init__(self, every: int = 40, seconds: float = 31.0) -> None:
-        self._due = Every(every)
-        self._seconds = seconds
-
-    def before(self, drive: Drive, writing: bool | None, offset: int, length: int) -> None:
-        if writing is not None and self._due(drive):
-            time.sleep(self._seconds)  # this is the defect
-
-
-class CacheCollapse(DriveDefect):
-    """A full cache drains at ``rate`` bytes per second, and the writes that need the room wait for it.
-
-    It models shingled disks, and flash whose fast cells are used up. Flushes are not slowed.
-    """
-
-    def __init__(self, rate: int = 1 << 20) -> None:
-        self._rate = rate
-        self._busy_until = 0.0
-
-    def evicted(self, drive: Drive, length: int) -> float:
-        drive.fired()
-        now = time.monotonic()
-        self._busy_until = max(self._busy_until, now) + length / self._rate
-        return self._busy_until - now
-
-
 class ErrorsAt(DriveDefect):
     """``sectors`` sectors from ``sector`` on cannot be read or written."""
 
@@ -302,8 +245,11 @@ KINDS: Mapping[str, type[DriveDefect]] = {
     "stale": Stale,
     "bit-flips": BitFlips,
     "long-transfer-stall": LongTransferStall,
+    "garbage-collection": GarbageCollection,
     "command-timeout": CommandTimeout,
     "cache-collapse": CacheCollapse,
+    "slow-through": SlowThrough,
+    "crowded": Crowded,
     "errors-at": ErrorsAt,
     "errors-scattered": ErrorsScattered,
 }

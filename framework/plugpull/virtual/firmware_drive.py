@@ -90,6 +90,10 @@ class DriveDefect:
         """Called when ``length`` bytes had to leave a full cache. Returns the seconds that the request waits."""
         return 0.0
 
+    def through(self, drive: Drive, length: int) -> float:
+        """Called when ``length`` bytes were written past the cache (FUA). Returns the seconds that it waits."""
+        return 0.0
+
     def power_failing(self, drive: Drive) -> None:
         """Called when the power supply fails, as the drive's last action."""
 
@@ -146,6 +150,11 @@ class Drive:
         self._stalled_until = 0.0
         self._errors: tuple[FailingSectors, ...] = ()
 
+    @property
+    def home(self) -> Path:
+        """The path of its files, without a suffix."""
+        return self._counters.path.with_suffix("")
+
     # --- requests -----------------------------------------------------------------------------------------------
 
     def read(self, offset: int, buffer: memoryview) -> None:
@@ -166,6 +175,8 @@ class Drive:
                 data = defect.alter(self, data)
             for at, begin, count in self._pieces(offset, len(data), writing=True):
                 wait += self._store(at, data[begin : begin + count], fua)
+            if fua:
+                wait += sum(defect.through(self, len(data)) for defect in self._defects)
             self._counters.add("writes", 1)
             self._counters.add("fua", int(fua))
             self._counters.add("bytes_written", len(data))

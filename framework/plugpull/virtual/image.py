@@ -132,20 +132,34 @@ class Tree:
         # Dates are kept: Python uses a compiled module only if the date of its source matches.
         self.file(to or path, Path(real).read_bytes(), mode, int(os.stat(real).st_mtime))
 
-    def program(self, path: str, to: str | None = None) -> None:
-        """Copy a program or shared object with every library it is linked against."""
+    def program(self, path: str, to: str | None = None, folders: Iterable[Path] = ()) -> None:
+        """Copy a program or shared object with every library it is linked against. ``folders`` have libraries that are
+        not installed."""
         self.copy(path, to)
-        for library in libraries(path):
-            # One that LD_LIBRARY_PATH names here goes where the guest's loader looks.
+        for library in libraries(path, folders):
+            # One that is not installed here goes where the guest's loader looks.
             place = library if library.startswith(("/lib", "/usr/lib")) else f"/usr/lib/{os.path.basename(library)}"
             if place.strip("/") not in self._entries:
                 self.copy(library, place)
 
 
-def libraries(path: str) -> list[str]:
-    """Absolute paths of the libraries that a dynamic object is linked against, from ``ldd``."""
-    listing = subprocess.run(["ldd", os.path.realpath(path)], capture_output=True, text=True, check=False).stdout
-    return re.findall(r"(?:=>\s+|^\s+)(/\S+)\s+\(", listing, re.MULTILINE)
+def libraries(path: str, folders: Iterable[Path] = ()) -> list[str]:
+    """Absolute paths of the libraries that a dynamic object is linked against, also in ``folders``, from ``ldd``."""
+    return re.findall(r"(?:=>\s+|^\s+)(/\S+)\s+\(", _linked(path, folders), re.MULTILINE)
+
+
+def missing_libraries(path: str, folders: Iterable[Path] = ()) -> list[str]:
+    """Names of the libraries that a dynamic object is linked against and that are not to be found."""
+    return re.findall(r"^\s*(\S+) => not found", _linked(path, folders), re.MULTILINE)
+
+
+def _linked(path: str, folders: Iterable[Path]) -> str:
+    inherited = os.environ.get("LD_LIBRARY_PATH", "")
+    named = ":".join([*map(str, folders), *([inherited] if inherited else [])])
+    environ = os.environ | ({"LD_LIBRARY_PATH": named} if named else {})
+    return subprocess.run(
+        ["ldd", os.path.realpath(path)], capture_output=True, text=True, check=False, env=environ
+    ).stdout
 
 
 def _need(program: str) -> str:

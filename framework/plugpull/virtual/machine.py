@@ -84,6 +84,8 @@ class Shape:
 
 
 def _controller_arguments(controller: ControllerShape) -> list[str]:
+    if controller.model == "virtio-scsi-pci":
+        return ["-device", f"{controller.model},id={controller.name},bus=pcie.0,addr={controller.slot:#x}"]
     # Each connector of an xHCI has a USB 2 and a USB 3 half; an EHCI always has six ports.
     ports = f",p2={controller.ports},p3={controller.ports}" if "xhci" in controller.model else ""
     device = f"{controller.model},id={controller.name},bus=pcie.0,addr={controller.slot:#x}{ports}"

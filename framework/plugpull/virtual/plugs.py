@@ -1,4 +1,4 @@
-"""Plugging and unplugging of emulated USB devices: the QEMU side of every cable of the virtual bench."""
+"""Plugging and unplugging of emulated devices: the QEMU side of every cable of the virtual bench."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST_THAT_CRASHES = 10
 
 @dataclass(frozen=True)
 class Enclosure:
-    """A USB device as it is plugged in: its ``disks`` by logical unit number, from 0, with one serial number.
+    """A device as it is plugged in: its ``disks`` by logical unit number, from 0, with one serial number.
 
     The disks in ``writes_through`` report that they have no cache to flush. With ``cdrom`` it also shows a CD-ROM
     without a disc."""
@@ -108,6 +108,11 @@ class Plugs:
     def plug_disk(self, enclosure: Enclosure, bus: str, port: str) -> None:
         """Plug a device with its disks in. Raises RigError if QEMU refuses."""
         (first, *others), cdrom = enclosure.disks, enclosure.cdrom
+        if first.protocol == "scsi":
+            target, medium = int(port), _medium(first, enclosure)
+            self._add(medium, driver="scsi-hd", id=first.name, bus=bus, scsi_id=target, lun=0, dpofua=first.fua)
+            self._plugged.add(first.name)
+            return
         plain = first.protocol == "usb-storage" and not first.fua and first.logical_block == 512
         if plain and not self._must_detach and not others and not cdrom and not enclosure.writes_through:
             self._add(_medium(first, enclosure), driver="usb-storage", id=first.name, bus=bus, port=port)

@@ -12,6 +12,7 @@ from plugpull.coordination.journal import Journal
 from plugpull.dut.listener import Listener
 from plugpull.errors import UsageError
 from plugpull.history.recorder import Recorder
+from plugpull.rig.lint_virtual import SCSI
 from plugpull.rig.model import Rig
 from plugpull.virtual.accel import find_accel
 from plugpull.virtual.array_tools import array_tools
@@ -49,7 +50,7 @@ def prepare(
     overrides = {module_name(path): path for path in modules}
     shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
-    more = filesystem_additions(tree).joined(array_tools(tree, cache, notify)).joined(cdrom_driver(rig))
+    more = filesystem_additions(tree, cache, notify).joined(array_tools(tree, cache, notify)).joined(more_drivers(rig))
     snapshot = held.enter_context(
         hold_snapshot(cache, shape, tree, notify, overrides=overrides, without=without, additions=more)
     )
@@ -62,10 +63,12 @@ def prepare(
     return open_bench
 
 
-def cdrom_driver(rig: Rig) -> Additions:
-    """One more driver for a guest in which an enclosure of the rig shows a CD-ROM."""
+def more_drivers(rig: Rig) -> Additions:
+    """Drivers for a guest in which an enclosure of the rig shows a CD-ROM, or disks are on a SCSI controller."""
     shown = any(disk.cdrom for disk in rig.disk) or any(defect.kind == "unit-changes" for defect in rig.defect)
-    return Additions(modules=("sr_mod",)) if shown else PLAIN
+    scsi = any(controller.model == SCSI for controller in rig.controller)
+    modules = (*(["sr_mod"] if shown else []), *(["virtio_scsi"] if scsi else []))
+    return Additions(modules=modules) if modules else PLAIN
 
 
 def _digest(path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 
 from .array_guard import open_target
 from .disks import Disk, Refused
+from .drive_cache import DriveCaches
 from .jobs import Jobs
 from .processors import CpuHotplug
 from .recovery import Recovery
@@ -24,12 +25,14 @@ class Actions:
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
+        self.caches = DriveCaches()
         self.processors = CpuHotplug()
         self.recovery = Recovery()
         self.sleep = Sleep()
 
     def end_actions(self) -> None:
-        """Give back the processors and end the resets: the controller is gone."""
+        """Give back the caches and the processors, and end the resets: the controller is gone."""
+        self.caches.restore()
         self.processors.restore()
         self.recovery.end(0.0)
 
@@ -48,6 +51,18 @@ class Actions:
         words = [sys.executable, ISOLATED, "-c", program.decode()]
         words += [str(number) for number in (*fds, length, block)]
         return {"pid": self.jobs.start(job, words, tuple(fds)), "at": now()}
+
+    def op_drive_cache(self, disk: Disk) -> str:
+        """What the kernel knows of this disk's write cache; empty if it cannot be switched."""
+        return self.caches.read(disk)
+
+    def op_drive_cache_set(self, disk: Disk, on: bool) -> Dict[str, Any]:
+        """Switch the write cache of a scratch disk by MODE SELECT."""
+        return self.caches.set(disk, on)
+
+    def op_drive_cache_restore(self) -> None:
+        """Give every drive's cache its first state back."""
+        self.caches.restore()
 
     def op_processors(self, count: int) -> Dict[str, Any]:
         """Let only so many processors run; 0 gives all of them back."""

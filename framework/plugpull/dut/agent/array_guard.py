@@ -54,14 +54,21 @@ def prove_array(fd: int, kname: str, wanted: Disk) -> None:
         raise Refused("%s is not a block device" % kname)
     number = "%d:%d" % (os.major(opened.st_rdev), os.minor(opened.st_rdev))
     node = resolved("%s/dev/block/%s" % (SYS, number))
+    compare_array(kname, wanted, node)
+    loop = loop_over({number})
+    if loop:
+        raise Refused("%s is in use: %s lies on it" % (kname, loop), hint="losetup --detach /dev/%s" % loop)
+
+
+def compare_array(kname: str, wanted: Disk, node: str = "") -> None:
+    """Raises Refused unless the array with this kernel name, or this directory in sysfs, is the wanted one, on the
+    wanted disks."""
+    node = node or resolved(os.path.join(SYS, "block", kname))
     found = read_attribute(node, "md", "uuid")
     if plain_uuid(found) != plain_uuid(str(wanted["uuid"])):
         raise Refused("%s is not the array %s that this run made: its UUID is %r" % (kname, wanted["uuid"], found))
     for member in sorted(members_of(node)):
         _prove_member(kname, member, wanted)
-    loop = loop_over({number})
-    if loop:
-        raise Refused("%s is in use: %s lies on it" % (kname, loop), hint="losetup --detach /dev/%s" % loop)
 
 
 def members_of(node: str) -> Dict[str, str]:

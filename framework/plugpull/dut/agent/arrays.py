@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -27,6 +28,8 @@ HIGHEST = 127
 """Numbers of arrays are tried downwards from here, as mdadm does for arrays without a name."""
 LEAVING = 10.0
 """Seconds for each step on the way out."""
+_BITMAP = re.compile(r"Bitmap : (\d+) bits \(chunks\), (\d+) dirty")
+"""What ``mdadm --examine-bitmap`` prints (bitmap.c, ExamineBitmap)."""
 ACTIONS = ("check", "repair", "idle", "frozen")
 
 Answer = Dict[str, Any]
@@ -54,14 +57,27 @@ class Arrays:
         """The path of mdadm on this DUT; empty if it is not installed."""
         return shutil.which("mdadm", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or ""
 
-    def make(self, name: str, disks: List[Disk], uuid: str, level: str, options: List[str], timeout: float) -> Answer:
-        """Make an array with this UUID from these disks, in this order."""
+    def make(
+        self,
+        name: str,
+        disks: List[Disk],
+        uuid: str,
+        level: str,
+        options: List[str],
+        timeout: float,
+        write_mostly: int = 0,
+    ) -> Answer:
+        """Make an array with this UUID from these disks, in this order. The last ``write_mostly`` of them are read only
+        if there is nothing else to read."""
         kname = _free_name()
         opened = [plain(open_scratch(disk)) for disk in disks]
         try:
             words = ["--create", "/dev/" + kname, "--run", "--metadata=1.2", "--homehost=any", "--name=plugpull"]
             words += ["--uuid=" + _mdadm_uuid(uuid), "--level=" + level, "--raid-devices=%d" % len(disks), *options]
-            answer = _mdadm([*words, *map(path_of, opened)], opened, timeout)
+            paths = [path_of(fd) for fd in opened]
+            if write_mostly:
+                paths.insert(len(paths) - write_mostly, "--write-mostly")  # it is about those after it
+            answer = _mdadm([*words, *paths], opened, timeout)
         finally:
             for fd in opened:
                 os.close(fd)
@@ -84,7 +100,10 @@ class Arrays:
         finally:
             for fd in opened:
                 os.close(fd)
-        return self._follow(name, kname, uuid, disks, answer)
+        followed = self._follow(name, kname, uuid, disks, answer)
+        if not followed["ok"]:
+            _undo(kname, uuid)
+        return followed
 
     def _follow(self, name: str, kname: str, uuid: str, disks: List[Disk], answer: Answer) -> Answer:
         node = os.path.join(SYS, "block", kname)
@@ -111,8 +130,16 @@ class Arrays:
         return {"at": now(), "values": values, "members": members, "bitmap_chunk": int(chunk or 0)}
 
     def remove_gone(self, name: str, array: Disk, timeout: float) -> Answer:
-        """Remove the members whose disks are gone, as mdadm's udev rule does when a disk is unplugged."""
+        """Remove the members whose disks are gone."""
         return self._manage(array, ["--fail", "detached", "--remove", "detached"], timeout)
+
+    def udev_remove(self, name: str, array: Disk, kname: str, timeout: float) -> Answer:
+        """Do what the distribution's rule for udev does when the disk ``kname`` is gone."""
+        fd = open_array(array, exclusive=False)
+        try:
+            return _mdadm(["--incremental", "--fail", kname], (), timeout)
+        finally:
+            os.close(fd)
 
     def fail(self, name: str, array: Disk, disk: Disk, timeout: float) -> Answer:
         """Mark a member as faulty and remove it."""
@@ -123,7 +150,10 @@ class Arrays:
         """Add a disk. ``again``: as the member that it was, so that only what has changed is copied."""
         member = plain(open_scratch(disk))
         try:
-            return self._manage(array, ["--re-add" if again else "--add", path_of(member)], timeout, (member,))
+            answer = self._manage(array, ["--re-add" if again else "--add", path_of(member)], timeout, (member,))
+            if again and not answer["ok"]:
+                answer["detail"] += "; " + events_of(path_of(member), disk, array, (member,))
+            return answer
         finally:
             os.close(member)
 
@@ -150,6 +180,21 @@ class Arrays:
         finally:
             os.close(fd)
         return {"ok": True, "seconds": now() - begun, "detail": ""}
+
+    @staticmethod
+    def marked(name: str, array: Disk, timeout: float) -> Answer:
+        """The bytes of the array that its write-intent bitmap marks, as it is stored on a member that is attached."""
+        fd = open_array(array, exclusive=False)
+        try:
+            answer = _mdadm(["--examine-bitmap", "/dev/" + str(array["members"][-1]["kname"])], (), timeout)
+            chunk = int(read_attribute(SYS, "block", str(array["kname"]), "md", "bitmap", "chunksize") or 0)
+        finally:
+            os.close(fd)
+        said = _BITMAP.search(answer["detail"])
+        if said is None or not answer["ok"]:
+            return {**answer, "ok": False, "marked": 0}
+        detail = "%s of %s chunks of %d bytes are marked" % (said.group(2), said.group(1), chunk)
+        return {**answer, "detail": detail, "marked": int(said.group(2)) * chunk}
 
     def stop(self, name: str, array: Disk, timeout: float) -> Answer:
         """Stop the array. It is asked by the proved descriptor itself, because another one would keep it in use."""
@@ -202,6 +247,24 @@ class Arrays:
                     self.erase([disk], LEAVING)
 
 
+def events_of(path: str, disk: Disk, array: Disk, fds: Tuple[int, ...]) -> str:
+    """The numbers by which md decides whether a member may come back without a full copy: the event of its superblock
+    must not be older than the one at which bits of the bitmap were cleared last (drivers/md/md.c, super_1_validate)."""
+    own = _value(_mdadm(["--examine", path], fds, LEAVING)["detail"], "Events")
+    others = [str(one["kname"]) for one in array["members"] if one["kname"] != disk["kname"]]
+    bitmap = _mdadm(["--examine-bitmap", "/dev/" + others[0]], (), LEAVING)["detail"] if others else ""
+    return "its superblock is of event %s, bits of the bitmap were cleared at event %s" % (
+        own or "?",
+        _value(bitmap, "Events Cleared") or "?",
+    )
+
+
+def _value(text: str, name: str) -> str:
+    """What mdadm prints behind a name and a colon; empty if it does not."""
+    found = [line.partition(":")[2].strip() for line in text.splitlines() if line.partition(":")[0].strip() == name]
+    return found[0] if found else ""
+
+
 def present(wanted: List[Disk]) -> List[Disk]:
     """The identities of those disks that are attached now, by the kernel name that they have now."""
     now_there = {(disk["serial"], disk["size"]): disk for disk in all_disks()}
@@ -232,6 +295,13 @@ def _stop(fd: int, done: List[str]) -> None:
         done.append(error.strerror or "error %s" % error.errno)
     finally:
         os.close(fd)
+
+
+def _undo(kname: str, uuid: str) -> None:
+    """Stop what is left of an array that did not start: it keeps its members in use."""
+    if plain_uuid(read_attribute(SYS, "block", kname, "md", "uuid")) == plain_uuid(uuid):
+        with suppress(OSError):
+            _stop(os.open("/dev/" + kname, os.O_RDWR | os.O_CLOEXEC | os.O_EXCL), [])
 
 
 def _free_name() -> str:

@@ -33,8 +33,17 @@ CHECKERS: Dict[str, Tuple[str, ...]] = {
     "exfat": ("fsck.exfat", "-n"),
 }
 """ntfs3 has none: ``ntfsfix -n`` ends with 0 on a dirty volume too."""
-REPAIRERS: Dict[str, Tuple[str, ...]] = {"vfat": ("fsck.vfat", "-a", "-w"), "exfat": ("fsck.exfat", "-y")}
-"""For filesystems without a journal: a cut leaves them with errors, and a repair belongs to their recovery."""
+REPAIRERS: Dict[str, Tuple[str, ...]] = {
+    "ext4": ("e2fsck", "-f", "-y"),
+    "xfs": ("xfs_repair",),
+    "btrfs": ("btrfs", "check", "--repair", "--force"),
+    "f2fs": ("fsck.f2fs", "-f"),
+    "vfat": ("fsck.vfat", "-a", "-w"),
+    "exfat": ("fsck.exfat", "-y"),
+    "ntfs3": ("ntfsfix", "-d"),
+}
+"""A cut leaves a filesystem without a journal with errors, and a repair belongs to its recovery. One with a journal is
+only repaired on an overlay: the disk keeps the evidence."""
 SMALLEST: Dict[str, int] = {"xfs": 300 << 20, "btrfs": 114 << 20, "f2fs": 52 << 20, "vfat": 33 << 20}
 """Bytes below which a maker refuses its defaults, or makes something else (FAT16)."""
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"

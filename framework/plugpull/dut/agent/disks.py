@@ -18,6 +18,9 @@ _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
 _USB_ROOT = re.compile(r"^usb\d+$")
 _USB = re.compile(r"^\d+-([\d.]+)$")
 _SCSI = re.compile(r"^\d+:(\d+):(\d+):(\d+)$")
+_TARGET = re.compile(r"^target\d+:(\d+):(\d+)$")
+_PCI = re.compile(r"^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+_ATA = re.compile(r"^ata\d+$")
 _PORT = re.compile(r"^(?:usb\d+|\d+-([\d.]+))-port(\d+)$")
 
 Disk = Dict[str, Any]
@@ -74,6 +77,31 @@ def usb_place(sysfs: str) -> Optional[str]:
     return "%s/%s:%s" % (controller, ports, lun) if ports else None
 
 
+def scsi_place(sysfs: str) -> Optional[str]:
+    """``/sys/devices/pci0000:00/0000:00:11.0/virtio3/host0/target0:0:3/0:0:3:0/...`` -> ``0000:00:11.0/3:0``.
+
+    For a disk that is not on USB but on a SCSI or SATA controller of the PCI bus: the PCI function, the target (with
+    its channel before it, unless that is 0) and the LUN. Each port of a SATA controller has a host of its own, with
+    target 0, so the port's number takes the place of the target (Documentation/ABI/testing/sysfs-ata, ``port_no``).
+    """
+    controller, target, lun, above = "", "", "", ""
+    ata: Optional[str] = None
+    for part in sysfs.split("/"):
+        above = os.path.join(above, part) if part else "/"
+        if _PCI.match(part):
+            controller = part
+        if _ATA.match(part):
+            ata = read_attribute(above, "ata_port", part, "port_no")
+        there = _TARGET.match(part)
+        if there:
+            target = there.group(2) if there.group(1) == "0" else ".".join(there.groups())
+        scsi = _SCSI.match(part)
+        if scsi:
+            lun = scsi.group(3)
+    port = target if ata is None else ata
+    return "%s/%s:%s" % (controller, port, lun) if controller and port and lun else None
+
+
 def sockets(usb: str, lun: str = "0") -> List[str]:
     """Where the USB device with this sysfs directory is plugged in, with the kind of bus: ``0000:00:05.0/usb3-1.2:0``.
 
@@ -116,6 +144,18 @@ def _driver(sysfs: str, usb: str) -> str:
         if ":" in os.path.basename(path) and os.path.dirname(path) == usb:
             return _linked(os.path.join(path, "driver"))
         path = os.path.dirname(path)
+    return _linked(os.path.join(sysfs, "device", "driver")) if usb else _host_driver(sysfs)
+
+
+def _host_driver(sysfs: str) -> str:
+    """The driver of the controller that a disk which is not on USB hangs off: virtio_scsi, ahci, nvme. The disk's own
+    is that of its type, such as sd."""
+    path = os.path.dirname(resolved(os.path.join(sysfs, "device")))
+    while path not in ("", "/"):
+        name = _linked(os.path.join(path, "driver"))
+        if name:
+            return name
+        path = os.path.dirname(path)
     return _linked(os.path.join(sysfs, "device", "driver"))
 
 
@@ -147,7 +187,7 @@ def describe(kname: str, root: str = SYS) -> Optional[Disk]:
         return None
     usb = _usb_device(sysfs)
     serial = read_attribute(usb, "serial") if usb else ""
-    place = usb_place(sysfs)
+    place = usb_place(sysfs) or scsi_place(sysfs)
     return {
         "kname": kname,
         "devt": devt,

@@ -36,7 +36,7 @@ def start_time(pid: int) -> str:
     """When a process began, in ticks since the boot (proc_pid_stat(5), field 22); empty if there is none. With its
     number it names a process for good."""
     fields = read_attribute("/proc", str(pid), "stat").rpartition(")")[2].split()
-    return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
+    return fields[19] if len(fields) > 19 and fields[0] not in "ZX" else ""
 
 
 def retire(pid: int, started: str, grace: float = 5.0) -> bool:

@@ -28,10 +28,14 @@ class Sampler:
         self._stop, self._stopper = os.pipe()
         self._cpu = os.open("/proc/stat", os.O_RDONLY)
         self._thread: Optional[threading.Thread] = None
+        self.interval = 0.0
+        """Seconds between two samples. It may be changed; the sample that is waited for then still comes when it was
+        due."""
 
     def start(self, interval: float) -> None:
         """Begin with the disks that were added."""
-        self._thread = threading.Thread(target=self._run, args=(interval,), name="sampler", daemon=True)
+        self.interval = interval
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
 
     def add(self, kname: str) -> None:
@@ -82,15 +86,15 @@ class Sampler:
     def _cpu_line(self) -> str:
         return os.pread(self._cpu, 256, 0).split(b"\n", 1)[0].decode("ascii")
 
-    def _run(self, interval: float) -> None:
+    def _run(self) -> None:
         try:
-            self._sample_on(interval)
+            self._sample_on()
         except Exception as error:
             self._send({"ev": "watcher.broken", "at": now(), "what": "the disks' counters", "why": repr(error)})
         finally:
             os.close(self._cpu)
 
-    def _sample_on(self, interval: float) -> None:
+    def _sample_on(self) -> None:
         # Waiting on a descriptor is one call of C; waiting on a threading.Event is a page of Python.
         stopped = select.poll()
         stopped.register(self._stop, select.POLLHUP)
@@ -102,7 +106,7 @@ class Sampler:
             disks = self._sample()
             at = now()
             self._send_line(b'{"ev":"sample","at":%.6f,"disks":{%s}%s}\n' % (at, disks.encode(), cpu.encode()))
-            due += interval
+            due += self.interval
             if due < at:
                 # Starved: take up the rhythm from here rather than catch up with a burst that would hide the gap.
                 due = at

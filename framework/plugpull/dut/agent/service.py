@@ -22,6 +22,7 @@ from .disks import Broken, Disk, Refused, all_disks
 from .grace import grace_period
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
+from .overlay import Overlays
 from .properties import Attendant, described
 from .sampler import Sampler
 from .state import state
@@ -62,6 +63,7 @@ class Service(Actions):
         self.outbox = Outbox(write)
         super().__init__(Jobs(self._send))
         self.volumes = Volumes(self._step_begun)
+        self.overlays = Overlays()
         self.arrays = Arrays(self._send, self._sample)
         self.devices = Devices()
         self.programs = Programs()
@@ -105,6 +107,7 @@ class Service(Actions):
         self.outbox.drop_all()
         self.jobs.stop_all(ENDING_GRACE)
         self.volumes.release_all()
+        self.overlays.drop_all()
         self.arrays.stop_all()
         self.devices.close_all()
         self.timers.restore()
@@ -201,7 +204,9 @@ class Service(Actions):
         return all_disks()
 
     def op_sample(self, interval: float) -> None:
-        self.stop_sampling()
+        if self.sampler is not None:
+            self.sampler.interval = interval
+            return
         self.sampler = Sampler(self._send, self.outbox.send_line)
         for disk in all_disks():
             self.sampler.add(disk["kname"])
@@ -220,9 +225,11 @@ class Service(Actions):
 
     op_sample_stop = stop_sampling
 
-    def op_fio(self, job: str, argv: List[str], disk: Disk, directory: str = "", uuid: str = "") -> Dict[str, Any]:
+    def op_fio(
+        self, job: str, argv: List[str], disk: Disk, directory: str = "", uuid: str = "", log: str = ""
+    ) -> Dict[str, Any]:
         """Run fio on a disk proved to be ``disk``, or on a file in the filesystem mounted for ``directory``, which must
-        have this UUID.
+        have this UUID. ``log`` is the text of an iolog to replay, ``{log}`` in the arguments.
 
         ``{file}`` in the arguments becomes what fio may open: the disk's descriptor, or a file below a descriptor of
         the filesystem's root; never a name that can come to mean something else.
@@ -232,8 +239,9 @@ class Service(Actions):
             raise Refused("fio is not installed on the DUT")
         fd = self.volumes.open(directory, uuid) if directory else open_target(disk)
         target = "/proc/self/fd/%d" % fd + ("/load" if directory else "")
-        arguments = [part.replace("{file}", target) for part in argv]
-        return {"pid": self.jobs.start(job, [fio, *arguments], (fd,)), "at": now()}
+        fds = (fd, in_memory("plugpull-iolog", log.replace("{file}", target).encode())) if log else (fd,)
+        arguments = [part.replace("{file}", target).replace("{log}", "/proc/self/fd/%d" % fds[-1]) for part in argv]
+        return {"pid": self.jobs.start(job, [fio, *arguments], fds), "at": now()}
 
     def op_program(self, digest: str, data: str = "") -> bool:
         """Keep a program in memory, to be run on a disk. Without ``data``: say whether it is here."""
@@ -336,6 +344,13 @@ class Service(Actions):
     ) -> Dict[str, Any]:
         """Check an unmounted filesystem without changing it, or repair it."""
         return self.volumes.check(disk, fstype, uuid, timeout, repair)
+
+    def op_overlay(self, name: str, disk: Disk) -> Dict[str, Any]:
+        """Make a device over a disk that keeps in memory what is written to it."""
+        return self.overlays.make(name, disk)
+
+    def op_overlay_drop(self, name: str) -> Dict[str, Any]:
+        return self.overlays.drop(name)
 
     def op_umount(self, name: str) -> Dict[str, Any]:
         return self.volumes.umount(name)
