@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plugpull.draw import Draw, hubs_to_choose, pairs_to_swap, tops_to_cut, victims_to_choose
+from plugpull.draw import (
+    NO_METER,
+    Draw,
+    disks_behind_meters,
+    hubs_to_choose,
+    pairs_to_swap,
+    tops_to_cut,
+    victims_to_choose,
+)
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed
 from plugpull.rig.part import Part
@@ -65,6 +73,18 @@ class Choices:
             chosen.append(self._draw.choose(left))
             left.remove(chosen[-1])
         return tuple(hub for hub in self.hubs if hub in chosen)
+
+    def metered_disks(self) -> tuple[RigDisk, ...]:
+        """The scratch disks behind the power meters of the rig, in the order of the rig file.
+
+        Raises ``NotServed`` if there are none.
+
+            rig.measure(power_design(rig.metered_disks()))
+        """
+        names = disks_behind_meters(self.context.rig)
+        if not names:
+            raise NotServed(NO_METER)
+        return tuple(disk for disk in self.disks if disk.name in names)
 
     def survivors_of(self, *points: CutPoint) -> tuple[RigDisk, ...]:
         """The scratch disks outside the blast radius of these cuts."""

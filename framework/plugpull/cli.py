@@ -11,7 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
-from plugpull.commands import bisect, check, compare, discover, log, measure, run, switch
+from plugpull.commands import (
+    archive,
+    bisect,
+    check,
+    compare,
+    discover,
+    export,
+    fleet,
+    log,
+    measure,
+    merge,
+    meter,
+    nightly,
+    run,
+    switch,
+    trend,
+)
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import PlugpullError, UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
@@ -133,10 +149,17 @@ def parser() -> argparse.ArgumentParser:
         _add_rig,
         check.add,
         check.add_report,
+        export.add,
         compare.add,
+        merge.add,
         bisect.add,
+        archive.add,
+        trend.add,
+        nightly.add,
+        fleet.add,
         log.add,
         switch.add,
+        meter.add,
         _add_cache,
         _add_test,
     ):

@@ -54,6 +54,16 @@ class Draw:
         return candidates[(self._next - 1) % len(candidates)]
 
 
+NO_METER = "no meter: this rig has no [[meter]] with scratch disks behind it"
+"""Why a study of power is skipped."""
+
+
+def disks_behind_meters(rig: Rig) -> tuple[str, ...]:
+    """The scratch disks behind the rig's power meters, in the order of the rig file."""
+    behind = {disk for meter in rig.meter for disk in meter.disks}
+    return tuple(disk.name for disk in rig.disk if disk.scratch and disk.name in behind)
+
+
 def victims_to_choose(topology: Topology, kind: str) -> tuple[str, ...]:
     """The scratch disks whose ``kind``, ``cable`` or ``power``, can be cut, in the order of the rig file."""
     points = topology.cut_points()

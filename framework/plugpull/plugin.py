@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from plugpull.plugin_session import PlugpullSession
     from plugpull.rig.model import Rig
     from plugpull.scenario import ScenarioRig
+    from plugpull.soak import Soak
 
 SESSION: pytest.StashKey[PlugpullSession] = pytest.StashKey()
 RIG: pytest.StashKey[Rig] = pytest.StashKey()
@@ -56,6 +57,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="virtual rigs: run the guest with KVM or emulated (default: auto, KVM if a trial guest starts)",
     )
     _add_choices(group)
+    group.addoption(
+        "--plugpull-for",
+        metavar="LENGTH",
+        help="run only soaks, for so long: 90s, 2h, 4d (default: soaks are left out)",
+    )
+    group.addoption("--plugpull-resume", metavar="RUN", help="go on with the soak in this run directory")
     group.addoption("--plugpull-command", action="append", default=[], help=argparse.SUPPRESS)
 
 
@@ -80,6 +87,11 @@ def _add_choices(group: pytest.OptionGroup) -> None:
         default="too",
         help="whether to run studies, which measure and cut nothing (default: too)",
     )
+    group.addoption(
+        "--plugpull-shard",
+        metavar="I/N",
+        help="run only every N-th scenario, beginning with the I-th, so that N machines share the run",
+    )
     group.addoption("--plugpull-rows", metavar="X01,X06", help="only scenarios marked with one of these rows")
 
 
@@ -89,6 +101,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[STDOUT] = sys.stdout if isinstance(sys.stdout, SteadyOutput) else _steady_stdout()
     config.addinivalue_line("markers", "row(id): the experiment that this scenario stands for, such as X06")
     config.addinivalue_line("markers", "study(design=FUNCTION): it measures this design of disks and cuts nothing")
+    if config.getoption("--plugpull-shard"):
+        _choose_shard(config)
+
+
+def _choose_shard(config: pytest.Config) -> None:
+    from plugpull.errors import UsageError
+    from plugpull.jobs.shard import ShardPlugin, shard_of
+
+    try:
+        shard = shard_of(config.getoption("--plugpull-shard"))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.pluginmanager.register(ShardPlugin(shard), "plugpull-shard")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -127,18 +152,27 @@ def _rig_of(config: pytest.Config) -> Rig:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     rows, studies = config.getoption("--plugpull-rows"), config.getoption("--plugpull-studies")
-    kept = list(items)
-    if rows:
-        wanted = set(rows.split(","))
-        kept = [
-            item for item in kept if any(mark.args[:1] and mark.args[0] in wanted for mark in item.iter_markers("row"))
-        ]
+    lasting = bool(config.getoption("--plugpull-for") or config.getoption("--plugpull-resume"))
+    kept = [item for item in items if is_soak(item) == lasting]
     if studies != "too":
         only = studies == "only"
         kept = [item for item in kept if (item.get_closest_marker("study") is not None) == only]
+    if rows:
+        wanted = set(rows.split(","))
+        named = [
+            item for item in kept if any(mark.args[:1] and mark.args[0] in wanted for mark in item.iter_markers("row"))
+        ]
+        # A rig file that names no row of a study leaves the choice of studies open.
+        kept = named if named or studies != "only" else kept
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
+
+
+def is_soak(item: pytest.Item) -> bool:
+    """True if this test uses plugpull's ``soak`` fixture."""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(definition.func.__module__ == __name__ for definition in known.get("soak", ()))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -173,9 +207,23 @@ def rig(request: pytest.FixtureRequest, plugpull_victim: str) -> Generator[Scena
         yield scenario
 
 
+@pytest.fixture
+def soak(request: pytest.FixtureRequest) -> Generator[Soak]:
+    """A run that lasts, for as long as ``plugpull run --for`` says: ``for turn in soak.turns(): with turn as rig: ...``
+
+    Every turn is a scenario of the run, with its own verdict; a disk that does not come back is left out of the next.
+    """
+    with _session(request.config).soak(request.node) as soak:
+        yield soak
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     session = pyfuncitem.config.stash.get(SESSION, None)
+    if session is not None and is_soak(pyfuncitem):
+        result = yield
+        session.conclude_soak(pyfuncitem)
+        return result
     if session is None or "rig" not in pyfuncitem.funcargs:
         return (yield)
     try:

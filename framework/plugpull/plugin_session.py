@@ -6,27 +6,57 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, Protocol, TextIO, cast
 
 import pytest
 from rich.console import Console
 
-from plugpull.draw import night
+from plugpull.draw import NO_METER, disks_behind_meters, night
 from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
+from plugpull.expected_findings import read_expected
+from plugpull.history import events as ev
 from plugpull.judging.coverage import sentences
+from plugpull.judging.lasting import listed
 from plugpull.judging.results import Results, ScenarioResult, Verdict
 from plugpull.plain import clean_line
-from plugpull.plugin_stash import ITEMS, SKIPPED, STDOUT, VERDICT, argv_of, stock_rig
-from plugpull.progress import notify_for
-from plugpull.report.live import View, view_for
-from plugpull.run import OpenScenario, Options, Run, begin_run
+from plugpull.plugin_stash import ITEMS, SKIPPED, STDOUT, VERDICT, WHOLE, argv_of, stock_rig
+from plugpull.progress import Lines, notify_for
+from plugpull.report.live import LiveView, View, view_for
+from plugpull.report.text import duration
+from plugpull.run import OpenScenario, Run, begin_run
+from plugpull.run_options import Options
 from plugpull.scenario import ScenarioRig
+from plugpull.soak import Soak
+from plugpull.soak.length import parse_length
+from plugpull.soak.progress import SoakProgress
+from plugpull.soak.state import SoakState, read_state
+from plugpull.soak.turn import wall
 
 RESULT: pytest.StashKey[ScenarioResult] = pytest.StashKey()
 NOT_SERVED: pytest.StashKey[str] = pytest.StashKey()
 """Why a fixture of the scenario found this rig unable to serve it."""
+
+
+class ViewOfBench(View, Protocol):
+    """Shows what happens on one bench of several."""
+
+    def notify(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class OneOfSeveral:
+    """One bench of several side by side: its number, its part's directory, and what shows its events."""
+
+    number: int
+    directory: Path
+    view: ViewOfBench
+
+
+BENCH: pytest.StashKey[OneOfSeveral] = pytest.StashKey()
+"""Set if other processes run the other scenarios of the plan."""
 
 
 class PlugpullSession:
@@ -42,9 +72,14 @@ class PlugpullSession:
         self._refused = ""
         self._others_failed = False
         self._console = _console(config)
-        self._view: View = view_for(self._console)
+        self._bench = config.stash.get(BENCH, None)
+        self._view: View = view_for(self._console) if self._bench is None else self._bench.view
+        notify = notify_for(self._console) if self._bench is None else Lines(self._bench.view.notify)
+        self._notify = notify
+        self._state: SoakState | None = None
+        self._soak: Soak | None = None
         try:
-            self._run: Run = begin_run(self._options(), notify_for(self._console))
+            self._run: Run = begin_run(self._options(), notify)
         except (UsageError, RigError) as error:
             status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_UNKNOWN
             pytest.exit(str(error), returncode=status)
@@ -67,6 +102,21 @@ class PlugpullSession:
 
     def _options(self) -> Options:
         option = self._config.getoption
+        options = self._usual_options()
+        if option("--plugpull-resume"):
+            run = Path(option("--plugpull-resume")).absolute()
+            self._state = state = read_state(run)
+            assert state.begun is not None  # as read_state returns it
+            assert state.soak is not None
+            event = ev.RunResumed(wall=wall(), interrupted=state.interrupted, argv=argv_of(self._config))
+            seed, lasting = state.begun.seed, state.soak.seconds
+            return replace(options, seed=seed, directory=run, planned=None, lasting=lasting, resumed=event)
+        if option("--plugpull-for"):
+            return replace(options, planned=None, lasting=parse_length(option("--plugpull-for")))
+        return options
+
+    def _usual_options(self) -> Options:
+        option = self._config.getoption
         return Options(
             rig=Path(option("--rig")) if option("--rig") else stock_rig(),
             out=Path(option("--plugpull-out")) if option("--plugpull-out") else None,
@@ -78,17 +128,23 @@ class PlugpullSession:
             turn=night(option("--plugpull-rotate")) if option("--plugpull-rotate") else None,
             repeats=option("--plugpull-repeats"),
             planned=tuple(scenario_id(item) for item in self._config.stash[ITEMS] if is_scenario(item)),
+            shard=option("--plugpull-shard") or "",
+            whole=self._config.stash.get(WHOLE, None),
+            bench=0 if self._bench is None else self._bench.number,
+            directory=None if self._bench is None else self._bench.directory,
+            expected=read_expected(item.path.parent for item in self._config.stash[ITEMS] if is_scenario(item)),
         )
 
     # --- one scenario ---------------------------------------------------------------------------------------------
 
     @contextmanager
     def scenario(self, item: pytest.Item, victim: str = "") -> Iterator[ScenarioRig]:
-        marker = item.get_closest_marker("row")
-        story = paragraphs(getattr(getattr(item, "function", None), "__doc__", "") or item.name)
+        lacking = self._lacking(item)
+        if lacking:
+            pytest.skip(lacking)
+        row, story = row_and_story(item)
         self._view.start()
         try:
-            row = str(marker.args[0]) if marker else ""
             with self._run.scenario(scenario_id(item), story, row, victim) as opened:
                 self._open = opened
                 try:
@@ -107,6 +163,42 @@ class PlugpullSession:
         finally:
             self._open = None
             self._view.stop()
+
+    def _lacking(self, item: pytest.Item) -> str:
+        """Why this rig cannot serve a study, if that is known before a bench is opened for it."""
+        mark = item.get_closest_marker("study")
+        wants_meter = mark is not None and mark.kwargs.get("meter", False)
+        return NO_METER if wants_meter and not disks_behind_meters(self._run.rig) else ""
+
+    @contextmanager
+    def soak(self, item: pytest.Item) -> Iterator[Soak]:
+        """The soak of the run. Skips the test if nothing of this rig can be cut, or if the run has a soak already."""
+        if self._soak is not None:
+            pytest.skip("a run has one soak: choose it with -k, and run the others by themselves")
+        row, story = row_and_story(item)
+        self._view.start()
+        try:
+            self._soak = Soak(self._run, scenario_id(item), story, row, self._state, self._show_soak)
+            if isinstance(self._view, LiveView):
+                self._view.above = self._soak.progress.render
+            yield self._soak
+        except NotServed as error:
+            pytest.skip(error.what)
+        finally:
+            self._view.stop()
+
+    def _show_soak(self, progress: SoakProgress, result: ScenarioResult | None) -> None:
+        if result is not None:
+            self._view.verdict(result.id, result.verdict, result.sentence, result.seconds)
+            self._notify(progress.text())
+
+    def conclude_soak(self, item: pytest.Item) -> None:
+        """Pass the worst verdict of a soak's turns to pytest."""
+        worst = None if self._soak is None else self._soak.worst
+        if worst is not None:
+            item.stash[RESULT] = worst
+            if worst.verdict is not Verdict.PASS:
+                pytest.fail(f"{worst.id}: {_text(worst)}", pytrace=False)
 
     def raised(self, error: BaseException) -> None:
         """Record why the open scenario stopped with an exception, or why it was skipped."""
@@ -143,7 +235,7 @@ class PlugpullSession:
         result = self._open.close()
         if not self._open.skip_reason:
             item.stash[RESULT] = result
-            self._view.verdict(result.id, result.verdict, result.sentence)
+            self._view.verdict(result.id, result.verdict, result.sentence, result.seconds)
         return result
 
     def conclude(self, item: pytest.Item) -> None:
@@ -195,29 +287,40 @@ class PlugpullSession:
             return
         results, report = self._outcome
         terminal.section("plugpull")
-        for line in _summary(results):
+        for line in summary(results):
             terminal.write_line(clean_line(line))
         terminal.write_line(f"report: {report}")
+        if self._soak is not None and self._run.interrupted and self._soak.progress.left > 0:
+            terminal.write_line(f"to go on: plugpull run --resume {self.directory}")
 
 
-def _summary(results: Results) -> Iterator[str]:
-    for scenario in results.scenarios:
-        yield f"{scenario.verdict.value:8}{scenario.id}"
+def summary(results: Results) -> Iterator[str]:
+    """The results of a run in a few lines, with the time that each scenario took; the last one is its verdict."""
+    for scenario in listed(results):
+        yield f"{scenario.verdict.value:8}{scenario.id} ({duration(scenario.seconds)})"
         if scenario.verdict is not Verdict.PASS:
             yield from (f"        {line}" for line in _lines(scenario))
+    if more := len(results.scenarios) - len(listed(results)):
+        yield f"{'PASS':8}{more} scenarios, not listed here"
     for skipped in results.skipped:
         yield f"{'skipped':8}{skipped.id}"
         yield f"        {skipped.reason}"
     if not results.measurements or any(scenario.cuts for scenario in results.scenarios):
         yield from sentences(results.coverage)  # a run of studies cuts nothing
+    yield from (
+        f"expected and not found: {one.name}, in {one.scenarios} scenario{'s' * (one.scenarios != 1)}: {one.reference}"
+        for one in results.expected
+        if not one.matched
+    )
     yield from (f"unknown: {reason}" for reason in results.unknowns if reason not in results.sentence)
     yield results.sentence
 
 
 def is_scenario(item: pytest.Item) -> bool:
-    """True if this test uses plugpull's ``rig`` fixture, directly or through other fixtures."""
+    """True if this test uses plugpull's ``rig`` or ``soak`` fixture, directly or through other fixtures."""
     known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    return any(definition.func.__module__ == "plugpull.plugin" for definition in known.get("rig", ()))
+    definitions = (*known.get("rig", ()), *known.get("soak", ()))
+    return any(definition.func.__module__ == "plugpull.plugin" for definition in definitions)
 
 
 def scenario_id(item: pytest.Item) -> str:
@@ -230,6 +333,13 @@ def scenario_id(item: pytest.Item) -> str:
     here = config.invocation_params.dir
     path = item.path.relative_to(here) if item.path.is_relative_to(here) else item.path
     return f"{path}::{name}"
+
+
+def row_and_story(item: pytest.Item) -> tuple[str, str]:
+    """The experiment that a scenario stands for (empty: none), and its docstring."""
+    marker = item.get_closest_marker("row")
+    story = paragraphs(getattr(getattr(item, "function", None), "__doc__", "") or item.name)
+    return (str(marker.args[0]) if marker else ""), story
 
 
 def paragraphs(docstring: str) -> str:
@@ -252,5 +362,8 @@ def _text(result: ScenarioResult | None) -> str:
 
 def _lines(result: ScenarioResult) -> list[str]:
     lines = [result.sentence]
-    lines += [f"  {finding.check}: {finding.summary}" for finding in result.findings]
+    lines += [
+        f"  {finding.check}: {finding.summary}" + (f" (expected: {finding.expected})" if finding.expected else "")
+        for finding in result.findings
+    ]
     return [*lines, *(f"  unknown: {reason}" for reason in result.unknowns)]

@@ -12,6 +12,8 @@ from plugpull.output import SteadyOutput
 STDOUT: pytest.StashKey[SteadyOutput] = pytest.StashKey()
 ITEMS: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 """Everything that was collected and not deselected."""
+WHOLE: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
+"""The ids of the scenarios of all shards, if this session is one of several."""
 SKIPPED: pytest.StashKey[list[tuple[pytest.Item, str]]] = pytest.StashKey()
 """Scenarios that were skipped before the run began, with the reason."""
 VERDICT = "plugpull_verdict"

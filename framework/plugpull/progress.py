@@ -80,4 +80,4 @@ class Spinner:
 
 
 def _print(console: Console, text: str) -> None:
-    console.print(f"plugpull: {clean(text)}", markup=False, highlight=False)
+    console.print(f"plugpull: {clean(text)}", markup=False, highlight=False, soft_wrap=True)

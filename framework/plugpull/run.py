@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import platform
 import random
+import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import count
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from plugpull import __version__
 from plugpull.cache import Cache
 from plugpull.coordination.journal import Journal, sweep
 from plugpull.coordination.lease import Lease
+from plugpull.coordination.place import place_name, reserved
+from plugpull.coordination.slots import Slots, slots_needed
 from plugpull.draw import Draw
 from plugpull.dut.bench import Bench
 from plugpull.dut.listener import Listener
@@ -28,42 +31,33 @@ from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 from plugpull.history.recorder import Recorder
 from plugpull.interrupts import signals_held, signals_raise
+from plugpull.judging.expected import concerns
 from plugpull.judging.judge import judge_story
-from plugpull.judging.outcome import HISTORY_FILE, write_outcome
+from plugpull.judging.outcome import HISTORY_FILE, judge_run, write_outcome
 from plugpull.judging.plan import skip_reason
 from plugpull.judging.results import Results, ScenarioResult
+from plugpull.judging.results_io import write_results
 from plugpull.load.timed import REPEATS
 from plugpull.rig.credentials import recorded
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
-from plugpull.rig.topology import Topology
+from plugpull.rig.topology import Topology, without_disks
+from plugpull.run_directory import folder_names, make_directory, point_latest, remove_empty
+from plugpull.run_options import Options
 from plugpull.scenario import ScenarioRig
 from plugpull.streams import VICTIMS, Streams
 
-
-@dataclass(frozen=True)
-class Options:
-    """The options of a run.
-
-    ``kernel`` and ``modules`` are for virtual rigs. ``planned`` are the ids of the scenarios to run; ``None`` if
-    unknown. ``turn`` is the number of the night if victims are taken in turn (``draw.py``). ``repeats`` is how often a
-    study measures each of its conditions.
-    """
-
-    rig: Path
-    out: Path | None = None
-    seed: int | None = None
-    kernel: str | None = None
-    modules: tuple[Path, ...] = ()
-    accel: str = "auto"
-    argv: tuple[str, ...] = ()
-    planned: tuple[str, ...] | None = None
-    turn: int | None = None
-    repeats: int | None = None
+__all__ = ["OpenBench", "OpenScenario", "Options", "Run", "begin_run", "restore_what_was_left_off"]
 
 
 OpenBench = Callable[[Recorder, Path, Listener, str], Bench]
 """Makes the bench of one scenario: (recorder, directory for raw artefacts, listener, scenario id)."""
+
+
+class Prepare(Protocol):
+    """Prepares the benches of a run for a rig. What they share is closed with ``held``."""
+
+    def __call__(self, rig: Rig, *, held: ExitStack) -> OpenBench: ...
 
 
 @dataclass
@@ -77,10 +71,25 @@ class Run:
     seed: int
     open_bench: OpenBench
     _held: ExitStack
+    slot: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Holds a bench slot of this machine while a scenario runs."""
     results: list[ScenarioResult] = field(default_factory=list)
     interrupted: str = ""
+    without: tuple[str, ...] = ()
+    """The disks of the rig file that were set aside."""
+    _prepare: Prepare | None = None
+    _prepared: ExitStack = field(default_factory=ExitStack)
     _folders: set[str] = field(default_factory=set)
     _open: OpenScenario | None = None
+
+    def go_on_without(self, disks: Collection[str]) -> None:
+        """Set these disks aside: the benches of later scenarios do not have them. Raises RigError and UsageError."""
+        if not disks or self._prepare is None:
+            return
+        self.without = (*self.without, *disks)
+        self.rig = without_disks(self.rig, disks)
+        self._prepared.close()
+        self.open_bench = self._prepare(self.rig, held=self._prepared)
 
     @contextmanager
     def scenario(self, name: str, story: str = "", row: str = "", victim: str = "") -> Iterator[OpenScenario]:
@@ -89,12 +98,13 @@ class Run:
         Exceptions are recorded, not raised again: see ``OpenScenario.result``. ``victim`` names the disk or hub that it
         chooses first; drawn if empty.
         """
-        opened = self._open = OpenScenario(self, name, story, row, victim)
-        try:
-            yield opened
-        finally:
-            with signals_held():
-                self._close()
+        with self.slot():
+            opened = self._open = OpenScenario(self, name, story, row, victim)
+            try:
+                yield opened
+            finally:
+                with signals_held():
+                    self._close()
 
     def _close(self) -> None:
         """Close the open scenario, if there is one."""
@@ -114,8 +124,7 @@ class Run:
 
     def artefacts(self, name: str) -> Path:
         """Make a scenario's own folder for raw artefacts, inside the run's directory."""
-        wanted = _file_name(name)
-        folder = next(one for one in _numbered(wanted) if one not in self._folders)
+        folder = next(one for one in folder_names(name) if one not in self._folders)
         self._folders.add(folder)
         path = self.directory / "scenarios" / folder
         path.mkdir(parents=True, exist_ok=True)
@@ -131,9 +140,15 @@ class Run:
                 self._close()  # a signal may have arrived just before signals were held
                 self.recorder.record(ev.RunEnded(wall=_wall(), interrupted=self.interrupted))
                 self.recorder.close()
-                return write_outcome(self.directory)
+                return write_outcome(self.directory) if not self.options.bench else self._part()
         finally:
+            self._prepared.close()
             self._held.close()
+
+    def _part(self) -> tuple[Results, Path]:
+        """The results of one bench of several. The reports are written when all parts are there."""
+        _, results = judge_run(self.directory)
+        return results, write_results(self.directory, results)
 
 
 class OpenScenario:
@@ -151,7 +166,10 @@ class OpenScenario:
         self.rig: ScenarioRig | None = None
         self.result: ScenarioResult | None = None
         self.skip_reason = ""
-        self._opening = ev.ScenarioBegun(id=name, wall=_wall(), seed=run.seed, story=story, row=row)
+        expected = tuple(entry for entry in run.options.expected if concerns(entry, name))
+        self._opening = ev.ScenarioBegun(
+            id=name, wall=_wall(), seed=run.seed, story=story, row=row, expected=expected, without=run.without
+        )
         run.recorder.record(self._opening)
 
     def open(self) -> ScenarioRig:
@@ -257,9 +275,10 @@ def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: st
     restore(declared, machine, folder, port)
 
 
-def restore_what_was_left_off(cache: Cache, notify: Callable[[str], None]) -> None:
-    """Restore what killed runs left off; ``notify`` gets a sentence for each."""
-    sweep(cache.journals(make=False), notify, _restore)
+def restore_what_was_left_off(cache: Cache, notify: Callable[[str], None], place: str = "") -> None:
+    """Restore what killed runs left off; ``notify`` gets a sentence for each. ``place`` is the place of labgrid that
+    the caller holds."""
+    sweep(cache.journals(make=False), notify, _restore, place)
 
 
 def begin_run(options: Options, notify: Callable[[str], None]) -> Run:
@@ -270,25 +289,50 @@ def begin_run(options: Options, notify: Callable[[str], None]) -> Run:
     """
     rig = load_rig(options.rig)
     cache = Cache.default(notify=notify)
-    restore_what_was_left_off(cache, notify)
-    directory = _make_directory(options.out, rig.rig.name)
     held = ExitStack()
+    directory: Path | None = None
     try:
+        # First of all: until then somebody else may be using the rig.
+        place = held.enter_context(reserved(rig.labgrid, notify)) if rig.labgrid else None
+        restore_what_was_left_off(cache, notify, place_name(rig))
+        slot = _slot(rig, options, notify)
+        directory = options.directory or make_directory(options.out, rig.rig.name)
+        directory.mkdir(exist_ok=True)
         held.enter_context(Lease(rig, options.rig, run_dir=directory))
-        journal = Journal(cache.journals(), directory)
+        journal = Journal(cache.journals(), directory, place_name(rig))
         held.callback(journal.close)
         held.enter_context(signals_raise())
-        recorder = Recorder(directory / HISTORY_FILE)
+        recorder = Recorder(directory / HISTORY_FILE, held=True)
         held.callback(lambda: recorder.close(quietly=True))
+        if place is not None:
+            place.on_loss(partial(_place_lost, recorder))
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
-        recorder.record(_opening(rig, options, seed))
-        open_bench = _prepare(rig, options, cache, journal, held, notify)
+        recorder.record(options.resumed or _opening(rig, options, seed))
+        prepare = partial(_prepare, options=options, cache=cache, journal=journal, notify=notify)
+        open_bench = prepare(rig, held=(prepared := held.enter_context(ExitStack())))
     except BaseException:
         held.close()
-        _remove_empty(directory)
+        if directory is not None and options.resumed is None:
+            remove_empty(directory)
         raise
-    _point_latest(directory)
-    return Run(options, rig, directory, recorder, seed, open_bench, held)
+    if options.directory is None:
+        point_latest(directory)
+    return Run(options, rig, directory, recorder, seed, open_bench, held, slot, _prepare=prepare, _prepared=prepared)
+
+
+def _place_lost(recorder: Recorder, why: str) -> None:
+    """Record that somebody else may have the rig now, and end the run as a signal does, which restores power."""
+    with suppress(RigError):
+        recorder.record(ev.RigFault(summary=why, hint="see labgrid-client reservations"))
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _slot(rig: Rig, options: Options, notify: Callable[[str], None]) -> Callable[[], AbstractContextManager[object]]:
+    """Holds a bench slot of this machine. One bench of several waits for it; a single one only lets others wait."""
+    if rig.dut.kind != "virtual":
+        return nullcontext
+    slots, need = Slots(), slots_needed(rig.dut.cpus, rig.dut.memory)
+    return partial(slots.hold, need, notify) if options.bench else partial(slots.hold_if_free, need)
 
 
 def _opening(rig: Rig, options: Options, seed: int) -> ev.RunBegun:
@@ -304,6 +348,9 @@ def _opening(rig: Rig, options: Options, seed: int) -> ev.RunBegun:
         numbered=True,
         planned=options.planned,
         turn=options.turn,
+        shard=options.shard,
+        whole=options.whole,
+        bench=options.bench,
     )
 
 
@@ -325,40 +372,6 @@ def _prepare(
     return prepare_real(rig, options.rig, journal, held)
 
 
-def _make_directory(out: Path | None, rig: str) -> Path:
-    root = out or Path("runs")
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
-        directory = root / f"{stamp}-{rig}{suffix}"
-        try:
-            directory.mkdir(parents=True)
-            return directory.absolute()
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise UsageError(
-                f"cannot make the run's directory {directory}: {error.strerror}",
-                hint="choose another directory with --out",
-            ) from None
-    raise UsageError(f"{root} has a thousand runs of this second already")
-
-
-def _remove_empty(directory: Path) -> None:
-    """Remove the directory of a run that never began. (A history with only its first line is not worth keeping.)"""
-    with suppress(OSError):
-        (directory / HISTORY_FILE).unlink(missing_ok=True)
-        directory.rmdir()
-
-
-def _point_latest(directory: Path) -> None:
-    latest = directory.parent / "latest"
-    half = directory.parent / f".latest-{os.getpid()}"
-    with suppress(OSError):
-        half.unlink(missing_ok=True)
-        half.symlink_to(directory.name)
-        half.replace(latest)
-
-
 def _controller() -> dict[str, str]:
     return {
         "machine": platform.machine(),
@@ -367,21 +380,6 @@ def _controller() -> dict[str, str]:
         "cpus": str(os.cpu_count() or 0),
         "platform": platform.platform(),
     }
-
-
-def _file_name(scenario: str) -> str:
-    """A folder name for a scenario: its file and function, without anything that could leave the parent folder."""
-    path, _, name = scenario.partition("::")
-    words = f"{path.rsplit('/', 1)[-1].removesuffix('.py')}-{name}" if name else path
-    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in words)
-    return kept.strip("-.")[:120] or "scenario"
-
-
-def _numbered(name: str) -> Iterator[str]:
-    """This name, and then the same with numbers."""
-    yield name
-    for number in count(2):
-        yield f"{name}-{number}"
 
 
 def _wall() -> str:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from plugpull.checks import Check, encode_check
 from plugpull.checks.kernel_state import held_longer
 from plugpull.checks.residue import left_over
-from plugpull.choices import Choices
 from plugpull.draw import Draw
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.conversation.translation import census_of, state_of, timers_set
@@ -35,15 +34,15 @@ from plugpull.integrity.writing.filled import RunningReads
 from plugpull.integrity.writing.legs import read_members
 from plugpull.integrity.writing.load import RunningStamps
 from plugpull.load.copying import RunningCopy
-from plugpull.load.designs import Design
 from plugpull.load.load import RunningLoad
 from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
-from plugpull.load.timed import REPEATS, measure
+from plugpull.measuring import REPEATS, Measuring
+from plugpull.metering import MeterWatch
 from plugpull.rig.topology import CutPoint
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
-from plugpull.targets.made_array import MadeArray, options_of, planned
+from plugpull.targets.made_array import CHUNK, MadeArray, options_of, planned
 from plugpull.targets.target import Target, Targets, targets_of
 
 GONE_WITHIN = 10.0
@@ -52,7 +51,7 @@ READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
 
-class ScenarioRig(Choices):
+class ScenarioRig(Measuring):
     """The rig, ready to use: every declared disk is attached, and everything that happens is recorded.
 
     Loads and cuts are context managers; ``judge`` names what must have been true.
@@ -68,8 +67,7 @@ class ScenarioRig(Choices):
     """
 
     def __init__(self, context: ScenarioContext, draw: Draw | None = None, repeats: int = REPEATS) -> None:
-        super().__init__(context, draw)
-        self.repeats = repeats
+        super().__init__(context, draw, repeats)
         self.breaker = Breaker(context)
         self.asked = 0
         """The number of checks that were asked for."""
@@ -79,9 +77,9 @@ class ScenarioRig(Choices):
         """The number of recorded grace periods."""
         self._census_before: ev.Census | None = None
         self._state_before: ev.DutState | None = None
-        self._kind = ""
         self._arrays = 0
         self._filesystems: dict[str, Filesystem] = {}
+        self._meters = MeterWatch(context)
 
     # --- doing ------------------------------------------------------------------------------------------------------
 
@@ -132,21 +130,31 @@ class ScenarioRig(Choices):
         return RunningFiles(self.context, volume, pattern)
 
     def array(
-        self, level: str, disks: Iterable[RigDisk], *, size: str = "4 MiB", bitmap: bool | str = True, ppl: bool = False
+        self,
+        level: str,
+        disks: Iterable[RigDisk],
+        *,
+        size: str = "4 MiB",
+        bitmap: bool | str = True,
+        ppl: bool = False,
+        slow: Iterable[RigDisk] = (),
+        chunk: int = CHUNK,
     ) -> MadeArray:
         """Make an array of these disks with mdadm, in this order, for the length of the ``with`` block.
 
         ``level`` is "raid0", "raid1", "raid10", "raid5" or "raid6". The array uses ``size`` of each disk (a RAID 0 all
         of it) and is in sync when the block begins. ``bitmap`` may be what one bit of it stands for, such as "64 KiB".
-        ``ppl`` gives a RAID 5 a partial parity log instead. When the block ends, the array is stopped, its members are
-        read, and their superblocks are erased. Raises ``NotServed`` without mdadm or enough disks, and ``RigError``.
+        ``ppl`` gives a RAID 5 a partial parity log instead. Those of a mirror's disks that are ``slow`` are written
+        with a delay, and read only if no other can be (mdadm's ``--write-mostly`` and ``--write-behind``). ``chunk`` is
+        in bytes. When the block ends, the array is stopped, its members are read, and their superblocks are erased.
+        Raises ``NotServed`` without mdadm or enough disks, and ``RigError``.
 
             with rig.array("raid1", (victim, survivors[0])) as array, rig.stamp(array, flushed_writes) as load:
                 load.settle()
         """
         self._arrays += 1
-        plan = planned(f"array{self._arrays}", level, tuple(disks))
-        options = options_of(plan.level, size, bitmap, ppl=ppl)
+        plan = planned(f"array{self._arrays}", level, tuple(disks), tuple(slow))
+        options = options_of(plan, size, bitmap, ppl=ppl, chunk=chunk)
         return MadeArray(self.context, plan, options, partial(read_members, self.context))
 
     def copy(self, source: Target, target: Target) -> RunningCopy:
@@ -188,17 +196,6 @@ class ScenarioRig(Choices):
                 raise NotServed(f"no {fstype} on {disk.name}: {lacking}")
         self._filesystems[disk.name] = Filesystem(self.context, disk, fstype)
         return self._filesystems[disk.name]
-
-    def measure(self, design: Design[RigDisk], repeats: int | None = None) -> None:
-        """Measure each condition of a design ``repeats`` times, in random order, each time with a new load.
-
-        The default is that of the command line. What the disks held is overwritten. Raises ``RigError`` if a load does
-        not start.
-
-            rig.measure(each_alone(rig.disks))
-            rig.judge(alone(rig.disks))
-        """
-        measure(self.context, design, repeats or self.repeats, virtual=self._kind == "virtual")
 
     def recovering(self, disk: RigDisk) -> Recovering:
         """Have the kernel reset this disk again and again, as its error handler does, for the length of the block.
@@ -289,6 +286,7 @@ class ScenarioRig(Choices):
             )
         self._shorten_timers()
         context.bench.link.call("sample", interval=SAMPLE_INTERVAL)
+        self._meters.start(virtual=self._kind == "virtual")
         context.phase("plug", "every disk gets its cable and its power")
         context.bench.power_everything()
         declared = tuple(disk.name for disk in context.rig.disk)
@@ -357,6 +355,7 @@ class ScenarioRig(Choices):
         """Heal, and look for what is left behind. Never raises."""
         # First of all, even if the DUT is dead: its ports must not stay off.
         self.breaker.heal()
+        self._meters.stop()
         with suppress(RigError):  # as below
             for view in self.context.bench.seen_from_outside():
                 self.context.recorder.record(view)

@@ -6,6 +6,8 @@ import random
 
 VICTIMS = "victims"
 """Which disk or hub is cut."""
+FAULTS = "faults"
+"""What a turn of a soak does to the rig."""
 TRIGGERS = "triggers"
 """When it is cut."""
 ORDER = "order"

@@ -56,6 +56,7 @@ RIG = (
         "filesystem",
         "files",
         "load_on_volume",
+        "array",
         "copy",
         "processors",
         "recovering",
@@ -63,14 +64,44 @@ RIG = (
         "cut",
         "fault",
     ),
-    *("judged_by", "wait", "is_attached", "take_census", "measure", "judge"),
+    *("judged_by", "wait", "is_attached", "take_census"),
+    *("metered_disks", "measure", "run_tasks", "sweep_sizes", "keep_busy", "judge"),
 )
 FILES = ("settle", "played", "something_to_lose", "step_begins", "stop", "next_round")
+DESIGNS = (
+    *("each_alone", "more_and_more", "leave_one_out", "part_by_part", "scaling_design", "side_by_side"),
+    *("all_for_long", "all_at_once"),
+    *("power_design", "FioTask", "caching_design", "latency_design", "sweep_design"),
+    *("filesystem_counts", "filesystem_tasks", "filesystem_design"),
+    *("array_baseline", "array_cells", "array_tasks", "array_design", "member_size", "rebuild_design"),
+)
+STUDIES = (
+    *("alone", "scaling", "beside", "sustained", "recovery_cost", "caching", "latency", "transfer_size"),
+    *("array_rates", "rebuilds", "power_drawn", "filesystem_rates"),
+)
+ARRAY = (
+    *("readd", "add", "add_missing", "remove_as_udev", "wait_degraded", "wait_resyncing", "wait_in_sync", "wait_clean"),
+    "wait_unmarked",
+    *("check", "stop", "assemble", "state"),
+)
 LOAD = ("settle", "regain_pace", "moved")
 
 
 def chapters() -> tuple[Chapter, ...]:
-    return (*_on_rig_and_loads(), *_on_files(), *_on_faults(), *_on_judging_and_drivers())
+    return (*_on_rig_and_loads(), *_on_files(), *_on_faults(), *_on_soaks(), *_on_judging_and_drivers())
+
+
+def _on_soaks() -> tuple[Chapter, ...]:
+    return (
+        Chapter(
+            "Runs that last",
+            "A soak is a pytest function that takes the fixture `soak`; `plugpull run --for 4d` runs it.",
+            (
+                Entry("plugpull.soak", "Soak", ("turns",)),
+                Entry("plugpull.soak", "Turn", ("run_until_fault", "checks")),
+            ),
+        ),
+    )
 
 
 def _on_rig_and_loads() -> tuple[Chapter, ...]:
@@ -86,6 +117,7 @@ def _on_rig_and_loads() -> tuple[Chapter, ...]:
                 Entry(
                     "plugpull.targets.filesystem", "Filesystem", ("identity", "size", "mounted", "unmount", "under_way")
                 ),
+                Entry("plugpull.targets.made_array", "MadeArray", ARRAY),
                 Entry("plugpull.rig.topology", "CutPoint"),
             ),
         ),
@@ -155,10 +187,8 @@ def _on_judging_and_drivers() -> tuple[Chapter, ...]:
             "`@pytest.mark.study(design=each_alone)` names it for `plugpull measure`. A check of `plugpull.studies` "
             "makes figures and conclusions of the measurements, for `rig.judge`.",
             (
-                *(Entry("plugpull.load", n) for n in ("each_alone", "more_and_more")),
-                *(Entry("plugpull.load", n) for n in ("leave_one_out", "scaling_design")),
-                *(Entry("plugpull.load", n) for n in ("side_by_side", "all_for_long", "all_at_once")),
-                *(Entry("plugpull.studies", n) for n in ("alone", "scaling", "beside", "sustained", "recovery_cost")),
+                *(Entry("plugpull.load", n) for n in DESIGNS),
+                *(Entry("plugpull.studies", n) for n in STUDIES),
             ),
         ),
         Chapter(

@@ -48,6 +48,30 @@ MD = Part(
     r"[^/]+/(drivers/me|drivers/m[f-z]|drivers/[n-z]|[e-z])",
     "drivers/md/raid1.c",
 )
+FILESYSTEMS = Part(
+    "filesystems",
+    r"[^/]+/(fs/(?:btrfs|ext4|f2fs|fat|jbd2|xfs)/.+)$",
+    r"[^/]+/(fs/z|[g-z])",
+    "fs/xfs/xfs_file.c",
+)
+
+KUNIT = Part(
+    "kunit",
+    r"[^/]+/(tools/testing/kunit/[^/]+\.py)$",
+    r"[^/]+/(tools/testing/[l-z]|tools/[u-z]|[u-z])",
+    "tools/testing/kunit/kunit_parser.py",
+)
+"""The reader of KTAP that the kernel's own tests use."""
+
+
+def source_of(part: Part) -> Path:
+    """A directory with a part of the source of the guest's kernel. Skips the test where that is neither cached nor to
+    be fetched."""
+    cache = Cache.default(notify=lambda text: None)
+    try:
+        return _source(find_kernel(None, cache).version, cache, part)
+    except PlugpullError as error:
+        pytest.skip(f"the guest's kernel is not known here: {error.what}")
 
 
 def usb_storage(patch: str = "") -> Path:
@@ -148,7 +172,10 @@ def _make(version: str, source: Path, folder: str, module: str, edit: Callable[[
         shutil.copytree(source, tree)
         edit(tree)
         make = ["make", "-C", str(headers), f"M={tree / folder}", f"{module}.ko", *module_build.variables()]
-        done = subprocess.run(make, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(make, capture_output=True, text=True, timeout=1800, check=False)
         if done.returncode:
             raise PlugpullError(f"{module} does not build for {version}: {done.stderr[-1000:]}")
+        if shutil.which("strip"):
+            # xfs has 43 MB of debugging information, which the guest would have to read.
+            subprocess.run(["strip", "--strip-debug", str(tree / folder / f"{module}.ko")], check=True)
         shutil.copy(tree / folder / f"{module}.ko", place)

@@ -18,10 +18,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from stories import healthy
+from stories import BACK, CUT, GONE, LAST, RESTORED, SETTLED, STOPPED, Bench, healthy
 
 import plugpull.run
+import plugpull.soak.turn
+from plugpull.checks import Check, data_intact, kept_pace, kernel_clean, removed, returned
 from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.reader import History, read_history
 from plugpull.rig.topology import Topology
@@ -30,7 +33,46 @@ from plugpull.scenario import ScenarioRig
 from plugpull.streams import Streams
 
 CLOCK = SimpleNamespace(mapped=True, now=lambda: (time.monotonic(), 0.0))
-BENCH: Any = SimpleNamespace(link=SimpleNamespace(clock=CLOCK), seen_from_outside=tuple)
+
+
+def _attached(name: str) -> object | None:
+    """Every disk is there, apart from those that the file ``gone`` names."""
+    gone = Path("gone")
+    return None if gone.exists() and name in gone.read_text().split() else name
+
+
+LATE = 60.0
+"""DUT seconds until which a disk is waited for that does not return."""
+TABLE = SimpleNamespace(attached=_attached)
+BENCH: Any = SimpleNamespace(link=SimpleNamespace(clock=CLOCK), seen_from_outside=tuple, disk_table=TABLE)
+
+
+def cable_cut(victim: str, disks: tuple[str, ...], checks: tuple[Check, ...], *, returns: bool) -> Bench:
+    """A story of these disks, of which one is cut: as ``healthy``, whatever their names."""
+    bench = Bench(until=LAST if returns else LATE, checks=checks)
+    bench.add(
+        ev.DutReady(at=10.0, kernel="6.12.1", kind="virtual", how="restored", took=1.0, fio="fio-3.33"),
+        ev.Phase(at=10.0, name="plug"),
+    )
+    for number, disk in enumerate(disks):
+        bench.attach(disk, 10.4 + number / 10)
+    lost = {"asked": False, "asked_at": None, "exit_status": 1, "errno": 19, "message": "No such device"}
+    bench.load(victim, 11.0, CUT + 0.09, **lost)
+    for disk in disks:
+        if disk != victim:
+            bench.load(disk, 11.0, STOPPED + 0.3)
+            bench.add(ev.Verified(at=25.0, disk=disk, checked=1 << 20))
+    bench.add(ev.LoadSettled(at=SETTLED, disks=disks))
+    bench.arm(14.9, victims=(victim,))
+    bench.switch("off", CUT)
+    bench.detach(victim, GONE)
+    bench.switch("on", RESTORED)
+    if returns:
+        bench.attach(victim, BACK)
+    bench.replace(ev.CutArmed, point=f"{victim}.cable")
+    bench.replace(ev.Edge, point=f"{victim}.cable", port=victim[-1])
+    bench.add(ev.Residue(at=25.5))
+    return bench
 
 
 class DryRig(ScenarioRig):
@@ -46,6 +88,22 @@ class DryRig(ScenarioRig):
             if isinstance(event, ev.Judged):
                 self.asked += len(event.checks)
 
+    def cut_cable(self, victim: str, *, returns: bool = True) -> None:
+        """Record that the cable of a disk is cut while all disks are written. If it does not return, it is gone from
+        then on."""
+        disks = tuple(disk.name for disk in self.context.rig.disk)
+        survivors = tuple(disk for disk in disks if disk != victim)
+        others = (kept_pace(survivors), data_intact(survivors)) if survivors else ()
+        checks = (removed(victim), returned(victim), *others, kernel_clean())
+        self.asked += len(checks)
+        for event in cable_cut(victim, disks, checks, returns=returns).scenario()[1:-1]:
+            if isinstance(event, ev.DiskAttached):
+                event = msgspec.structs.replace(event, serial=self.context.disk(event.disk).serial)
+            self.context.recorder.record(event)
+        if not returns:
+            with Path("gone").open("a") as gone:
+                gone.write(f"{victim} ")
+
     def end(self) -> None:
         pass
 
@@ -56,14 +114,20 @@ def _open(opened: OpenScenario) -> ScenarioRig:
     context = ScenarioContext(run.rig, Topology(run.rig), BENCH, opened._listener, run.recorder, streams, {})
     opened.rig = DryRig(context, opened.draw(streams))
     run.artefacts(opened._name)
+    if Path("broken").exists():
+        raise RigError("the bench is broken")
+    missing = [disk.name for disk in run.rig.disk if _attached(disk.name) is None]
+    if missing:
+        raise RigError(f"not found within 60 s: {', '.join(missing)}")
     return opened.rig
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Take the place of benches."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(plugpull.run, "_prepare", lambda *_: None)
+    patch.setattr(plugpull.run, "_prepare", lambda *_, **__: None)
     patch.setattr(OpenScenario, "open", _open)
+    patch.setattr(plugpull.soak.turn, "BACK_WITHIN", 0.1)
     config.add_cleanup(patch.undo)
 
 

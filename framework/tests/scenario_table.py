@@ -30,8 +30,12 @@ NEEDS: Mapping[str, str] = {
     "filesystem fstype": "each filesystem's mkfs and checker on the DUT, and a kernel that has it",
     "array": "mdadm on the DUT",
     "choose_two": "two scratch disks, and a cable of one that can be cut",
+    "metered_disks": "a power meter with scratch disks behind it",
+    "turns": "a scratch disk whose cable or power can be cut; `--for`",
 }
-"""What a rig must have for a method of ``rig``, and its argument."""
+"""What a rig must have for a method of ``rig``, and its argument; and for turns of a soak."""
+OF_A_TURN = ("removed", "returned", "kept_pace", "no_errors", "data_intact", "kernel_clean", "nothing_left")
+"""What ``turn.checks()`` of a soak judges."""
 
 
 class StockScenario(NamedTuple):
@@ -99,7 +103,7 @@ def _rows(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def _need(call: ast.Call) -> str:
-    if not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) != "rig":
+    if not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) not in ("rig", "soak"):
         return ""
     words = [call.func.attr, *(str(arg.value) for arg in call.args if isinstance(arg, ast.Constant))]
     words += [arg.id for arg in call.args if isinstance(arg, ast.Name) and arg.id == "fstype"]
@@ -112,7 +116,8 @@ def _judged(calls: list[ast.Call]) -> Iterator[str]:
             for argument in call.args:
                 check = argument.value if isinstance(argument, ast.Starred) else argument
                 if isinstance(check, ast.Call):
-                    yield ast.unparse(check.func)
+                    name = ast.unparse(check.func)
+                    yield from OF_A_TURN if name == "turn.checks" else (name,)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,21 @@ def test_samples_come_and_stop(running: Agent) -> None:
     assert first["cpu"].startswith("cpu ")
 
 
+def test_the_interval_of_samples_can_be_changed(running: Agent) -> None:
+    running.link.call("sample", PATIENCE, interval=0.02)
+    running.wait_reported("sample")
+    running.link.call("sample", PATIENCE, interval=0.3)
+    running.wait_reported("sample")  # this one was due before
+    first, second = running.wait_reported("sample"), running.wait_reported("sample")
+    assert second["at"] - first["at"] >= 0.25
+    running.link.call("sample", PATIENCE, interval=0.02)
+    running.wait_reported("sample")
+    running.wait_reported("sample")
+    first, second = running.wait_reported("sample"), running.wait_reported("sample")
+    assert second["at"] - first["at"] < 0.25
+    running.link.call("sample.stop", PATIENCE)
+
+
 @pytest.mark.parametrize(
     "source", sorted(Path(agent_package.__file__ or "").parent.glob("*.py")), ids=lambda path: path.name
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sysfs_tree import Sysfs
 
-from plugpull.dut.agent.disks import Refused, all_disks, compare, describe, refuse_twins, usb_place
+from plugpull.dut.agent.disks import Refused, all_disks, compare, describe, refuse_twins, scsi_place, usb_place
 from plugpull.dut.agent.kmsg import parse_record
 from plugpull.dut.agent.properties import properties
 from plugpull.dut.agent.timers import Timers
@@ -98,6 +98,30 @@ def test_a_disk_that_hangs_off_no_usb_has_its_path_and_its_scsi_serial(sysfs: Sy
     found = described(sysfs, "sda")
     assert (found["serial"], found["driver"], found["speed"]) == ("SATA-1", "sd", "")
     assert found["place"] == scsi + "/block"
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("pci0000:00/0000:00:11.0/virtio3/host0/target0:0:3/0:0:3:0", "0000:00:11.0/3:0"),
+        ("pci0000:00/0000:00:01.0/0000:03:00.0/host2/port-2:0/end_device-2:0/target2:0:7/2:0:7:1", "0000:03:00.0/7:1"),
+        ("pci0000:00/0000:00:07.0/host0/target0:2:5/0:2:5:0", "0000:00:07.0/2.5:0"),
+        ("pci0000:00/0000:00:1f.2/ata4/host3/target3:0:0/3:0:0:0", "0000:00:1f.2/2:0"),
+    ],
+)
+def test_a_disk_of_a_scsi_or_sata_controller_is_at_its_target_or_port(sysfs: Sysfs, path: str, place: str) -> None:
+    devices = sysfs.root / "devices"
+    sysfs.write(devices / "pci0000:00/0000:00:1f.2/ata4/ata_port/ata4", port_no="2")
+    sysfs.driver(sysfs.write(devices / path), "sd")
+    (function,) = [one for one in (devices / path).parents if one.name == place.partition("/")[0]]
+    sysfs.driver(function, "the_hba")
+    sysfs.disk("sda", path)
+    found = described(sysfs, "sda")
+    assert (found["place"], found["driver"], found["sockets"]) == (place, "the_hba", [])
+
+
+def test_without_the_number_of_its_port_a_sata_disk_has_no_such_place() -> None:
+    assert scsi_place("/sys/devices/pci0000:00/0000:00:1f.2/ata4/host3/target3:0:0/3:0:0:0") is None
 
 
 def test_only_disks_with_a_device_behind_them_are_listed(sysfs: Sysfs) -> None:

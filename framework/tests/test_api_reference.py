@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from unittest.mock import create_autospec
+from unittest.mock import MagicMock, create_autospec
 
 import pytest
 from api_reference import API, COMMAND, reference
@@ -14,6 +14,7 @@ import plugpull.faults
 import plugpull.integrity.patterns
 import plugpull.load
 import plugpull.studies
+from plugpull.faults import cut
 from plugpull.faults.injection import Injection
 from plugpull.integrity.writing.load import RunningStamps
 from plugpull.load.load import RunningLoad
@@ -22,6 +23,7 @@ from plugpull.rig.load import load_rig
 from plugpull.rig.part import Part
 from plugpull.rig.topology import Topology
 from plugpull.scenario import ScenarioRig
+from plugpull.soak import Soak, Turn
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
 
@@ -57,8 +59,16 @@ def rig_double() -> Any:
         getattr(rig, method).return_value = running
     rig.cut.return_value = rig.fault.return_value = create_autospec(Injection, instance=True)
     rig.judged_by.return_value = ()
+    rig.metered_disks.return_value = disks[:2]
     rig.filesystem.return_value = create_autospec(Filesystem, instance=True)
     return rig
+
+
+def soak_double(rig: Any) -> Any:
+    """A soak of one turn on this rig."""
+    turn = MagicMock(spec=Turn, fault=cut("disk1.cable"))
+    turn.__enter__.return_value = rig
+    return MagicMock(spec=Soak, turns=lambda: iter([turn]))
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -68,10 +78,10 @@ def test_examples_run(example: str) -> None:
         names |= {name: value for name, value in vars(module).items() if not name.startswith("_")}
     rig = rig_double()
     names |= {"rig": rig, "victim": rig.disks[0], "survivors": rig.disks[1:]}
-    whole = re.match(r"def (\w+)\(rig\)", example)
+    whole = re.match(r"def (\w+)\((rig|soak)\)", example)
     exec(example, names)
     if whole:
-        names[whole[1]](rig)
+        names[whole[1]](rig if whole[2] == "rig" else soak_double(rig))
     assert rig.mock_calls
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from defects_bench import RIG
+from long_tests import only_if_asked
 from stories import BACK, CUT, GONE, RESTORED, SURVIVORS, VICTIM, Bench, all_checks, encode, healthy, run_of
 
 from plugpull.archive.compare import compare
@@ -132,6 +133,28 @@ def test_a_run_on_one_of_several_kernels_is_repeated_alone() -> None:
     assert _alone(words, "B", 7) == ["run", "-k", "writing", "--out", "runs", "--kernel", "B", "--seed", "7"]
 
 
+def test_a_scenario_that_one_kernel_fails_comes_with_the_commands_of_a_bisection(tmp_path: Path) -> None:
+    good, bad = (
+        recorded(tmp_path / "a", well(), kernel="6.1.1"),
+        recorded(tmp_path / "b", slower(), kernel="6.1.2 $(x)"),
+    )
+    comparison = compare([good, bad])
+    assert comparison.scenarios[0].verdicts == ("PASS", "FAIL")
+    start, run = comparison.scenarios[0].bisect
+    assert start == "git bisect start BAD GOOD  # the commits of 6.1.2___x_ and 6.1.1"
+    assert "plugpull bisect-step --kernel . -k test_" in run
+    assert f"        {run}" in list(as_text(comparison))
+    assert "git bisect start BAD GOOD" in as_html(comparison)
+
+
+def test_nothing_can_be_bisected_on_one_kernel(tmp_path: Path) -> None:
+    comparison = compare([recorded(tmp_path / "a", well()), recorded(tmp_path / "b", slower())])
+    assert comparison.scenarios[0].verdicts == ("PASS", "FAIL")
+    assert comparison.scenarios[0].bisect == ()
+    both_fail = compare([recorded(tmp_path / "c", slower(), kernel="6.1.1"), recorded(tmp_path / "d", slower())])
+    assert both_fail.scenarios[0].bisect == ()
+
+
 # --- a step of a bisection --------------------------------------------------------------------------------------
 
 
@@ -175,6 +198,7 @@ def plugpull(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
+@only_if_asked
 @pytest.mark.bench
 def test_two_kernels_and_a_bad_commit(tmp_path: Path) -> None:
     from plugpull.cache import Cache

@@ -284,6 +284,34 @@ def test_a_bridge_that_had_errors_before_it_left_may_have_crashed() -> None:
     assert evidence[1] == "it had errors shortly before: its bridge may have crashed and started again"
 
 
+LOST_POWER = [f"[   41.000000] usb usb{bus}: root hub lost power or was reset" for bus in (1, 2)]
+
+
+def test_what_a_resume_of_the_machine_does_accuses_nothing() -> None:
+    up = disk("b", 2, "1-1", driver="uas")
+    again = disk("b", 3, "1-1", driver="uas", at=42.5)
+    resumed = [*LOST_POWER, RESET.format(at=41.5, port="1-1"), LEFT.format(42.0, "1-1"), *failed("b", 64, 80, at=42.1)]
+    story = read(up, resumed, again)
+    assert (hints(story), story.troubled) == ((), ())
+    twice = [line.replace("[   4", "[  14") for line in resumed]
+    assert accused(up, resumed, again, twice, disk("b", 4, "1-1", driver="uas", at=142.5)) == {}
+
+
+@pytest.mark.parametrize(
+    ("port", "at", "lost"),
+    [("1-1", 42.0, []), ("1-1", 60.0, LOST_POWER), ("3-1", 42.0, LOST_POWER)],
+    ids=["no resume", "long after it", "on another bus"],
+)
+def test_what_no_resume_explains_accuses_the_cable(port: str, at: float, lost: list[str]) -> None:
+    found = accused(disk("b", 2, port), lost, [LEFT.format(at, port)], disk("b", 3, port, at=at + 0.5))
+    assert set(found) == {"cable, port or bridge"}
+
+
+def test_a_controller_that_fails_to_resume_is_accused() -> None:
+    said = ["[   40.900000] xhci_hcd 0000:00:14.0: xHC error in resume, USBSTS 0x401, Reinit"]
+    assert set(accused(disk("b", 2, "1-1"), said, LOST_POWER)) == {"controller"}
+
+
 def test_what_returns_with_its_hub_is_not_to_blame() -> None:
     hub = ["[    0.500000] hub 1-1:1.0: USB hub found"]
     gone = [LEFT.format(30.0, "1-1")]

@@ -3,7 +3,8 @@ healed when some of it fails."""
 
 from __future__ import annotations
 
-import _thread
+import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from plugpull.faults.parallel import at_once
 from plugpull.faults.triggers import Now
 from plugpull.history import events as ev
 from plugpull.history.reader import History
+from plugpull.interrupts import signals_raise
 from plugpull.judging.judge import judge_history
 from plugpull.judging.results import cut_results
 from plugpull.report.html import events_of, render_html
@@ -261,11 +263,11 @@ def test_interrupted_it_lets_commands_under_way_end_first() -> None:
 
     def interrupt() -> None:
         begun.wait(PATIENCE)
-        _thread.interrupt_main()
+        os.kill(os.getpid(), signal.SIGINT)
         threading.Timer(0.2, release.set).start()
 
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
+    with signals_raise(), pytest.raises(KeyboardInterrupt):
         at_once({"slow": slow, "quick": lambda: None})
     assert done.is_set()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from defects_bench import Ended, run_small
+from long_tests import only_if_asked
 
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.judging.outcome import judge_run
@@ -95,6 +96,7 @@ def test_a_survivor_that_stalls_fails(tmp_path: Path) -> None:
     assert any(f.check == "kept_pace" and "survivor" in f.summary for f in ended.only.findings)
 
 
+@only_if_asked
 def test_a_survivor_stalled_below_the_limit_is_reported_and_accused_of_nothing(tmp_path: Path) -> None:
     ended = run_small(tmp_path, defect("stalls", disk="survivor", seconds=0.25), *WRITING)
     (survivor,) = ended.only.survivors

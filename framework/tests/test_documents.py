@@ -137,7 +137,8 @@ def test_the_reference_has_every_command_and_no_other() -> None:
     }
     switch = {f"switch {name}" for name in ("list", "on", "off", "cycle", "status", "qualify")}
     rest = {"run", "rig check", "rig discover", "check", "report", "log", "cache", "cache clear", "test"}
-    rest |= {"compare", "bisect-step", "measure"}
+    rest |= {"compare", "bisect-step", "measure", "meter list", "meter read"}
+    rest |= {"archive index", "archive add", "export", "fleet status", "merge", "nightly", "trend"}
     assert written == rest | switch
 
 

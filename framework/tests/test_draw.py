@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from dry_runs import dry_run
 
-from plugpull.commands.session import _dated
+from plugpull.commands.pytest_line import _dated
 from plugpull.draw import Draw, candidates_of, night, pairs_to_swap
 from plugpull.errors import UsageError
 from plugpull.exit_status import EXIT_USAGE

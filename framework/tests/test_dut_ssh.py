@@ -64,7 +64,7 @@ def alive(said: Message) -> bool:
         fields = Path(f"/proc/{said['pid']}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
-    return fields[0] != "Z" and fields[19] == said["started"]
+    return fields[0] not in "ZX" and fields[19] == said["started"]
 
 
 def eventually(what: Callable[[], bool], within: float = PATIENCE) -> bool:

@@ -23,6 +23,7 @@ COMMAND_LINE = (
     "cli.py",
     "commands/",
     "exit_status.py",
+    "jobs/worker.py",
     "plugin.py",
     "plugin_session.py",
     "setup/launch.py",

@@ -7,9 +7,11 @@ import pytest
 from stories import CUT, SURVIVORS, Bench, healthy
 
 from plugpull.checks import answered, kept_pace, kernel_clean
+from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.coherent import coherent
 from plugpull.checks.log_record import log_doubts
 from plugpull.checks.reach import unreached
+from plugpull.checks.starved import gaps, lateness
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.story import Story
@@ -108,3 +110,44 @@ def test_a_disk_that_neither_moves_nor_completes_hangs() -> None:
 
 def test_bytes_with_their_requests_agree() -> None:
     assert coherent().judge(counting(healthy(), CUT, requests=True, moving=True)).unknowns == ()
+
+
+# --- samples that are rarer on purpose ------------------------------------------------------------------------------
+
+
+def thinned(*, said: bool, hole: tuple[float, float] = (0.0, 0.0)) -> Story:
+    """A long story that was sampled once a second for most of its time, and nothing at all during ``hole``."""
+    bench = healthy(until=230.0)
+    if said:
+        bench.add(ev.SamplingSet(at=30.0, interval=1.0), ev.SamplingSet(at=225.0, interval=0.1))
+    story = sampled(bench, 30.0, 225.0, 1.0)
+    begin, end = hole
+    kept = [event for event in story.events if not (isinstance(event, ev.Sampled) and begin < (event.at or 0.0) < end)]
+    return Story(story.begun, tuple(kept), rig=story.rig)
+
+
+def test_samples_that_are_rarer_as_announced_are_no_gaps() -> None:
+    story = thinned(said=True)
+    assert (story.sample_interval, story.longest_interval) == (0.1, 1.0)
+    assert gaps(story) == ()
+    assert lateness(story, 100.0, 110.0) == 0.0
+    assert not unreached(story, kept_pace(SURVIVORS).claims(story))
+
+
+def test_samples_that_are_rarer_and_nobody_said_so() -> None:
+    assert len(gaps(thinned(said=False))) > 100
+
+
+@pytest.mark.parametrize("hole", [(100.0, 105.5), (226.0, 226.55)])
+def test_a_hole_in_samples_is_found_beside_those_that_are_rarer(hole: tuple[float, float]) -> None:
+    (gap,) = gaps(thinned(said=True, hole=hole))
+    assert gap.begin <= hole[0] + 0.1
+    assert gap.end >= hole[1] - 0.1
+
+
+def test_a_hole_in_rarer_samples_leaves_a_claim_unproven() -> None:
+    claim = Claim(what="all was well", evidence=(Evidence.SAMPLES,), begin=40.0, end=200.0)
+    assert unreached(thinned(said=True), [claim]) == ()
+    story = thinned(said=True, hole=(100.0, 120.0))
+    (why,) = unreached(story, [claim])
+    assert "a hole of 20.00 s" in why

@@ -23,7 +23,7 @@ from plugpull.integrity.oracle.files.promises import PROMISES, FilesystemClass
 from plugpull.integrity.oracle.files.rules import judge
 from plugpull.integrity.oracle.files.wrong import FileDamage
 
-EXAMPLES = int(os.environ.get("PLUGPULL_FUZZ", "150"))
+EXAMPLES = int(os.environ.get("PLUGPULL_FUZZ", "300"))
 PLANTED = 100 if EXAMPLES >= 1000 else 10
 """Losses of each kind that are planted."""
 FOUND = 0.95

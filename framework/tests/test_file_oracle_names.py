@@ -131,6 +131,19 @@ def test_hard_links_are_counted() -> None:
     assert damage(book) == {FileDamage.LOST}
 
 
+def test_a_link_in_a_directory_that_the_ledger_does_not_have_is_counted() -> None:
+    """Its beginning may be missing of a ledger that ended early."""
+    book, made, wrote = synced()
+    two, inside = file("a", made, wrote, links=2), file("d/a", made, wrote, links=2)
+    assert damage(book, two, directory("d", 999), inside) == {FileDamage.UNKNOWN_NAME}
+    assert damage(book, two, directory("d", 999)) == {FileDamage.UNKNOWN_NAME, FileDamage.LINK_COUNT}
+    # One that cannot be listed may have any names.
+    assert damage(book, two, directory("d", 999, errno=errno.EIO)) == {
+        FileDamage.UNKNOWN_NAME,
+        FileDamage.UNREADABLE,
+    }
+
+
 @pytest.mark.parametrize(("name", "counted"), [("ext4", True), ("xfs", True), ("f2fs", True), ("btrfs", False)])
 def test_links_of_directories_are_counted_where_they_are_meant_to_be(name: FilesystemClass, counted: bool) -> None:
     book = FileBook()

@@ -14,21 +14,22 @@ from importlib import import_module
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from file_books import RUN, B
 
+from plugpull.integrity.file_patterns import ShortPlans
 from plugpull.integrity.oracle.files.found import FoundTree, decode_found_tree
 from plugpull.integrity.oracle.files.ledger import FileLedger, decode_file_ledger
-from plugpull.integrity.oracle.files.promises import PROMISES
+from plugpull.integrity.oracle.files.promises import PROMISES, CutEffect, FilesystemClass
 from plugpull.integrity.oracle.files.rules import FileOpinion, judge
 from plugpull.integrity.oracle.files.wrong import FileDamage
 from plugpull.integrity.oracle.stamp import Stamp
 from plugpull.integrity.sequences import sequences
 from plugpull.integrity.writing.files import scanner
 from plugpull.integrity.writing.files.bundle import MODULES, file_program
-from plugpull.integrity.writing.files.plans import plan_of
+from plugpull.integrity.writing.files.plans import LEFT_ALONE, plan_of
 from plugpull.integrity.writing.files.writer import FileWriter
 
 # The strictest promises that hold for any directory here: link counts of directories differ between filesystems.
@@ -78,6 +79,19 @@ def test_after_a_clean_run_nothing_is_wrong(root: int, length: int, each: int) -
         assert made.intact
         left = scanner.remove_all(root, scanner.scan(root))
         assert (left["unremovable"], scanned(root).entries) == ([], ())
+
+
+@pytest.mark.parametrize("fstype", ["vfat", "exfat"])
+def test_a_file_that_is_left_alone_is_judged_where_names_are_not_atomic(root: int, fstype: FilesystemClass) -> None:
+    for seed in range(20):
+        ledger = played(root, cast("Any", ShortPlans(1).plan(fstype, FIRST, seed).data))
+        assert [one.errno for one in ledger.operations] == [0] * len(ledger.operations)
+        made = judge(ledger, scanned(root), PROMISES[fstype], CutEffect())
+        assert (made.intact, made.problems) == (True, [])
+        os.unlink(LEFT_ALONE, dir_fd=root)
+        found = judge(ledger, scanned(root), PROMISES[fstype], CutEffect())
+        assert [(one.kind, one.path) for one in found.wrong] == [(FileDamage.LOST, LEFT_ALONE)]
+        scanner.remove_all(root, scanner.scan(root))
 
 
 PLAN: list[dict[str, Any]] = [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from defects_bench import Ended, run_small
+from long_tests import only_if_asked
 from rig_builder import a_rig
 
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS
@@ -43,7 +44,9 @@ def test_a_disk_that_keeps_its_promises_is_not_accused(tmp_path: Path) -> None:
     assert "every promised file is there: ext4" in kept.worst
 
 
-@pytest.mark.parametrize("kind", ["flush-lost", "reordered", "stale"])
+@pytest.mark.parametrize(
+    "kind", ["flush-lost", *(pytest.param(kind, marks=only_if_asked) for kind in ("reordered", "stale"))]
+)
 def test_a_disk_that_breaks_its_promises_is_found_out(tmp_path: Path, kind: str) -> None:
     ended = run(tmp_path, f'\n[[defect]]\nkind = "{kind}"\ndisk = "victim"\n')
     assert (ended.status, ended.only.verdict) == (EXIT_FAIL, Verdict.FAIL), ended.output

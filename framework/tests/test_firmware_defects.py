@@ -13,11 +13,12 @@ import pytest
 from nbd_client import Nbd, NbdError
 
 from plugpull.rig import lint_virtual
-from plugpull.rig.model import Defect
+from plugpull.rig.model import Defect, Disk
 from plugpull.virtual.defects import FLIPPED_AT, BitFlip
-from plugpull.virtual.firmware import PARAMETERS, Firmware, Model
+from plugpull.virtual.firmware import PARAMETERS, Firmware, Model, model_of
 from plugpull.virtual.firmware_defects import KINDS
 from plugpull.virtual.firmware_drive import Traits
+from plugpull.virtual.firmware_slow import LINGERS
 
 SIZE = 4 << 20
 CACHE = 1 << 20
@@ -26,7 +27,10 @@ COUNT = 48
 """How many blocks are written: less than the cache holds, as much as a slow disk does in a second."""
 GIVEN: dict[str, dict[str, Any]] = {
     "long-transfer-stall": {"seconds": 0.4, "every": 1},
+    "garbage-collection": {"seconds": 0.4, "sectors": 512},
     "command-timeout": {"seconds": 0.4},
+    "slow-through": {"rate": 256 << 10},
+    "crowded": {"disks": 0, "rate": 512 << 10},
     "errors-at": {"sector": 1600},
     "errors-scattered": {"every": 20},
 }
@@ -65,6 +69,7 @@ class Story:
         for at in range(0, COUNT * BLOCK, 4 * BLOCK):
             self._timed(partial(self._stamp, client, 3), at)
         self._timed(lambda at: client.write(at, bytes(128 << 10)), 2 << 20)
+        self._timed(lambda at: client.write(at, bytes(128 << 10), fua=True), 3 << 20)
         for at in (SIZE - 4096, 8192 * 100):
             self._timed(lambda at: client.read(at, 4096), at)
 
@@ -141,12 +146,15 @@ SYMPTOMS: dict[str, Symptom] = {
     "stale": Story.lost,
     "bit-flips": Story.flipped,
     "long-transfer-stall": Story.slow,
+    "garbage-collection": Story.slow,
     "command-timeout": Story.slow,
     "cache-collapse": lambda story: story.took >= 0.8,
+    "slow-through": Story.slow,
+    "crowded": lambda story: story.took >= 0.8,
     "errors-at": lambda story: 8192 * 100 in story.failed,
     "errors-scattered": lambda story: len(story.failed) > 2,
 }
-SLOW = ("long-transfer-stall", "command-timeout", "cache-collapse")
+SLOW = ("long-transfer-stall", "garbage-collection", "command-timeout", "cache-collapse", "slow-through", "crowded")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -213,6 +221,70 @@ def test_a_data_cut_neither_tears_nor_ages_anything(tmp_path: Path) -> None:
             assert firmware.counters()["fired"] == 0
         finally:
             firmware.close()
+
+
+def test_a_crowd_is_more_than_so_many_busy_disks(tmp_path: Path) -> None:
+    """Two disks of a bench are as fast as one; three have their low rate, and are fast again when one rests."""
+    defects = (("crowded", {"disks": 2, "rate": 512 << 10}),)
+    disks = [Firmware(f"disk{n}", Model(Traits(SIZE), defects), tmp_path) for n in (1, 2, 3)]
+    try:
+        with Nbd(disks[0].socket) as one, Nbd(disks[1].socket) as two, Nbd(disks[2].socket) as three:
+
+            def took(*clients: Nbd) -> float:
+                """Seconds for 8 writes of 32 KiB to each, in turn."""
+                begun = time.monotonic()
+                for number in range(8):
+                    for client in clients:
+                        client.write(number << 15, bytes(32 << 10))
+                return time.monotonic() - begun
+
+            took(one, two)
+            assert [disk.counters()["fired"] for disk in disks] == [0, 0, 0]
+            assert took(one, two, three) >= 1.0, "3 times 256 KiB, one after the other, at 512 KiB/s"
+            time.sleep(LINGERS * 1.2)  # the third has been quiet for long enough
+            fired = [disk.counters()["fired"] for disk in disks]
+            took(one, two)
+            assert [disk.counters()["fired"] for disk in disks] == fired
+    finally:
+        for disk in disks:
+            disk.close()
+
+
+def test_garbage_collection_can_slow_instead_of_stopping(tmp_path: Path) -> None:
+    defects = (("garbage-collection", {"sectors": 512, "seconds": 1.0, "rate": 1 << 20}),)
+    firmware = Firmware("disk", Model(Traits(SIZE), defects), tmp_path)
+    try:
+        with Nbd(firmware.socket) as client:
+            for number in range(8):  # 256 KiB, after which it begins
+                client.write(number << 15, bytes(32 << 10))
+            begun = time.monotonic()
+            for number in range(16):
+                client.write(number << 15, bytes(32 << 10))
+            assert 0.4 <= time.monotonic() - begun < 2.0, "512 KiB at 1 MiB/s"
+    finally:
+        firmware.close()
+
+
+def test_writes_past_the_cache_are_slow_and_others_are_not(tmp_path: Path) -> None:
+    firmware = Firmware("disk", Model(Traits(SIZE, cache=CACHE), (("slow-through", {"rate": 256 << 10}),)), tmp_path)
+    try:
+        with Nbd(firmware.socket) as client:
+            for number in range(8):
+                client.write(number << 15, bytes(32 << 10))
+            assert firmware.counters()["fired"] == 0
+            begun = time.monotonic()
+            for number in range(4):
+                client.write(number << 15, bytes(32 << 10), fua=True)
+            assert time.monotonic() - begun >= 0.45, "128 KiB at 256 KiB/s"
+    finally:
+        firmware.close()
+
+
+def test_a_crowd_is_a_matter_of_all_scratch_disks() -> None:
+    disk = Disk(name="disk1", at="usb.1", serial="S", size=SIZE, scratch=True)
+    crowd = Defect(kind="crowded", disks=3)
+    assert model_of(disk, [crowd]).defects == (("crowded", {"disks": 3}),)
+    assert model_of(disk.model_copy(update={"scratch": False}), [crowd]).plain
 
 
 def test_the_rig_file_and_the_firmware_mean_the_same() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chains import chain
+from long_tests import only_if_asked
 
 from fixtures.boards.board import Lie
 from fixtures.gadgets.plugged import plugged
@@ -122,6 +123,7 @@ def test_a_ykush_that_is_unplugged_and_one_too_many() -> None:
             assert_refused(refused, "both have the serial number YK12345", PATIENT)
 
 
+@only_if_asked
 def test_a_hid_relay_board() -> None:
     lies = {
         Lie.SILENT: "does not work any more",

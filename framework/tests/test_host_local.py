@@ -190,7 +190,7 @@ def is_running(number: int) -> bool:
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
-    return state != "Z"
+    return state not in "ZX"
 
 
 def test_programs_leave_no_descriptors() -> None:

@@ -217,5 +217,5 @@ def test_no_command_prints_the_words_of_an_error_as_they_are() -> None:
         if raw.search(line) and "clean" not in line
     ]
     # The last one runs on the DUT; what it prints is cleaned where it arrives.
-    known = {"compare.py: print(line)", "log.py: print(line)", "run.py: print(line)"}
+    known = {"compare.py: print(line)", "fleet.py: print(line)", "log.py: print(line)", "run.py: print(line)"}
     assert set(found) <= {*known, "__main__.py: print(error, file=sys.stderr)"}, found

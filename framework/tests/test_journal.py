@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from plugpull.coordination.journal import VARIABLE, Journal, sweep
+from plugpull.coordination.processes import GOING, marked
 from plugpull.errors import RigError
 
 PATIENCE = 60.0
@@ -76,7 +77,7 @@ def holder(root: Path, parent: Path) -> Iterator[Holder]:
 def alive(pid: int) -> bool:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-        return "(sleep)" in stat and stat.rpartition(")")[2].split()[0] != "Z"
+        return "(sleep)" in stat and stat.rpartition(")")[2].split()[0] not in GOING
     except OSError:
         return False
 
@@ -106,6 +107,26 @@ def test_a_killed_run_is_tidied_up_after(tmp_path: Path) -> None:
         assert f"(/runs/killed, pid {run.process.pid})" in sentence
         assert sentence.endswith("2 processes ended, 1 directories removed")
         assert sweep(tmp_path / "journal", notices.append) == 0
+
+
+@pytest.mark.parametrize(
+    ("environ", "state", "flags", "where", "due"),
+    [
+        (b"A=1\0MARK=x\0", "S", 0x400000, "140 150", ([7], [])),
+        (b"A=1\0", "S", 0x400000, "140 150", ([], [])),
+        (b"", "R", 0x400000, "0 0", ([], [7])),  # its parent can be dead already
+        (b"", "S", 0x400000, "140 140", ([], [])),  # started with an empty environment
+        (b"", "Z", 0x40000C, "0 0", ([], [])),
+        (b"", "I", 0x4208060, "0 0", ([], [])),  # a kernel thread
+    ],
+)
+def test_a_process_that_is_just_being_started_is_waited_for(
+    tmp_path: Path, environ: bytes, state: str, flags: int, where: str, due: tuple[list[int], list[int]]
+) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "environ").write_bytes(environ)
+    (tmp_path / "7" / "stat").write_text(f"7 (a) b) {state} 1 7 7 0 -1 {flags} " + "1 " * 40 + f"{where} 0\n")
+    assert marked(b"MARK=x", tmp_path) == due
 
 
 def test_a_run_that_lives_is_left_alone(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from chains import (
     run_here,
     run_in_guest,
 )
+from long_tests import only_if_asked
 
 from fixtures.gadgets.plugged import plugged
 from fixtures.lab import desk
@@ -55,6 +56,7 @@ def assert_lie_is_found(outcome: Outcome) -> None:
     assert "the switch cut nothing" in outcome.printed, outcome.printed
 
 
+@only_if_asked
 def test_ssh_dut_and_a_serial_relay_in_each_power_lead(tmp_path: Path) -> None:
     with chain(desk(3)) as made, relays_cutting_power(made) as relay:
         rig = made.rig_file("ssh", relay, powers={f"disk{n}": f"relay.{n}" for n in (1, 2, 3)})
@@ -64,6 +66,7 @@ def test_ssh_dut_and_a_serial_relay_in_each_power_lead(tmp_path: Path) -> None:
         assert (off[1:], on[1:]) == (("power", False), ("power", True)), "power was not restored"
 
 
+@only_if_asked
 def test_ssh_dut_and_a_serial_relay_that_is_not_in_the_power_lead(tmp_path: Path) -> None:
     with chain(desk(2)) as made, relays_cutting_power(made, connected=False) as relay:
         rig = made.rig_file("ssh", relay, powers={f"disk{n}": f"relay.{n}" for n in (1, 2)})
@@ -85,6 +88,7 @@ def test_ssh_dut_and_a_ykush_that_hangs_off_it(tmp_path: Path) -> None:
             assert "switch ykush would cut its own control path" in refused.printed
 
 
+@only_if_asked
 def test_the_framework_on_the_dut_itself_and_a_ykush() -> None:
     with chain(desk(3, size="16 MiB")) as made:
         rig = made.rig_text("local", YKUSH.replace('via = "dut"\n', ""), cables=YKUSH_CABLES)
@@ -93,12 +97,14 @@ def test_the_framework_on_the_dut_itself_and_a_ykush() -> None:
             assert_cut_and_passed(run_in_guest(made, rig, "test_the_whole_tree_is_cut_in_operation"), "vbus")
 
 
+@only_if_asked
 def test_ssh_dut_and_the_port_power_of_its_hub(tmp_path: Path) -> None:
     with chain(desk(2, hub=True, size="16 MiB", rate="1 MiB/s")) as made:
         rig = made.rig_file("ssh", UHUBCTL, cables={"disk1": "ports.1", "disk2": "ports.2"})
         assert_cut_and_passed(run_here(rig, "test_while_reading", tmp_path / "out"), "logical")
 
 
+@only_if_asked
 def test_ssh_dut_and_a_hid_relay_in_each_power_lead(tmp_path: Path) -> None:
     with chain(desk(2, size="16 MiB")) as made:
         rig = made.rig_file("ssh", HID_RELAY, powers={"disk1": "relays.1", "disk2": "relays.2"})

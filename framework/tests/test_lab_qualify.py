@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from chains import chain, relays_cutting_power
+from long_tests import only_if_asked
 
 from fixtures.boards import KmTronic, Port
 from fixtures.lab import desk
@@ -41,6 +42,7 @@ def test_a_relay_is_qualified_by_what_it_does(tmp_path: Path) -> None:
         assert bad.findings[0] == "it did not cut: disk1 stayed, 1 of 1 times"
 
 
+@only_if_asked
 def test_a_relay_that_takes_a_neighbour_along_and_an_end_in_mid_cut(tmp_path: Path) -> None:
     with chain(DESK) as made:
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import module_build
 import pytest
+from long_tests import only_if_asked
 from rig_builder import a_rig
 
 from plugpull.checks import kernel_clean, removed, returned
@@ -52,6 +53,7 @@ def results(folder: Path) -> list[ScenarioResult]:
     return done
 
 
+@only_if_asked
 def test_a_write_to_freed_memory_is_seen_and_a_healthy_kernel_is_not_accused(tmp_path: Path) -> None:
     healthy, corrupted = results(tmp_path)
     assert healthy.verdict == "PASS", healthy.sentence

@@ -129,6 +129,17 @@ def test_a_disk_with_another_serial_number_than_the_rig_files() -> None:
 # --- switching --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("change", "many"), [(+5, 0), (-100, 1)])
+def test_a_disk_whose_sequence_number_goes_down(change: int, many: int) -> None:
+    bench = healthy()
+    before = max(event.diskseq for event in bench.events if isinstance(event, ev.DiskAttached))
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, diskseq=max(before + change, 0))
+    assert len([what for what in said(bench) if "after number" in what]) == many
+    ready = ev.DutReady(at=BACK - 0.1, how="booted", kind="virtual", kernel="6.1.0", took=20.0)
+    bench.add(ready)
+    assert [what for what in said(bench) if "after number" in what] == [], "another kernel counts from 1"
+
+
 def test_a_cut_of_another_mechanism_than_the_switchs() -> None:
     story = healthy().story()
     disks = [{**disk, "cable": f"cables.{number}"} for number, disk in enumerate(RIG["disk"], 1)]
@@ -281,6 +292,9 @@ def test_a_disk_that_nobody_wrote_to() -> None:
     )
     (what,) = disorder(Story(story.begun, events, rig=story.rig))
     assert f"bytes were written to {disk}" in what
+    ran = ev.FioRan(at=STOPPED, begin=SETTLED, task="direct", disks=(disk,), mode="write", block=65536, depth=1,
+                    number=1, planned=1, repeat=1, repeats=1)  # fmt: skip
+    assert list(disorder(Story(story.begun, (*events, ran), rig=story.rig))) == [], "fio of a study wrote to it"
 
 
 def test_clocks_that_were_compared_until_the_cut_only() -> None:

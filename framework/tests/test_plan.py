@@ -17,7 +17,7 @@ from plugpull.judging.judge import judge_history
 from plugpull.judging.results import Results, Skipped, Verdict
 from plugpull.locate import rigs_dir
 from plugpull.report.junit import render_junit
-from plugpull.run import _file_name
+from plugpull.run_directory import _file_name
 
 
 def named(name: str, *more: ev.Event, serial: str = "") -> list[ev.Event]:

@@ -43,6 +43,36 @@ def test_a_uas_disk_at_a_controller_and_behind_a_real_hub_is_fine() -> None:
     parse_rig(edited(REAL, ('"S2"', '"S2"\nprotocol = "uas"'), ('"usb.1"', '"usb.1"\nports = 10')))
 
 
+SHELF = edited(
+    BENCH,
+    ("[[hub]]", '[[controller]]\nname = "shelf"\nmodel = "virtio-scsi-pci"\n[[hub]]'),
+    ('"hub1.1"', '"shelf.3"'),
+    ('"S2"', '"S2"\nprotocol = "scsi"'),
+)
+
+
+def test_a_scsi_disk_is_on_a_scsi_controller_and_nothing_else_is() -> None:
+    parse_rig(SHELF)
+    assert mistakes(edited(SHELF, ('"scsi"', '^"uas"'))) == [
+        '[[disk]] "disk2" is plugged into "shelf", which is a virtio-scsi-pci: give it protocol = "scsi"'
+    ]
+    assert mistakes(edited(SHELF, ('"shelf.3"', '"hub1.1"'), ('"scsi"', '^"scsi"'))) == [
+        (
+            'a disk with protocol = "scsi" cannot be plugged into "hub1": '
+            'plug it into a controller whose model is "virtio-scsi-pci"'
+        )
+    ]
+    assert mistakes(edited(SHELF, ('"usb.1"', '^"shelf.1"'))) == [
+        'a USB hub cannot be plugged into "shelf", which is a virtio-scsi-pci: plug it into an xHCI controller'
+    ]
+    assert mistakes(edited(SHELF, ('"scsi"', '"scsi"\n^cdrom = true'))) == [
+        'an emulated SCSI target has one unit, so "cdrom" has no effect'
+    ]
+    assert mistakes(edited(SHELF, ('pci"\n', 'pci"\nports = ^33\n'))) == [
+        "an emulated virtio-scsi-pci has 32 ports at most"
+    ]
+
+
 def test_what_a_virtual_rig_needs() -> None:
     assert mistakes(edited(BENCH, ("[[controller]]", "^[[controller]]"), ('model = "qemu-xhci"\n', ""))) == [
         '[[controller]] "usb" has no "model": which controller QEMU is to emulate, such as "qemu-xhci"'
@@ -121,6 +151,10 @@ def test_defects_of_the_firmware() -> None:
         assert mistakes(defect(kind, *(["sector = 8"] if "sector" in keys else []), "^factor = 0.1")) == [
             f'the defect "{kind}" has no "factor": it is for "slows"'
         ]
+    parse_rig(defect("crowded", disk=""))
+    assert mistakes(defect("slow-through", disk="").replace("[[defect]]", "^[[defect]]")) == [
+        'the defect "slow-through" needs a "disk" that has it'
+    ]
     assert mistakes(defect("kernel-panic", "^sector = 8")) == [
         'the defect "kernel-panic" has no "sector": it is for "wraps", "errors-at"'
     ]

@@ -20,7 +20,7 @@ def test_the_benches_these_tests_spoil_are_good() -> None:
 MECHANISMS = '"data", "vbus", "data+vbus", "mains", "logical"'
 
 
-CONTROLLERS = '"qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1"'
+CONTROLLERS = '"qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1", "virtio-scsi-pci"'
 
 
 PLACE = 'write the name of a hub or controller, a dot and a port number, such as "hub1.2"'
@@ -63,7 +63,7 @@ ONE_TABLE: list[tuple[str, str, str]] = [
     (
         '"64 MiB"',
         '"64 MiB"\nprotocol = ^"usa"',
-        '"protocol" cannot be "usa": it is one of "usb-storage", "uas"; did you mean "uas"?',
+        '"protocol" cannot be "usa": it is one of "usb-storage", "uas", "scsi"; did you mean "uas"?',
     ),
     (
         'kind = "virtual"',
@@ -135,6 +135,33 @@ def test_a_table_that_is_wrong_by_itself(old: str, new: str, what: str) -> None:
 def test_a_missing_key_is_reported_at_the_header_of_its_table() -> None:
     text = edited(BENCH, ('[[disk]]\nname = "disk1"', '^[[disk]]\nname = "disk1"'), ('serial = "S1"\n', ""))
     assert mistakes(text) == ['[[disk]] "disk1" has no "serial"']
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        ("^[labgrid]", ['[labgrid] has no "place"']),
+        (
+            '[labgrid]\nplace = ^"rig 1"',
+            ['"rig 1" is not a name: write letters, digits, ".", "-" and "_", as labgrid-'],
+        ),
+        (
+            '[labgrid]\nplace = "r"\ncoordinator = ^"http://lab"',
+            ['"http://lab" is not a coordinator\'s address: write a host and a port, such as "lab:20408"'],
+        ),
+        ('[labgrid]\nplace = "r"\nwait = ^"2"', ['the duration "2" has no unit; did you mean "2 s"?']),
+        ('^[[labgrid]]\nplace = "r"', ['"labgrid" must be one table, in single brackets']),
+    ],
+)
+def test_a_place_of_labgrid(table: str, what: list[str]) -> None:
+    found = mistakes(f"{REAL}\n{table}\n")
+    assert len(found) == len(what)
+    assert all(one.startswith(said) for one, said in zip(found, what, strict=True)), found
+
+
+def test_a_virtual_rig_is_not_a_place_of_labgrid() -> None:
+    (found,) = mistakes(f'{BENCH}\n^[labgrid]\nplace = "r"\n')
+    assert found.startswith("a place of labgrid stands for a real rig, and this DUT is virtual")
 
 
 def test_missing_and_unknown_tables() -> None:

@@ -82,7 +82,7 @@ def test_the_blast_radius_of_every_kind_of_cut(study: Topology) -> None:
 
 def test_every_disk_of_the_virtual_rigs_can_lose_its_cable_and_its_power() -> None:
     for rig in map(load_rig, RIGS.glob("*.toml")):
-        if rig.dut.kind != "virtual":
+        if rig.dut.kind != "virtual" or not rig.switch:  # one without switches is only for measuring
             continue
         points = Topology(rig).cut_points()
         assert {f"{disk.name}.{kind}" for disk in rig.disk for kind in ("cable", "power")} <= set(points)

@@ -54,6 +54,8 @@ class Double:
             "umount": lambda **_: {"ok": True, "seconds": 0.1, "detail": ""},
             "filesystem.check": lambda **_: {"status": 0, "seconds": 0.1, "command": "e2fsck -f -n", "output": ""},
             "filesystem.holds": lambda **_: UUID,
+            "overlay": lambda **_: {"ok": True, "seconds": 0.1, "detail": "", "overlay": "PLUGPULL-disk1"},
+            "overlay.drop": lambda **_: {"ok": True, "seconds": 0.1, "detail": ""},
         }
         self.promised: dict[str, Callable[[], bool]] = {}
         self._ends: dict[str, Callable[[Any], None]] = {}
@@ -193,22 +195,121 @@ def test_a_short_plan_ends_by_itself(double: Double) -> None:
     assert (judgement.findings, judgement.unknowns) == ((), ())
 
 
+class Checker:
+    """Answers with this status to a check, and with 1 to a repair. ``on`` are the overlays that were repaired, empty
+    for the disk itself."""
+
+    def __init__(self, double: Double, status: int) -> None:
+        self._status = status
+        self.on: list[object] = []
+        double.answers["filesystem.check"] = self._check
+
+    def _check(self, **asked: Any) -> dict[str, Any]:
+        assert asked["disk"]["kname"]
+        if asked["repair"]:
+            self.on.append(asked["disk"].get("overlay", ""))
+        return {
+            "status": 1 if asked["repair"] else self._status,
+            "seconds": 0.1,
+            "command": "fsck -y" if asked["repair"] else "fsck -n",
+            "output": "",
+        }
+
+
 @pytest.mark.parametrize(("fstype", "status"), [("vfat", 1), ("vfat", 0), ("ext4", 4)])
-def test_only_a_filesystem_without_a_journal_is_repaired(double: Double, fstype: str, status: int) -> None:
-    double.answers["filesystem.check"] = lambda **asked: {
-        "status": 1 if asked["repair"] else status,
-        "seconds": 0.1,
-        "command": "fsck",
-        "output": "",
-    }
+def test_a_filesystem_with_errors_is_repaired(double: Double, fstype: str, status: int) -> None:
+    """One with a journal only on an overlay."""
+    checker = Checker(double, status)
     with opened(double, fstype=fstype) as files:
         files.settle(0.1)
-    checks = [event.repaired for event in double.events if isinstance(event, ev.FilesystemChecked)]
-    assert checks == ([False, True] if (fstype, status) == ("vfat", 1) else [False])
+    aside = fstype == "ext4"
+    checks = [(event.repaired, event.overlay) for event in double.events if isinstance(event, ev.FilesystemChecked)]
+    assert checks == ([(False, False), (True, aside)] if status else [(False, False)])
+    assert checker.on == (["PLUGPULL-disk1" if aside else ""] if status else [])
+    steps = [event.action for event in double.events if isinstance(event, ev.Acted)]
+    after = ["overlay", "mount", "umount", "overlay.drop"] if aside else ["mount"]
+    assert steps[steps.index("umount") :] == ["umount", "mount", "umount", *after]
     judgement = double.judged()
     assert judgement.unknowns == ()
     assert [finding.summary.count("has errors") for finding in judgement.findings] == ([1] if status == 4 else [])
-    assert ("vfat repaired" in judgement.worst) is (len(checks) == 2)
+    assert ("vfat repaired" in judgement.worst) is (status == 1)
+    if status == 4:
+        assert "on an overlay in memory, every promised file is there" in " ".join(judgement.findings[0].evidence)
+
+
+def test_an_overlay_that_cannot_be_used_leaves_the_finding(double: Double) -> None:
+    def check(**asked: Any) -> dict[str, Any]:
+        if asked["repair"]:
+            raise RigError("the agent could not do 'filesystem.check'")
+        return {"status": 4, "seconds": 0.1, "command": "e2fsck", "output": ""}
+
+    double.answers["filesystem.check"] = check
+    with opened(double) as files:
+        files.settle(0.1)
+    assert "has errors" in found(double.judged())
+    assert [one.ok for one in double.events if isinstance(one, ev.Acted) and one.action == "overlay"] == [True, False]
+
+
+def test_a_fat_is_repaired_before_it_is_written_again(double: Double) -> None:
+    checker = Checker(double, 1)
+    with opened(double, fstype="vfat") as files:
+        files.settle(0.1)
+        files.next_round()
+        files.settle(0.1)
+    assert checker.on == ["", ""]
+    judgement = double.judged()
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert "vfat repaired 2 times" in judgement.worst
+
+
+@pytest.mark.parametrize("fstype", ["ntfs3", "ext4"])
+def test_a_dirty_ntfs_is_repaired_before_it_is_mounted(double: Double, fstype: str) -> None:
+    """Its kernel driver refuses to mount it. On ext4, the same error is a finding."""
+    with opened(double, fstype=fstype) as files:
+        files.settle(0.1)
+        mounts = itertools.chain([{"ok": False, "seconds": 0.1, "detail": "dirty", "errno": errno.EINVAL}])
+        mounted = {"ok": True, "seconds": 0.1, "detail": ""}
+        double.answers["mount"] = lambda **_: next(mounts, mounted)
+        double.answers["filesystem.check"] = lambda **asked: {
+            "status": 0 if asked["repair"] else None,
+            "seconds": 0.1,
+            "command": "ntfsfix -d",
+            "output": "",
+        }
+    repairs = [event.repaired for event in double.events if isinstance(event, ev.FilesystemChecked)]
+    judgement = double.judged()
+    if fstype == "ext4":
+        assert "unmountable" in found(judgement)
+        return
+    assert repairs == [True, False]
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert "ntfs3 repaired" in judgement.worst
+
+
+def test_nothing_is_written_on_a_journaled_filesystem_with_errors(double: Double) -> None:
+    Checker(double, 4)
+
+    def two_rounds() -> None:
+        with opened(double) as files:
+            files.settle(0.1)
+            files.next_round()
+
+    with pytest.raises(RigError, match="cannot be written any more"):
+        two_rounds()
+    assert "has errors" in found(double.judged())
+
+
+@pytest.mark.parametrize("fstype", ["vfat", "ext4"])
+def test_without_an_overlay_only_a_fat_is_repaired(double: Double, fstype: str) -> None:
+    checker = Checker(double, 4 if fstype == "ext4" else 1)
+    double.answers["overlay"] = lambda **_: {"ok": False, "seconds": 0.1, "detail": "no module", "overlay": ""}
+    with opened(double, fstype=fstype) as files:
+        files.settle(0.1)
+    assert checker.on == ([""] if fstype == "vfat" else [])
+    assert "overlay.drop" not in [event.action for event in double.events if isinstance(event, ev.Acted)]
+    judgement = double.judged()
+    assert judgement.unknowns == ()
+    assert len(judgement.findings) == (fstype == "ext4")
 
 
 def test_a_filesystem_that_does_not_mount_is_a_finding(double: Double) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from boards import Nobody
 from chains import EVERYTHING, run_here
+from long_tests import only_if_asked
 from test_lab_chains import assert_cut_and_passed
 
 from fixtures.boards.board import Lie
@@ -166,6 +167,7 @@ def test_strips_that_are_not_the_one_that_is_meant(made: Lab) -> None:
             opened(host)
 
 
+@only_if_asked
 def test_ssh_dut_and_a_strip_that_feeds_its_disks(made: Lab, tmp_path: Path) -> None:
     rig = made.rig_file("ssh", RIG, powers={"disk1": "strip.1", "disk2": "strip.2"})
     with plugged(made, "energenie", serial=SERIAL, cuts={1: "disk1 power", 2: "disk2 power"}) as double:

@@ -17,7 +17,7 @@ from switch_desks import (
 
 from fixtures.boards import KmTronic, Lie, Port
 from plugpull.cli import main
-from plugpull.commands.switch_ports import _toml
+from plugpull.commands.options import option_value
 from plugpull.discover.switches import find_all, tables
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Mechanism
@@ -167,11 +167,11 @@ def test_what_nobody_said_about_a_switch_is_not_claimed(tmp_path: Path) -> None:
 
 def test_options_on_the_command_line_are_of_the_kind_their_key_takes() -> None:
     ykush, kmtronic, human = kind_named("ykush"), kind_named("kmtronic"), kind_named("human")
-    assert _toml(ykush, "serial", "0012") == '"0012"'
-    assert _toml(kmtronic, "channels", "02") == "2"
-    assert _toml(kmtronic, "wiring", "nc") == '"nc"'
-    assert _toml(human, "labels", '["a", "b"]') == '["a", "b"]'
-    assert _toml(ykush, "no_such_key", "x") == '"x"'
+    assert option_value(ykush.options, "serial", "0012") == '"0012"'
+    assert option_value(kmtronic.options, "channels", "02") == "2"
+    assert option_value(kmtronic.options, "wiring", "nc") == '"nc"'
+    assert option_value(human.options, "labels", '["a", "b"]') == '["a", "b"]'
+    assert option_value(ykush.options, "no_such_key", "x") == '"x"'
 
 
 def test_list_says_where_it_looked(tmp_path: Path) -> None:

@@ -58,6 +58,23 @@ def issues(data: bytes) -> list[tuple[int, int, int, int]]:
     return [(number, first, sectors, flags) for _, flags, _, sectors, number, first, _ in unpacked]
 
 
+def check_flushes(kinds: list[int], *, every: int, depth: int, alone: tuple[int, int]) -> None:
+    """A flush is submitted when ``every`` writes are completed since the one before and that one has returned, however
+    slow it is; completions that are read together may come between. The fill and the whole are flushed by themselves,
+    after so many writes (``alone``)."""
+    since, late, done, flushing = 0, 0, 0, False
+    for kind in kinds:
+        if kind == LedgerKind.COMPLETED:
+            since, done = since + 1, done + 1
+            late += since > every and not flushing and done > alone[0]
+            assert late <= depth, "a flush was due"
+        elif kind == LedgerKind.FLUSH_SUBMITTED:
+            assert since >= every or done in alone
+            since, late, flushing = 0, 0, True
+        elif kind == LedgerKind.FLUSH_COMPLETED:
+            flushing = False
+
+
 @pytest.mark.parametrize("order", ["sequential", "random", "hot"])
 def test_every_write_is_told_before_and_after_and_is_on_the_disk(writer: Writer, disk: Path, order: str) -> None:
     status, out, err = writer.run(
@@ -69,7 +86,8 @@ def test_every_write_is_told_before_and_after_and_is_on_the_disk(writer: Writer,
     assert records[0][0] == LedgerKind.BEGUN
     counts = Counter(kind for kind, _ in records)
     assert counts[LedgerKind.ISSUED] == counts[LedgerKind.COMPLETED] == 3000
-    assert counts[LedgerKind.FLUSH_SUBMITTED] == counts[LedgerKind.FLUSH_COMPLETED] > 3000 / 32 / 3
+    assert counts[LedgerKind.FLUSH_SUBMITTED] == counts[LedgerKind.FLUSH_COMPLETED]
+    check_flushes([kind for kind, _ in records], every=32, depth=16, alone=(SECTORS // 1024, 3000))
     _, reason, error, issued, completed, flushes, flushed, _ = ledger.ENDED.unpack(records[-1][1])
     assert (reason, error, issued, completed, flushes) == (Reason.DONE, 0, 3000, 3000, flushed)
     newest: dict[int, tuple[int, int, int]] = {}
@@ -95,6 +113,18 @@ def test_orders_are_what_they_are_called(writer: Writer, disk: Path) -> None:
     assert spread != sorted(spread)
     hot = sum(block < total // 10 for block in blocks("hot"))
     assert 0.85 < hot / 2000 < 0.97
+
+
+@pytest.mark.parametrize("order", ["sequential", "random", "hot"])
+def test_what_rests_is_written_by_the_fill_only(writer: Writer, disk: Path, order: str) -> None:
+    _, out, _ = writer.run(
+        disk, "write", *SESSION, "--block", "8", "--depth", "4", "--order", order, "--fill", "64", "--blocks", "3000",
+        "--rest", str(SECTORS - 256),
+    )  # fmt: skip
+    filled = {first for _, first, _, fill in issues(out) if fill}
+    written = {first for _, first, _, fill in issues(out) if not fill}
+    assert max(filled) == SECTORS - 64
+    assert written == set(range(0, 256, 8))
 
 
 def test_nothing_is_written_where_something_is_in_flight(writer: Writer, disk: Path) -> None:
@@ -208,6 +238,8 @@ def test_a_disk_that_became_smaller_is_read_as_far_as_it_goes(writer: Writer, di
     ("arguments", "says"),
     [
         (["write", "--extents", "0:7", "--block", "8"], "whole blocks"),
+        (["write", "--extents", "0:64", "--block", "8", "--rest", "64"], "less than the extents"),
+        (["write", "--extents", "0:64", "--block", "8", "--rest", "4"], "--rest must be a multiple"),
         (["write", "--extents", "0:8", "--depth", "999"], "256 at most"),
         (["write", "--extents", "0-8"], "not an extent"),
         (["read", "--extents", "x:8"], "not a number"),

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plugpull.commands.session import Session, session
+from plugpull.commands.pytest_line import Session
+from plugpull.commands.session import session
 from plugpull.exit_status import EXIT_PASS, EXIT_UNKNOWN
 from plugpull.plain import clean
 
@@ -67,10 +68,10 @@ def calibrate(arguments: argparse.Namespace, rig: Rig) -> int:
 def report(directories: Sequence[Path], name: str) -> int:
     """Print the limits from the runs in ``directories``, and write them to a file beside the last of them."""
     from plugpull.checks.calibration import measure, suggest
-    from plugpull.history.reader import read_history
     from plugpull.judging.judge import judge_history
+    from plugpull.merging.read import read_run
 
-    histories = [read_history(directory) for directory in directories]
+    histories = [read_run(directory) for directory in directories]
     stories = [story for history in histories for story in history.stories]
     bad = [
         f"{scenario.id}: {finding.summary}"

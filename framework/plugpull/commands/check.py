@@ -75,16 +75,20 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _print(run: Path, history: History, results: Results) -> None:
     """Print the results; the last line is the run's verdict. Text from the history is cleaned: it may hold escapes."""
-    for line in _lines(run, history, results):
+    for line in lines_of(run, history, results):
         print(clean_line(line))
 
 
-def _lines(run: Path, history: History, results: Results) -> Iterator[str]:
+def lines_of(run: Path, history: History, results: Results) -> Iterator[str]:
+    """The results of a run in a few lines; the last one is its verdict."""
     from plugpull.judging.coverage import sentences
+    from plugpull.judging.lasting import listed
 
-    for scenario in results.scenarios:
+    for scenario in listed(results):
         yield f"{scenario.verdict.value:8}{scenario.id}"
         yield f"        {scenario.sentence}"
+    if more := len(results.scenarios) - len(listed(results)):
+        yield f"{'PASS':8}{more} scenarios, not listed here"
     for skipped in results.skipped:
         yield f"{'skipped':8}{skipped.id}"
         yield f"        {skipped.reason}"

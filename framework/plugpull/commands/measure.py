@@ -17,6 +17,7 @@ examples:
   plugpull measure                                 the stock virtual bench
   plugpull measure --rig rigs/desk.toml            another bench; its scratch disks are overwritten
   plugpull measure -k sustained                    only a long write, to see dips
+  plugpull measure -k "caches or arrays"           studies that the rig file does not name in its rows
 
 {EXIT_STATUS}"""
 MOST = 100
@@ -29,8 +30,9 @@ def add(commands: Commands) -> None:
         "measure",
         help="measure what the disks, hubs and controllers of a rig can do",
         description="Run the studies among the stock scenarios that this rig can serve: they measure rates and cut "
-        "nothing. Ends with the figures, their 95 % intervals, and what they mean. PASS: measured. FAIL: a limit of "
-        "the rig file is violated, or a rate is impossible. UNKNOWN: not steady, too noisy, or a starved sampler.",
+        "nothing. Without PATH and -k, only those with a row that the rig file names, if it names any of a study. Ends "
+        "with the figures, their 95 % intervals, and what they mean. PASS: measured. FAIL: a limit of the rig file is "
+        "violated, or a rate is impossible. UNKNOWN: not steady, too noisy, or a starved sampler.",
         epilog=EPILOG,
     )
     parser.add_argument(

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.commands.calibrate import add_option as add_calibration
 from plugpull.commands.calibrate import calibrate
-from plugpull.commands.session import Session, rig_file, session
+from plugpull.commands.pytest_line import Session, rig_file
+from plugpull.commands.session import session
+from plugpull.commands.soak import add_soak, check_soak, resumed
 from plugpull.errors import UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.plain import clean
@@ -33,7 +35,11 @@ examples:
   plugpull run -k writing --seed 790603560                the choices of an earlier run; its report has the seed
   plugpull run scenarios --every-victim                   each disk and hub that could be chosen, one after the other
   plugpull run scenarios --rotate today                   for nightly runs: the next disk each night
+  plugpull run scenarios --jobs 2                         on two virtual benches side by side
+  plugpull run scenarios --seed 7 --shard 1/4             a quarter of them; see plugpull merge --help
   plugpull run scenarios --calibrate 10                   limits for this rig's file, from ten healthy runs
+  plugpull run --for 4d                                   a soak: one random fault after another for four days
+  plugpull run --resume runs/latest                       go on with a soak that was killed or interrupted
 
 values of --kernel:
   6.1.0-56-amd64                      a version installed here, or in the distribution's packages
@@ -59,6 +65,8 @@ def add(commands: Commands) -> None:
         epilog=RUN_EPILOG,
     )
     add_options(parser)
+    _add_split_options(parser)
+    add_soak(parser)
     add_calibration(parser)
     parser.set_defaults(action=_run)
 
@@ -72,6 +80,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--rig", metavar="FILE", help="the rig file (default: the stock rig quick.toml, a virtual bench)"
     )
     parser.add_argument("-k", metavar="EXPR", dest="expression", help="only scenarios whose names match, as pytest -k")
+    parser.add_argument(
+        "-m", metavar="EXPR", dest="markers", help="only scenarios whose markers match, as pytest -m, such as study"
+    )
     _add_kernel_options(parser)
     parser.add_argument("--out", metavar="DIR", help="where run directories are made (default: runs)")
     parser.add_argument("--seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
@@ -102,6 +113,43 @@ def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_split_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--jobs",
+        metavar="N|auto",
+        type=_jobs,
+        default=1,
+        help="virtual rigs: run scenarios on N benches side by side, with one report (default: 1); auto is one for "
+        "each bench slot of this machine, which all runs share: there is one for each CPU and GiB of memory",
+    )
+    parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        type=_shard,
+        help="run only every N-th scenario, beginning with the I-th, so that N machines share the run; give all "
+        "shards the same --seed, and put their runs together with plugpull merge",
+    )
+
+
+def _jobs(text: str) -> int:
+    from plugpull.coordination.slots import MOST, slots_here
+
+    if text == "auto":
+        return slots_here()
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of benches: 1 to {MOST}, or auto")
+    return int(text)
+
+
+def _shard(text: str) -> str:
+    from plugpull.jobs.shard import shard_of
+
+    try:
+        return str(shard_of(text))
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(f"{error.what}: {error.hint}") from None
+
+
 def _add_victim_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every-victim",
@@ -119,13 +167,25 @@ def _add_victim_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from plugpull.commands.jobs import check_jobs
+
+    if arguments.resume:
+        arguments = resumed(arguments, _parsed)
     rig = check(arguments)
+    check_jobs(arguments, rig)
+    check_soak(arguments, rig)
     check_kernels(arguments, rig)
     if arguments.calibrate:
         return calibrate(arguments, rig)
     if len(arguments.kernel) < 2:
         return session(arguments, rig, next(iter(arguments.kernel), None), arguments.words).status
     return _several(arguments, rig)
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add(parser.add_subparsers())
+    return parser.parse_args(words)
 
 
 def _several(arguments: argparse.Namespace, rig: Rig) -> int:

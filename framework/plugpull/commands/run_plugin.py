@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from plugpull.draw import disks_behind_meters
 from plugpull.errors import UsageError
 from plugpull.load.timed import REPEATS, expected_seconds
 from plugpull.plain import clean
 from plugpull.plugin import SESSION
 from plugpull.plugin_session import is_scenario, scenario_id
+from plugpull.plugin_stash import WHOLE
 from plugpull.report.text import title_of
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import Topology
@@ -37,20 +39,24 @@ class RunPlugin:
         self._rig = rig
         self._out = out
         self._repeats = repeats or REPEATS
-        self._names: list[str] = []
+        self.deselected: list[str] = []
+        self.whole: int | None = None
         self.directory: Path | None = None
         self.interrupted = ""
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        self._names += [item.name for item in items]
+        self.deselected += [item.name for item in items]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         terminal = session.config.pluginmanager.getplugin("terminalreporter")
         ids = [scenario_id(item) for item in session.items if is_scenario(item)]
+        whole = session.config.stash.get(WHOLE, None)
+        self.whole = None if whole is None else len(whole)
         if terminal is not None and ids and not session.config.option.collectonly:
             terminal.ensure_newline()
             times = {**earlier_times(self._out), **study_times(self._rig, session.items, self._repeats)}
+            times |= soak_times(session.config, ids)
             for line in announced(self._rig, ids, times):
                 terminal.write_line(f"plugpull: {clean(line)}")
 
@@ -59,17 +65,22 @@ class RunPlugin:
         if session is not None:
             self.directory, self.interrupted = session.directory, session.interrupted
 
-    def nothing_to_run(self, arguments: argparse.Namespace) -> UsageError:
-        """The error to raise when no scenario is left, with the names of the available ones."""
-        if not self._names:
-            return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
-        hint = f"choose from: {', '.join(dict.fromkeys(self._names))}"
-        if arguments.expression:
-            return UsageError(f"no scenario matches -k {arguments.expression!r}", hint=hint)
-        return UsageError(
-            f"no scenario is marked with a row of the rig {self._rig.rig.name}: {', '.join(self._rig.rig.rows)}",
-            hint=hint,
-        )
+
+def nothing_to_run(arguments: argparse.Namespace, rig: Rig, deselected: Sequence[str]) -> UsageError:
+    """The error to raise when no scenario is left, with the names of the available ones."""
+    if getattr(arguments, "lasting", None):
+        where = " ".join(arguments.path) or "the stock scenarios"
+        return UsageError(f"no soak in {where}: --for needs a scenario that uses the fixture soak")
+    if not deselected:
+        return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
+    hint = f"choose from: {', '.join(dict.fromkeys(deselected))}"
+    if arguments.expression:
+        return UsageError(f"no scenario matches -k {arguments.expression!r}", hint=hint)
+    if getattr(arguments, "markers", None):
+        return UsageError(f"no scenario matches -m {arguments.markers!r}", hint=hint)
+    return UsageError(
+        f"no scenario is marked with a row of the rig {rig.rig.name}: {', '.join(rig.rig.rows)}", hint=hint
+    )
 
 
 def root_of(paths: Sequence[str], stock: Path) -> Path:
@@ -86,11 +97,13 @@ def root_of(paths: Sequence[str], stock: Path) -> Path:
     return Path(os.path.commonpath([place if place.is_dir() else place.parent for place in places]))
 
 
-def announced(rig: Rig, ids: Sequence[str], earlier: Mapping[str, float]) -> Iterator[str]:
-    """A few lines that announce the run."""
+def announced(rig: Rig, ids: Sequence[str], earlier: Mapping[str, float], benches: int = 1) -> Iterator[str]:
+    """A few lines that announce the run, on so many benches side by side."""
     count = "1 scenario" if len(ids) == 1 else f"{len(ids)} scenarios"
     described = f" ({rig.rig.description})" if rig.rig.description else ""
-    yield f"{count} on the rig {rig.rig.name}{described}, about {_rough(sum(earlier.get(i, USUAL) for i in ids))}"
+    times = [earlier.get(name, USUAL) for name in ids]
+    where = "" if benches == 1 else f" on {benches} benches"
+    yield f"{count} on the rig {rig.rig.name}{described}, about {_rough(max([*times, sum(times) / benches]))}{where}"
     yield from (f"  {title_of(name)}" for name in ids[:NAMED])
     if len(ids) > NAMED:
         yield f"  and {len(ids) - NAMED} more"
@@ -101,9 +114,14 @@ def announced(rig: Rig, ids: Sequence[str], earlier: Mapping[str, float]) -> Ite
 
 
 def earlier_times(out: Path) -> dict[str, float]:
-    """Seconds that each scenario took in the newest readable run in ``out``; empty if there is none."""
+    """Seconds that each scenario took in the newest run in ``out``; empty if there is none that can be read."""
+    return times_of(out / "latest")
+
+
+def times_of(run: Path) -> dict[str, float]:
+    """Seconds that each scenario of a run took; empty if its results cannot be read."""
     try:
-        results = json.loads((out / "latest" / "results.json").read_bytes())
+        results = json.loads((run / "results.json").read_bytes())
         return {str(scenario["id"]): float(scenario["seconds"]) for scenario in results["scenarios"]}
     except (OSError, ValueError, LookupError, TypeError):
         return {}
@@ -111,19 +129,34 @@ def earlier_times(out: Path) -> dict[str, float]:
 
 def study_times(rig: Rig, items: Sequence[pytest.Item], repeats: int) -> dict[str, float]:
     """Seconds that each study takes: its mark has the design, which gives the number of measurements."""
-    topology = Topology(rig)
+    topology, behind = Topology(rig), disks_behind_meters(rig)
     disks, times = [RigDisk(disk.name, topology) for disk in rig.disk if disk.scratch], {}
     for item in items:
         mark = item.get_closest_marker("study")
         if mark is not None:
-            design = mark.kwargs["design"](disks)
+            of_meters = mark.kwargs.get("meter", False)
+            design = mark.kwargs["design"]([disk for disk in disks if not of_meters or disk.name in behind])
             rounds = mark.kwargs.get("repeats", repeats) if design else 0
             took = expected_seconds(design, rounds, virtual=rig.dut.kind == "virtual")
             times[scenario_id(item)] = BEGIN_AND_END + took
     return times
 
 
+def soak_times(config: pytest.Config, ids: Sequence[str]) -> dict[str, float]:
+    """Seconds that the soak takes from now on, if this run is one."""
+    lasting, resume = config.getoption("--plugpull-for"), config.getoption("--plugpull-resume")
+    if not lasting and not resume:
+        return {}
+    from plugpull.soak.length import parse_length
+    from plugpull.soak.state import read_state
+
+    seconds = read_state(Path(resume)).left if resume else parse_length(lasting)
+    return dict.fromkeys(ids, seconds)
+
+
 def _rough(seconds: float) -> str:
     if seconds < 90:
         return f"{max(round(seconds / 10), 1) * 10} s"
-    return f"{round(seconds / 60)} min"
+    if seconds < 3 * 3600:
+        return f"{round(seconds / 60)} min"
+    return f"{round(seconds / 3600)} h"

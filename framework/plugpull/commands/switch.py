@@ -162,6 +162,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _qualify(arguments: argparse.Namespace) -> int:
+    from plugpull.coordination.place import place_name
     from plugpull.qualify.measuring import Plan
     from plugpull.qualify.procedure import qualify
     from plugpull.rig.load import load_rig
@@ -180,6 +181,6 @@ def _qualify(arguments: argparse.Namespace) -> int:
     )
     out = arguments.out or Path(f"qualified-{arguments.port}.json")
     switch_ports.tidy_up()
-    with switch_ports.journal_of("plugpull switch qualify") as journal:
+    with switch_ports.journal_of("plugpull switch qualify", place_name(plan.rig)) as journal:
         result = qualify(plan, TerminalPerson(), out, lambda text: print(clean(text), flush=True), journal)
     return {"PASS": EXIT_PASS, "FAIL": EXIT_FAIL, "UNKNOWN": EXIT_UNKNOWN}[result.verdict]

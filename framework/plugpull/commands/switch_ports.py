@@ -8,12 +8,13 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
+from plugpull.commands.options import option_lines
 from plugpull.errors import PlugpullError, RigError, UsageError
 from plugpull.exit_status import EXIT_PASS
 from plugpull.plain import clean
@@ -285,34 +286,36 @@ def _has_port(declared: DeclaredSwitch, port: str) -> None:
 @contextmanager
 def _held(rig: Rig, file: Path, do: str) -> Iterator[OpenedSwitches]:
     """Lease the rig and open its switches. All but ``status`` first restore what a killed run left off."""
-    from plugpull.coordination.lease import Lease
+    from plugpull.coordination.place import place_and_lease, place_name
     from plugpull.dut.real.opened_switches import opened_switches
     from plugpull.switches.person import TerminalPerson
 
     with ExitStack() as held:
-        if do != "status":
+        if do != "status" and rig.labgrid is None:
             tidy_up()
-        held.enter_context(Lease(rig, file))
+        held.enter_context(place_and_lease(rig, file))
+        if do != "status" and rig.labgrid is not None:  # somebody else had it until now
+            tidy_up(place_name(rig))
         # A port that a person turns off stays off: only a cycle needs a journal.
-        journal = held.enter_context(journal_of("plugpull switch cycle")) if do == "cycle" else None
+        journal = held.enter_context(journal_of("plugpull switch cycle", place_name(rig))) if do == "cycle" else None
         yield held.enter_context(opened_switches(rig, file.parent, TerminalPerson(), journal=journal))
 
 
-def tidy_up() -> None:
-    """Restore the ports that killed runs left off."""
+def tidy_up(place: str = "") -> None:
+    """Restore the ports that killed runs left off. ``place`` is the place of labgrid that is held."""
     from plugpull.cache import Cache
     from plugpull.run import restore_what_was_left_off
 
-    restore_what_was_left_off(Cache.default(notify=_say), _say)
+    restore_what_was_left_off(Cache.default(notify=_say), _say, place)
 
 
 @contextmanager
-def journal_of(what: str) -> Iterator[Journal]:
-    """A journal for a command that turns ports off and on again."""
+def journal_of(what: str, place: str = "") -> Iterator[Journal]:
+    """A journal for a command that turns ports off and on again. ``place``: the rig's place of labgrid."""
     from plugpull.cache import Cache
     from plugpull.coordination.journal import Journal
 
-    journal = Journal(Cache.default(notify=_say).journals(), Path(what))
+    journal = Journal(Cache.default(notify=_say).journals(), Path(what), place)
     try:
         yield journal
     finally:
@@ -348,11 +351,7 @@ def _text_of(arguments: argparse.Namespace, kind: Kind) -> str:
     count = arguments.ports if arguments.ports is not None else _enough(kind, arguments.port)
     lines = ["[[switch]]", f'name = "{ALONE}"', f"driver = {json.dumps(kind.name)}", f"ports = {count}"]
     lines.append(f"mechanism = {json.dumps(mechanism)}")
-    for option in arguments.option:
-        key, equals, value = option.partition("=")
-        if not equals:
-            raise UsageError(f"--option {option}: write KEY=VALUE")
-        lines.append(f"{key} = {_toml(kind, key, value)}")
+    lines += option_lines(kind.options, arguments.option)
     disk = (
         '[[controller]]\nname = "c"\npath = "0000:00:00.0"\n[[disk]]\nname = "d"\nat = "c.1"\nserial = "-"\nsize = 512'
     )
@@ -374,19 +373,3 @@ def _enough(kind: Kind, ports: Sequence[str]) -> int:
     if first is None:
         return len(set(ports))
     return max([1, *(int(port) - first + 1 for port in ports if port.isdecimal())])
-
-
-def _toml(kind: Kind, key: str, value: str) -> str:
-    """A value of the command line as TOML: text if the key takes text (such as a serial number of digits), otherwise a
-    number, a boolean or an array."""
-    from pydantic import TypeAdapter, ValidationError
-
-    field = kind.options.model_fields.get(key)
-    if field is not None:
-        takes: TypeAdapter[object] = TypeAdapter(cast("type[object]", field.annotation))
-        with suppress(ValidationError):
-            takes.validate_python(value, strict=True)
-            return json.dumps(value)
-    if value.isdecimal():
-        return str(int(value))
-    return value if value in ("true", "false") or value.startswith("[") else json.dumps(value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plugpull import __version__
 from plugpull.coordination.journal import Journal
-from plugpull.coordination.lease import Lease
+from plugpull.coordination.place import place_and_lease
 from plugpull.dut.conversation.hello import ANSWER
 from plugpull.dut.real.opened_switches import connected_agent, opened_switches
 from plugpull.errors import UsageError
@@ -47,7 +47,7 @@ def _measured(
     plan: Plan, point: CutPoint, person: Person, report: Callable[[str], None], journal: Journal | None
 ) -> Qualification:
     observer = PortObserver()
-    with Lease(plan.rig, plan.file), connected_agent(plan.rig, observer.receive) as link:
+    with place_and_lease(plan.rig, plan.file), connected_agent(plan.rig, observer.receive) as link:
         kernel = str(link.call("hello", ANSWER)["kernel"])
         for disk in link.call("disks", ANSWER):
             observer.receive({"ev": "disk.add", "disk": disk})

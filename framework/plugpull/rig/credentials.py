@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from plugpull.rig.model import DeclaredSwitch, Rig
+from plugpull.rig.model import DeclaredMeter, DeclaredSwitch, Rig
 
 WITHHELD = "(not recorded)"
 OPEN_KEYS = frozenset(
     {
+        "amps",
+        "chip",
+        "component",
         "device",
         "eviction",
         "environment",
@@ -24,15 +27,17 @@ OPEN_KEYS = frozenset(
         "names",
         "path",
         "pdu",
+        "power",
         "product",
         "protocol",
         "serial",
         "target",
         "vendor",
+        "volts",
         "wiring",
     }
 )
-"""Keys of switch drivers whose text only says which device it is, or how it is wired."""
+"""Keys of drivers whose text only says which device it is, or how it is wired."""
 ADDRESS_KEYS = frozenset({"host", "server", "url"})
 """Keys that hold an address, which is recorded without the part before the @."""
 _SECRET = re.compile(r"pass|secret|token|communit|credential|auth|\bpin\b|\bkey\b|user", re.IGNORECASE)
@@ -44,13 +49,15 @@ def recorded(rig: Rig) -> dict[str, Any]:
     data: dict[str, Any] = rig.model_dump(mode="json")
     for table, switch in zip(data["switch"], rig.switch, strict=True):
         table |= recorded_options(switch)
+    for table, meter in zip(data["meter"], rig.meter, strict=True):
+        table |= recorded_options(meter)
     data["dut"]["ssh_options"] = [WITHHELD for _ in data["dut"].get("ssh_options", ())]
     return data
 
 
-def recorded_options(switch: DeclaredSwitch) -> dict[str, Any]:
-    """The driver's own keys of a switch, each with its value or with ``WITHHELD``."""
-    return {key: _recorded(key, value) for key, value in switch.options.items()}
+def recorded_options(declared: DeclaredSwitch | DeclaredMeter) -> dict[str, Any]:
+    """The driver's own keys of a switch or a meter, each with its value or with ``WITHHELD``."""
+    return {key: _recorded(key, value) for key, value in declared.options.items()}
 
 
 def without_userinfo(text: str) -> str:

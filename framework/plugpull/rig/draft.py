@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from plugpull.errors import UsageError
-from plugpull.rig.drivers import VIRTUAL, Driver, DriverBook
+from plugpull.rig.drivers import VIRTUAL, Driver, DriverBook, MeterBook, installed_meters
 from plugpull.rig.mistakes import Mistake
 from plugpull.rig.source import KeyPath, Source
 from plugpull.rig.validation_messages import TABLES, label
@@ -53,6 +53,7 @@ class Draft:
     entries: tuple[DraftTable, ...]
     whole: frozenset[str]
     drivers: DriverBook
+    meters: MeterBook = field(default_factory=installed_meters)
 
     def of(self, *kinds: str) -> Iterator[DraftTable]:
         return (entry for entry in self.entries if entry.kind in kinds)

@@ -1,4 +1,4 @@
-"""What the rules of rig files need to know about the kinds of switch.
+"""What the rules of rig files need to know about the kinds of switch and of meter.
 
 Switches depend on the rig, because a driver is opened with the model of a ``[[switch]]`` table, so nothing here imports
 a driver. The rules see the kinds through these Protocols. The module that lists all kinds is named here as text, and
@@ -16,6 +16,7 @@ from plugpull.rig.model import Mechanism, Table
 VIRTUAL_DRIVER = "virtual"
 """The switch driver that unplugs QEMU's devices; the only one that can cut anything on a virtual bench."""
 _BOOK = "plugpull.switches.kinds"
+_METERS = "plugpull.meters.kinds"
 
 PortNames = Literal["0", "1", "any"]
 """How a kind's ports are called: "1": numbers from 1; "0": numbers from 0; "any": names."""
@@ -76,3 +77,35 @@ class DriverBook(Protocol):
 def installed() -> DriverBook:
     """The built-in kinds, and those of other installed packages."""
     return cast("DriverBook", import_module(_BOOK))
+
+
+class MeterDriver(Protocol):
+    """The part of a ``plugpull.meters.kinds.MeterKind`` that a rig file can be wrong about."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def options(self) -> type[Table]:
+        """The keys that a ``[[meter]]`` table of this kind may have besides the common ones."""
+        ...
+
+    @property
+    def virtual(self) -> bool:
+        """It is for virtual benches only. All others are for real ones only."""
+        ...
+
+
+class MeterBook(Protocol):
+    """All kinds of meter, by name."""
+
+    def names(self) -> tuple[str, ...]: ...
+
+    def kind_named(self, name: str) -> MeterDriver:
+        """Raises UsageError if there is no such kind, or if it cannot be loaded."""
+        ...
+
+
+def installed_meters() -> MeterBook:
+    """The built-in kinds, and those of other installed packages."""
+    return cast("MeterBook", import_module(_METERS))

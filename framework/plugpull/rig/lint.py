@@ -12,6 +12,7 @@ from typing import cast
 
 from plugpull.rig.draft import Draft, DraftTable
 from plugpull.rig.lint_dut import dut_fits
+from plugpull.rig.lint_meters import meters
 from plugpull.rig.lint_outlets import cuts_itself_off, named_ports, outlets, shared
 from plugpull.rig.lint_places import hub_chains, sockets, units, units_of_one, where
 from plugpull.rig.lint_switches import control, driver_keys, known_drivers, mechanisms
@@ -41,9 +42,9 @@ def _rule_named(name: str) -> Rule:
 
 
 def unique_names(draft: Draft) -> Iterator[Mistake]:
-    """Switches, controllers, hubs and disks have different names: cut points and sockets are made of these names."""
+    """Everything has a name of its own: cut points and sockets are made of these names."""
     seen: dict[str, DraftTable] = {}
-    for entry in draft.of("switch", "controller", "hub", "disk"):
+    for entry in draft.of("switch", "controller", "hub", "disk", "meter"):
         if entry.name is None:
             continue
         if entry.name in _RESERVED:
@@ -133,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     named_ports,
     cuts_itself_off,
     dut_fits,
+    meters,
     defect_disks,
     stall_limits,
 )

@@ -39,6 +39,10 @@ def dut_fits(draft: Draft) -> Iterator[Mistake]:
     yield from _dut(draft, kind)
     if kind == "virtual":
         yield from lint_virtual.lint(draft)
+        for labgrid in draft.of("labgrid"):
+            place = draft.source.key(labgrid.path)
+            what = "a place of labgrid stands for a real rig, and this DUT is virtual: every run has its own"
+            yield Mistake(draft.source.path, place.line, place.column, what)
     else:
         yield from _real(draft, kind)
 

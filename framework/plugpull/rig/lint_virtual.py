@@ -13,6 +13,9 @@ from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.quantities import QuantityError, parse_size
 
 EHCI = "ich9-usb-ehci1"
+SCSI = "virtio-scsi-pci"
+SCSI_TARGETS = 32
+"""More than any rig needs. QEMU's limit is 256 (hw/scsi/virtio-scsi.c, VIRTIO_SCSI_MAX_TARGET)."""
 EHCI_PORTS = 6
 XHCI_PORTS = 15
 HUB_PORTS = 8
@@ -29,14 +32,19 @@ FIRMWARE: dict[str, frozenset[str]] = {
     "capacity-off-by-one": frozenset(),
     "stale": frozenset({"sectors"}),
     "bit-flips": frozenset({"every"}),
-    "long-transfer-stall": frozenset({"every", "seconds"}),
+    "long-transfer-stall": frozenset({"every", "seconds", "sectors"}),
+    "garbage-collection": frozenset({"sectors", "seconds", "rate"}),
     "command-timeout": frozenset({"every", "seconds"}),
     "cache-collapse": frozenset({"rate"}),
+    "slow-through": frozenset({"rate"}),
+    "crowded": frozenset({"disks", "rate"}),
     "errors-at": frozenset({"sector", "sectors"}),
     "errors-scattered": frozenset({"every"}),
 }
 """Kinds of defect in a disk's firmware, and the parameters of each."""
-PARAMETERS = ("every", "sector", "sectors", "rate")
+ALL_DISKS = "crowded"
+"""The kind of defect in the firmware that all scratch disks have, if none is named."""
+PARAMETERS = ("every", "sector", "sectors", "rate", "disks")
 """Parameters that only these kinds have. "seconds" and "factor" are older."""
 NEEDS_DISK = frozenset(
     {
@@ -48,11 +56,11 @@ NEEDS_DISK = frozenset(
         "stalls",
         "bit-flip",
         "crossed",
-        *FIRMWARE,
+        *(kind for kind in FIRMWARE if kind != ALL_DISKS),
     }
 )
 """Kinds of defect that a disk has, not the bench."""
-NEEDS_CACHE = frozenset({"flush-lost", "cache-lied", "reordered", "torn-sector", "cache-collapse"})
+NEEDS_CACHE = frozenset({"flush-lost", "cache-lied", "reordered", "torn-sector", "cache-collapse", "slow-through"})
 """Kinds of defect that a disk without a volatile cache cannot have."""
 
 
@@ -86,6 +94,9 @@ def _controller(draft: Draft, controller: DraftTable) -> Iterator[Mistake]:
         yield draft.mistake(controller, "model", what)
     if controller.get("model") == EHCI and controller.values.get("ports", 0) > EHCI_PORTS:
         yield draft.mistake(controller, "ports", f"the emulated {EHCI} has {EHCI_PORTS} ports at most")
+    elif controller.get("model") == SCSI:
+        if controller.values.get("ports", 0) > SCSI_TARGETS:
+            yield draft.mistake(controller, "ports", f"an emulated {SCSI} has {SCSI_TARGETS} ports at most")
     elif controller.values.get("ports", 0) > XHCI_PORTS:
         yield draft.mistake(controller, "ports", f"an emulated xHCI has {XHCI_PORTS} ports at most")
 
@@ -95,7 +106,10 @@ def _hub(draft: Draft, hub: DraftTable) -> Iterator[Mistake]:
         yield draft.mistake(hub, "ports", f"an emulated hub has {HUB_PORTS} ports at most")
     socket = hub.split("at")
     above = draft.named("controller").get(socket[0]) if socket else None
-    if above is not None and above.get("model") == EHCI:
+    if above is not None and above.get("model") == SCSI:
+        what = f"a USB hub cannot be plugged into {quote(str(above.name))}, which is a {SCSI}"
+        yield draft.mistake(hub, "at", f"{what}: plug it into an xHCI controller")
+    elif above is not None and above.get("model") == EHCI:
         what = f"an emulated hub is a full-speed device, which the {EHCI} {quote(str(above.name))} does not take"
         yield draft.mistake(hub, "at", f"{what}: plug it into an xHCI controller")
 
@@ -106,6 +120,7 @@ def _disk(draft: Draft, disk: DraftTable) -> Iterator[Mistake]:
         what = f"a uas disk cannot be behind the hub {quote(socket[0])}, because an emulated hub is full speed only"
         yield draft.mistake(disk, "protocol", f"{what}: plug it into a controller or make it usb-storage")
 
+    yield from _bus(draft, disk)
     yield from _cache(draft, disk)
     if disk.get("write_through") and "cache" in disk.values:
         what = f'{disk.label} cannot have a volatile "cache" and write through: leave one out, or use "cache-lied"'
@@ -113,6 +128,25 @@ def _disk(draft: Draft, disk: DraftTable) -> Iterator[Mistake]:
     block, size = disk.get("logical_block"), _bytes(disk, "size")
     if block is not None and size is not None and size % block and not size % 512:
         yield draft.mistake(disk, "size", f"a disk with logical blocks of {block} bytes has a whole number of them")
+
+
+def _bus(draft: Draft, disk: DraftTable) -> Iterator[Mistake]:
+    """A SCSI disk is on a SCSI controller, and nothing else is."""
+    socket = disk.split("at")
+    holder = draft.named("controller", "hub").get(socket[0]) if socket else None
+    if holder is None or (holder.kind == "controller" and "model" not in holder.values):
+        return
+    on_scsi, protocol = holder.kind == "controller" and holder.get("model") == SCSI, disk.get("protocol")
+    if on_scsi and protocol != "scsi" and "protocol" not in disk.broken:
+        what = f"{disk.label} is plugged into {quote(str(holder.name))}, which is a {SCSI}"
+        yield draft.mistake(disk, "protocol", f'{what}: give it protocol = "scsi"')
+    elif protocol == "scsi" and not on_scsi:
+        what = f'a disk with protocol = "scsi" cannot be plugged into {quote(str(holder.name))}'
+        yield draft.mistake(disk, "protocol", f"{what}: plug it into a controller whose model is {quote(SCSI)}")
+    if on_scsi:
+        for key in ("lun", "cdrom"):
+            if disk.values.get(key):
+                yield draft.misplaced(disk, key, f"an emulated SCSI target has one unit, so {quote(key)} has no effect")
 
 
 def _bytes(entry: DraftTable, key: str) -> int | None:

@@ -79,6 +79,19 @@ class Dut(Table):
     """ssh: bits per second of that serial port."""
 
 
+class LabgridPlace(Table):
+    """The place of labgrid that stands for this rig. A run reserves it before it touches the rig."""
+
+    place: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$", max_length=80)]
+    """The place's name."""
+    coordinator: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:\[\]-]+$", max_length=200)] | None = None
+    """HOST or HOST:PORT. None: as for labgrid's own programs, LG_COORDINATOR or this machine."""
+    python: str | None = None
+    """The interpreter that has labgrid. None: the one that runs plugpull."""
+    wait: Duration | None = None
+    """How long a run waits for the place. None: until it is free."""
+
+
 class DeclaredSwitch(Table):
     """A device with ports that can be turned off and on. All further keys belong to its driver (``options``)."""
 
@@ -104,6 +117,32 @@ class DeclaredSwitch(Table):
         return dict(self.__pydantic_extra__ or {})
 
 
+MeterSide = Literal["mains", "usb"]
+"""Where a meter measures: before the power supply, whose losses it includes, or on the USB side."""
+
+
+class DeclaredMeter(Table):
+    """A device that measures the power which disks draw. All further keys belong to its driver (``options``)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    name: Name
+    driver: str
+    side: MeterSide
+    disks: Annotated[tuple[Name, ...], Field(strict=False)]
+    """The disks behind it. What else it feeds, such as a hub or a fan, is in its readings too."""
+    via: Literal["controller", "dut"] = "controller"
+    """The machine it is plugged into."""
+    timeout: float = Field(default=2.0, gt=0, le=60)
+    """Seconds it gets for one reading."""
+    rate: float | None = Field(default=None, gt=0, le=20)
+    """Readings per second. None: what its kind can do."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+
 class ExpectedRates(Table):
     """Limits of measured rates, in bytes per second: outside them, a study finds a fault (``plugpull measure``)."""
 
@@ -114,10 +153,10 @@ class ExpectedRates(Table):
 
 
 class Controller(Table):
-    """A USB host controller of the DUT."""
+    """A host controller of the DUT. On a bus other than USB, its ports are targets."""
 
     name: Name
-    model: Literal["qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1"] | None = None
+    model: Literal["qemu-xhci", "nec-usb-xhci", "ich9-usb-ehci1", "virtio-scsi-pci"] | None = None
     """virtual: which controller QEMU emulates."""
     path: str | None = None
     """real: its PCI address, such as "0000:00:14.0"."""
@@ -173,7 +212,8 @@ class Disk(Table):
     size: Size
     lun: int = Field(default=0, ge=0, le=15)
     """Its logical unit number. Disks of one device have the same socket and serial number, and different numbers."""
-    protocol: Literal["usb-storage", "uas"] = "usb-storage"
+    protocol: Literal["usb-storage", "uas", "scsi"] = "usb-storage"
+    """scsi: a disk on a SCSI or SATA controller whose bus is hot-pluggable."""
     scratch: bool = False
     """May be erased. Nothing is ever written to a disk without it."""
     erase_members: bool = False
@@ -235,8 +275,11 @@ class Defect(Table):
         "stale",
         "bit-flips",
         "long-transfer-stall",
+        "garbage-collection",
         "command-timeout",
         "cache-collapse",
+        "slow-through",
+        "crowded",
         "errors-at",
         "errors-scattered",
     ]
@@ -244,18 +287,31 @@ class Defect(Table):
     factor: float = Field(default=0.5, gt=0, lt=1)
     """slows: the fraction of the disk's rate that remains."""
     seconds: float = Field(default=3.0, gt=0, le=600)
-    """stalls, long-transfer-stall, command-timeout (31): how long."""
+    """stalls, long-transfer-stall, garbage-collection (1), command-timeout (31): how long."""
     every: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """reordered, misdirected, lost-write, torn-write, bit-flips, long-transfer-stall, command-timeout: one in this
     many; lost-pass: after this many."""
     sector: int | None = Field(default=None, ge=0, le=1 << 54)
     """wraps: the first missing sector; errors-at: the first bad one. Sectors of 512 bytes, on every disk."""
     sectors: int | None = Field(default=None, ge=1, le=1 << 32)
-    """torn-sector, stale: how many at most; misdirected: how far; errors-at: how many."""
+    """torn-sector, stale: how many at most; misdirected: how far; errors-at: how many; long-transfer-stall: of the
+    largest request that does not stall; garbage-collection: written between two."""
     rate: Rate | None = None
-    """cache-collapse: the rate with a full cache, bytes per second."""
+    """Bytes per second. cache-collapse: with a full cache; slow-through: of writes past the cache; crowded: of each
+    disk in a crowd; garbage-collection: meanwhile."""
+    disks: int | None = Field(default=None, ge=1, le=64)
+    """crowded: the most that may be busy at once."""
     scenario: str = ""
     """Only in scenarios whose id contains this."""
+
+
+class ArrayExpectation(Table):
+    """What arrays of the scratch disks, which a study makes, are expected to transfer."""
+
+    level: Literal["raid0", "raid1", "raid10", "raid5", "raid6"]
+    members: int | None = Field(default=None, ge=2, le=64)
+    """Of arrays of so many disks. None: of any number."""
+    expect: ExpectedRates
 
 
 class Rig(Table):
@@ -263,8 +319,11 @@ class Rig(Table):
 
     rig: RigTable
     dut: Dut
+    labgrid: LabgridPlace | None = None
     switch: Annotated[tuple[DeclaredSwitch, ...], Field(strict=False)] = ()
     controller: Annotated[tuple[Controller, ...], Field(strict=False)] = ()
     hub: Annotated[tuple[Hub, ...], Field(strict=False)] = ()
     disk: Annotated[tuple[Disk, ...], Field(strict=False)] = ()
+    array: Annotated[tuple[ArrayExpectation, ...], Field(strict=False)] = ()
+    meter: Annotated[tuple[DeclaredMeter, ...], Field(strict=False)] = ()
     defect: Annotated[tuple[Defect, ...], Field(strict=False)] = ()

@@ -6,7 +6,7 @@ Pure functions of the rig file. A rig from ``load_rig`` has no loops and no dang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -87,6 +87,18 @@ class Topology:
                 raise UsageError(f'the hubs above "{name}" form a loop')
             device = self.device(holder)
         return DevicePath(device.name, tuple(reversed(ports)))
+
+    def above(self, name: str) -> tuple[str, ...]:
+        """Names of the hubs above a hub or disk, the nearest first, and of its controller. Raises ``UsageError`` as
+        ``path_of`` does."""
+        found: list[str] = []
+        device = self.device(name)
+        self.path_of(name)
+        while not isinstance(device, Controller):
+            holder, _ = plugged(device)
+            found.append(holder)
+            device = self.device(holder)
+        return tuple(found)
 
     def disks_below(self, name: str) -> tuple[str, ...]:
         """Names of the disks at or below a device, in the order of the rig file."""
@@ -201,6 +213,18 @@ def with_disks_at(rig: Rig, sockets: Mapping[str, str]) -> Rig:
     return rig.model_copy(update={"disk": disks})
 
 
+def without_disks(rig: Rig, names: Collection[str]) -> Rig:
+    """The rig without these disks, and without what is declared of them alone."""
+    meters = (one.model_copy(update={"disks": tuple(d for d in one.disks if d not in names)}) for one in rig.meter)
+    return rig.model_copy(
+        update={
+            "disk": tuple(disk for disk in rig.disk if disk.name not in names),
+            "defect": tuple(defect for defect in rig.defect if defect.disk not in names),
+            "meter": tuple(meter for meter in meters if meter.disks),
+        }
+    )
+
+
 def free_sockets(rig: Rig) -> tuple[str, ...]:
     """The sockets of hubs and controllers that nothing is plugged into, such as ``hub1.3``, in the order of the rig
     file: those of hubs first."""
@@ -215,7 +239,8 @@ def sockets_elsewhere(rig: Rig, disks: Iterable[str], hub: str, *, another_contr
     """A free socket for each of these disks that is not below ``hub``, as far as there are any.
 
     With ``another_controller``, only sockets of other controllers. Disks that share a device are left out. A UAS disk
-    goes into a controller's socket on a virtual rig, where hubs are of full speed.
+    goes into a controller's socket on a virtual rig, where hubs are of full speed; a disk that is not on USB stays on
+    the controllers of its bus.
     """
     topology = Topology(rig)
     here, found = topology.path_of(hub), dict[str, str]()
@@ -228,12 +253,24 @@ def sockets_elsewhere(rig: Rig, disks: Iterable[str], hub: str, *, another_contr
             continue
         disk = topology.device(name)
         direct = isinstance(disk, Disk) and disk.protocol == "uas" and rig.dut.kind == "virtual"
-        fitting = (socket for socket in free if not direct or _holder(socket) in controllers)
+        fitting = (
+            socket
+            for socket in free
+            if (not direct or _holder(socket) in controllers) and takes(rig, topology, socket, name)
+        )
         socket = next(fitting, None)
         if socket is not None:
             free.remove(socket)
             found[name] = socket
     return found
+
+
+def takes(rig: Rig, topology: Topology, socket: str, disk: str) -> bool:
+    """Whether the controller that a socket belongs to is of the disk's own bus: SCSI disks do not fit into USB."""
+    buses = {one.name: "scsi" if one.model == "virtio-scsi-pci" else "usb" for one in rig.controller}
+    here = topology.path_of(disk).controller
+    holder = _holder(socket)
+    return buses[holder if holder in buses else topology.path_of(holder).controller] == buses[here]
 
 
 def _holder(socket: str) -> str:

@@ -18,13 +18,16 @@ _WIDE = 500
 
 
 def render_tree(rig: Rig) -> Tree:
-    """Controllers, hubs and disks as they are plugged in, each with its cut points and their blast radius."""
+    """Controllers, hubs and disks as they are plugged in, each with its cut points and their blast radius; meters."""
     topology = Topology(rig)
     points = topology.cut_points()
     root = Tree(_line(rig.rig.name, f"{rig.dut.kind} DUT, {_count(len(rig.disk), 'disk')}", rig.rig.description))
     _add_cuts(root, "dut", points)
     for controller in rig.controller:
         _add(root, controller, topology, points)
+    for meter in rig.meter:
+        side = "before the power supply" if meter.side == "mains" else "on the USB side"
+        root.add(_line(f"meter {meter.name}", meter.driver, f"{side} of {', '.join(meter.disks)}"))
     return root
 
 

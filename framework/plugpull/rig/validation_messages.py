@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from plugpull.rig.mistakes import Mistake, closest, quote
 from plugpull.rig.model import (
     Controller,
+    DeclaredMeter,
     DeclaredSwitch,
     Defect,
     Disk,
@@ -24,6 +25,7 @@ from plugpull.rig.model import (
     Dut,
     ExpectedRates,
     Hub,
+    LabgridPlace,
     Rig,
     RigTable,
     Table,
@@ -38,9 +40,11 @@ TABLES: dict[str, type[Table]] = {
     "controller": Controller,
     "hub": Hub,
     "disk": Disk,
+    "meter": DeclaredMeter,
     "defect": Defect,
+    "labgrid": LabgridPlace,
 }
-SINGLE = frozenset({"rig", "dut"})
+SINGLE = frozenset({"rig", "dut", "labgrid"})
 """Tables in single brackets, of which a file has one. The others are in double brackets."""
 
 _NAME_FORM = 'letters, digits, "-" and "_", beginning with a letter'
@@ -49,6 +53,8 @@ _FORMS = {
     "cable": 'the name of a switch, a dot and a port, such as "cables.3"',
     "power": 'the name of a switch, a dot and a port, such as "mains.3"',
     "control": 'the name of a hub or controller, a dot and a port number, such as "hub1.2", or "dut"',
+    "place": 'letters, digits, ".", "-" and "_", as labgrid-client shows it',
+    "coordinator": 'a host and a port, such as "lab:20408"',
 }
 _WANTED = {
     "string_type": "text in quotes",
@@ -214,6 +220,7 @@ def _noun(key: str) -> str:
         "control": "place to plug into",
         "cable": "switch port",
         "power": "switch port",
+        "coordinator": "coordinator's address",
     }
     return nouns.get(key, "name")
 

@@ -69,6 +69,16 @@ class Apt:
                 return KernelPackage(name, fields["Version"])
         return None
 
+    def needed(self, names: Iterable[str]) -> tuple[KernelPackage, ...]:
+        """What apt would install for these packages: themselves, and what they need that is not installed. Raises
+        UsageError with apt's message."""
+        answer = self._run("apt-get", "--simulate", "--no-install-recommends", "install", *names)
+        if answer.returncode:
+            raise UsageError(f"apt cannot install {', '.join(names)}: {_last_error(answer.stderr)}")
+        # "Inst libc6 [2.36-9] (2.36-10 Debian:12/stable [amd64])"; the brackets only for an upgrade
+        found = re.findall(r"^Inst (\S+)(?: \[[^]]*\])? \((\S+) ", answer.stdout, re.MULTILINE)
+        return tuple(KernelPackage(name, version) for name, version in found)
+
     def names(self, pattern: str) -> list[str]:
         """Names of packages that match a regular expression, for hints."""
         answer = self._run("apt-cache", "pkgnames", "linux-image-").stdout.split()
@@ -126,6 +136,14 @@ class KernelSource:
         near = self._own().names(r"^linux-image-\d[^-]*(-\d+)?-(amd64|generic)$")[-4:]
         there = f"choose one of: {', '.join(near)}" if near else "check apt's sources and the network"
         raise UsageError(f"there is no package for the kernel {' or '.join(names)}", hint=there)
+
+    def needed(self, names: Sequence[str]) -> tuple[KernelPackage, ...]:
+        """What apt would install for these packages. Raises UsageError."""
+        for apt in (self.apt, self._own()):
+            with suppress(UsageError):
+                return apt.needed(names)
+        self.notify(f"apt's package lists do not have {' or '.join(names)}; updating them")
+        return self._refreshed().needed(names)
 
     def fetch(self, packages: Sequence[KernelPackage], folder: Path) -> list[Path]:
         """The packages' files, downloaded into ``folder``. Raises UsageError."""

@@ -37,23 +37,28 @@ _RULE = (
 """The last part keeps ModemManager away: it sends modem commands to every new port, and a relay board obeys bytes."""
 
 
-class BoardOptions(Table):
-    """Keys of every serial relay board. At least one of ``device`` and ``serial``; with both, the board at ``device``
-    must have that serial number."""
+class PortOptions(Table):
+    """Keys of everything on a serial port. At least one of ``device`` and ``serial``; with both, the device at
+    ``device`` must have that serial number."""
 
     device: Annotated[str, Field(pattern=r"^/dev/.")] | None = None
     """Its device file. Names under /dev/serial/by-id or by-path stay the same; /dev/ttyUSB0 does not."""
     serial: Annotated[str, Field(min_length=1)] | None = None
     """The serial number of its USB device."""
     baud: Annotated[int, Field(ge=300, le=4_000_000)] = 9600
-    wiring: ContactName = "no"
-    """"no": a relay feeds its port while it is energised; "nc": a relay cuts its port while it is energised."""
 
     @model_validator(mode="after")
-    def _has_device_or_serial(self) -> BoardOptions:
+    def _has_device_or_serial(self) -> Self:
         if self.device is None and self.serial is None:
             raise ValueError('it needs device = "/dev/serial/by-id/..." or serial = "..."')
         return self
+
+
+class BoardOptions(PortOptions):
+    """Keys of every serial relay board."""
+
+    wiring: ContactName = "no"
+    """"no": a relay feeds its port while it is energised; "nc": a relay cuts its port while it is energised."""
 
 
 class SerialBoard(DeviceSwitch):
@@ -198,7 +203,7 @@ def bad_answer(answer: bytes, expected: str, question: str) -> RigError:
 
 
 @contextmanager
-def opened_port(host: Host, options: BoardOptions) -> Iterator[tuple[SerialLine, SerialInfo]]:
+def opened_port(host: Host, options: PortOptions) -> Iterator[tuple[SerialLine, SerialInfo]]:
     """The board's open port, and what the machine reports about it. The port is closed again if the block raises."""
     info = port_of(host, options)
     line = host.serial(info.device, options.baud)
@@ -211,7 +216,7 @@ def opened_port(host: Host, options: BoardOptions) -> Iterator[tuple[SerialLine,
         raise
 
 
-def port_of(host: Host, options: BoardOptions) -> SerialInfo:
+def port_of(host: Host, options: PortOptions) -> SerialInfo:
     """The port of the board. Raises RigError if its serial number is missing, wrong, or not unique."""
     ports = host.serial_ports()
     if options.device is not None:
