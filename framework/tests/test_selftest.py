@@ -79,3 +79,21 @@ def test_what_ctrl_c_interrupts_may_tidy_up_before_it_ends(tmp_path: Path) -> No
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
         assert running.wait(60) != 0
     assert (tmp_path / "tidy").exists()
+
+
+def test_a_test_that_hangs_fails_and_the_others_run(tmp_path: Path) -> None:
+    (tmp_path / "test_two.py").write_text(
+        "import threading\n\n\ndef test_hung():\n    threading.Event().wait()\n\n\ndef test_healthy():\n    pass\n"
+    )
+    options = ["-n", "1", "-p", "no:cacheprovider", *selftest._HUNG_AFTER, "5"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "test_two.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "1 failed, 1 passed" in done.stdout
+    assert "FAILED test_two.py::test_hung" in done.stdout

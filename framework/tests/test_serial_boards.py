@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -22,7 +20,6 @@ from plugpull.switches.kinds import kind_named, open_switch
 from plugpull.switches.relays import Contact
 from plugpull.switches.serial_board import BoardOptions
 
-CHECKOUT = Path(__file__).parents[2]
 FIRST = {"numato": 0}
 READ_BACK = {"lcus", "numato", "kmtronic", "devantech"}
 AT_ONCE = {"numato", "devantech", "icse"}
@@ -364,67 +361,6 @@ def test_each_kind_says_what_it_is(driver: str) -> None:
 
 
 # --- the boards themselves --------------------------------------------------------------------------------------
-
-
-SIGNAL_AT_STEP = """
-import os, signal, sys, threading, time
-from fixtures.boards import __main__ as boards
-
-last, steps, sent = int(sys.argv[1]), 0, threading.Lock()
-
-def send():
-    if sent.acquire(blocking=False):
-        os.kill(os.getpid(), signal.SIGTERM)
-
-def traced(frame, event, argument):
-    global steps
-    steps += event == "line"
-    if steps == last:
-        sys.settrace(None)
-        send()
-    return traced
-
-def send_when_it_waits():
-    before = -1
-    while steps > before:
-        before = steps
-        time.sleep(0.5)
-    send()
-
-def print_and_trace(*words, **options):
-    print(*words, **options)
-    threading.Thread(target=send_when_it_waits, daemon=True).start()
-    sys.settrace(traced)
-    sys._getframe(1).f_trace = traced
-
-boards.print = print_and_trace
-sys.exit(boards.main(["kmtronic"]))
-"""
-
-
-def test_a_person_can_try_a_board() -> None:
-    argv = [sys.executable, "-m", "fixtures.boards", "kmtronic", "--on-change", "echo changed"]
-    with subprocess.Popen(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            path = process.stdout.readline().strip()
-            switch = open_switch(declared("kmtronic", 2, device=path), LocalHost(), Nobody())
-            switch.set("2", True)
-            switch.close()
-            assert process.stdout.readline() == "relay 1 on\n"
-            assert process.stdout.readline() == "changed 1 on\n"
-        finally:
-            process.terminate()
-    assert process.returncode == 0
-
-
-@pytest.mark.parametrize("step", [1, 2, 4, 6, 8, 10, 14])
-def test_a_signal_at_any_step_ends_a_board(step: int) -> None:
-    # The signal comes after so many lines of Python since the path was printed: before the wait, in its middle, or in it.
-    argv = [sys.executable, "-c", SIGNAL_AT_STEP, str(step)]
-    done = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("/dev/pts/")
 
 
 def test_a_port_ends_its_thread() -> None:

@@ -20,12 +20,15 @@ from plugpull.errors import UsageError
 from plugpull.locate import checkout
 
 _SOURCES = ("framework/plugpull", "framework/tests", "framework/benchmarks", "scenarios", "fixtures", "conftest.py")
-_QUICK = ("-m", "not bench", "-n", "auto", "--maxprocesses", "4", "--dist", "worksteal", "--timeout", "900")
-_GUESTS = ("-m", "bench", "-n", "auto", "--maxprocesses", "2", "--dist", "loadfile", "-v", "--timeout", "3600")
+
+_HUNG_AFTER = ("--timeout-method", "thread", "--timeout")
+"""Seconds follow. A test that takes longer fails, with the stacks of all threads, and the others still run. A thread
+watches, not SIGALRM: some tests send that signal themselves."""
+_QUICK = ("-m", "not bench", "-n", "auto", "--maxprocesses", "4", "--dist", "worksteal", *_HUNG_AFTER, "900")
+_GUESTS = ("-m", "bench", "-n", "auto", "--maxprocesses", "2", "--dist", "loadfile", "-v", *_HUNG_AFTER, "3600")
 """Two guests at once, because a guest waits for disks half of its time. More would starve each other, and then their
 verdicts become UNKNOWN. The tests of one file run one after the other, because they share a guest or the serial numbers
-by which a real rig is leased. The files with the most tests come first. ``--timeout``: seconds after which a test has hung.
-It fails then, with the stacks of all threads, and the others still run."""
+by which a real rig is leased. The files with the most tests come first."""
 _MARK = "PLUGPULL_TEST_RUN"
 _ENDS_WITHIN = 60.0
 """Seconds that a tool gets to end after Ctrl-C: a pytest worker has 10 to shut its guest down."""
