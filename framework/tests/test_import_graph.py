@@ -22,6 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "dut.agent",
     ),
     (
+        "driver_registry",
         "integrity.oracle",
         "interrupts",
         "history",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any
 
 from pydantic import ValidationError
 
+from plugpull.driver_registry import DriverRegistry
 from plugpull.errors import RigError, UsageError
 from plugpull.meters.base import DiskActivity, Meter, MeterContext
 from plugpull.rig.model import DeclaredMeter, MeterSide, Table
@@ -17,14 +16,6 @@ from plugpull.switches.host import Host
 
 GROUP = "plugpull.meters"
 """The entry-point group: NAME = "module:KIND"."""
-
-_BUILT_IN = {
-    "hwmon": "plugpull.meters.hwmon:KIND",
-    "shelly": "plugpull.meters.shelly:KIND",
-    "tasmota": "plugpull.meters.tasmota:KIND",
-    "um25c": "plugpull.meters.um25c:KIND",
-    "virtual": "plugpull.meters.virtual:KIND",
-}
 
 
 @dataclass(frozen=True)
@@ -57,36 +48,19 @@ class MeterKind:
     """It is for virtual benches only. All others are for real ones only."""
 
 
-def names() -> tuple[str, ...]:
-    """All kinds by name, the built-in ones first."""
-    return (*_BUILT_IN, *(point.name for point in entry_points(group=GROUP) if point.name not in _BUILT_IN))
-
-
-def kind_named(name: str) -> MeterKind:
-    """The kind of this name. Raises UsageError if there is none, or if its package cannot be imported."""
-    target = _BUILT_IN.get(name)
-    try:
-        if target is not None:
-            module, _, attribute = target.partition(":")
-            found = getattr(importlib.import_module(module), attribute)
-        else:
-            found = next((point.load() for point in entry_points(group=GROUP) if point.name == name), None)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"the meter driver {name!r} cannot be loaded: {error}") from None
-    if found is None:
-        raise UsageError(f"there is no meter driver {name!r}", hint=f"use one of {', '.join(names())}")
-    if not isinstance(found, MeterKind):
-        raise UsageError(f"the entry point of meter driver {name!r} is not a plugpull.meters.kinds.MeterKind")
-    return found
-
-
-def all_kinds() -> Iterator[MeterKind]:
-    """Every kind that can be loaded on this machine."""
-    for name in names():
-        try:
-            yield kind_named(name)
-        except UsageError:
-            continue
+_KINDS = DriverRegistry(
+    "meter",
+    GROUP,
+    MeterKind,
+    {
+        "hwmon": "plugpull.meters.hwmon:KIND",
+        "shelly": "plugpull.meters.shelly:KIND",
+        "tasmota": "plugpull.meters.tasmota:KIND",
+        "um25c": "plugpull.meters.um25c:KIND",
+        "virtual": "plugpull.meters.virtual:KIND",
+    },
+)
+names, kind_named, all_kinds = _KINDS.names, _KINDS.named, _KINDS.all
 
 
 def open_meter(declared: DeclaredMeter, host: Host, activity: DiskActivity | None = None) -> Meter:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from plugpull.driver_registry import DriverRegistry
 from plugpull.errors import RigError, UsageError
 from plugpull.rig import model
 from plugpull.rig.drivers import PortNames, first_port
@@ -20,25 +19,6 @@ from plugpull.switches.host import Host, Person
 
 GROUP = "plugpull.switches"
 """The entry-point group: NAME = "module:KIND"."""
-
-_BUILT_IN = {
-    "ykush": "plugpull.switches.ykush:KIND",
-    "hid-relay": "plugpull.switches.hid_relay:KIND",
-    "uhubctl": "plugpull.switches.uhubctl:KIND",
-    "port-disable": "plugpull.switches.port_disable:KIND",
-    "lcus": "plugpull.switches.lcus:KIND",
-    "numato": "plugpull.switches.numato:KIND",
-    "kmtronic": "plugpull.switches.kmtronic:KIND",
-    "icse": "plugpull.switches.icse:KIND",
-    "devantech": "plugpull.switches.devantech:KIND",
-    "sainsmart": "plugpull.switches.sainsmart:KIND",
-    "dlp-ior4": "plugpull.switches.dlp_ior4:KIND",
-    "sispmctl": "plugpull.switches.sispmctl:KIND",
-    "pdudaemon": "plugpull.switches.pdudaemon:KIND",
-    "labgrid": "plugpull.switches.labgrid:KIND",
-    "command": "plugpull.switches.command:KIND",
-    "human": "plugpull.switches.human:KIND",
-}
 
 
 @dataclass(frozen=True)
@@ -78,40 +58,30 @@ class Kind:
     values are not used at the same time. None: all keys of this kind."""
 
 
-def names() -> tuple[str, ...]:
-    """All kinds by name, the built-in ones first."""
-    return (*_BUILT_IN, *(point.name for point in _foreign() if point.name not in _BUILT_IN))
-
-
-def _foreign() -> Iterator[Any]:
-    yield from entry_points(group=GROUP)
-
-
-def kind_named(name: str) -> Kind:
-    """The kind of this name. Raises UsageError if there is none, or if its package cannot be imported."""
-    target = _BUILT_IN.get(name)
-    try:
-        if target is not None:
-            module, _, attribute = target.partition(":")
-            found = getattr(importlib.import_module(module), attribute)
-        else:
-            found = next((point.load() for point in _foreign() if point.name == name), None)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"the switch driver {name!r} cannot be loaded: {error}") from None
-    if found is None:
-        raise UsageError(f"there is no switch driver {name!r}", hint=f"use one of {', '.join(names())}")
-    if not isinstance(found, Kind):
-        raise UsageError(f"the entry point of switch driver {name!r} is not a plugpull.switches.kinds.Kind")
-    return found
-
-
-def all_kinds() -> Iterator[Kind]:
-    """Every kind that can be loaded on this machine."""
-    for name in names():
-        try:
-            yield kind_named(name)
-        except UsageError:
-            continue
+_KINDS = DriverRegistry(
+    "switch",
+    GROUP,
+    Kind,
+    {
+        "ykush": "plugpull.switches.ykush:KIND",
+        "hid-relay": "plugpull.switches.hid_relay:KIND",
+        "uhubctl": "plugpull.switches.uhubctl:KIND",
+        "port-disable": "plugpull.switches.port_disable:KIND",
+        "lcus": "plugpull.switches.lcus:KIND",
+        "numato": "plugpull.switches.numato:KIND",
+        "kmtronic": "plugpull.switches.kmtronic:KIND",
+        "icse": "plugpull.switches.icse:KIND",
+        "devantech": "plugpull.switches.devantech:KIND",
+        "sainsmart": "plugpull.switches.sainsmart:KIND",
+        "dlp-ior4": "plugpull.switches.dlp_ior4:KIND",
+        "sispmctl": "plugpull.switches.sispmctl:KIND",
+        "pdudaemon": "plugpull.switches.pdudaemon:KIND",
+        "labgrid": "plugpull.switches.labgrid:KIND",
+        "command": "plugpull.switches.command:KIND",
+        "human": "plugpull.switches.human:KIND",
+    },
+)
+names, kind_named, all_kinds = _KINDS.names, _KINDS.named, _KINDS.all
 
 
 def options_of(kind: Kind, declared: model.DeclaredSwitch) -> Table:
