@@ -199,6 +199,18 @@ def test_the_same_run_under_another_name_counts_once(tmp_path: Path) -> None:
     assert (trend.nights, trend.updated.unreadable) == (2, (("copy", f"the same run as {folder(1)}"),))
 
 
+def test_equal_nights_without_a_time_count_each(tmp_path: Path) -> None:
+    """A plain results file need not say when it was made: the directory's name tells equal nights apart."""
+    plain = {"schema": 1, "scenarios": [{"id": "test_a.py::test_b", "verdict": "PASS"}]}
+    for night in range(3):
+        put(tmp_path, plain, f"2030010{night + 1}T020000Z-desk")
+    put(tmp_path, plain, "20300101T020000Z-copy")
+    put(tmp_path, plain, "no time")
+    trend = trend_of(tmp_path)
+    assert (trend.nights, trend.series[0].n) == (4, 4)
+    assert [name for name, _ in trend.updated.unreadable] == ["20300101T020000Z-desk"]
+
+
 def test_removed_and_changed_runs(tmp_path: Path) -> None:
     put_nights(tmp_path, {"a": "PFF"})
     assert trend_of(tmp_path).series[0].name == "ongoing"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from plugpull.archive.change_points import MEMORY, Segment, ValueChange, extend, grain_of
+from plugpull.archive.change_points import MEMORY, Segment, Spread, ValueChange, extend, grain_of, settled_spread
 from plugpull.archive.disks import disks_of_run
 from plugpull.archive.verdicts import Streaks, advance
 
@@ -45,7 +45,7 @@ class RigState(msgspec.Struct, kw_only=True):
 
 class Values(msgspec.Struct, kw_only=True):
     """A measured series: its present segment. ``before`` is the mean of the segment before the declared change
-    ``what``, at which the present one began."""
+    ``what``, at which the present one began, and ``earlier`` that segment's spread."""
 
     nights: list[int] = []
     values: list[float] = []
@@ -53,6 +53,12 @@ class Values(msgspec.Struct, kw_only=True):
     last: int = 0
     before: float | None = None
     what: str = ""
+    earlier: Spread | None = None
+
+
+def segment_of(values: Values, grain: float) -> Segment:
+    """The present segment of a measured series, ready for more nights."""
+    return Segment.of(values.nights, values.values, grain, values.earlier)
 
 
 class SeriesState(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -98,7 +104,7 @@ class _Lane:
             state.values = Values()
         if series not in self.segments:
             grain = grain_of(self.known.metrics[series])
-            self.segments[series] = Segment.of(state.values.nights, state.values.values, grain)
+            self.segments[series] = segment_of(state.values, grain)
         return state.values, self.segments[series]
 
 
@@ -169,6 +175,7 @@ def _save(db: sqlite3.Connection, lane: _Lane, last: _Run) -> None:
         values = lane.series[series].values
         assert values is not None
         values.nights, values.values = segment.nights[-MEMORY:], segment.values[-MEMORY:]
+        values.earlier = segment.earlier
     encode = msgspec.json.Encoder().encode
     db.executemany(
         "INSERT OR REPLACE INTO progress (id, lane_id, state) VALUES (?, ?, ?)",
@@ -281,7 +288,7 @@ def _read_values(db: sqlite3.Connection, lane: _Lane, run: _Run, line: LineState
         if values.epoch != line.epoch:
             if segment.values:
                 values.before, values.what = segment.mean(0, len(segment.values)), line.what
-                lane.segments[series] = segment = Segment(segment.grain)
+                lane.segments[series] = segment = Segment(segment.grain, settled_spread(segment))
             values.epoch = line.epoch
         after, change = extend(segment, run.id, value)
         if change is not None:

@@ -5,9 +5,9 @@ the nights before. A segment is the nights since the last change point or declar
 rig or plugpull). Each new night splits the segment at several places, and the mean of the nights before the split is
 compared with the mean of those after it:
 
-- ``changed``: Welch's test, at least ``LEAST`` nights on each side, at least ``FLOOR`` apart, p below ``SURE``. The
-  segment then begins at the split. p is corrected for the number of splits that were looked at (Bonferroni), because
-  the largest of many differences is reported.
+- ``changed``: Welch's test, at least ``LEAST`` nights on each side, at least ``FLOOR`` apart, p below ``SURE``. With
+  fewer than ``FEW`` nights before, Student's test decides. The segment then begins at the split. p is corrected for the
+  number of splits that were looked at (Bonferroni), because the largest of many differences is reported.
 - ``suspected``: the newest nights, one of them at least, are unlike those before. Student's test with the spread of
   the segment, which needs only one night, at limits that depend on the number of nights. It ends when the next nights
   do not confirm it.
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import sqrt
-from statistics import quantiles
+from statistics import fmean, quantiles
 from typing import Literal
 
 from plugpull.archive.spread import Prior
@@ -36,8 +36,10 @@ TAILS = (3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40)
 """Numbers of nights after a split that are tried each night. A split is tried again as it grows older."""
 MEMORY = 120
 """Nights of a segment that are compared with newer ones. Older ones are forgotten."""
-BASE = 5
-"""Nights before a suspicion, at least."""
+FEW = 5
+"""With fewer nights than this before a change, their own spread says too little for Welch's test."""
+PLAUSIBLE = 0.05
+"""The limit of Welch's test there."""
 SUSPECT = {1: 2e-5, 2: 2e-5, 3: 3e-5, 4: 3e-4, 5: 9e-4, 6: 2e-4}
 """Limits of p for suspicions, by the number of newest nights. Few nights rarely show a change of 5 % in 2 % of noise,
 and would give most of the false alarms."""
@@ -55,6 +57,8 @@ SAMPLING = 0.04
 (0.1 s / sqrt(12) for each end, and both together 0.04 s)."""
 
 State = Literal["changed", "suspected"]
+Spread = tuple[float, int]
+"""A relative variance, and its degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +85,22 @@ class Declared:
 class Segment:
     """The newest nights without a change: their runs, and values less the first one, as running sums.
 
-    ``grain`` is the spread that the measurement itself has at least, in its unit."""
+    ``grain`` is the spread that the measurement itself has at least, in its unit. ``earlier`` is the spread of the
+    segment before, as ``settled_spread`` gives it."""
 
     grain: float = 0.0
+    earlier: Spread | None = None
     nights: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     sums: list[float] = field(default_factory=lambda: [0.0])
     squares: list[float] = field(default_factory=lambda: [0.0])
 
     @classmethod
-    def of(cls, nights: Sequence[int], values: Sequence[float], grain: float = 0.0) -> Segment:
+    def of(
+        cls, nights: Sequence[int], values: Sequence[float], grain: float = 0.0, earlier: Spread | None = None
+    ) -> Segment:
         """The newest of these nights."""
-        segment = cls(grain)
+        segment = cls(grain, earlier)
         for night, value in zip(nights[-MEMORY:], values[-MEMORY:], strict=True):
             segment.add(night, value)
         return segment
@@ -133,7 +141,8 @@ def extend(segment: Segment, night: int, value: float) -> tuple[Segment, ValueCh
     if found is None:
         return segment, None
     split, change = found
-    return Segment.of(segment.nights[split:], segment.values[split:], segment.grain), change
+    before = Segment.of(segment.nights[:split], segment.values[:split], segment.grain, segment.earlier)
+    return Segment.of(segment.nights[split:], segment.values[split:], segment.grain, settled_spread(before)), change
 
 
 def _best_split(segment: Segment) -> tuple[int, ValueChange] | None:
@@ -153,8 +162,9 @@ def _best_split(segment: Segment) -> tuple[int, ValueChange] | None:
         if abs(gap) < FLOOR * abs(base) or gap == 0.0:
             continue
         p = _welch(segment, begin, split, size, gap, abs(base))
-        if p * len(TAILS) < SURE:
-            p = max(p, _student(segment, begin, split, size))
+        if p * len(TAILS) < SURE or (split - begin < FEW and p < PLAUSIBLE):
+            student = _student(segment, begin, split, size)
+            p = max(p, student) if split - begin >= FEW else student
         if p * len(TAILS) < SURE and (best is None or _misfit(segment, begin, split, size) < best[0]):
             best = (_misfit(segment, begin, split, size), split, p * len(TAILS))
     if best is None:
@@ -177,19 +187,31 @@ def _welch(segment: Segment, begin: int, split: int, end: int, gap: float, size:
     if a + b == 0.0:
         return 0.0
     t = abs(gap) / sqrt(a + b)
-    if t < 3.29:  # above 0.001 with any degrees of freedom
+    if t < (3.29 if one >= FEW else 1.96):  # above SURE or PLAUSIBLE with any degrees of freedom
         return 1.0
     return two_sided(t, (a + b) ** 2 / (a * a / (one - 1) + b * b / (two - 1)))
 
 
-def settled_spread(segment: Segment) -> tuple[float, int] | None:
-    """The relative variance of the nights before the newest ones, and its degrees of freedom: for ``prior_of``."""
+def settled_spread(segment: Segment) -> Spread | None:
+    """The relative variance of the nights before the newest ones, and its degrees of freedom: for ``prior_of``.
+
+    Of a young segment it is that of the segment before, or else what its neighbouring nights differ: a change among
+    them matters less there."""
     end = len(segment.values) - NEWEST
     begin = max(0, end - MEMORY)
     if end - begin <= NEWEST:
-        return None
+        return segment.earlier or _spread_of_neighbours(segment.values)
     mean = segment.mean(begin, end)
     return (segment.scatter(begin, end) / (end - begin - 1) / mean**2, end - begin - 1) if mean else None
+
+
+def _spread_of_neighbours(values: Sequence[float]) -> Spread | None:
+    """Half the mean square of the differences of neighbours, relative to the mean (J. von Neumann, 1941)."""
+    mean = fmean(values) if len(values) >= FEW else 0.0
+    if mean == 0.0:
+        return None
+    steps = fmean((two - one) ** 2 for one, two in pairwise(values))
+    return steps / 2 / mean**2, 2 * (len(values) - 1) // 3
 
 
 def suspicion(segment: Segment, prior: Prior | None = None, *, alone: bool = True) -> ValueChange | None:
@@ -198,7 +220,7 @@ def suspicion(segment: Segment, prior: Prior | None = None, *, alone: bool = Tru
     size = len(segment.values)
     begin = max(0, size - MEMORY)
     best: tuple[float, float, int] | None = None
-    for tail in range(1 if alone else 2, min(LONGEST_SUSPICION, size - begin - BASE) + 1):
+    for tail in range(1 if alone else 2, min(LONGEST_SUSPICION, size - begin - LEAST) + 1):
         split = size - tail
         p = _student(segment, begin, split, size, prior)
         share = p / SUSPECT.get(tail, SUSPECT_MORE)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from plugpull.archive import tables
 from plugpull.archive.reading import UnreadableRun, read_run
-from plugpull.archive.store import FoundRun, Store, remove
+from plugpull.archive.store import FoundRun, Store, remove, uid_of
 from plugpull.errors import RigError, UsageError
 from plugpull.files import directory_inside, read_inside
 from plugpull.judging.results_io import RESULTS_FILE
@@ -252,8 +252,8 @@ def _add(db: sqlite3.Connection, store: Store, directory: Path, folder: str, see
         # Its removal was interrupted: it is here again, and counts again.
         for (again,) in db.execute("SELECT id FROM run WHERE folder = ? AND dropped", (folder,)).fetchall():
             _forget(db, again)
-        same = db.execute("SELECT folder FROM run WHERE uid = ?", (found.digest,)).fetchone()
-        if same is not None and run.started:
+        same = db.execute("SELECT folder FROM run WHERE uid = ?", (uid_of(found, run),)).fetchone()
+        if same is not None:
             raise UnreadableRun(f"the same run as {same[0]}")
     except (OSError, UnreadableRun) as error:
         reason = clean_line((error.strerror or str(error)) if isinstance(error, OSError) else str(error))

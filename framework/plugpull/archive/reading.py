@@ -72,6 +72,7 @@ def _run(found: Object, folder: str) -> RunRecord:
         verdict=text(found, "verdict"),
         seconds=number(found.get("seconds")),
         complete=found.get("complete") is not False,
+        dated=_moment(text(found, "started")) is not None,
         cuts_planned=len(cuts),
         cuts_done=sum(cut.get("acknowledged_at") is not None for cut in cuts),
         declared=_declared(found, dut, kernel),
@@ -83,18 +84,23 @@ def _run(found: Object, folder: str) -> RunRecord:
 # --- parts of a run --------------------------------------------------------------------------------------------------
 
 
+def _moment(written: str) -> float | None:
+    """Seconds since the epoch, if this is a time."""
+    with suppress(ValueError, OverflowError):
+        moment = datetime.fromisoformat(written)
+        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+    return None
+
+
 def _started(written: str, folder: str) -> tuple[float, str]:
     """When the run began: as it says, or as the name of its directory says."""
-    try:
-        moment = datetime.fromisoformat(written)
-        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp(), written
-    except (ValueError, OverflowError):
-        pass  # missing, or not a time
+    if (moment := _moment(written)) is not None:
+        return moment, written
     if named := _IN_NAME.search(folder):
         year, month, day, hour, minute, second = map(int, named.groups())
         with suppress(ValueError, OverflowError):
-            moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-            return moment.timestamp(), moment.isoformat().replace("+00:00", "Z")
+            named_at = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+            return named_at.timestamp(), named_at.isoformat().replace("+00:00", "Z")
     return 0.0, clean_line(folder)
 
 

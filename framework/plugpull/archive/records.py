@@ -60,7 +60,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run. ``started`` is seconds since the epoch, 0 if not known.
+    """One run. ``started`` is seconds since the epoch, 0 if not known; ``dated`` says that the run itself gives it.
 
     ``declared`` is what a change of values may be due to, by name: kernel, firmware, rig, plugpull.
     ``notes`` are pairs of kind and text: what was unknown or skipped, and which disks the rig had.
@@ -76,6 +76,7 @@ class RunRecord:
     verdict: str = ""
     seconds: float | None = None
     complete: bool = True
+    dated: bool = False
     cuts_planned: int = 0
     cuts_done: int = 0
     declared: dict[str, str] = field(default_factory=dict)

@@ -103,10 +103,18 @@ class Store:
         return id
 
 
+def uid_of(found: FoundRun, run: RunRecord) -> str:
+    """What distinguishes runs: their content. A run whose content does not say when it was is another one if its
+    directory's name says another time, or none: passing nights of a plain results file can be equal."""
+    if run.dated:
+        return found.digest
+    return f"{found.digest} {run.started_text if run.started else found.folder}"
+
+
 def _columns(found: FoundRun, run: RunRecord) -> dict[str, object]:
     """The columns of the table ``run``."""
     return {
-        "uid": found.digest if run.started else f"{found.digest} {found.folder}",
+        "uid": uid_of(found, run),
         "name": run.started_text or found.folder,
         "folder": found.folder,
         "started": run.started,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from plugpull.archive.advance import SeriesState, bring_up_to_date
+from plugpull.archive.advance import SeriesState, bring_up_to_date, segment_of
 from plugpull.archive.bench import BenchTrouble, bench_troubles
 from plugpull.archive.change_points import Segment, ValueChange, grain_of, settled_spread, suspicion, usual_step
 from plugpull.archive.disks import names_of
@@ -193,7 +193,7 @@ def _changes(
         )
     }
     segments = {
-        id: Segment.of(state.values.nights, state.values.values, grain_of(names[id].metric))
+        id: segment_of(state.values, grain_of(names[id].metric))
         for id, state in states.items()
         if state.values is not None
     }

@@ -6,7 +6,8 @@ skipped or is missing changes nothing. The rules, where a flip is a result unlik
 - ``new``: FAIL after PASS, or the first result is FAIL, or it fails for a reason that it did not have before.
 - ``ongoing``: FAIL, as the result before, or from the first time on if all its findings are expected.
 - ``flaky``: two flips, with no settled streak between them. Three FAIL in a row are settled (a regression), and so are
-  five PASS in a row. PASS and FAIL in one run are flaky at once. Five equal results in a row end it.
+  five PASS in a row. PASS and FAIL in one run are flaky at once. Five equal results in a row end it; after five PASS it
+  is flaky again with the first FAIL for a reason that it had, as long as a failure is among the newest 20 results.
 - ``passing again``: PASS after a failure that was not flaky, fewer than three in a row; then ``fixed``, as long as
   the failure is among the newest 20 results.
 - ``passing``: all others with a PASS. ``never run``: no result at all.
@@ -54,8 +55,9 @@ class Streaks(msgspec.Struct, kw_only=True):
     """What the results so far amount to. Nights are texts, as the runs give their time.
 
     ``failed`` are the newest results, oldest first. ``flips`` are counted since the last settled streak, the first of
-    them at ``flipped``. ``reasons`` has the night on which each reason of the present failures was first seen, and
-    ``past`` the reasons of a flaky series. ``fresh``: the newest result failed for a reason not seen before.
+    them at ``flipped``. ``reasons`` has the night on which each reason of the present failures was first seen; a
+    flaky series keeps its reasons. ``fresh``: the newest result failed for a reason not seen before. ``calmed``: it was
+    flaky, and has only passed since then.
     """
 
     failed: list[bool] = []
@@ -65,6 +67,7 @@ class Streaks(msgspec.Struct, kw_only=True):
     flips: int = 0
     flipped: str = ""
     flaky: bool = False
+    calmed: bool = False
     failed_before: bool = False
     reasons: dict[str, str] = {}
     fresh: str = ""
@@ -105,6 +108,9 @@ def _result(progress: Streaks, night: str, reasons: list[str], *, failed: bool) 
         if flipped:
             progress.flips += 1
             progress.flipped = progress.flipped if progress.flips > 1 else night
+    if failed and progress.calmed:
+        progress.flaky = any(progress.failed) and not set(reasons).isdisjoint(progress.reasons)
+        progress.calmed = False
     if failed:
         _reasons(progress, night, reasons, begins=first or flipped)
     progress.failed = [*progress.failed, failed][-WINDOW:]
@@ -130,7 +136,7 @@ def _settle(progress: Streaks, failed: bool) -> None:
     if progress.flaky:
         if progress.streak >= CLEARED:
             progress.flaky, progress.flips, progress.flipped = False, 0, ""
-            progress.failed_before = False
+            progress.failed_before, progress.calmed = False, not failed
     elif progress.streak >= (CONFIRMED if failed else CLEARED):
         progress.flips, progress.flipped = 0, ""
     elif progress.flips >= 2:

@@ -1,0 +1,90 @@
+"""Values that change within the first nights: of an archive, or after a declared change."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean, variance
+
+import pytest
+from archives import date, measurement, put, results, scenario
+
+from plugpull.archive.change_points import Segment, ValueChange, extend, settled_spread
+from plugpull.archive.trend import trend_of
+
+UPDATED = 20
+"""The night on which the kernel is another one."""
+SERIES = 12
+
+
+def nights(directory: Path, begin: int, shift: float) -> Iterator[set[tuple[str, str]]]:
+    """The changes that are named, after each night from ``begin`` on. Half of the disks change then, half never do."""
+    draw = random.Random(f"{begin} {shift}")
+    for night in range(begin + 5):
+        values = []
+        for disk in range(SERIES):
+            rate = 10.0 ** (disk % 5) * (1 + shift * (night >= begin and disk % 2))
+            samples = [draw.gauss(rate, 0.02 * rate) for _ in range(5)]
+            values.append(measurement("write rate", samples, subject=f"disk{disk}"))
+        kernel = "6.1.0-56-amd64" if night < UPDATED else "6.1.0-57-amd64"
+        put(directory, results(night, [scenario(measurements=values)], dut={"kernel": kernel, "kind": "virtual"}))
+        if night >= begin:
+            found = trend_of(directory).changes
+            yield {(change.key.rpartition("disk=")[2], change.at) for change in found}
+
+
+@pytest.mark.parametrize("begin", [3, 4, UPDATED + 3, UPDATED + 5])
+@pytest.mark.parametrize("shift", [0.06, -0.06])
+def test_a_change_after_three_nights_is_named_within_five(tmp_path: Path, begin: int, shift: float) -> None:
+    changed = {f"disk{disk}" for disk in range(SERIES) if disk % 2}
+    named: set[str] = set()
+    for found in nights(tmp_path, begin, shift):
+        assert {disk for disk, _ in found} <= changed
+        assert {at for _, at in found} <= {date(night) for night in range(begin - 1, begin + 3)}
+        named |= {disk for disk, _ in found}
+    assert named == changed
+
+
+def test_nothing_is_named_if_only_the_kernel_is_another_one(tmp_path: Path) -> None:
+    assert all(not found for found in nights(tmp_path, UPDATED + 8, 0.0))
+
+
+def read(values: list[float]) -> list[ValueChange]:
+    segment, found = Segment(), []
+    for night, value in enumerate(values):
+        segment, change = extend(segment, night, value)
+        found += [change] if change else []
+    return found
+
+
+def test_a_change_after_three_nights_is_proved_later() -> None:
+    draw = random.Random("proved")
+    change = read([draw.gauss(100.0 if night < 3 else 90.0, 2.0) for night in range(15)])
+    assert [one.at for one in change] == [3]
+
+
+def test_three_nights_that_vary_a_lot_prove_nothing() -> None:
+    """A disk that settles in its first nights: their own spread explains the difference."""
+    assert read([80.0, 120.0, 112.0, *([100.0, 99.0, 101.0] * 8)]) == []
+
+
+def test_the_spread_is_known_from_before_a_change() -> None:
+    draw = random.Random("spread")
+    segment = Segment()
+    for night in range(40):
+        segment, _ = extend(segment, night, draw.gauss(100.0 if night < 30 else 80.0, 2.0))
+    assert segment.nights[0] == 30
+    assert segment.earlier is not None
+    assert settled_spread(segment) == segment.earlier
+    assert segment.earlier[0] == pytest.approx(0.02**2, rel=0.5)
+
+
+def test_the_spread_of_few_nights_is_that_of_neighbours() -> None:
+    """A change among them adds much less to it than to the variance."""
+    draw = random.Random("neighbours")
+    values = [draw.gauss(100.0, 2.0) - 10.0 * (night >= 5) for night in range(10)]
+    spread = settled_spread(Segment.of(range(10), values))
+    assert spread is not None
+    assert spread[0] < variance(values) / mean(values) ** 2 / 2
+    assert settled_spread(Segment.of(range(4), values[:4])) is None
