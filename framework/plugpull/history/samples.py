@@ -24,8 +24,8 @@ Key = tuple[str, int]
 
 COMPARED = 4
 """The first columns of a stream, bytes and requests: they are to grow."""
-BLOCK = 2048
-"""Samples that are put into columns at once."""
+BLOCK = 256
+"""Samples that are put into columns at once: few enough for a processor's cache."""
 
 _at, _cpu, _disks, _report = map(attrgetter, ("at", "cpu", "disks", "report"))
 
