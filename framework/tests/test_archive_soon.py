@@ -11,7 +11,7 @@ import pytest
 from archives import date, measurement, put, results, scenario
 
 from plugpull.archive.change_points import Segment, ValueChange, extend, settled_spread
-from plugpull.archive.trend import trend_of
+from plugpull.archive.trend import make_index, trend_of
 
 UPDATED = 20
 """The night on which the kernel is another one."""
@@ -88,3 +88,24 @@ def test_the_spread_of_few_nights_is_that_of_neighbours() -> None:
     assert spread is not None
     assert spread[0] < variance(values) / mean(values) ** 2 / 2
     assert settled_spread(Segment.of(range(4), values[:4])) is None
+
+
+@pytest.mark.parametrize(("unit", "named"), [("MB/s", 0), ("B/s", 1)])
+def test_another_unit_is_not_a_change(tmp_path: Path, unit: str, named: int) -> None:
+    draw = random.Random("unit")
+    for night in range(24):
+        value = draw.gauss(28e6, 5e5) if night < 16 else draw.gauss(28.0, 0.5)
+        one = measurement("write rate", value, unit="B/s" if night < 16 else unit)
+        put(tmp_path, results(night, [scenario(measurements=[one])]))
+    assert len(trend_of(tmp_path).changes) == named
+    again = make_index(tmp_path)
+    assert (again.runs, len(trend_of(tmp_path).changes)) == (24, named)
+
+
+def test_a_change_after_another_unit_is_named(tmp_path: Path) -> None:
+    draw = random.Random("later")
+    for night in range(24):
+        mean = 28e6 if night < 10 else 28.0 if night < 18 else 25.0
+        one = measurement("write rate", draw.gauss(mean, 0.02 * mean), unit="B/s" if night < 10 else "MB/s")
+        put(tmp_path, results(night, [scenario(measurements=[one])]))
+    assert [change.at for change in trend_of(tmp_path).changes] == [date(18)]

@@ -45,7 +45,8 @@ class RigState(msgspec.Struct, kw_only=True):
 
 class Values(msgspec.Struct, kw_only=True):
     """A measured series: its present segment. ``before`` is the mean of the segment before the declared change
-    ``what``, at which the present one began, and ``earlier`` that segment's spread."""
+    ``what``, at which the present one began, and ``earlier`` that segment's spread. Numbers in another ``unit``
+    begin a segment, too, and are not compared with those before."""
 
     nights: list[int] = []
     values: list[float] = []
@@ -54,6 +55,7 @@ class Values(msgspec.Struct, kw_only=True):
     before: float | None = None
     what: str = ""
     earlier: Spread | None = None
+    unit: str | None = None
 
 
 def segment_of(values: Values, grain: float) -> Segment:
@@ -76,6 +78,7 @@ class _Series:
     by_id: dict[int, tuple[str, str]]
     by_disk: dict[tuple[str, str], int]
     metrics: dict[int, str]
+    units: dict[int, str]
 
 
 @dataclass
@@ -159,11 +162,14 @@ def _load(db: sqlite3.Connection, rig: str, stored: tuple[int, float, str, str] 
 
 
 def _series_of(db: sqlite3.Connection, rig: str) -> _Series:
-    columns = "id, scenario, kernel_line, disk_identity, metric, params_json"
-    known = _Series({}, {}, {})
-    for id, scenario, line, disk, metric, params in db.execute(f"SELECT {columns} FROM series WHERE rig = ?", (rig,)):
+    columns = "id, scenario, kernel_line, disk_identity, metric, params_json, unit"
+    known = _Series({}, {}, {}, {})
+    for id, scenario, line, disk, metric, params, unit in db.execute(
+        f"SELECT {columns} FROM series WHERE rig = ?", (rig,)
+    ):
         group = f"{line} {scenario} {metric} {params}" if metric else f"{line} {scenario}"
         known.by_id[id], known.by_disk[group, disk], known.metrics[id] = (group, disk), id, metric
+        known.units[id] = unit
     return known
 
 
@@ -281,7 +287,9 @@ def _counted_to(lane: _Lane, series: int, scenario: str, with_disk: bool) -> int
 
 
 def _read_values(db: sqlite3.Connection, lane: _Lane, run: _Run, line: LineState, disks: Mapping[str, str]) -> None:
-    for series, value in db.execute("SELECT series_id, value FROM measure WHERE run_id = ?", (run.id,)):
+    rows = db.execute("SELECT series_id, value, other_unit FROM measure WHERE run_id = ?", (run.id,))
+    for series, value, unit in rows:
+        unit = lane.known.units[series] if unit is None else unit
         series = _with_identity(lane, series, disks)
         values, segment = lane.values_of(series)
         values.last = run.id
@@ -290,6 +298,11 @@ def _read_values(db: sqlite3.Connection, lane: _Lane, run: _Run, line: LineState
                 values.before, values.what = segment.mean(0, len(segment.values)), line.what
                 lane.segments[series] = segment = Segment(segment.grain, settled_spread(segment))
             values.epoch = line.epoch
+        if unit != values.unit:
+            if segment.values and values.unit is not None:
+                values.before, values.what = None, ""
+                lane.segments[series] = segment = Segment(segment.grain, settled_spread(segment))
+            values.unit = unit
         after, change = extend(segment, run.id, value)
         if change is not None:
             lane.segments[series] = after

@@ -32,13 +32,14 @@ class FoundRun:
 
 
 class Store:
-    """Writes runs into the tables. ``ids`` of series are remembered, because each run has the same ones."""
+    """Writes runs into the tables. Series are remembered, because each run has the same ones."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._ids: dict[tuple[str, str], int] = {
-            (key, metric): id for id, key, metric in db.execute("SELECT id, key, metric FROM series")
-        }
+        self._ids: dict[tuple[str, str], int] = {}
+        self._units: dict[int, str] = {}
+        for id, key, metric, unit in db.execute("SELECT id, key, metric, unit FROM series"):
+            self._ids[key, metric], self._units[id] = id, unit
 
     def put(self, found: FoundRun, run: RunRecord) -> int:
         """Add a run and return its id."""
@@ -52,8 +53,8 @@ class Store:
             [(id, *self._result(run, outcome)) for outcome in run.outcomes],
         )
         self._db.executemany(
-            "INSERT INTO measure (run_id, series_id, value, n, mean, sd, ci_lo, ci_hi, p50, min, samples_json) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO measure (run_id, series_id, value, n, mean, sd, ci_lo, ci_hi, p50, min, samples_json, "
+            "other_unit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(id, *row) for row in self._measures(run)],
         )
         self._db.executemany(
@@ -79,7 +80,8 @@ class Store:
                 series = self._series(key, outcome.scenario, run.rig, line, value.subject, value)
                 alike[series].append(value)
         for series, values in alike.items():
-            yield series, median(value.value for value in values), *_summary(values)
+            unit = values[0].unit if values[0].unit != self._units[series] else None
+            yield series, median(value.value for value in values), *_summary(values), unit
 
     def _series(self, key: str, scenario: str, rig: str, line: str, disk: str, value: Value | None = None) -> int:
         metric, unit, better, parameters = "", "", "", ""
@@ -100,6 +102,7 @@ class Store:
                 ),
             )
             id = self._ids[key, metric] = int(cursor.lastrowid or 0)
+            self._units[id] = unit
         return id
 
 

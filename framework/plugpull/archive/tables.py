@@ -26,7 +26,7 @@ CREATE TABLE measure (
   id INTEGER PRIMARY KEY,
   run_id INTEGER NOT NULL REFERENCES run (id), series_id INTEGER NOT NULL REFERENCES series (id),
   value REAL NOT NULL, n INTEGER NOT NULL, mean REAL, sd REAL, ci_lo REAL, ci_hi REAL, p50 REAL, min REAL,
-  samples_json TEXT);
+  samples_json TEXT, other_unit TEXT);
 CREATE TABLE note (
   id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES run (id), kind TEXT NOT NULL, text TEXT NOT NULL);
 CREATE TABLE lane (
