@@ -211,6 +211,24 @@ def test_equal_nights_without_a_time_count_each(tmp_path: Path) -> None:
     assert [name for name, _ in trend.updated.unreadable] == ["20300101T020000Z-desk"]
 
 
+def test_removed_runs_leave_nothing_behind(tmp_path: Path) -> None:
+    """A disk that only a removed run had is not what another run's disk is called."""
+    put(tmp_path, results(0, [scenario("a")], disks=[{"name": "disk1", "serial": "A"}]))
+    put(tmp_path, results(1, [scenario("a")]))
+    trend_of(tmp_path)
+    shutil.rmtree(tmp_path / folder(0))
+    put(tmp_path, results(0, [scenario("b")], disks=[{"name": "disk1", "serial": "A"}]), "other")
+    incremental = said(trend_of(tmp_path))
+    make_index(tmp_path)
+    assert said(trend_of(tmp_path)) == incremental
+    assert [one.key for one in trend_of(tmp_path).series if one.name == "passing"] == [
+        "a rig=desk kernel=6.1 disk=disk1"
+    ]
+    shutil.rmtree(tmp_path / "other")
+    trend_of(tmp_path)
+    assert rows(tmp_path, "SELECT scenario FROM series") == [("a",)]
+
+
 def test_removed_and_changed_runs(tmp_path: Path) -> None:
     put_nights(tmp_path, {"a": "PFF"})
     assert trend_of(tmp_path).series[0].name == "ongoing"

@@ -74,7 +74,7 @@ def _lanes(nights: Nights) -> dict[Lane, list[Night]]:
         if not lane[1]:
             others = [other for other in lanes if other[0] == lane[0]]
             last = max(others, key=lambda other: nights.lanes[other][-1].started, default=lane)
-            lanes[last] = sorted([*lanes.get(last, []), *of_lane], key=lambda night: (night.started, night.id))
+            lanes[last] = sorted([*lanes.get(last, []), *of_lane], key=lambda night: night.started)
     return lanes
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from plugpull.archive import tables
 from plugpull.archive.reading import UnreadableRun, read_run
-from plugpull.archive.store import FoundRun, Store, remove, uid_of
+from plugpull.archive.store import FoundRun, Store, drop_empty_series, remove, uid_of
 from plugpull.errors import RigError, UsageError
 from plugpull.files import directory_inside, read_inside
 from plugpull.judging.results_io import RESULTS_FILE
@@ -207,11 +207,9 @@ def _update(db: sqlite3.Connection, directory: Path) -> Updated:
         for id, folder, size, modified in db.execute("SELECT id, folder, bytes, modified_ns FROM run WHERE NOT dropped")
     }
     bad = {name: _Seen(size, at) for name, size, at in db.execute("SELECT name, bytes, modified_ns FROM unreadable")}
-    removed = 0
-    for folder, (id, seen) in known.items():
-        if there.get(folder) != seen:
-            removed += folder not in there
-            _forget(db, id)
+    gone = [(folder, id) for folder, (id, seen) in known.items() if there.get(folder) != seen]
+    for _, id in gone:
+        _forget(db, id)
     for name, seen in bad.items():
         if there.get(name) != seen:
             db.execute("DELETE FROM unreadable WHERE name = ?", (name,))
@@ -219,9 +217,11 @@ def _update(db: sqlite3.Connection, directory: Path) -> Updated:
     for folder, seen in there.items():
         if seen not in (known.get(folder, (0, None))[1], bad.get(folder)):
             added += _add(db, store, directory, folder, seen)
+    if known:  # not in an index that is made from nothing
+        drop_empty_series(db)
     (runs,) = db.execute("SELECT count(*) FROM run WHERE NOT dropped").fetchone()
     unreadable = tuple(db.execute("SELECT name, reason FROM unreadable ORDER BY name").fetchall())
-    return Updated(runs, added, removed, unreadable)
+    return Updated(runs, added, sum(folder not in there for folder, _ in gone), unreadable)
 
 
 def _scan(directory: Path) -> dict[str, _Seen]:

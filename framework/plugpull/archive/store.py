@@ -16,6 +16,11 @@ import msgspec
 from plugpull.archive.records import Outcome, RunRecord, Value, kernel_line, series_key
 from plugpull.measure.student import t_quantile
 
+_EMPTY = (
+    "SELECT id FROM series WHERE NOT EXISTS (SELECT 1 FROM result WHERE series_id = series.id) "
+    "AND NOT EXISTS (SELECT 1 FROM measure WHERE series_id = series.id)"
+)
+
 
 @dataclass(frozen=True)
 class FoundRun:
@@ -145,6 +150,14 @@ def remove(db: sqlite3.Connection, run: int) -> None:
     for table in ("result", "measure", "note"):
         db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run,))
     db.execute("DELETE FROM run WHERE id = ?", (run,))
+
+
+def drop_empty_series(db: sqlite3.Connection) -> None:
+    """Take out series of which no result and no value is left: an index that is made again does not have them, and
+    they must not be taken for what a disk was called before."""
+    for table in ("classified", "change_point", "progress", "series"):
+        key = "series_id" if table == "change_point" else "id"
+        db.execute(f"DELETE FROM {table} WHERE {key} IN ({_EMPTY})")
 
 
 def _summary(values: list[Value]) -> tuple[object, ...]:
