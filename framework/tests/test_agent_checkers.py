@@ -16,11 +16,15 @@ from plugpull.history import events as ev
 from plugpull.virtual.filesystems import PACKAGES, PROGRAMS
 from plugpull.virtual.unpacked_programs import UnpackedPrograms, unpack_programs
 
+BROKEN_ENTRY = b"\x85\x02\x12\x34".ljust(32, b"\0") + b"\xc0\x01\0\x01".ljust(32, b"\0") + b"\xc1\0a".ljust(32, b"\0")
+"""The entries of an exFAT file, with a wrong checksum."""
 PLACES: dict[str, tuple[int, bytes]] = {
     "ext4": (1024 + 12, b"\1\2\3\0"),  # s_free_blocks_count_lo of the superblock
     "xfs": (512 + 4, b"\0\0\0\7"),  # agf_versionnum
     "btrfs": (0x10000 + 0x48, b"\7"),  # the generation in the superblock
     "vfat": (32 * 512 + 12, b"\xf0\xff\xff\x0f\xff"),
+    "f2fs": (2 << 20, bytes(2 << 20)),  # the first checkpoint
+    "exfat": ((2 << 20) + 3 * 4096 + 96, BROKEN_ENTRY),  # the root directory, after the entries that mkfs makes
 }
 """Where an image is damaged, and by what; enough for each checker to notice."""
 
@@ -76,7 +80,7 @@ def test_a_damaged_filesystem_is_not(image: tuple[str, Path]) -> None:
         file.write(data)
     before = path.read_bytes()
     check = checked(fstype, path)
-    assert checker_says(check) is not Checked.CLEAN, check
+    assert checker_says(check) is Checked.UNCLEAN, check
     assert path.read_bytes() == before, "a check changes nothing"
     if fstype in REPAIRERS and fstype != "btrfs":  # it cannot repair a superblock
         checked(fstype, path, repair=True)
@@ -92,7 +96,14 @@ def test_a_program_that_is_not_there_gives_no_verdict(tmp_path: Path, monkeypatc
     assert checked("ntfs3", tmp_path / "image").output == "no program checks ntfs3"
 
 
-@pytest.mark.parametrize("status", [8, 12, 16, 32, 128])
-def test_an_operational_error_of_e2fsck_is_no_verdict(status: int) -> None:
-    check = ev.FilesystemChecked(disk="d", fstype="ext4", command="e2fsck", status=status, seconds=0.1)
+@pytest.mark.parametrize("fstype", sorted(CHECKERS))
+@pytest.mark.parametrize("status", [8, 12, 16, 32, 128, -9, -11])
+def test_a_checker_that_failed_or_was_killed_gives_no_verdict(fstype: str, status: int) -> None:
+    check = ev.FilesystemChecked(disk="d", fstype=fstype, command="fsck", status=status, seconds=0.1)
     assert checker_says(check) is Checked.UNKNOWN
+
+
+@pytest.mark.parametrize(("fstype", "status"), [("ext4", 4), ("ext4", 5), ("exfat", 4), ("f2fs", 4), ("f2fs", 255)])
+def test_errors_that_are_left_are_a_verdict(fstype: str, status: int) -> None:
+    check = ev.FilesystemChecked(disk="d", fstype=fstype, command="fsck", status=status, seconds=0.1)
+    assert checker_says(check) is Checked.UNCLEAN

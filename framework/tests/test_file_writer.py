@@ -27,7 +27,8 @@ from plugpull.integrity.oracle.files.rules import FileOpinion, judge
 from plugpull.integrity.oracle.files.wrong import FileDamage
 from plugpull.integrity.oracle.stamp import Stamp
 from plugpull.integrity.sequences import sequences
-from plugpull.integrity.writing.files import scanner
+from plugpull.integrity.writing.files import __main__ as program
+from plugpull.integrity.writing.files import scanner, writer
 from plugpull.integrity.writing.files.bundle import MODULES, file_program
 from plugpull.integrity.writing.files.plans import LEFT_ALONE, plan_of
 from plugpull.integrity.writing.files.writer import FileWriter
@@ -41,7 +42,7 @@ FIRST = 1000
 def without_global_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's other filesystems are none of our business, and their syncs take long."""
     monkeypatch.setattr(os, "sync", lambda: None)
-    monkeypatch.setattr(FileWriter, "_syncfs", lambda self, fields: 0)
+    monkeypatch.setattr(writer, "sync_filesystem", lambda fd: None)
 
 
 @pytest.fixture
@@ -226,6 +227,28 @@ def test_a_directory_that_cannot_be_removed_is_reported(root: int, tmp_path: Pat
     assert left["unremovable"] == [{"path": "d", "errno": errno.ENOTEMPTY}]
     made = judge(ledger, decode_found_tree(json.dumps(left).encode()), STRICT)
     assert {wrong.kind for wrong in made.wrong} == {FileDamage.UNREMOVABLE}
+
+
+def test_what_was_there_before_a_round_is_synced_before_its_directory_is_made(
+    root: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*args: Any, **options: Any) -> Any:
+            calls.append(name)
+            return call(*args, **options)
+
+        return noting
+
+    def syncfs(fd: int) -> None:
+        assert os.path.sameopenfile(fd, root)
+
+    monkeypatch.setattr(program, "sync_filesystem", noted("syncfs", syncfs))
+    monkeypatch.setattr(os, "mkdir", noted("mkdir", os.mkdir))
+    monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
+    os.close(program._made(root, "round2"))
+    assert calls == ["syncfs", "mkdir", "fsync", "fsync"]
 
 
 # --- on the DUT -------------------------------------------------------------------------------------------------------

@@ -10,8 +10,20 @@ from enum import StrEnum
 
 from plugpull.history.events import FilesystemChecked
 
+FSCK_CORRECTED = 1
 FSCK_ERRORS_LEFT = 4
-"""e2fsck(8), EXIT CODE: a sum of bits; 4 is "File system errors left uncorrected"."""
+FSCK_FAILED = 8
+"""fsck(8), EXIT STATUS, a sum of bits: "Filesystem errors corrected", "left uncorrected", "Operational error". From that
+one on, the checker could not do its work."""
+ERRORS: dict[str, int] = {
+    # With -n, e2fsck corrects nothing: a 1 alone is not a verdict.
+    "ext4": FSCK_ERRORS_LEFT,
+    "f2fs": FSCK_ERRORS_LEFT | FSCK_CORRECTED,
+    "exfat": FSCK_ERRORS_LEFT | FSCK_CORRECTED,
+}
+"""The bits that mean errors, of checkers whose status has the bits of fsck(8)."""
+F2FS_UNUSABLE = 255
+"""fsck.f2fs finds no valid checkpoint, node or superblock."""
 WITHOUT_CHECKER = frozenset({"ntfs3"})
 """``ntfsfix -n`` ends with 0 on a dirty volume too."""
 MAY_BE_UNCLEAN = frozenset({"vfat", "exfat", "ntfs3"})
@@ -29,13 +41,16 @@ class Checked(StrEnum):
 def checker_says(check: FilesystemChecked) -> Checked:
     """The verdict of a checker, by its exit status."""
     status = check.status
-    if status is None:
-        return Checked.UNKNOWN
+    if status is None or status < 0:
+        return Checked.UNKNOWN  # not run to its end: a signal killed it
     if status == 0:
         return Checked.CLEAN
-    if check.fstype == "ext4":
-        return Checked.UNCLEAN if status & FSCK_ERRORS_LEFT and status < 2 * FSCK_ERRORS_LEFT else Checked.UNKNOWN
-    return Checked.UNCLEAN if status == 1 or check.fstype == "f2fs" else Checked.UNKNOWN
+    bits = ERRORS.get(check.fstype)
+    if bits is None:
+        return Checked.UNCLEAN if status == 1 else Checked.UNKNOWN
+    errors = status & bits and status < FSCK_FAILED
+    unusable = check.fstype == "f2fs" and status == F2FS_UNUSABLE
+    return Checked.UNCLEAN if errors or unusable else Checked.UNKNOWN
 
 
 def last_lines(check: FilesystemChecked, count: int = 4) -> str:

@@ -7,7 +7,8 @@ scan --root FD [--directory NAME] [--names] [--remove]
     what was found on standard output, with --names without the contents of files; --remove tries to remove all of it
     after
 
-With --directory, the work is done in this directory of the root. ``write`` makes it, and syncs it and the root first.
+With --directory, the work is done in this directory of the root. ``write`` syncs the filesystem, makes the directory, and
+syncs it and the root first.
 SIGINT and SIGTERM end the plan before its next operation.
 """
 
@@ -24,7 +25,7 @@ from typing import Any
 
 from plugpull.integrity.writing.files.scanner import remove_all, scan
 from plugpull.integrity.writing.files.storm import Storm
-from plugpull.integrity.writing.files.writer import FileWriter
+from plugpull.integrity.writing.files.writer import FileWriter, sync_filesystem
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -73,7 +74,12 @@ def _steps(plan: Any) -> Iterable[dict[str, Any]]:
 
 
 def _made(root: int, name: str) -> int:
-    """A new directory, synced with its name. Raises OSError."""
+    """A new directory, synced with its name. Raises OSError.
+
+    What was removed before is synced too. A FAT filesystem would use its clusters again while the old names, which still
+    lead to them, are on the disk: after a cut, both files have the clusters, and a repair takes them from one.
+    """
+    sync_filesystem(root)
     os.mkdir(name, 0o755, dir_fd=root)
     made = os.open(name, _FLAGS, dir_fd=root)
     os.fsync(made)

@@ -30,7 +30,6 @@ class FileWriter:
         self._root = root
         self._run = run
         self._out = out
-        self._libc = ctypes.CDLL(None, use_errno=True)
         self._number = 0
         self._returned = 0
         self._files: dict[int, int] = {}
@@ -191,6 +190,11 @@ class FileWriter:
         return 0
 
     def _syncfs(self, step: Fields) -> int:
-        if self._libc.syncfs(self._root):
-            raise OSError(ctypes.get_errno(), "syncfs")
+        sync_filesystem(self._root)
         return 0
+
+
+def sync_filesystem(fd: int) -> None:
+    """Write what is in memory of the filesystem behind a descriptor (syncfs(2)). Raises OSError."""
+    if ctypes.CDLL(None, use_errno=True).syncfs(fd):
+        raise OSError(ctypes.get_errno(), "syncfs")
