@@ -4,15 +4,17 @@ For each filesystem, a disk with a volatile cache of 1 MiB, which empties itself
 and again. After each cut the kernel recovers the filesystem, which is scanned, checked and emptied; then it is written
 again. A third of the cuts each: a storm of everything, of renames, and short sequences with a cut after their sync.
 Anything that ``files_kept`` accuses is a false alarm. Printed: cuts that were judged, false alarms, cuts without a
-judgement, what was compared, and the upper end of the 95 % interval of the probability of a false alarm.
+judgement, what was compared, and the upper end of the 95 % interval of the probability of a false alarm. ``--out``
+keeps the run, for ``planted_files.py``.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks.measure import begin, console, notify, scratch, table
 from plugpull.checks import files_kept
@@ -78,32 +80,36 @@ def main() -> None:
         n=(int, 100, "power cuts of each filesystem"),
         seed=(int, 1, "for the moments and the files"),
         filesystems=(str, "ext4,xfs,btrfs,f2fs,vfat,exfat", "which, separated by commas"),
+        out=(str, "", "where the run is kept; it is removed without this"),
     )
-    sums: dict[str, Sums] = {}
-    with scratch() as folder:
+    sums = {fstype: Sums() for fstype in options.filesystems.split(",")}
+    with ExitStack() as stack:
+        folder = Path(options.out) if options.out else stack.enter_context(scratch())
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "rig.toml").write_text(RIG)
         run = begin_run(Options(rig=folder / "rig.toml", out=folder, seed=options.seed), notify)
         try:
-            for fstype in options.filesystems.split(","):
-                sums[fstype] = Sums()
-                for result in _results(run, fstype, options.n):
-                    sums[fstype].take(result)
-                    show(sums)
+            # All filesystems with one pattern before the next: a benchmark that is interrupted has some of each.
+            for at, pattern in enumerate(PATTERNS):
+                for fstype, one in sums.items():
+                    cuts = options.n // len(PATTERNS) + (at < options.n % len(PATTERNS))
+                    if cuts:
+                        one.take(_result(run, fstype, pattern, cuts))
+                        show(sums)
         finally:
             run.finish()
     sys.exit(any(one.accused or one.why for one in sums.values()))
 
 
-def _results(run: Run, fstype: str, cuts: int) -> Iterator[ScenarioResult]:
-    for at, pattern in enumerate(PATTERNS):
-        begun, many = time.monotonic(), cuts // len(PATTERNS) + (at < cuts % len(PATTERNS))
-        try:
-            with run.scenario(f"{fstype} {at}") as opened:
-                _cut_again_and_again(opened.open(), fstype, pattern, many)
-        except PlugpullError as error:
-            console.print(f"{fstype}: {error}")
-        console.print(f"{fstype}: {many} cuts took {time.monotonic() - begun:.0f} s")
-        yield run.results[-1]
+def _result(run: Run, fstype: str, pattern: FilePattern, cuts: int) -> ScenarioResult:
+    begun, name = time.monotonic(), f"{fstype} {PATTERNS.index(pattern)}"
+    try:
+        with run.scenario(name) as opened:
+            _cut_again_and_again(opened.open(), fstype, pattern, cuts)
+    except PlugpullError as error:
+        console.print(f"{name}: {error}")
+    console.print(f"{name}: {cuts} cuts took {time.monotonic() - begun:.0f} s")
+    return run.results[-1]
 
 
 def _cut_again_and_again(rig: ScenarioRig, fstype: str, pattern: FilePattern, cuts: int) -> None:

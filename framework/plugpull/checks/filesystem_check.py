@@ -13,8 +13,8 @@ from plugpull.history.events import FilesystemChecked
 FSCK_CORRECTED = 1
 FSCK_ERRORS_LEFT = 4
 FSCK_FAILED = 8
-"""fsck(8), EXIT STATUS, a sum of bits: "Filesystem errors corrected", "left uncorrected", "Operational error". From that
-one on, the checker could not do its work."""
+"""fsck(8), EXIT STATUS, a sum of bits: "Filesystem errors corrected", "left uncorrected", "Operational error". From the
+last on, the checker could not do its work."""
 ERRORS: dict[str, int] = {
     # With -n, e2fsck corrects nothing: a 1 alone is not a verdict.
     "ext4": FSCK_ERRORS_LEFT,

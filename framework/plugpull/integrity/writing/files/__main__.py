@@ -7,8 +7,8 @@ scan --root FD [--directory NAME] [--names] [--remove]
     what was found on standard output, with --names without the contents of files; --remove tries to remove all of it
     after
 
-With --directory, the work is done in this directory of the root. ``write`` syncs the filesystem, makes the directory, and
-syncs it and the root first.
+With --directory, the work is done in this directory of the root. ``write`` syncs the filesystem, makes the directory,
+and syncs it and the root first.
 SIGINT and SIGTERM end the plan before its next operation.
 """
 
@@ -76,7 +76,7 @@ def _steps(plan: Any) -> Iterable[dict[str, Any]]:
 def _made(root: int, name: str) -> int:
     """A new directory, synced with its name. Raises OSError.
 
-    What was removed before is synced too. A FAT filesystem would use its clusters again while the old names, which still
+    What was removed before is synced too. A FAT filesystem would use its clusters again while the old names, which
     lead to them, are on the disk: after a cut, both files have the clusters, and a repair takes them from one.
     """
     sync_filesystem(root)
