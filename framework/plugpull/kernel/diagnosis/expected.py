@@ -47,9 +47,13 @@ _DIRTY = re.compile(
     r"not properly unmounted|not clean|kicking non-fresh|mounting (?:unchecked fs|fs with errors)"
     r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
     r"|FAT-fs \(\S+\): (?:error, |Filesystem has been set read-only|Corrupted directory|Couldn't remove)"
+    r"|exFAT-fs \(\S+\): (?:(?:abnormal )?access to deleted|invalid start|requested sector|start_clu|valid_size)"
+    r"|ntfs3(?:\(\S+\)|: \S+): (?:failed to replay|volume is dirty|Mark volume as dirty|Inode r=|MFT: r=|ino=)"
+    r"|F2FS-fs \(\S+\): invalid (?:crc|cp_pack_total_block_count)"
 )
-"""Messages of filesystems and arrays that are used again after their disk disappeared during use. FAT and exFAT have no
-journal, so that their tables may contradict each other from then on."""
+"""Messages of filesystems and arrays that are used again after their disk disappeared during use. FAT, exFAT and ntfs3
+write no journal, so that their tables may contradict each other from then on. f2fs has two checkpoints and tries both:
+the one that was being written is invalid (fs/f2fs/checkpoint.c, get_checkpoint_version)."""
 _NOT_SHARED = frozenset({"usb.overcurrent", "usb.reset", "usb.disconnect"})
 """Events that the loss of a disk does not cause at the hub above it."""
 _SILENT = re.compile(r"hub_(?:ext_port|port|hub)_status failed \(err = -110\)")
