@@ -157,13 +157,14 @@ def test_a_checker_that_finds_errors_accuses_a_filesystem_with_a_journal() -> No
     assert any("Block bitmap differences" in line for line in finding.evidence)
 
 
-def test_a_fat_may_be_unclean_after_a_cut() -> None:
+@pytest.mark.parametrize(("fstype", "status"), [("vfat", 1), ("exfat", 4)])
+def test_a_fat_may_be_unclean_after_a_cut(fstype: str, status: int) -> None:
     bench = bench_with_files()
     book, made, wrote = synced()
-    on_record(bench, book, file("a", made, wrote, inode=0), fstype="vfat", status=1, output="Dirty bit is set.\n")
+    on_record(bench, book, file("a", made, wrote, inode=0), fstype=fstype, status=status, output="Dirty bit is set.\n")
     judgement = judged(bench)
     assert (judgement.findings, judgement.unknowns) == ((), ())
-    assert "vfat not clean" in judgement.worst
+    assert f"{fstype} not clean" in judgement.worst
 
 
 def repaired(*entries: FoundEntry) -> Bench:
