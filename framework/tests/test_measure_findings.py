@@ -155,6 +155,36 @@ def test_disks_that_are_all_different_have_no_outlier() -> None:
         assert outliers({f"disk{n}": [rate, rate * 1.01, rate * 0.99] for n, rate in enumerate(rates)}) == ()
 
 
+@pytest.mark.parametrize("disks", [4, 6, 8])
+def test_half_of_the_disks_are_all_different(disks: int) -> None:
+    """With as many disks that are unlike any other, the two or four that agree are not the usual ones."""
+    for number in range(20):
+        draw = random.Random(f"half {disks} {number}")
+        different = [10.0 * (0.45 + 0.16 * place) for place in range(disks // 2)]
+        rates = [*different, *[10.0 * (0.45 + 0.08 * disks)] * (disks // 2)]
+        rig = SyntheticRig(draw.sample(rates, disks), noise=0.01, seed=("half", number))
+        assert outliers(rig.alone(5)) == ()
+
+
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_a_disk_that_varies_much_is_judged_by_its_own_noise(repeats: int) -> None:
+    """It is as fast as the others on average; at most one rig of 60 calls it an outlier."""
+    false = []
+    for number in range(60):
+        draw = random.Random(f"wild {repeats} {number}")
+        alone = SyntheticRig([10.0] * draw.randint(4, 8), noise=0.01, seed=("wild", number)).alone(repeats)
+        alone["disk1"] = [draw.gauss(10.0, 1.0) for _ in range(repeats)]
+        false += [number] if outliers(alone) else []
+    assert len(false) <= 1, false
+
+
+def test_a_slow_disk_that_varies_much_is_an_outlier_with_enough_repeats() -> None:
+    draw = random.Random("slow and wild")
+    alone = SyntheticRig([10.0] * 6, noise=0.01, seed="slow and wild").alone(5)
+    alone["disk1"] = [draw.gauss(4.0, 0.5) for _ in range(5)]
+    assert [one.name for one in outliers(alone)] == ["disk1"]
+
+
 @pytest.mark.parametrize("noise", [0.01, 0.04])
 def test_half_of_the_disks_are_another_kind(noise: float) -> None:
     rigs = [SyntheticRig([10.0] * 4 + [15.0] * 4, noise=noise, seed=("kinds", number)) for number in range(20)]

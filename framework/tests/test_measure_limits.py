@@ -126,3 +126,18 @@ def test_a_run_that_stalled_is_left_out_and_a_condition_keeps_something() -> Non
     assert [len(one.rounds) for one in without_odd([steady, stalled])] == [5, 5]
     wild = TogetherRates({1: {"b": 1.0}, 2: {"b": 9.0}})
     assert len(without_odd([steady, wild])[1].rounds) == 2
+
+
+@pytest.mark.parametrize("starved", [1, 2])
+def test_a_round_that_was_slow_in_every_condition_is_left_out(starved: int) -> None:
+    """Of three rounds; its rates are no part of the ceiling."""
+    truth = TruthRig([10.0] * 4, [((0, 1, 2, 3), 25.0)])
+    for seed in range(7):
+        measured = trials(truth, 3, normal(0.01), ("starved", seed))
+        slow = [
+            TogetherRates({n: _times(rates, 0.55 if n == starved else 1.0) for n, rates in one.rounds.items()})
+            for one in measured
+        ]
+        assert all(starved not in one.rounds for one in without_odd(slow))
+        assert wrong(truth, find_limits(slow)) == ""
+    assert all(len(one.rounds) == 3 for one in without_odd(measured))

@@ -237,6 +237,13 @@ def test_rebuilds_that_take_as_long_have_no_difference() -> None:
     assert (found.conclusions, found.unknowns, found.findings) == ((), (), ())
 
 
+def test_three_rebuilds_are_too_few_to_claim_a_difference() -> None:
+    found = _rebuilt(2.0, 5.0, repeats=3)
+    assert found.conclusions == ()
+    assert "3 repeats are too few to say whether a load makes the rebuild" in found.unknowns[0]
+    assert found.unknowns[0].endswith("it takes 4 (--repeats)")
+
+
 def test_too_few_rebuilds_are_a_doubt() -> None:
     found = _rebuilt(2.0, 5.0, repeats=2)
     assert found.conclusions == ()

@@ -90,6 +90,19 @@ def test_what_a_drive_cache_is_worth_is_a_difference() -> None:
     assert (found.findings, found.unknowns) == ((), ())
 
 
+def test_the_drive_caches_of_many_disks_are_a_difference_each() -> None:
+    disks = tuple(f"disk{number}" for number in range(1, 10))
+
+    def figures(task: FioTask[str], disk: str, repeat: int, draw: random.Random) -> ev.FioFigures:
+        rate = 2 * MB * (0.83 if "drive cache off" in task.name else 1.0) * draw.gauss(1.0, 0.01)
+        return ev.FioFigures(bytes=AMOUNT, seconds=AMOUNT / rate, requests=64, longest=0.1)
+
+    found = judged(TaskBench(disks, caching_design(disks), figures), caching(disks))
+    changes = [one.subject for one in found.conclusions if one.kind == "difference"]
+    assert changes == [disk for disk in disks for _ in ("O_SYNC", "direct")]
+    assert found.unknowns == ()
+
+
 def test_a_drive_cache_that_changes_nothing_makes_no_difference() -> None:
     found = judged(_cached(noise=0.003), caching("disk1"))
     assert [kind for kind, _ in kinds(found)] == ["impossible-rate", "no-difference", "no-difference"]

@@ -58,7 +58,14 @@ def test_two_equal_controllers_are_said_to_be_alike() -> None:
 def test_three_repeats_are_too_few_to_claim_a_difference() -> None:
     found = _beside([1.0, 1.0, 1.5, 1.5], repeats=3)
     assert found.conclusions == ()
-    assert "3 repeats are too few to say whether usb1 and usb2 differ" in found.unknowns[0]
+    assert "3 repeats are too few to say whether usb1 and usb2 differ when they write: +49" in found.unknowns[0]
+    assert found.unknowns[0].endswith("it takes 4 (--repeats)")
+
+
+def test_three_repeats_of_equal_controllers_leave_no_doubt_and_no_claim() -> None:
+    found = _beside([1.0] * 4, repeats=3, noise=0.03, seed=5)
+    assert (found.conclusions, found.unknowns) == ((), ())
+    assert "not shown to differ" in found.worst
 
 
 def test_thirty_pairs_of_equal_controllers_have_at_most_one_difference() -> None:

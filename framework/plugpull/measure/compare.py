@@ -1,9 +1,12 @@
-"""Whether two sets of repeats differ: exact permutation test, Welch's test, Holm's correction, a practical floor."""
+"""Whether two sets of repeats differ: exact permutation test, corrected for the comparisons of a table; Welch's test; a
+practical floor."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb, fsum, sqrt
@@ -15,18 +18,23 @@ from plugpull.measure.student import t_quantile, two_sided
 
 FLOOR = 0.03
 """Changes below this share of the first value do not matter in practice."""
-SIGNIFICANT = 0.05
-"""The probability of claiming a difference in a table that has none."""
+SIGNIFICANT = 0.03
+"""The probability of claiming a difference in a table that has none: one in 30 runs. 4 repeats on each side can reach
+it (0.029)."""
 MOST_SPLITS = 200_000
 """Above this number of splits, random ones are drawn instead. 10 against 10 repeats have 184,756."""
 DRAWS = 9_999
 ROUNDING = 1e-12
 """Relative: differences of means that are this close are equal."""
 
+POWER = 0.80
+"""The probability with which as many repeats as are called needed would show a difference."""
+MOST_REPEATS = 100
+
 Answer = Literal["different", "alike", "unclear", "too few", "odd repeat"]
 """``different``: significant, and at least the floor. ``alike``: the interval of the change is within the floor.
-``too few``: not even the largest possible difference would be significant. ``odd repeat``: a repeat is unlike the
-others, so nothing is claimed."""
+``too few``: the exact test cannot be significant with so few repeats. ``odd repeat``: a repeat is unlike the others, so
+nothing is claimed."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +49,68 @@ class RelativeChange:
     answer: Answer
 
 
+@dataclass(frozen=True)
+class PermutedSplits:
+    """How far apart the means of two sets are, and would be with their values split in other ways: the share of the
+    whole variation that is between them, as a correlation from 0 to 1. ``splits`` are sorted."""
+
+    observed: float
+    splits: Sequence[float]
+    exact: bool
+
+    def probability(self, apart: float) -> float:
+        """The share of splits whose means are at least so far apart."""
+        extreme = len(self.splits) - bisect_left(self.splits, apart - ROUNDING)
+        return extreme / len(self.splits) if self.exact else (extreme + 1) / (len(self.splits) + 1)
+
+
+def permuted(one: Sequence[float], two: Sequence[float]) -> PermutedSplits:
+    """All ways to split the values of both sets into sets of the same sizes. For more than ``MOST_SPLITS``, random ones
+    (the same ones each time)."""
+    if not one or not two:
+        raise ValueError("a permutation test needs at least one value on each side")
+    middle = fsum((*one, *two)) / (len(one) + len(two))
+    values, size = [value - middle for value in (*one, *two)], len(one)
+    count = len(values)
+    whole = fsum(value * value for value in values) * size * (count - size) / count
+    if sqrt(whole) <= ROUNDING * max(map(abs, (*one, *two)), default=0.0) * count:
+        return PermutedSplits(0.0, (0.0,), exact=True)  # all are equal
+    scale = 1 / sqrt(whole)
+    exact = comb(count, size) <= MOST_SPLITS
+    chosen: Iterable[Sequence[float]] = combinations(values, size)
+    if not exact:
+        draw = random.Random(count)
+        chosen = (draw.sample(values, size) for _ in range(DRAWS))
+    # The values add up to 0, so the sum of one part says how far apart the means of both are.
+    return PermutedSplits(
+        abs(fsum(values[:size])) * scale, array("d", sorted(abs(sum(part)) * scale for part in chosen)), exact
+    )
+
+
 def permutation_test(one: Sequence[float], two: Sequence[float]) -> float:
     """The share of ways to split all values that give means at least as far apart: an exact two-sided p.
 
-    For more than ``MOST_SPLITS`` ways, it is estimated from random splits (the same ones each time).
-
-        >>> round(permutation_test([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]), 4)
-        0.0079
+    >>> round(permutation_test([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]), 4)
+    0.0079
     """
-    values, size = [*one, *two], len(one)
-    if not one or not two:
-        raise ValueError("a permutation test needs at least one value on each side")
-    total, count = fsum(values), len(values)
-    scale = max(map(abs, values)) * ROUNDING
+    found = permuted(one, two)
+    return found.probability(found.observed)
 
-    def apart(chosen: Sequence[float]) -> float:
-        part = fsum(chosen)
-        return abs(part / size - (total - part) / (count - size))
 
-    observed = apart(one) - scale
-    if comb(count, size) <= MOST_SPLITS:
-        return sum(apart(chosen) >= observed for chosen in combinations(values, size)) / comb(count, size)
-    draw = random.Random(count)
-    extreme = sum(apart(draw.sample(values, size)) >= observed for _ in range(DRAWS))
-    return (extreme + 1) / (DRAWS + 1)
+def step_down(table: Sequence[PermutedSplits]) -> tuple[float, ...]:
+    """The probability of each comparison of a table, corrected for their number: how often chance would make any of
+    those that are left at least as extreme (Westfall and Young, Resampling-Based Multiple Testing, 1993).
+
+    The clearest goes first, as in Holm's correction. That one multiplies the p by the number that is left, as if all of
+    them could be as extreme: with 5 repeats, no difference could be shown in a table of 7.
+    """
+    order = sorted(range(len(table)), key=lambda index: -table[index].observed)
+    corrected, highest = [0.0] * len(table), 0.0
+    for rank, index in enumerate(order):
+        apart = table[index].observed
+        highest = max(highest, min(1.0, fsum(table[other].probability(apart) for other in order[rank:])))
+        corrected[index] = highest
+    return tuple(corrected)
 
 
 def smallest_p(one: int, two: int) -> float:
@@ -104,28 +150,37 @@ def compare_all(
     pairs: Sequence[tuple[Sequence[float], Sequence[float]]], *, floor: float = FLOOR
 ) -> tuple[RelativeChange, ...]:
     """Compare the pairs of one table. Each side needs at least one value, and the first mean must not be 0."""
-    raw = [_difference(one, two) for one, two in pairs]
-    corrected = holm([each.p for each in raw])
-    return tuple(
-        replace(each, p=p, answer=_answer(replace(each, p=p), one, two, floor, len(pairs)))
-        for each, p, (one, two) in zip(raw, corrected, pairs, strict=True)
-    )
+    corrected = step_down([permuted(one, two) for one, two in pairs])
+    return tuple(_difference(one, two, p, floor) for p, (one, two) in zip(corrected, pairs, strict=True))
 
 
-def _difference(one: Sequence[float], two: Sequence[float]) -> RelativeChange:
+def repeats_needed(one: Sequence[float], two: Sequence[float], table: int = 1) -> int | None:
+    """How many repeats would show a difference like that of these two sets, in a table of so many comparisons; ``None``
+    for more than ``MOST_REPEATS``, or with less than 2 values."""
+    if min(len(one), len(two)) < 2:
+        return None
+    spread, gap = sqrt(variance(one) + variance(two)), abs(fmean(two) - fmean(one))
+    for count in range(2, MOST_REPEATS + 1):
+        sure = t_quantile(1 - SIGNIFICANT / 2 / table, 2 * (count - 1)) + t_quantile(POWER, 2 * (count - 1))
+        if smallest_p(count, count) < SIGNIFICANT and sure * spread <= gap * sqrt(count):
+            return count
+    return None
+
+
+def _difference(one: Sequence[float], two: Sequence[float], p: float, floor: float) -> RelativeChange:
     low, high = _interval_of_ratio(one, two) or (None, None)
-    change = fmean(two) / fmean(one) - 1.0
-    return RelativeChange(change, low, high, permutation_test(one, two), "unclear")
+    found = RelativeChange(fmean(two) / fmean(one) - 1.0, low, high, p, "unclear")
+    return replace(found, answer=_answer(found, one, two, floor))
 
 
-def _answer(found: RelativeChange, one: Sequence[float], two: Sequence[float], floor: float, table: int) -> Answer:
+def _answer(found: RelativeChange, one: Sequence[float], two: Sequence[float], floor: float) -> Answer:
     if odd_ones(one) or odd_ones(two):
         return "odd repeat"
     if found.p < SIGNIFICANT and abs(found.change) >= floor:
         return "different"
     if found.low is not None and found.high is not None and -floor <= found.low and found.high <= floor:
         return "alike"
-    return "too few" if min(1.0, table * smallest_p(len(one), len(two))) >= SIGNIFICANT else "unclear"
+    return "too few" if smallest_p(len(one), len(two)) >= SIGNIFICANT else "unclear"
 
 
 def _freedom(one: Sequence[float], two: Sequence[float]) -> float:

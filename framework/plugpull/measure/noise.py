@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, log, sqrt
-from statistics import fmean, median, stdev
+from statistics import fmean, median, quantiles, stdev
 
 from plugpull.measure.estimate import ODD_SHARE
 from plugpull.measure.fair import ObservedRates, RunNoise
 
-ODD = 8.0
-"""A run does not count if it is this many times as far from the median of its rounds as runs usually are."""
+ODD = 16.0
+"""A run does not count if it is this many times as far from the median of its rounds as a quarter of the runs is: of
+three rounds, one may be slow in every condition."""
 LEAST_NOISE = 0.003
 """Relative: few repeats can be alike by chance."""
 LEAST = 1e-9
@@ -36,7 +37,7 @@ def without_odd(trials: Sequence[TogetherRates]) -> list[TogetherRates]:
     no run would be left keeps all."""
     off = [{number: _from_median(trial, rates) for number, rates in trial.rounds.items()} for trial in trials]
     usual = [abs(each) for one in off for each in one.values() if each]
-    bound = max(ODD_SHARE, ODD * median(usual)) if usual else ODD_SHARE
+    bound = max(ODD_SHARE, ODD * quantiles(usual, n=4)[0]) if len(usual) > 1 else ODD_SHARE
     kept = (
         {number: rates for number, rates in trial.rounds.items() if abs(one[number]) <= bound}
         for trial, one in zip(trials, off, strict=True)

@@ -25,6 +25,8 @@ RANGE = 4.0
 """Disks also agree within this many standard errors: the usual range of the means of 9 equal disks is 3."""
 WIDEST = 0.25
 """But not within more than this share."""
+WILD = 3.0
+"""A disk whose repeats vary so many times as much as those of the others is judged by its own noise."""
 STALLED = 0.2
 """A repeat does not count if it is unlike the others and at least this share off their median."""
 KIND = 0.5
@@ -47,9 +49,9 @@ class Outlier:
 def outliers(samples: Mapping[str, Sequence[float]]) -> tuple[Outlier, ...]:
     """The disks whose mean is far from those of the others, given at least 2 repeats of each.
 
-    More than half of the disks must agree, or half if no others do: with as many of another kind, none is unusual. Slow
-    and fast disks are named. Of three, only a slow one: which of two fast disks and one slow one is unusual cannot be
-    known, but a slow one spoils a series. Of two, none.
+    More than half of the disks must agree: of disks that are all different, none is unusual. Slow and fast disks are
+    named. Of three, only a slow one: which of two fast disks and one slow one is unusual cannot be known, but a slow
+    one spoils a series. Of two, none.
     """
     kept = {name: _without_odd(values) for name, values in samples.items()}
     means = {name: fmean(values) for name, values in kept.items()}
@@ -63,7 +65,7 @@ def outliers(samples: Mapping[str, Sequence[float]]) -> tuple[Outlier, ...]:
         return ()
     usual = median(means[name] for name in agreeing)
     apart = _apart(means, agreeing, max(LEAST_RANGE, LEAST_ERRORS * error) * usual)
-    found = [name for name in apart if _surely(means[name] / usual, error, freedom, len(agreeing), len(means))]
+    found = [name for name in apart if _surely(means[name] / usual, _own_noise(name, kept), len(agreeing), len(means))]
     return tuple(
         Outlier(name, mean, usual)
         for name, mean in means.items()
@@ -87,15 +89,23 @@ def _noise(samples: Mapping[str, Sequence[float]]) -> tuple[float, float]:
     return (sqrt(squares / freedom) if freedom else 0.0), freedom
 
 
+def _own_noise(name: str, samples: Mapping[str, Sequence[float]]) -> tuple[float, float]:
+    """The relative standard error of the mean of a disk, and its degrees of freedom: of all disks together, unless its
+    own repeats vary much more."""
+    own = _noise({name: samples[name]})
+    others = _noise({other: values for other, values in samples.items() if other != name})
+    noise, freedom = own if own[0] > WILD * others[0] > 0 else _noise(samples)
+    return noise / sqrt(min(map(len, samples.values()))), freedom
+
+
 def _agreeing(means: Mapping[str, float], within: float) -> Collection[str]:
-    """The disks that agree: more than half, or half if no others are as many. Empty if there are none such."""
+    """The disks that agree, if they are more than half of all; empty if not."""
     order = sorted(means, key=means.__getitem__)
     sets = [
         [name for name in order[place:] if means[name] <= means[low] * (1 + within)] for place, low in enumerate(order)
     ]
     most = max(sets, key=len)
-    rivals = [one for one in sets if len(one) == len(most) and not set(one) & set(most)]
-    return frozenset(most) if len(most) > 1 and 2 * len(most) >= len(order) and not rivals else frozenset()
+    return frozenset(most) if 2 * len(most) > len(order) else frozenset()
 
 
 def _apart(means: Mapping[str, float], agreeing: Collection[str], least: float) -> Collection[str]:
@@ -111,8 +121,9 @@ def _apart(means: Mapping[str, float], agreeing: Collection[str], least: float) 
         far = still
 
 
-def _surely(share: float, error: float, freedom: float, agreeing: int, disks: int) -> bool:
+def _surely(share: float, noise: tuple[float, float], agreeing: int, disks: int) -> bool:
     """Whether a mean is off by more than ``OFF`` of the usual one, and not by the chance of the repeats."""
+    error, freedom = noise
     off, whole = abs(share - 1.0), error * sqrt(share**2 + 1 / agreeing)
     return off > OFF and (not whole or two_sided(off / whole, freedom) * disks < SURE)
 

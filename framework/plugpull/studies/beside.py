@@ -11,10 +11,11 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.discovered import declared_place
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
-from plugpull.measure.compare import FLOOR, RelativeChange, compare_all
+from plugpull.measure.compare import FLOOR
 from plugpull.measure.estimate import estimate
 from plugpull.studies.capacity import impossible
-from plugpull.studies.figures import doubts, figure, interval, rate
+from plugpull.studies.changes import Compared, NamedRepeats, compared
+from plugpull.studies.figures import doubts, figure, rate
 from plugpull.studies.measured import Series, claims_of, missing_of, series_of, spoilt_of
 
 
@@ -26,15 +27,15 @@ class Beside(Check, frozen=True, tag="beside"):
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.disks)
         said.doubt(missing_of(story))
-        for series in series_of(story):
-            self._series(story, series, said)
-        return said.judgement(", ".join(dict.fromkeys(one.kind for one in said.conclusions)))
+        unshown = [clause for series in series_of(story) for clause in self._series(story, series, said)]
+        return said.judgement(", ".join(dict.fromkeys([*(one.kind for one in said.conclusions), *unshown])))
 
     def claims(self, story: Story) -> Iterable[Claim]:
         return claims_of(story)
 
-    def _series(self, story: Story, series: Series, said: Collector) -> None:
-        places: dict[str, list[float]] = {}
+    def _series(self, story: Story, series: Series, said: Collector) -> list[str]:
+        """Conclude what differs. Returns what was not shown to differ, a clause each."""
+        places: list[NamedRepeats] = []
         groups = {reading.event.disks for reading in series.readings}
         for disks in sorted(groups, key=lambda group: self.disks.index(group[0])):
             place = declared_place(story.rig, disks[0])
@@ -47,11 +48,11 @@ class Beside(Check, frozen=True, tag="beside"):
                 said.measure(figure(f"{series.mode} beside", ", ".join(disks), samples, parameters))
                 impossible(story, disks, series.mode, estimate(samples), said)
             if samples and not wrong:
-                places[name] = samples
-        pairs = list(combinations(places, 2))
-        found = compare_all([(places[one], places[two]) for one, two in pairs])
-        for (one, two), difference in zip(pairs, found, strict=True):
-            _conclude(series, (one, two), (places[one], places[two]), difference, said)
+                places.append(NamedRepeats(name, samples))
+        table = compared(combinations(places, 2))
+        for each in table:
+            _conclude(series.mode, each, said)
+        return [f"{series.mode}: {each.unshown}" for each in table if each.unshown]
 
 
 def beside(disks: Disks) -> Beside:
@@ -59,41 +60,24 @@ def beside(disks: Disks) -> Beside:
     return Beside(disk_names(disks))
 
 
-def _conclude(
-    series: Series,
-    names: tuple[str, str],
-    samples: tuple[list[float], list[float]],
-    found: RelativeChange,
-    said: Collector,
-) -> None:
-    one, two = names
-    bounds = "" if found.low is None else f" ({found.low:+.1%} to {found.high:+.1%})"
-    evidence = (
-        f"{one}: {interval(estimate(samples[0]))}",
-        f"{two}: {interval(estimate(samples[1]))}",
-        f"exact permutation test: p = {found.p:.4f}, corrected for the comparisons of this table",
-    )
-    if found.answer == "different":
-        text = f"{two} and {one} differ: with the same number of disks, the {series.mode} rate on {two} is "
-        text += f"{found.change:+.1%}{bounds} against {rate(sum(samples[0]) / len(samples[0]))} on {one}."
-        said.conclude(
-            Conclusion(
-                kind="difference", subject=f"{one}, {two}", text=text, value=round(found.change, 4), evidence=evidence
-            )
+def _conclude(mode: str, each: Compared, said: Collector) -> None:
+    one, two, samples = each.one.name, each.two.name, each.one.samples
+    different = each.found.answer == "different"
+    if different:
+        text = (
+            f"{two} and {one} differ: with the same number of disks, the {mode} rate on {two} is {each.change} against "
         )
-    elif found.answer == "alike":
-        text = f"{one} and {two} {series.mode} alike: {found.change:+.1%}{bounds} is less than {FLOOR:.0%}."
+        text += f"{rate(sum(samples) / len(samples))} on {one}."
+    else:
+        text = f"{one} and {two} {mode} alike: {each.change} is less than {FLOOR:.0%}."
+    if different or each.found.answer == "alike":
         said.conclude(
             Conclusion(
-                kind="no-difference",
+                kind="difference" if different else "no-difference",
                 subject=f"{one}, {two}",
                 text=text,
-                value=round(found.change, 4),
-                evidence=evidence,
+                value=round(each.found.change, 4),
+                evidence=each.evidence(),
             )
         )
-    elif found.answer == "too few" and abs(found.change) >= FLOOR:
-        said.doubt(
-            f"{len(samples[0])} repeats are too few to say whether {one} and {two} differ when they {series.mode}: "
-            f"{found.change:+.1%}{bounds}"
-        )
+    said.doubt(each.doubt(f"{one} and {two} differ when they {mode}"))

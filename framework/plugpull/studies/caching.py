@@ -10,9 +10,10 @@ from plugpull.checks.collector import Collector
 from plugpull.history.events import FioFigures
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
-from plugpull.measure.compare import FLOOR, SIGNIFICANT, RelativeChange, compare_all, welch_test
+from plugpull.measure.compare import FLOOR
 from plugpull.measure.estimate import estimate
 from plugpull.studies.capacity import capacity, impossible
+from plugpull.studies.changes import Compared, NamedRepeats, compared
 from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.task_names import BUFFERED, CACHE_OFF, DIRECT, END_FSYNC, O_SYNC
 from plugpull.studies.tasks import missing_tasks, named, names_of, rates_of, repeats_of, task_claims, tasks_of, why_not
@@ -108,15 +109,21 @@ class Caching(Check, frozen=True, tag="caching"):
 
     def _drive_caches(self, good: dict[str, dict[str, list[float]]], said: Collector) -> None:
         """What each drive's own cache makes of a write."""
-        pairs = [
-            (disk, name, rates[name], rates[name + CACHE_OFF])
+        where = [
+            (disk, name)
             for disk, rates in good.items()
             for name in (O_SYNC, DIRECT)
             if name in rates and name + CACHE_OFF in rates
         ]
-        changes = compare_all([(on, off) for _, _, on, off in pairs])
-        for (disk, name, on, off), found in zip(pairs, changes, strict=True):
-            _conclude(disk, name, on, off, found, said)
+        table = compared(
+            (
+                NamedRepeats("drive cache on", good[disk][name]),
+                NamedRepeats("drive cache off", good[disk][name + CACHE_OFF]),
+            )
+            for disk, name in where
+        )
+        for (disk, name), each in zip(where, table, strict=True):
+            _conclude(disk, name, each, said)
 
 
 def caching(disks: Disks) -> Caching:
@@ -124,29 +131,14 @@ def caching(disks: Disks) -> Caching:
     return Caching(disk_names(disks))
 
 
-def _conclude(disk: str, name: str, on: list[float], off: list[float], found: RelativeChange, said: Collector) -> None:
-    bounds = "" if found.low is None else f" ({found.low:+.1%} to {found.high:+.1%})"
-    evidence = (
-        f"drive cache on: {interval(estimate(on))}",
-        f"drive cache off: {interval(estimate(off))}",
-        f"exact permutation test: p = {found.p:.4f}, corrected for the comparisons of this table",
-    )
-    value = round(found.change, 4)
-    if found.answer == "different":
-        text = f"{disk}: with its drive cache off, a write with {name} is {found.change:+.1%}{bounds} against "
+def _conclude(disk: str, name: str, each: Compared, said: Collector) -> None:
+    on, value, evidence = each.one.samples, round(each.found.change, 4), each.evidence()
+    if each.found.answer == "different":
+        text = f"{disk}: with its drive cache off, a write with {name} is {each.change} against "
         text += f"{rate(sum(on) / len(on))} with it on. With it on, power that goes can take data with it."
         said.conclude(Conclusion(kind="difference", subject=disk, text=text, value=value, evidence=evidence))
-    elif found.answer == "alike":
-        text = f"{disk}: its drive cache makes no difference to a write with {name}: {found.change:+.1%}{bounds} is "
+    elif each.found.answer == "alike":
+        text = f"{disk}: its drive cache makes no difference to a write with {name}: {each.change} is "
         text += f"less than {FLOOR:.0%}."
         said.conclude(Conclusion(kind="no-difference", subject=disk, text=text, value=value, evidence=evidence))
-    elif found.answer == "too few" and abs(found.change) >= FLOOR and _likely(on, off):
-        said.doubt(
-            f"{len(on)} repeats are too few to say whether the drive cache of {disk} changes a write with {name}: "
-            f"{found.change:+.1%}{bounds}"
-        )
-
-
-def _likely(on: list[float], off: list[float]) -> bool:
-    """Whether a difference is likely, although it takes more repeats to claim it."""
-    return min(len(on), len(off)) > 1 and welch_test(on, off) < SIGNIFICANT
+    said.doubt(each.doubt(f"the drive cache of {disk} changes a write with {name}"))

@@ -23,9 +23,7 @@ def pauses(story: Story, disk: str, begin: float, end: float, least: float) -> t
     found: list[DiskPause] = []
     since: float | None = None
     last, completed = begin, -1
-    for one in story.readings(disk):
-        if not begin <= one.at <= end:
-            continue
+    for one in story.readings(disk).between(begin, end):
         if one.counters.completed != completed or not one.counters.in_flight:
             found += _pause(story, since, last, least)
             since = one.at if one.counters.in_flight else None

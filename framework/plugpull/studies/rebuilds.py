@@ -13,11 +13,10 @@ from plugpull.checks.starved import starved_within
 from plugpull.history.events import ArrayActed, ArrayState
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
-from plugpull.measure.compare import FLOOR, compare
-from plugpull.measure.estimate import estimate
 from plugpull.measure.steady import LEAST
 from plugpull.studies.arrays import arrays_of, called
-from plugpull.studies.figures import figure, interval, time
+from plugpull.studies.changes import NamedRepeats, compared
+from plugpull.studies.figures import figure, time
 from plugpull.studies.measured import STARVED
 
 BUSY = frozenset({"recover", "resync"})
@@ -104,21 +103,16 @@ def _was_added(added: Iterable[float | None], begin: float, end: float) -> bool:
 
 
 def _compare(subject: str, name: str, alone: list[float], loaded: list[float], said: Collector) -> None:
-    found = compare(alone, loaded)
-    bounds = "" if found.low is None else f" ({found.low:+.0%} to {found.high:+.0%})"
-    if found.answer != "different":
-        return
-    said.conclude(
-        Conclusion(
-            kind="difference",
-            subject=subject,
-            text=f"Under load, a rebuild of the {name} takes {found.change:+.0%}{bounds} against "
-            f"{time(sum(alone) / len(alone))} without one.",
-            value=round(found.change, 4),
-            evidence=(
-                f"without a load: {interval(estimate(alone), time)}",
-                f"under load: {interval(estimate(loaded), time)}",
-                f"exact permutation test: p = {found.p:.4f}; changes below {FLOOR:.0%} do not matter",
-            ),
+    (each,) = compared([(NamedRepeats("without a load", alone), NamedRepeats("under load", loaded))])
+    said.doubt(each.doubt(f"a load makes the rebuild of the {name} slower"))
+    if each.found.answer == "different":
+        said.conclude(
+            Conclusion(
+                kind="difference",
+                subject=subject,
+                text=f"Under load, a rebuild of the {name} takes {each.change} against "
+                f"{time(sum(alone) / len(alone))} without one.",
+                value=round(each.found.change, 4),
+                evidence=each.evidence(time),
+            )
         )
-    )

@@ -9,9 +9,8 @@ from plugpull.checks.claims import Claim
 from plugpull.checks.collector import Collector
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
-from plugpull.measure.compare import FLOOR, RelativeChange, compare_all
-from plugpull.measure.estimate import estimate
-from plugpull.studies.figures import doubts, figure, interval
+from plugpull.studies.changes import Compared, NamedRepeats, compared
+from plugpull.studies.figures import doubts, figure
 from plugpull.studies.measured import Series, claims_of, missing_of, series_of, spoilt_of
 
 
@@ -46,10 +45,10 @@ class RecoveryCost(Check, frozen=True, tag="recovery_cost"):
         for name, disks in (("victim", self.victims), ("survivors", self.survivors)):
             sums = [self._sums(name, disks, part, when, said) for part, when in ((before, "before"), (after, "after"))]
             if all(sums):
-                pairs.append((sums[0], sums[1]))
+                pairs.append((NamedRepeats("before", sums[0]), NamedRepeats("after", sums[1])))
                 who.append((name, disks))
-        for (name, disks), (one, two), found in zip(who, pairs, compare_all(pairs), strict=True):
-            _conclude(series.mode, name, ", ".join(disks), (one, two), found, said)
+        for (name, disks), each in zip(who, compared(pairs), strict=True):
+            _conclude(series.mode, name, ", ".join(disks), each, said)
 
     def _sums(self, name: str, disks: tuple[str, ...], part: Series, when: str, said: Collector) -> list[float]:
         """The sums of the rates of these disks, by round; empty if they are not a result."""
@@ -69,28 +68,18 @@ def recovery_cost(victims: Disks, survivors: Disks) -> RecoveryCost:
     return RecoveryCost(disk_names(victims), disk_names(survivors))
 
 
-def _conclude(
-    mode: str, name: str, disks: str, sums: tuple[list[float], list[float]], found: RelativeChange, said: Collector
-) -> None:
-    bounds = "" if found.low is None else f" ({found.low:+.1%} to {found.high:+.1%})"
-    if found.answer == "too few" and abs(found.change) >= FLOOR:
-        few = f"{len(sums[0])} repeats are too few to say whether the rate of the {name} changed"
-        said.doubt(f"{few}: {found.change:+.1%}{bounds}")
-    if found.answer not in ("different", "alike"):
+def _conclude(mode: str, name: str, disks: str, each: Compared, said: Collector) -> None:
+    said.doubt(each.doubt(f"the rate of the {name} changed"))
+    if each.found.answer not in ("different", "alike"):
         return
-    different = found.answer == "different"
+    different = each.found.answer == "different"
     what = "differs from that before" if different else "is the same as before"
-    text = f"The {mode} rate of the {name} ({disks}) after the cut {what}: {found.change:+.1%}{bounds}."
     said.conclude(
         Conclusion(
             kind="difference" if different else "no-difference",
             subject=disks,
-            text=text,
-            value=round(found.change, 4),
-            evidence=(
-                f"before: {interval(estimate(sums[0]))}",
-                f"after: {interval(estimate(sums[1]))}",
-                f"exact permutation test: p = {found.p:.4f}, corrected for the comparisons of this table",
-            ),
+            text=f"The {mode} rate of the {name} ({disks}) after the cut {what}: {each.change}.",
+            value=round(each.found.change, 4),
+            evidence=each.evidence(),
         )
     )

@@ -136,10 +136,10 @@ def _attempt(story: Story, disk: str, reading: MeasuredRates, expected: float) -
 
 def _mean_size(story: Story, disk: str, event: Measured) -> float | None:
     """Bytes of a request on average, from the counters; ``None`` if there were too few."""
-    inside = [one.counters for one in story.readings(disk) if event.begin <= one.at <= (event.at or event.begin)]
+    inside = story.readings(disk).between(event.begin, event.at or event.begin)
     if len(inside) < 2:
         return None
-    one, two = inside[0], inside[-1]
+    one, two = inside[0].counters, inside[-1].counters
     if event.mode in READ_MODES:
         count, done = two.reads - one.reads, two.read_bytes - one.read_bytes
     else:
