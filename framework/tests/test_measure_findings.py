@@ -276,6 +276,17 @@ def test_an_early_collapse_is_one_too(first: int) -> None:
     assert found.collapse.usual == pytest.approx(20, rel=0.1)
 
 
+def test_a_dip_that_is_not_over_at_the_end_is_no_collapse_after_others_as_long() -> None:
+    cycle = [20.0] * 10 + [8.0] * 8
+    found = dips([*cycle, *cycle, *cycle])
+    assert [dip.first for dip in found.dips] == [10, 28, 46]
+    assert found.collapse is None
+    longer = dips([*cycle, *cycle, *cycle, *[8.0] * 8])
+    assert longer.collapse is not None
+    assert longer.collapse.first == 46
+    assert dips([*cycle, *[20.0] * 30, *cycle[:12]]).collapse is None
+
+
 def test_dips_among_the_first_windows_and_close_to_each_other_are_found() -> None:
     rates = _series(random.Random("often"), 60)
     places = list(range(4, 60, 6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -263,6 +264,23 @@ def test_a_bottleneck_that_the_rig_file_does_not_explain_is_named_so() -> None:
     assert (
         "the rig file does not explain that: controller usb has them all, but disk2 below it is not slowed" in one.text
     )
+
+
+@pytest.mark.parametrize(("disks", "members"), [(4, (0, 1, 2, 3)), (5, (1, 2, 4))])
+def test_a_bottleneck_that_only_reading_reaches_is_named_too(disks: int, members: tuple[int, ...]) -> None:
+    writing_rig, reading_rig = a_rig([1.0] * disks), a_rig([2.0] * disks, (members, 3.0), seed=1)
+
+    class ByMode(StudyBench):
+        def _trial(self, number: int, planned: int, repeat: int, condition: Condition[str], *rest: Any) -> Any:
+            self.rig = reading_rig if condition.pattern.mode == "read" else writing_rig
+            return super()._trial(number, planned, repeat, condition, *rest)
+
+    found = judged(ByMode(writing_rig, scaling_design(writing_rig.names)), scaling(writing_rig.names))
+    one = only(found, "shared-bottleneck")
+    assert one.subject == ", ".join(writing_rig.names[i] for i in members)
+    assert one.value == pytest.approx(3.0 * MB, rel=0.05)
+    assert "share a bottleneck: together they read " in one.text
+    assert "write at once as fast as one by one" in only(found, "no-bottleneck").text
 
 
 def test_disks_that_share_nothing_have_no_bottleneck() -> None:

@@ -26,6 +26,8 @@ BEFORE = 3
 """Windows before a collapse at least."""
 FOR_GOOD = 0.1
 """A dip that lasts until the end, and for at least this share of the series, is a collapse."""
+LONGER = 1.5
+"""And for this many times as long as any dip before it: the last one of several may only not be over yet."""
 ORDERLY = 0.8
 """The share of windows, before and after a collapse, that have to be on their side of ``SHALLOW``."""
 
@@ -79,8 +81,10 @@ def dips(rates: Sequence[float]) -> Dips:
         last = Dip(end, len(rates) - end, None, min(rates[end:]), usual)
         found = [dip if dip.recovery is not None else replace(dip, recovery=0) for dip in found]
         found.append(last)
-    elif found and found[-1].recovery is None and len(rates) - found[-1].first >= FOR_GOOD * len(rates):
-        last = found[-1]
+    elif found and found[-1].recovery is None:
+        longest = max((dip.length + (dip.recovery or 0) for dip in found[:-1]), default=0)
+        if len(rates) - found[-1].first >= max(FOR_GOOD * len(rates), LONGER * longest):
+            last = found[-1]
     return Dips(tuple(found), last, min(range(len(rates)), key=rates.__getitem__))
 
 

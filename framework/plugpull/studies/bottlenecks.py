@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 from statistics import fmean
+from typing import NamedTuple
 
 from plugpull.checks.collector import Collector
 from plugpull.history.story import Story
@@ -26,13 +27,18 @@ Rounds = Mapping[int, Mapping[str, float]]
 """Rates by disk, by round."""
 
 
-def limits_of(
-    series: Series, disks: tuple[str, ...], parts: Iterable[Collection[str]], curve: Scaling
-) -> tuple[SharedLimit, ...]:
+class FoundLimits(NamedTuple):
+    """``described``: fair sharing describes the measurements, so that it is known who shares what."""
+
+    limits: tuple[SharedLimit, ...]
+    described: bool
+
+
+def limits_of(series: Series, disks: tuple[str, ...], parts: Iterable[Collection[str]], curve: Scaling) -> FoundLimits:
     """The limits that some of these disks share. From a collapse on, measurements say nothing about limits."""
     trials = _trials(series, disks, curve.collapse.disks if curve.collapse is not None else len(disks) + 1)
     found = find_limits(trials, parts)
-    return found if found is not None else _without_model(trials, disks, curve)
+    return FoundLimits(_without_model(trials, disks, curve) if found is None else found, found is not None)
 
 
 def _trials(series: Series, disks: tuple[str, ...], fewer: int) -> list[TogetherRates]:
@@ -90,8 +96,8 @@ def conclude_limit(
     shared: bool,
     collapsed: bool,
 ) -> None:
-    """Knee and ceiling of a limit, and a shared bottleneck if it is known what happens without each disk. The shares of
-    disks that ``collapsed`` together say nothing about a ceiling."""
+    """Knee and ceiling of a limit, and a ``shared`` bottleneck if it is known who shares it. The shares of disks that
+    ``collapsed`` together say nothing about a ceiling."""
     part, exactly = explained(story, limit.disks)
     named = part is not None and (exactly or len(limit.disks) == len(every))
     subject, names = str(part) if named else ", ".join(limit.disks), ", ".join(limit.disks)
@@ -159,8 +165,9 @@ def _shared(story: Story, series: Series, limit: SharedLimit) -> Conclusion:
     elif exactly:
         where = f"they are the disks below {part}, as the rig file has it"
     else:
-        others = ", ".join(disk for disk in part.disks if disk not in limit.disks)
-        where = f"the rig file does not explain that: {part} has them all, but {others} below it is not slowed"
+        others = [disk for disk in part.disks if disk not in limit.disks]
+        below = f"{', '.join(others)} below it {'is' if len(others) == 1 else 'are'} not slowed"
+        where = f"the rig file does not explain that: {part} has them all, but {below}"
     return Conclusion(
         kind="shared-bottleneck",
         subject=names,

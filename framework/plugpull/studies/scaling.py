@@ -95,14 +95,17 @@ class Scales(Check, frozen=True, tag="scaling"):
         )
         if found.collapse is not None:
             said.conclude(self._collapse(series, found.collapse))
-        limits = limits_of(series, self.disks, parts, found)
+        limits, described = limits_of(series, self.disks, parts, found)
         if not limits and found.answer == "unclear" and share.half > WIDE / 2:
             why = f"it cannot be said whether the disks limit each other when they {series.mode}"
             said.doubt(f"{why}: {share_in_words(share)}")
         tried = self._each_left_out(series)
+        known = {one.subject for one in said.conclusions if one.kind == "shared-bottleneck"}
         for limit in limits:
             collapsed = found.collapse is not None and len(limit.disks) >= found.collapse.disks
-            conclude_limit(story, series, limit, self.disks, said, shared=tried, collapsed=collapsed)
+            # A limit that only reading reaches shows with more and more disks. What writing showed is not said again.
+            shared = tried or (described and ", ".join(limit.disks) not in known)
+            conclude_limit(story, series, limit, self.disks, said, shared=shared, collapsed=collapsed)
         if tried and not limits and found.answer == "free":
             said.conclude(self._free(series, share))
         return limits

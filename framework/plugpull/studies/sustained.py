@@ -165,7 +165,11 @@ def _dips(disk: str, windows: Windows, found: tuple[Dip, ...]) -> Conclusion:
         unit="of the usual rate",
         evidence=tuple(
             f"from {begin:.3g} MiB on, for {dip.length * size:.3g} MiB: down to {rate(dip.worst)}, "
-            + ("no recovery" if dip.recovery is None else f"back at 90% after {dip.recovery * size:.3g} MiB more")
+            + (
+                "not over at the end"
+                if dip.recovery is None
+                else f"back at 90% after {dip.recovery * size:.3g} MiB more"
+            )
             for begin, dip in zip(begins, found, strict=True)
         ),
     )
