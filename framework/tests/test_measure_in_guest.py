@@ -1,4 +1,4 @@
-"""``plugpull measure`` on a virtual rig of known truth: two disks of one rate, and a disk that stalls above 32 KiB
+"""``plugpull measure`` on a virtual rig of known truth: two disks of one rate, and a disk that stalls above 48 KiB
 beside one that does not."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plugpull.judging.results_io import read_results
 pytestmark = [pytest.mark.bench, only_if_asked]
 
 RATE = 2 << 20
-SAFE = 32 << 10
+SAFE = 48 << 10
 
 
 @pytest.fixture(scope="module")

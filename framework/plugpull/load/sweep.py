@@ -105,7 +105,8 @@ class Sweep:
         self._rates: dict[str, float] = {}
 
     def run(self, targets: Sequence[Target]) -> None:
-        """Sweep up to the largest request that the kernel makes for each disk. Raises RigError."""
+        """Sweep up to the largest request that the kernel makes for each disk, and then between the largest safe one
+        and the first that was not. Raises RigError."""
         limits = {target.name: self._limit(target.name) for target in targets}
         safe: dict[str, int] = {}
         failed: dict[str, tuple[int, Pattern]] = {}
@@ -116,7 +117,17 @@ class Sweep:
             safe |= {name: size for name, most in limits.items() if name not in failed and size <= most}
         for target in targets:
             if target.name in failed and target.name in safe:
-                self._confirm(target, safe[target.name], *failed[target.name])
+                self._narrow(target, safe[target.name], *failed[target.name])
+
+    def _narrow(self, target: Target, safe: int, failing: int, pattern: Pattern) -> None:
+        """Find the largest safe size between two that were tried, and confirm it."""
+        while size := between(safe, failing):
+            how = next((each for each in MODES if self._try([target], each, size, 1)), None)
+            if how is None:
+                safe = size
+            else:
+                failing, pattern = size, how
+        self._confirm(target, safe, failing, pattern)
 
     def _confirm(self, target: Target, safe: int, failing: int, pattern: Pattern) -> None:
         for again in range(SAFE):
@@ -160,8 +171,19 @@ class Sweep:
         return seen.failed
 
 
+def between(safe: int, failing: int) -> int:
+    """The size to try next, in bytes: a whole number of pages in the middle of a safe size and one that is not. 0 if
+    there are none between them.
+
+    >>> between(32 << 10, 64 << 10) >> 10, between(60 << 10, 64 << 10)
+    (48, 0)
+    """
+    middle = (safe + failing) // 2 // SMALLEST * SMALLEST
+    return middle if safe < middle < failing else 0
+
+
 def sizes(limits: Iterable[int]) -> list[int]:
-    """The sizes to try, in bytes: powers of two, and the limits themselves.
+    """The sizes to try first, in bytes: powers of two, and the limits themselves.
 
     >>> [size >> 10 for size in sizes([122880])]
     [4, 8, 16, 32, 64, 120]
