@@ -241,7 +241,7 @@ def test_three_rebuilds_are_too_few_to_claim_a_difference() -> None:
     found = _rebuilt(2.0, 5.0, repeats=3)
     assert found.conclusions == ()
     assert "3 repeats are too few to say whether a load makes the rebuild" in found.unknowns[0]
-    assert found.unknowns[0].endswith("it takes 4 (--repeats)")
+    assert found.unknowns[0].endswith("measure with --repeats 4")
 
 
 def test_too_few_rebuilds_are_a_doubt() -> None:

@@ -59,7 +59,7 @@ def test_three_repeats_are_too_few_to_claim_a_difference() -> None:
     found = _beside([1.0, 1.0, 1.5, 1.5], repeats=3)
     assert found.conclusions == ()
     assert "3 repeats are too few to say whether usb1 and usb2 differ when they write: +49" in found.unknowns[0]
-    assert found.unknowns[0].endswith("it takes 4 (--repeats)")
+    assert found.unknowns[0].endswith("measure with --repeats 4")
 
 
 def test_three_repeats_of_equal_controllers_leave_no_doubt_and_no_claim() -> None:

@@ -56,8 +56,10 @@ class Compared:
             return ""
         count = min(len(self.one.samples), len(self.two.samples))
         needed = repeats_needed(self.one.samples, self.two.samples, self.table)
-        more = f"more than {MOST_REPEATS}" if needed is None else str(max(needed, count + 1))
-        return f"{count} repeats are too few to say whether {question}: {self.change}; it takes {more} (--repeats)"
+        more = f"it would take more than {MOST_REPEATS}"
+        if needed is not None:
+            more = f"measure with --repeats {max(needed, count + 1)}"
+        return f"{count} repeats are too few to say whether {question}: {self.change}; {more}"
 
     @property
     def unshown(self) -> str:
