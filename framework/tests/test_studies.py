@@ -266,6 +266,16 @@ def test_a_bottleneck_that_the_rig_file_does_not_explain_is_named_so() -> None:
     )
 
 
+def test_a_limit_of_a_dut_that_was_busy_all_the_time_is_not_that_of_its_controller() -> None:
+    rig = a_rig([2.0] * 4, (range(4), 4.0))
+    found = judged(StudyBench(rig, scaling_design(rig.names), cpus=(0.2, 1.9)), scaling(rig.names))
+    assert found.conclusions == ()
+    assert "the DUT's processors were 95% busy then: they may be the limit" in found.unknowns[0]
+    half = judged(StudyBench(rig, scaling_design(rig.names), cpus=(0.2, 1.0)), scaling(rig.names))
+    assert {kind for kind, _ in kinds(half)} == {"knee", "ceiling", "shared-bottleneck"}
+    assert half.unknowns == ()
+
+
 @pytest.mark.parametrize(("disks", "members"), [(4, (0, 1, 2, 3)), (5, (1, 2, 4))])
 def test_a_bottleneck_that_only_reading_reaches_is_named_too(disks: int, members: tuple[int, ...]) -> None:
     writing_rig, reading_rig = a_rig([1.0] * disks), a_rig([2.0] * disks, (members, 3.0), seed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.story import Story
@@ -41,6 +42,13 @@ def processor_figures(
     process = [used for one in readings if (used := _process(story, one)) is not None]
     if process:
         yield figure(f"{mode} cpu process", subject, process, {}, "CPUs")
+
+
+def busy_share(story: Story, readings: Sequence[MeasuredRates]) -> float:
+    """The share of the DUT's processors that was in use during these measurements, on average; 0 if not counted."""
+    used = (_busy(story, one.event.begin, one.event.at or 0.0) for one in readings)
+    known = [each for each in used if each is not None]
+    return fmean(known) / _cpus(story) if known else 0.0
 
 
 def _busy(story: Story, begin: float, end: float) -> float | None:

@@ -18,9 +18,14 @@ from plugpull.studies.expected import below_expectation
 from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.measured import Series, claims_of, missing_of, series_of, spoilt_of
 from plugpull.studies.places import parts_of
+from plugpull.studies.processors import busy_share
 
 WIDE = 0.10
 """If the interval of the share that disks reach together is wider than this, more repeats are needed."""
+
+
+SATURATED = 0.9
+"""With this share of the DUT's processors in use, they may be what limits the disks."""
 
 
 class Scales(Check, frozen=True, tag="scaling"):
@@ -101,6 +106,7 @@ class Scales(Check, frozen=True, tag="scaling"):
             said.doubt(f"{why}: {share_in_words(share)}")
         tried = self._each_left_out(series)
         known = {one.subject for one in said.conclusions if one.kind == "shared-bottleneck"}
+        limits = tuple(limit for limit in limits if not self._saturated(story, series, limit, said))
         for limit in limits:
             collapsed = found.collapse is not None and len(limit.disks) >= found.collapse.disks
             # A limit that only reading reaches shows with more and more disks. What writing showed is not said again.
@@ -109,6 +115,18 @@ class Scales(Check, frozen=True, tag="scaling"):
         if tried and not limits and found.answer == "free":
             said.conclude(self._free(series, share))
         return limits
+
+    def _saturated(self, story: Story, series: Series, limit: SharedLimit, said: Collector) -> bool:
+        """Whether the DUT's processors were busy all the time while these disks worked: then nothing is concluded."""
+        working = [one for one in series.readings if not one.spoilt and set(limit.disks) <= one.disks]
+        busy = busy_share(story, working)
+        if busy < SATURATED:
+            return False
+        said.doubt(
+            f"{', '.join(limit.disks)} together {series.mode} at most {interval(limit.ceiling)}, but the DUT's "
+            f"processors were {busy:.0%} busy then: they may be the limit, not what the disks share"
+        )
+        return True
 
     def _collapse(self, series: Series, found: statistics.Collapse) -> Conclusion:
         return Conclusion(
