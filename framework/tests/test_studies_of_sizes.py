@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from plugpull.checks.reach import unreached
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters
 from plugpull.history.story import Story
+from plugpull.load.patterns import Pattern
 from plugpull.load.sweep import FAILING, SAFE, between, sizes
+from plugpull.load.sweep import Sweep as LoadSweep
 from plugpull.load.task_designs import sweep_design
 from plugpull.studies import transfer_size
 
@@ -180,6 +183,40 @@ def test_a_slow_disk_does_not_stall_because_its_large_requests_take_long() -> No
     """At 256 KiB/s, a request of 1 MiB takes 4 s."""
     found = Sweep(rate=256 << 10).judged()
     assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
+
+
+class DrySweep(LoadSweep):
+    """Tries sizes on disks that each stall above a size in KiB; 0: never."""
+
+    def __init__(self, limits: dict[str, int]) -> None:
+        self._most, self.tried = limits, list[tuple[tuple[str, ...], str, int, int]]()
+
+    def _limit(self, disk: str) -> int:
+        return 256 << 10
+
+    def _try(self, targets: Sequence[Any], pattern: Pattern, size: int, repeat: int) -> frozenset[str]:
+        names = tuple(one.name for one in targets)
+        if names:
+            self.tried.append((names, pattern.mode, size >> 10, repeat))
+        return frozenset(name for name in names if 0 < self._most[name] < size >> 10)
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: str
+
+
+def test_the_sweep_narrows_down_each_disk_that_stalls_and_confirms_it() -> None:
+    sweep = DrySweep({"disk1": 48, "disk2": 200, "disk3": 0})
+    sweep.run([_Named(name) for name in ("disk1", "disk2", "disk3")])  # type: ignore[list-item]
+    for disk, safe in (("disk1", 48), ("disk2", 200)):
+        alone = [(mode, size, repeat) for names, mode, size, repeat in sweep.tried if names == (disk,)]
+        assert alone[-SAFE - FAILING :] == [
+            *(("read", safe, again) for again in (2, 3, 4)),
+            *(("read", safe + 4, again) for again in (2, 3)),
+        ]
+        assert ("write", safe, 1) in alone, "a size is safe only for both"
+    assert {size for names, _, size, _ in sweep.tried if "disk3" in names} == {4, 8, 16, 32, 64, 128, 256}
 
 
 def test_a_sweep_without_attempts_is_unknown() -> None:
