@@ -158,6 +158,17 @@ def test_disks_that_slow_down_at_the_same_time_are_not_blamed() -> None:
     assert "all disks slowed down at once" in found.unknowns[0]
 
 
+def test_equal_disks_that_dip_at_the_same_time_after_every_so_many_bytes_are_named() -> None:
+    """A pause of 0.6 s in every 3 s: such disks of one make collect their garbage in step."""
+    found = _long(lambda disk, since: 0.02 if since > 0 and since % 3 > 2.4 else 1.0)
+    assert kinds(found) == [("dip", "disk1"), ("dip", "disk2")]
+    assert found.unknowns == ()
+    assert "They begin every 4.7" in found.conclusions[0].text
+    uneven = _long(lambda disk, since: 0.02 if any(t <= since < t + 0.6 for t in (2, 3.5, 8, 11)) else 1.0)
+    assert uneven.conclusions == ()
+    assert "all disks slowed down at once" in uneven.unknowns[0]
+
+
 def test_a_disk_that_writes_hardly_anything_cannot_be_judged() -> None:
     assert "disk1 wrote too little" in _long(lambda disk, since: 0.01, disks=1).unknowns[0]
 

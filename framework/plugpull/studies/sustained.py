@@ -22,6 +22,8 @@ from plugpull.studies.measured import claims_of, missing_of, series_of
 
 WINDOWS = 60
 """Windows of a long write. Each has the same number of bytes."""
+REGULAR = 3
+"""Distances between dips that have to be equal, within a window each, for them to be a disk's own."""
 REQUESTS = 4
 """Requests of a window at least: the counters count whole ones."""
 
@@ -66,7 +68,7 @@ class Sustained(Check, frozen=True, tag="sustained"):
             found[disk] = (windows, dips(windows.rates))
             said.measure(_measurement(event, disk, windows))
         common = _at_once(found, event)
-        if common:
+        if common and not all(_regular(windows, seen) for windows, seen in found.values()):
             said.doubt(f"all disks slowed down at once, {common}: it was the bench, or what they share")
             return
         for disk, (windows, seen) in found.items():
@@ -134,6 +136,13 @@ def _at_once(found: dict[str, tuple[Windows, Dips]], event: Measured) -> str:
         if all(any(one < end and begin < two for one, two in others) for others in spans[1:]):
             return f"{begin - event.begin:.1f} s after the beginning"
     return ""
+
+
+def _regular(windows: Windows, seen: Dips) -> bool:
+    """Whether the dips come after every so many bytes, as those of a disk do: equal disks may dip at the same time."""
+    begins = [windows.begins[dip.first] for dip in seen.dips]
+    distances = [two - one for one, two in pairwise(begins)]
+    return len(distances) >= REGULAR and max(distances) - min(distances) <= 2 * windows.size
 
 
 def _measurement(event: Measured, disk: str, windows: Windows) -> Measurement:
