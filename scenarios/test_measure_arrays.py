@@ -49,4 +49,4 @@ def test_rebuilds_without_a_load_and_with_one(rig: ScenarioRig) -> None:
             with rig.keep_busy(array, sequential_write) as load:
                 load.settle(seconds=0.5)
                 array.rebuild(members[-1])
-    rig.judge(rebuilds())
+    rig.judge(rebuilds(rig.repeats))

@@ -16,7 +16,7 @@ from plugpull.judging.results import Conclusion
 from plugpull.measure.steady import LEAST
 from plugpull.studies.arrays import arrays_of, called
 from plugpull.studies.changes import NamedRepeats, compared
-from plugpull.studies.figures import figure, time
+from plugpull.studies.figures import doubts, figure, time
 from plugpull.studies.measured import STARVED
 
 BUSY = frozenset({"recover", "resync"})
@@ -32,7 +32,9 @@ class Rebuild(NamedTuple):
 
 
 class Rebuilds(Check, frozen=True, tag="rebuilds"):
-    """How long a rebuild of each array takes is known, without a load and with one."""
+    """How long a rebuild of each array takes is known, without a load and with one, of so many repeats."""
+
+    planned: int = LEAST
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
@@ -40,14 +42,19 @@ class Rebuilds(Check, frozen=True, tag="rebuilds"):
             name = called(made)
             subject = f"{made.level} of {', '.join(made.members)}"
             times: defaultdict[bool, list[float]] = defaultdict(list)
+            spoilt: defaultdict[bool, list[str]] = defaultdict(list)
             for one in rebuilds_of(story, made.array):
                 lost = starved_within(story, one.begin, one.end)
                 if lost <= STARVED * (one.end - one.begin):
                     times[one.loaded].append(one.end - one.begin)
+                else:
+                    spoilt[one.loaded].append(f"the sampler was starved for {lost:.1f} s at {one.begin:.1f} s")
+            wrong = False
             for loaded in (False, True):
                 words = f"the rebuild of the {name} {'under load' if loaded else 'without a load'}"
-                if len(times[loaded]) < LEAST:
-                    said.doubt(f"{words} was measured {len(times[loaded])} times, and {LEAST} are needed")
+                doubtful = list(doubts(words, times[loaded], self.planned, spoilt[loaded], time))
+                wrong = wrong or bool(doubtful)
+                said.doubt(*doubtful)
                 if times[loaded]:
                     parameters: dict[str, str | float] = {
                         "level": made.level,
@@ -56,7 +63,7 @@ class Rebuilds(Check, frozen=True, tag="rebuilds"):
                     }
                     kind = "rebuild under load" if loaded else "rebuild"
                     said.measure(figure(kind, subject, times[loaded], parameters, "s"))
-            if times[False] and times[True]:
+            if times[False] and times[True] and not wrong:
                 _compare(subject, name, times[False], times[True], said)
         if not arrays_of(story):
             said.doubt("no array was made")
@@ -73,9 +80,10 @@ class Rebuilds(Check, frozen=True, tag="rebuilds"):
                 )
 
 
-def rebuilds() -> Rebuilds:
-    """How long rebuilds take must be known: ``array.take_out(disk)`` and ``array.rebuild(disk)`` make one."""
-    return Rebuilds()
+def rebuilds(repeats: int = LEAST) -> Rebuilds:
+    """How long rebuilds take must be known: ``array.take_out(disk)`` and ``array.rebuild(disk)`` make one. ``repeats``
+    is how many are made without a load, and with one."""
+    return Rebuilds(repeats)
 
 
 def rebuilds_of(story: Story, array: str) -> tuple[Rebuild, ...]:
