@@ -122,6 +122,27 @@ def hub_in_controller(draw: random.Random) -> TruthRig:
     return TruthRig(rates, [(tuple(range(len(rates))), outer), (hub, inner)], [hub])
 
 
+def hub_in_hub(draw: random.Random) -> TruthRig:
+    """Of seven disks four are below a hub, and two of these below another one. All three limits bind."""
+    rates = [10.0 * draw.gauss(1, 0.02) for _ in range(7)]
+    order = draw.sample(range(7), 7)
+    inner, middle = tuple(sorted(order[:2])), tuple(sorted(order[:4]))
+    least = 20.0 * draw.uniform(0.5, 0.8)
+    between = least + 20.0 * draw.uniform(0.3, 0.75)
+    whole = between + 30.0 * draw.uniform(0.2, 0.75)
+    return TruthRig(rates, [(tuple(range(7)), whole), (middle, between), (inner, least)], [middle, inner])
+
+
+def hubs_in_controller(draw: random.Random) -> TruthRig:
+    """Two hubs of three disks and a disk beside them. All three limits bind."""
+    rates = [10.0 * draw.gauss(1, 0.02) for _ in range(7)]
+    order = draw.sample(range(7), 7)
+    hubs = [tuple(sorted(order[first : first + 3])) for first in (0, 3)]
+    limits = [30.0 * draw.uniform(0.4, 0.75) for _ in hubs]
+    whole = max((sum(limits) + 10.0) * draw.uniform(0.5, 0.85), max(limits) + 3.0)
+    return TruthRig(rates, [(tuple(range(7)), whole), *zip(hubs, limits, strict=True)], hubs)
+
+
 def slow_member(draw: random.Random) -> TruthRig:
     rates = batch(draw, 4)
     hub = chosen(draw, len(rates))
@@ -146,6 +167,8 @@ FAMILIES: Mapping[str, Callable[[random.Random], TruthRig]] = {
         two_hubs,
         three_hubs,
         hub_in_controller,
+        hub_in_hub,
+        hubs_in_controller,
         slow_member,
         slower_than_a_disk,
     )

@@ -85,21 +85,27 @@ def all_for_long(disks: Sequence[T_co]) -> Design[T_co]:
 def part_by_part(disks: Sequence[T_co], *patterns: Pattern) -> Design[T_co]:
     """The disks below each hub and controller at once, and all others at once: what shows a limit inside another one.
     Empty for disks that do not know their place."""
-    below: dict[str, list[T_co]] = {}
-    for disk in disks:
-        for holder in getattr(disk, "above", ()):
-            below.setdefault(holder, []).append(disk)
-    parts = [tuple(part) for part in below.values() if 1 < len(part) < len(disks)]
+    parts = _parts(disks)
     rests = [tuple(disk for disk in disks if disk not in part) for part in parts]
     groups = [group for pair in zip(parts, rests, strict=True) for group in pair if len(group) > 1]
     return tuple(Condition(group, pattern) for pattern in patterns or BOTH for group in groups)
 
 
+def _parts(disks: Sequence[T_co]) -> list[tuple[T_co, ...]]:
+    """The disks below each hub and controller, where these are several and not all."""
+    below: dict[str, list[T_co]] = {}
+    for disk in disks:
+        for holder in getattr(disk, "above", ()):
+            below.setdefault(holder, []).append(disk)
+    return [tuple(part) for part in below.values() if 1 < len(part) < len(disks)]
+
+
 def scaling_design(disks: Sequence[T_co]) -> Design[T_co]:
-    """What shows how the rate grows with the number of disks, and which disks share a bottleneck. What disks share is
-    looked for with writes only: leaving each disk out takes most of the time."""
+    """What shows how the rate grows with the number of disks, and which disks share a bottleneck. Of reading, only the
+    disks of each hub are measured besides: leaving each disk out takes most of the time."""
     parts = leave_one_out(disks, sequential_write) + part_by_part(disks, sequential_write)
-    return tuple(dict.fromkeys(more_and_more(disks) + parts))
+    reading = tuple(Condition(part, sequential_read) for part in _parts(disks))
+    return tuple(dict.fromkeys(more_and_more(disks) + parts + reading))
 
 
 def interleaved(design: Design[T_co], repeats: int, draw: random.Random) -> Iterator[tuple[int, Condition[T_co]]]:

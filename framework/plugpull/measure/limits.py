@@ -56,8 +56,7 @@ def find_limits(
         return None
     means = [observed(trial) for trial in without_drift]
     declared = {frozenset(part) & frozenset(order) for part in parts} | {frozenset(order)}
-    search = _Search(means, noise, declared, _candidates(means, order, declared))
-    model = search.run()
+    model = _Search(means, noise, declared, _candidates(means, order, declared)).run()
     if model is None or model.misfit > DESCRIBES * (CREDIT + sum(len(one.rates) for one in means)):
         return None
     found = (_shared(limit, model, trials, order) for limit in model.limits)
@@ -114,20 +113,30 @@ class _Search:
         self._enough = t_quantile(1 - SURE / 2 / max(1, len(candidates)), noise.freedom) ** 2
 
     def run(self) -> FairModel | None:
-        best = fit(self._observed, self._noise, [])
-        while best is not None and len(best.limits) < MOST:
-            found = self._better(best)
+        """The best model. The search begins without a limit, and again with what the parts of the rig alone explain: a
+        wrong set may explain most at first, and be in the way of all that are right."""
+        none = fit(self._observed, self._noise, [])
+        if none is None:
+            return None
+        parts = [disks for disks in self._candidates if disks in self._declared]
+        found = [self._grown(none, self._candidates), self._grown(self._grown(none, parts), self._candidates)]
+        return min(found, key=self._score)
+
+    def _grown(self, model: FairModel, candidates: Sequence[frozenset[str]]) -> FairModel:
+        """With more and other limits, as long as that makes it better."""
+        while len(model.limits) < MOST:
+            found = self._better(model, candidates)
             if found is None:
                 break
-            best = found
-        return best
+            model = found
+        return model
 
-    def _better(self, before: FairModel) -> FairModel | None:
+    def _better(self, before: FairModel, candidates: Sequence[frozenset[str]]) -> FairModel | None:
         """The best model with another limit, or with one in the place of another; ``None`` if none is better."""
         best, least = None, self._score(before) - 1e-6
         kept = [before.limits, *(tuple(one for one in before.limits if one is not out) for out in before.limits)]
         for limits in kept:
-            for disks in (*self._candidates, None):
+            for disks in (*candidates, None):
                 found = self._with(limits, disks)
                 if found is not None and self._score(found) < least:
                     best, least = found, self._score(found)
