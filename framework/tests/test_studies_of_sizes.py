@@ -208,7 +208,8 @@ class _Named:
 
 def test_the_sweep_narrows_down_each_disk_that_stalls_and_confirms_it() -> None:
     sweep = DrySweep({"disk1": 48, "disk2": 200, "disk3": 0})
-    sweep.run([_Named(name) for name in ("disk1", "disk2", "disk3")])  # type: ignore[list-item]
+    targets: list[Any] = [_Named(name) for name in ("disk1", "disk2", "disk3")]
+    sweep.run(targets)
     for disk, safe in (("disk1", 48), ("disk2", 200)):
         alone = [(mode, size, repeat) for names, mode, size, repeat in sweep.tried if names == (disk,)]
         assert alone[-SAFE - FAILING :] == [
