@@ -123,6 +123,27 @@ def test_the_memory_for_shapes_is_bounded() -> None:
     assert len(shapes._messages) <= line_shapes.MOST
 
 
+def test_an_unnamed_line_hides_none_with_other_digits() -> None:
+    """Lines of one shape share the answer that nothing names them only if their digits make no difference."""
+    deferred = b"ahci 29000000.sata: probe failed, error -517\n"
+    failed = b"ahci 29000000.sata: probe failed, error -110\n"
+    ordinary = b"usb 1-2: Product: Flash 16\n"
+    log = deferred + failed + deferred + ordinary * 2 + b"usb 1-2: reset high-speed USB device number 16\n"
+    assert [(each.line, each.event.kind) for each in read_log(io.BytesIO(log), "log")] == [
+        (2, "ata.error"),
+        (6, "usb.reset"),
+    ]
+
+
+def test_the_memory_for_unnamed_shapes_is_bounded() -> None:
+    shapes = LineShapes()
+    for number in range(2 * line_shapes.MOST):
+        shapes.keep_unnamed(b"usb 1-1: " + chr(0x100 + number).encode(), (), "")
+    assert len(shapes._unnamed) <= line_shapes.MOST
+    shapes.keep_unnamed(b"usb 1-1: x<0>usb 1-1: y", (), "")
+    assert not shapes.is_unnamed(b"usb 1-1: x<0>usb 1-1: y", ())
+
+
 def test_a_line_that_is_no_slice_is_split_each_time() -> None:
     shapes = LineShapes()
     for text in ("\x1b[32m[   12.345678] \x1b[0musb 1-1: x", "[   12.345678] usb 1-1: é", '{"MESSAGE": "usb 1-1: x"}'):

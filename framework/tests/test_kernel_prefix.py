@@ -246,8 +246,9 @@ def test_two_messages_in_one_line() -> None:
     assert event is not None
     assert (event.kind, event.subject) == ("usb.disconnect", "1-1")
     spinning = "[   65.621967] sd 1:0:0:0: [sda] Spinning up disk...<6>usb 1-1: USB disconnect, device number 2"
-    assert second_message(spinning) == "usb 1-1: USB disconnect, device number 2"
+    assert second_message(spinning, split_prefix(spinning)[1]) == "usb 1-1: USB disconnect, device number 2"
     first = classify("[   12.000000] usb 2-2: USB disconnect, device number 9[   12.1] usb 1-1: USB disconnect")
     assert first is not None
     assert first.subject == "2-2"
-    assert second_message("[    1.000000] usb 1-1: USB disconnect, device number 2") == ""
+    alone = "usb 1-1: USB disconnect, device number 2"
+    assert second_message(f"[    1.000000] {alone}", alone) == ""

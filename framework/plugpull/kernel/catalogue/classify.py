@@ -71,7 +71,7 @@ def classify(text: str) -> KernelEvent | None:
 def classify_message(body: str, text: str) -> KernelEvent | None:
     """The meaning of a message without its prefix. ``text`` is the whole line."""
     entry = entry_of(body, text)
-    if entry is None and (second := second_message(text)):
+    if entry is None and (second := second_message(text, body)):
         entry, body = entry_of(second, text), second
     return KernelEvent(entry.kind, entry.severity, subject_of(body), text) if entry is not None else None
 

@@ -44,6 +44,8 @@ _FILLED = re.compile(r"(?<=\S) {12,}(?=\S)")
 """The rest of a terminal's line."""
 PROGRAMS = "btrfs-progs"
 """In the source of an entry: this program prints the same words. They are the kernel's behind its prefix only."""
+_OWN_DIGIT = re.compile(r"\{\d+(?:,\d*)?\}|(\d)")
+"""A digit in a regular expression that does not say how often something repeats."""
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 _UNLISTED: dict[bytes, Entry | None] = {}
 _MOST_UNLISTED = 4096
@@ -75,6 +77,19 @@ def _kept(words: tuple[int, ...]) -> tuple[int, ...]:
 
 def _sorted(words: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({number for word in words for number in ENTRIES_OF[word]}))
+
+
+def any_digits(body: str, numbers: tuple[int, ...]) -> bool:
+    """Whether a message that none of these entries names would have none with other digits either."""
+    return not any(pattern.match(body) for pattern in _loose(numbers))
+
+
+@lru_cache(maxsize=4096)
+def _loose(numbers: tuple[int, ...]) -> list[re.Pattern[str]]:
+    """The patterns of those of these entries that have digits of their own, with any digit for each of them."""
+    patterns = [pattern_of(ENTRIES[number].wording, BEGINNINGS) for number in numbers if number != UNLISTED]
+    loose = [_OWN_DIGIT.sub(lambda found: found[0] if found[1] is None else r"\d", pattern) for pattern in patterns]
+    return [re.compile(one) for one, pattern in zip(loose, patterns, strict=True) if one != pattern]
 
 
 def answer_of(body: str, candidates: Iterable[int]) -> Entry | None:

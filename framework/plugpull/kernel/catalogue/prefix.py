@@ -95,9 +95,11 @@ def split_prefix(line: str) -> tuple[str, str]:
     return line[:at], line[at:]
 
 
-def second_message(line: str) -> str:
-    """The message behind another one in a line, because a console lost the end of a line or the kernel printed it
+def second_message(line: str, message: str) -> str:
+    """The message behind ``message`` in a line, because a console lost the end of a line or the kernel printed it
     later; empty if there is none."""
+    if "[" not in message and "<" not in message:
+        return ""
     head, body = split_prefix(line)
     found = _SECOND.search(body, 1) if head.strip() else None
     if found is None or _PROCESS.search(body, 0, found.start()):

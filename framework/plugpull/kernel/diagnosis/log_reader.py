@@ -120,17 +120,21 @@ class _Reader:
             return None
         end = block.find(b"\n", start, start + LONGEST_LINE)
         raw = block[start : end if end >= 0 else start + LONGEST_LINE].rstrip(b"\r")
-        text = raw.decode("utf-8", "replace")
         shape = shape_of(raw)
+        if self._shapes.is_unnamed(shape, found):
+            return None
+        text = raw.decode("utf-8", "replace")
         body, second = self._shapes.message(shape, text), ""
         entry = first_of(body, found)
         if entry is not None and self._shapes.not_the_kernels(shape, entry, body, text):
             entry = None
-        if entry is None and (second := second_message(text)):
+        if entry is None and (second := second_message(text, body)):
             entry, body = first_of(second, found), second
             if entry is not None and not_the_kernels(entry, body, text):
                 entry = None
         if entry is None:
+            if not second:
+                self._shapes.keep_unnamed(shape, found, body)
             return None
         subject = subject_of(body) if second else self._shapes.subject(shape, body)
         event = KernelEvent(entry.kind, entry.severity, subject, text)
