@@ -50,13 +50,14 @@ _PARTS = (
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
     r"(?:> ?)+|`+|\| (?=\[)|\u2502 ?|<(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # mail; Markdown; HTML
     r"\[/?(?:(?i:T[DR]|FONT|COLOR|SIZE|CODE|QUOTE|INDENT|LIST)|[BIU*])(?:=[^\[\]]{1,60})?\] ?",  # BBCode
+    r"trusted_key: (?=device-mapper: )",  # include/keys/trusted-type.h redefines pr_fmt for drivers/md/dm-crypt.c
     # a comment of a script; the writer's name in front of what a mail quotes, as supercite writes it
     r"(?:#{1,3}|//+|;+|%|\*) {0,4}(?=\[ *\d+\.\d)|[A-Z][a-z]{1,15}> (?=\S)",
 )
 _PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
 _MESSAGE_FOLLOWS = (
     rf"(?=[A-Za-z])(?!(?:[\w.-]{{1,64}} )?{_KERNEL}|klogd: |[\w.-]{{1,64}} login: |c\d +\d|[A-Z]\[\d|[a-z]\w+ +:"
-    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)"
+    r"|trusted_key: device|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)"
 )
 _USUAL = re.compile(
     rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d [\w.-]{{1,64}} kernel: )?\[ *\d+\.\d+\] {_MESSAGE_FOLLOWS}"
