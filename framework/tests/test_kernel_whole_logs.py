@@ -148,6 +148,11 @@ def test_a_result_long_after_a_disks_message_is_not_the_disks() -> None:
             "Operation continuing on 1 devices.",
             ("md.failure", "sdb"),
         ),
+        (
+            "ata1.00: cmd 60/08:00:00:e1:59/00:00:a2:00:00/40 tag 0 ncq 4096 in",
+            "         res 40/00:10:d0:5d:a8/00:00:b2:00:00/40 Emask 0x4 (timeout)",
+            ("ata.error", "ata1.00"),
+        ),
     ],
 )
 def test_a_line_that_continues_another(first: str, second: str, expected: tuple[str, str]) -> None:

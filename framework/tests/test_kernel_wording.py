@@ -87,6 +87,21 @@ def test_each_entry_recognises_a_line_made_from_its_wording(subsystem: str) -> N
     assert wrong == []
 
 
+def nested(wording: str) -> bool:
+    """Whether a wording has a choice within a choice, which the notation does not know, or one that is not closed."""
+    left = re.sub(r"\{[^{}]*\}", "", re.sub(r"\\.", "", wording))
+    return any(mark in left for mark in "{}|")
+
+
+def test_no_choice_is_within_another() -> None:
+    assert nested("{mmc}: {a|error %d {doing|during} |b}")
+    assert nested("{usb}: {a|b")
+    assert not nested(r"{usb}: {a|b} \{c\} %d")
+    assert [
+        entry.wording for name in SUBSYSTEMS for entry in read_entries(name, read_text(name)) if nested(entry.wording)
+    ] == []
+
+
 def test_an_entry_needs_an_answer_and_a_source() -> None:
     with pytest.raises(ValueError, match=r"x\.txt:2: 'wording' has no answer"):
         list(read_entries("x", "@ file.c\nwording\n"))

@@ -1,7 +1,8 @@
 """Messages that continue another one and do not repeat its device.
 
 Until Linux 3.16 the SCSI code printed a result as several lines, of which only the first names the disk
-(drivers/scsi/constants.c); fs/fat/misc.c and fs/buffer.c did the same until 3.3 and 4.2.
+(drivers/scsi/constants.c); fs/fat/misc.c and fs/buffer.c did the same until 3.3 and 4.2. What libata says about a
+failed command still has two lines (drivers/ata/libata-eh.c).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class _Family(NamedTuple):
     """Whether it is printed after the part."""
 
 
+_ATA = re.compile(r"^ata\d+\.\d\d: (?:cmd|tag|failed command)")
 _SCSI = re.compile(r"^(?:sd|sr|st|ses|scsi) \d+:\d+:\d+:\d+:")
 _FAMILIES = (
     _Family(
@@ -39,6 +41,7 @@ _FAMILIES = (
         ),
         _SCSI,
     ),
+    _Family(re.compile(r"^res [\da-f]{2}/"), _ATA),
     _Family(re.compile(r"^lost (?:async |sync )?page write due to"), re.compile(r"^Buffer I/O error on dev")),
     _Family(
         re.compile(r"^[Ff]ile ?system has been set read-only|^fat_\w+: |^invalid access to FAT"),

@@ -35,8 +35,13 @@ NO_POWER_SAVING = "nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
 """What the kernel itself suggests (drivers/nvme/host/pci.c: nvme_warn_reset)."""
 _AWAY = re.compile(r"(?:Controller not ready at resume|PCI post-resume error|can't re-enable after resume,) -19\b")
 """-ENODEV."""
-_LEFT = re.compile(r"WARN Can't disable streams for endpoint")
-"""The xHCI driver's answer to the uas driver, when its device is gone already."""
+_LEFT = re.compile(
+    r"WARN Can't disable streams for endpoint|WARN Set TR Deq Ptr cmd failed|Set TR Deq Ptr command is pending"
+    r"|Transfer event for disabled slot"
+)
+"""What the xHCI driver says of requests to a device that is gone already, or was reset."""
+_REINIT = re.compile(r"xHC error in resume, USBSTS 0x[\da-f]+, Reinit")
+"""The firmware reset the controller while the machine slept: some do each time, and the driver copes with it."""
 _ON_REQUEST = re.compile(r"sysrq[ _](?:triggered|handle_crash)", re.IGNORECASE)
 _STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
 
@@ -258,7 +263,8 @@ def _controller(case: Case) -> Iterator[Hint]:
             evidence.append(f"it died: {died[0].body}")
         if first is not None:
             evidence.append(f"they began {'before' if before else 'after'} the first error of a disk")
-        sure = Confidence.PROBABLE if died or (before and len(errors) > 1) else Confidence.POSSIBLE
+        often = sum(not _REINIT.search(one.body) for one in errors) > 1
+        sure = Confidence.PROBABLE if died or (before and often) else Confidence.POSSIBLE
         name = next((key for key in errors[0].devices), "") or "not known"
         yield Hint("controller", name, sure, tuple(evidence))
         return

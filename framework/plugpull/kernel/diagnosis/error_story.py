@@ -97,7 +97,7 @@ def story_of_log(events: Iterable[LogEvent]) -> ErrorStory:
         else:
             device = table.find(line, found.continues or body)
             if device is None and found.event.severity is Severity.ERROR:
-                device = hardware_of(found.event, body)
+                device = hardware_of(found.event.kind, found.subject, found.continues or body)
         if device is not None:
             devices[device.key] = _merged(devices.get(device.key), device)
         happenings.append(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from plugpull.kernel.catalogue.classify import KernelEvent
 from plugpull.kernel.diagnosis.device import Device
 from plugpull.kernel.diagnosis.scope import Level
 
@@ -31,11 +30,10 @@ _KINDS = {
 _DRIVER = re.compile(r"^([a-z][\w-]*)(?: \S+)?: ")
 
 
-def hardware_of(event: KernelEvent, body: str) -> Device:
-    """The thing that an error is about, by its kind and the name that the message has for it. ``event`` names no device
-    that a log's own lines identify."""
-    what = _KINDS.get(event.kind.partition(".")[0], "hardware")
-    name = event.subject
+def hardware_of(kind: str, name: str, body: str) -> Device:
+    """The thing that an error is about, by its kind and the name that the message has for it, which is not that of a
+    device that a log's own lines identify."""
+    what = _KINDS.get(kind.partition(".")[0], "hardware")
     if name.startswith("ata"):
         what, name = "ATA port", name.partition(".")[0]
     if what == "ATA port" and ":" in name:
