@@ -130,6 +130,21 @@ FAILING = (
     ("fatal.bug", "", "Bad page state in process 'kswapd0'"),
     ("fatal.bug", "", "mm/memory.c:127: bad pmd ffff810000207208(9090909090909090)."),
     ("warn.warning", "", "WARNING: CPU: 13 PID: 6944 at"),
+    ("pci.error", "0000:01:00.0", "nvme 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible"),
+    ("pci.error", "", "zpci: 000d:00:00.0: Automatic recovery failed; operator intervention is required"),
+    ("scsi.error", "", "mpt2sas_cm0: failure at drivers/scsi/mpt3sas/mpt3sas_scsih.c:8592/_scsih_probe()!"),
+    ("scsi.error", "", "Read(10): 28 00 48 dd e0 c0 00 01 00 00"),
+    ("usb.overcurrent", "1-1.1", "usb 1-1.1-port3: over-current change"),
+    ("fs.readonly", "", "UBIFS warning (ubi0:2 pid 2438): ubifs_ro_mode.part.1: switched to read-only mode, error -2"),
+    ("fs.error", "", 'ufsd: volume is dirty and "force" flag is not set'),
+    ("fs.error", "", "Assertion failure in ext4_getblk() at fs/ext4/inode.c:847: 'x'"),
+    ("dm.error", "dm-0", "trusted_key: device-mapper: crypt: dm-0: INTEGRITY AEAD ERROR, sector 0"),
+    ("md.failure", "", "md: recovery thread: PQ corrected, sector=1962934168"),
+    ("md.failure", "", "md: disk3 read error, sector=1962934168"),
+    ("block.error", "mmc2", "mmc2: Failed to initialize a non-removable card"),
+    ("block.error", "mmc0", "mmc0: error -110 doing runtime resume"),
+    ("fatal.oops", "", "BUG: unable to handle kerne"),
+    ("warn.hardware", "", "Machine check events logged"),
 )
 HEALTHY = (
     "sd 9:0:2:0: Attached scsi generic sg2 type 0",
@@ -204,6 +219,24 @@ HEALTHY = (
     "SError handling is enabled",
     "Kernel panics on an oops",
     "WARNING: CPU usage is high",
+    "nvme 0000:01:00.0: platform quirk: setting simple suspend",
+    "zpci: 000e:00:00.0: The device is ready to resume operations",
+    "mpt3sas_cm0: sending message unit reset !!",
+    "Read(10) is a command",
+    "UBIFS (ubi0:1): un-mount UBI device 0",
+    "ufsd: driver 8.4 loaded",
+    "device-mapper: ioctl: 4.48.0-ioctl initialised",
+    "md: recovery thread: checking parity...",
+    "hub 8-0:1.0: config failed, hub doesn't have any ports! (err -19)",
+    "dwc_otg: Probable use-after-free in handle_hc_intr resulting in Oops or SLUB errors",
+    "EXT4-fs error happens:",
+    "Machine check",
+)
+QUOTED = (
+    "UAS: uas_eh_device_reset_handler start",
+    "Subject: Buffer I/O error on dev sdb1, logical block 5",
+    "`BUG: KASAN: slab-use-after-free in usb_stor_disconnect`",
+    "`usb 1-2: USB disconnect, device number 5`",
 )
 
 
@@ -219,3 +252,15 @@ def test_what_fails_has_a_kind(kind: str, subject: str, text: str) -> None:
 def test_what_is_well_has_none(text: str) -> None:
     event = classify(f"[   12.345678] {text}")
     assert event is None, event
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_the_title_of_a_thread_has_none(text: str) -> None:
+    assert classify(text) is None
+
+
+@pytest.mark.parametrize("text", ["`[   12.345678] {}`", "`kernel: {}`", "`{}", "`Apr 12 13:45:01 host kernel: {}`"])
+def test_a_line_of_a_log_between_backticks_has_its_kind(text: str) -> None:
+    event = classify(text.format("usb 1-2: USB disconnect, device number 5"))
+    assert event is not None
+    assert event.kind == "usb.disconnect"

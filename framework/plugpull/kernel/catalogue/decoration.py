@@ -46,9 +46,15 @@ _SPOKEN = re.compile(
 )
 """What sentences have, strings of programs and scripts, and the kernel's messages do not before the words that may be
 anywhere in them."""
-_IN_A_SENTENCE = re.compile(r"\s*`[^`]+`(?!`)\W{0,4}[^\W\d]")
-"""Words between backticks with which a sentence begins."""
+_IN_A_SENTENCE = re.compile(
+    r"\s*`[^`]+`(?!`)\W{0,4}[^\W\d]"
+    r"|\s*`(?![^`\[]{0,80}(?:\[ *\+?\d|\d:\d\d:\d\d|kernel: ))[^`]+`\s*$"
+)
+"""Words between backticks with which a sentence begins, or that are all of a line and have no time stamp."""
 _BEGUN = re.compile(r"[A-Z][a-z]+(?: [a-z]+)* ")
+_TAGGED = re.compile(r"\w{2,10}: ")
+_TITLE = re.compile(r"(?i)(?:uas|re|fwd|subject|title|issue|problem|solved|help|log|output|symptom|message)s?: ")
+"""What stands before a message that is the title of a thread."""
 _PART_OF_A_WORD = re.compile(r"\w*$")
 
 
@@ -84,10 +90,10 @@ def begins_a_sentence(line: str) -> bool:
 
 def may_be_quoted(body: str) -> bool:
     """Whether the words of the kernel in a message may be a quotation: a quick look."""
-    return bool(_SPOKEN.search(body) or _BEGUN.match(body))
+    return bool(_SPOKEN.search(body) or _BEGUN.match(body) or _TAGGED.match(body))
 
 
 def quoted(before: str) -> bool:
     """Whether the text before a wording shows that a person quotes it in a sentence, or a program in a string."""
     text = _PART_OF_A_WORD.sub("", before)
-    return bool(_SPOKEN.search(text) or _BEGUN.fullmatch(text))
+    return bool(_SPOKEN.search(text) or _BEGUN.fullmatch(text) or _TITLE.fullmatch(text))
