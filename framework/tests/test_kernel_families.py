@@ -145,6 +145,7 @@ FAILING = (
     ("block.error", "mmc0", "mmc0: error -110 doing runtime resume"),
     ("fatal.oops", "", "BUG: unable to handle kerne"),
     ("warn.hardware", "", "Machine check events logged"),
+    ("usb.enumeration-error", "1-5.3", "usb 1-5.3-port3: failed to disable port power"),
 )
 HEALTHY = (
     "sd 9:0:2:0: Attached scsi generic sg2 type 0",
@@ -231,6 +232,7 @@ HEALTHY = (
     "dwc_otg: Probable use-after-free in handle_hc_intr resulting in Oops or SLUB errors",
     "EXT4-fs error happens:",
     "Machine check",
+    "113=Unexpected sense: PD 05(e0xfc/s1) Path 4433221101000000, CDB: 28 00 2c 9e c7 30 00 00 d0 00, Sense: b/00/00",
 )
 QUOTED = (
     "UAS: uas_eh_device_reset_handler start",

@@ -16,7 +16,7 @@ from plugpull.kernel.catalogue.vocabulary import Saying, heads_in, kinds_of_head
 
 FEWEST = 4
 """Characters behind the driver and the device that make a half certain if it ends with a word."""
-FEWEST_IN_A_WORD = 6
+FEWEST_IN_A_WORD = 5
 """The same for a half that ends within a word."""
 FEWEST_WITHOUT_DEVICE = 8
 """The same for a message that names no driver."""
