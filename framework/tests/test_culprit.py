@@ -176,6 +176,15 @@ def test_a_controller_that_was_gone_when_the_system_woke_up() -> None:
     found = accused(disk("b", 2, "1-1"), away)
     assert set(found) == {"link or power of the controller"}
     assert found["link or power of the controller"].subject == "0000:b1:00.0"
+    undocked = [
+        "[   50.000000] xhci_hcd 0000:3a:00.0: HC died; cleaning up",
+        "[   50.100000] xhci_hcd 0000:3a:00.0: Host not accessible, reset failed.",
+    ]
+    gone = accused(disk("b", 2, "1-1"), undocked)
+    assert set(gone) == {"link or power of the controller"}
+    assert gone["link or power of the controller"].evidence[0].startswith("it is gone, as if it was unplugged: ")
+    before = ["[   49.000000] xhci_hcd 0000:3a:00.0: xHCI host not responding to stop endpoint command"]
+    assert set(accused(disk("b", 2, "1-1"), before, undocked)) == {"controller"}
     late = [line.replace("-19", "-110") for line in away]
     assert set(accused(disk("b", 2, "1-1"), late)) == {"controller"}
 
@@ -297,6 +306,15 @@ def test_what_a_resume_of_the_machine_does_accuses_nothing() -> None:
     assert (hints(story), story.troubled) == ((), ())
     twice = [line.replace("[   4", "[  14") for line in resumed]
     assert accused(up, resumed, again, twice, disk("b", 4, "1-1", driver="uas", at=142.5)) == {}
+
+
+@pytest.mark.parametrize(("second", "found"), [(2, False), (50, True)])
+def test_a_resume_in_a_log_without_time_stamps(second: int, found: bool) -> None:
+    """The clock of syslog or the journal serves as well."""
+    lost = "Apr 12 13:45:01 host kernel: usb usb1: root hub lost power or was reset"
+    left = f"Apr 12 13:45:{second:02} host kernel: usb 1-1: USB disconnect, device number 2"
+    story = read(disk("b", 2, "1-1"), [lost, left])
+    assert any(not one.expected for one in story.happenings if one.kind == "usb.disconnect") is found
 
 
 @pytest.mark.parametrize(

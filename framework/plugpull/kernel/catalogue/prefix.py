@@ -69,6 +69,7 @@ _HALF = re.compile(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
 _SECOND = re.compile(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
 _PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[\"'#]")
 _TIME = re.compile(r"\[\s*(\d+\.\d+)(?:@\d+)? *(?:< +\d+\.\d+ ?>)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
+_WALL_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d):(\d\d)(?!\d)")
 _RECORD = re.compile(r"\d{1,3},\d+,(\d+),")
 _LEVEL_OF = re.compile(rf"<(\d{{1,3}})>|(?:^|\s)(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
 _ESCAPE = re.compile(r"\x1b\[[\d;]*[mK]")
@@ -142,6 +143,12 @@ def time_of(prefix: str) -> float | None:
         return float(found.group(1) or found.group(2))
     record = _RECORD.match(prefix)
     return int(record.group(1)) / 1e6 if record else None
+
+
+def clock_of(prefix: str) -> int | None:
+    """Seconds since midnight by the clock of a prefix; ``None`` if it has none."""
+    found = _WALL_CLOCK.search(prefix)
+    return (int(found[1]) * 60 + int(found[2])) * 60 + int(found[3]) if found else None
 
 
 def level_of(prefix: str) -> int | None:

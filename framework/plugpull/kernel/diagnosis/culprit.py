@@ -35,6 +35,8 @@ NO_POWER_SAVING = "nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
 """What the kernel itself suggests (drivers/nvme/host/pci.c: nvme_warn_reset)."""
 _AWAY = re.compile(r"(?:Controller not ready at resume|PCI post-resume error|can't re-enable after resume,) -19\b")
 """-ENODEV."""
+_UNREACHABLE = re.compile(r"Host halt failed, -19\b|Host not accessible, reset failed")
+"""Every register of a controller that is gone reads as ones."""
 _LEFT = re.compile(
     r"WARN Can't disable streams for endpoint|WARN Set TR Deq Ptr cmd failed|Set TR Deq Ptr command is pending"
     r"|Transfer event for disabled slot"
@@ -243,18 +245,32 @@ def _gone(case: Case) -> Iterator[Hint]:
         evidence = (f"it does not answer at all: {silent[0].body}",)
         name = next(iter(silent[0].devices), "not known")
         yield Hint("link or power saving", name, Confidence.PROBABLE, evidence, NO_POWER_SAVING)
-    missing = [one for one in case.of("hcd.error") if _AWAY.search(one.body)]
-    if missing and len(missing) == len(case.of("hcd.error", "hcd.died")):
-        evidence = (f"it was gone when the system woke up: {missing[0].body}",)
-        name = next(iter(missing[0].devices), "not known")
-        yield Hint("link or power of the controller", name, Confidence.PROBABLE, evidence)
+    for name, body in _absent(case).items():
+        when = "it was gone when the system woke up" if _AWAY.search(body) else "it is gone, as if it was unplugged"
+        yield Hint("link or power of the controller", name, Confidence.PROBABLE, (f"{when}: {body}",))
+
+
+def _absent(case: Case) -> dict[str, str]:
+    """The USB host controllers that are gone and had no error before, with the message that says so."""
+    gone: dict[str, str] = {}
+    others: set[str] = set()
+    for one in case.of("hcd.error", "hcd.died"):
+        name = next(iter(one.devices), "not known")
+        if _AWAY.search(one.body) or _UNREACHABLE.search(one.body):
+            gone.setdefault(name, one.body)
+        elif one.kind == "hcd.error" and not _LEFT.search(one.body):
+            others.add(name)
+    return {name: body for name, body in gone.items() if name not in others}
 
 
 def _controller(case: Case) -> Iterator[Hint]:
-    died = case.of("hcd.died")
+    absent = _absent(case)
     errors = [
-        one for one in case.of("hcd.died", "hcd.error") if not _AWAY.search(one.body) and not _LEFT.search(one.body)
+        one
+        for one in case.of("hcd.died", "hcd.error")
+        if not _AWAY.search(one.body) and not _LEFT.search(one.body) and absent.keys().isdisjoint(one.devices)
     ]
+    died = [one for one in errors if one.kind == "hcd.died"]
     first = min((one.place for facts in case.disks for one in facts.transport), default=None)
     if errors:
         before = first is None or errors[0].place < first
