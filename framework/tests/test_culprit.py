@@ -334,6 +334,13 @@ def test_a_controller_that_fails_to_resume_is_accused() -> None:
     assert accused(disk("b", 2, "1-1"), said, again)["controller"].confidence == "possibly", "some do it each time"
 
 
+def test_a_device_that_is_found_after_a_restart_did_not_return_by_itself() -> None:
+    boot = ["[    0.000000] Linux version 6.1.0-28-amd64 (a@b) (gcc) #1 SMP"]
+    up, left, again = disk("b", 2, "1-1"), [LEFT.format(30.0, "1-1")], disk("b", 2, "1-1", at=30.4)
+    assert "cable, port or bridge" in accused(up, left, again)
+    assert "cable, port or bridge" not in accused(up, left, boot, again)
+
+
 def test_what_returns_with_its_hub_is_not_to_blame() -> None:
     hub = ["[    0.500000] hub 1-1:1.0: USB hub found"]
     gone = [LEFT.format(30.0, "1-1")]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from plugpull.kernel.diagnosis.device import Device
 from plugpull.kernel.diagnosis.error_story import ErrorStory
 from plugpull.kernel.diagnosis.happening import Happening
+from plugpull.kernel.diagnosis.restarts import DIED, RESTARTED
 from plugpull.kernel.diagnosis.scope import Level
 
 AGAIN = 3
@@ -87,6 +88,11 @@ class Case:
         gone: dict[str, bool] = {}
         late: set[tuple[str, str]] = set()
         for one in self.happenings:
+            if one.kind in (DIED, RESTARTED):
+                gone.clear()
+                late.clear()
+                for facts in self.facts.values():
+                    facts.left = facts.errors = None
             for key in one.devices:
                 self._weigh(self.facts[key], one, gone, late)
 
