@@ -145,6 +145,10 @@ FAILING = (
     ("block.error", "mmc0", "mmc0: error -110 doing runtime resume"),
     ("fatal.oops", "", "BUG: unable to handle kerne"),
     ("warn.hardware", "", "Machine check events logged"),
+    ("usb.enumeration-error", "8-3", "usb 8-3: Device not responding to setup"),
+    ("hcd.error", "0000:04:00.0", "xhci_hcd 0000:04:00.0: Direct firmware load for renesas_usb_fw.mem failed with error -2"),
+    ("scsi.error", "", "aic7xxx_abort returns 8194"),
+    ("md.failure", "", "md: bug in file raid5.c, line 1909"),
     ("usb.enumeration-error", "1-5.3", "usb 1-5.3-port3: failed to disable port power"),
 )
 HEALTHY = (

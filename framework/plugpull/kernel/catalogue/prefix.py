@@ -49,7 +49,7 @@ _PARTS = (
     r"[\w.-]{1,64} login: (?=[\[<])|[\w.@:~/-]{1,64}[#$] (?=<\d>)",
     r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
     r"(?:> ?)+|`+|\| (?=\[)|\u2502 ?|<(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # mail; Markdown; HTML
-    r"\[/?(?:(?i:T[DR]|FONT|COLOR|SIZE|CODE|QUOTE|INDENT|LIST)|[BIU*])(?:=[^\[\]]{1,60})?\] ?",  # BBCode
+    r"\[/?(?:(?i:T[DR]|FONT|COLOR|SIZE|CODE|QUOTE|INDENT|LIST)|[BIUbiu*])(?:=[^\[\]]{1,60})?\] ?",  # BBCode
     r"trusted_key: (?=device-mapper: )",  # include/keys/trusted-type.h redefines pr_fmt for drivers/md/dm-crypt.c
     # a comment of a script; the writer's name in front of what a mail quotes, as supercite writes it
     r"(?:#{1,3}|//+|;+|%|\*) {0,4}(?=\[ *\d+\.\d)|[A-Z][a-z]{1,15}> (?=\S)",
