@@ -145,6 +145,12 @@ FAILING = (
     ("block.error", "mmc0", "mmc0: error -110 doing runtime resume"),
     ("fatal.oops", "", "BUG: unable to handle kerne"),
     ("warn.hardware", "", "Machine check events logged"),
+    ("fs.error", "sdc1", "EXT2-fs (sdc1): group descriptors corrupted"),
+    ("usb.connect", "", "hub 1-0:1.0: new USB device on port 1, assigned address 2"),
+    ("warn.hardware", "", "pcieport 0000:00:03.0: AER: Uncorrected (Non-Fatal) error"),
+    ("warn.lockdep", "", "WARNING: possible circu"),
+    ("scsi.error", "", "Info fld=0x12d"),
+    ("hcd.error", "0000:03:00.0", "xhci-pci-renesas 0000:03:00.0: Transfer error for slot 1 ep 6 on endpoint"),
     ("usb.enumeration-error", "8-3", "usb 8-3: Device not responding to setup"),
     ("hcd.error", "0000:04:00.0", "xhci_hcd 0000:04:00.0: Direct firmware load for renesas_usb_fw.mem failed with error -2"),
     ("scsi.error", "", "aic7xxx_abort returns 8194"),
@@ -239,6 +245,8 @@ HEALTHY = (
     "113=Unexpected sense: PD 05(e0xfc/s1) Path 4433221101000000, CDB: 28 00 2c 9e c7 30 00 00 d0 00, Sense: b/00/00",
 )
 QUOTED = (
+    "- `FAT-fs (sdb1): IO charset ascii not found` \u2014 `CONFIG_NLS_ASCII=m` not available",
+    "1. `usb 1-2: USB disconnect, device number 5` is what I see",
     "UAS: uas_eh_device_reset_handler start",
     "Subject: Buffer I/O error on dev sdb1, logical block 5",
     "`BUG: KASAN: slab-use-after-free in usb_stor_disconnect`",

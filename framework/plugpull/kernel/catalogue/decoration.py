@@ -47,7 +47,7 @@ _SPOKEN = re.compile(
 """What sentences have, strings of programs and scripts, and the kernel's messages do not before the words that may be
 anywhere in them."""
 _IN_A_SENTENCE = re.compile(
-    r"\s*`[^`]+`(?!`)\W{0,4}[^\W\d]"
+    r"\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?`[^`]+`(?!`)\W{0,4}[^\W\d]"
     r"|\s*`(?![^`\[]{0,80}(?:\[ *\+?\d|\d:\d\d:\d\d|kernel: ))[^`]+`\s*$"
 )
 """Words between backticks with which a sentence begins, or that are all of a line and have no time stamp."""
