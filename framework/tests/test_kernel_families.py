@@ -137,7 +137,6 @@ FAILING = (
     ),
     ("pci.error", "", "zpci: 000d:00:00.0: Automatic recovery failed; operator intervention is required"),
     ("scsi.error", "", "mpt2sas_cm0: failure at drivers/scsi/mpt3sas/mpt3sas_scsih.c:8592/_scsih_probe()!"),
-    ("scsi.error", "", "Read(10): 28 00 48 dd e0 c0 00 01 00 00"),
     ("usb.overcurrent", "1-1.1", "usb 1-1.1-port3: over-current change"),
     ("fs.readonly", "", "UBIFS warning (ubi0:2 pid 2438): ubifs_ro_mode.part.1: switched to read-only mode, error -2"),
     ("fs.error", "", 'ufsd: volume is dirty and "force" flag is not set'),
