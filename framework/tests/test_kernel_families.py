@@ -152,7 +152,6 @@ FAILING = (
     ("usb.connect", "", "hub 1-0:1.0: new USB device on port 1, assigned address 2"),
     ("warn.hardware", "", "pcieport 0000:00:03.0: AER: Uncorrected (Non-Fatal) error"),
     ("warn.lockdep", "", "WARNING: possible circu"),
-    ("scsi.error", "", "Info fld=0x12d"),
     ("hcd.error", "0000:03:00.0", "xhci-pci-renesas 0000:03:00.0: Transfer error for slot 1 ep 6 on endpoint"),
     ("usb.enumeration-error", "8-3", "usb 8-3: Device not responding to setup"),
     (
