@@ -152,6 +152,14 @@ FAILING = (
     ("usb.connect", "", "hub 1-0:1.0: new USB device on port 1, assigned address 2"),
     ("warn.hardware", "", "pcieport 0000:00:03.0: AER: Uncorrected (Non-Fatal) error"),
     ("warn.lockdep", "", "WARNING: possible circu"),
+    ("nvme.error", "nvme0", "nvme nvme0: Duplicate cntlid 1 with nvme1, subsys nqn.2022-07.com.example:nvm, rejecting"),
+    ("fs.error", "", "ReiserFS: warning: is_tree_node: node level 0 does not match to the expected one 1"),
+    ("fatal.hung-task", "", "INFO: task kworker/u16:9:="),
+    ("fs.error", "sdb1", "XFS (sdb1): xfs_inode_item_push: push error -5 on inode 0xdeadbeef"),
+    ("scsi.error", "", "sas: trying to find task 0x00000000e4e4b5f1"),
+    ("scsi.error", "", "ufshcd-qcom 1d84000.ufshc: Aborting tag 7 / CDB 0x28 succeeded"),
+    ("fs.error", "", "hfsplus: inconsistency in B*Tree (256,1,0,8,0)"),
+    ("fs.error", "", "squashfs: Can't find a SQUASHFS superblock on sda1"),
     ("hcd.error", "0000:03:00.0", "xhci-pci-renesas 0000:03:00.0: Transfer error for slot 1 ep 6 on endpoint"),
     ("usb.enumeration-error", "8-3", "usb 8-3: Device not responding to setup"),
     (
@@ -164,6 +172,10 @@ FAILING = (
     ("usb.enumeration-error", "1-5.3", "usb 1-5.3-port3: failed to disable port power"),
 )
 HEALTHY = (
+    "squashfs: Unknown parameter 'foo'",
+    "ufshcd-qcom 1d84000.ufshc: UPIU[7] - issue time 12 us",
+    "BTRFS warning (device dm-3): read-write for sector size 4096 with page size 65536 is experimental",
+    "hfsplus: unable to parse mount options",
     "sd 9:0:2:0: Attached scsi generic sg2 type 0",
     "scsi target11:0:1: handle(0x0009), sas_address(0x4433221105000000), phy(5)",
     "mpt3sas_cm0: sending port enable !!",

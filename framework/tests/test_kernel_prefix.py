@@ -16,6 +16,7 @@ PREFIXES = {
     "dmesg": "[   12.345678] ",
     "dmesg, pasted without its first bracket": "  12.345678] ",
     "dmesg, its spaces encoded by a mail program": "[=C2=A0  12.345678] ",
+    "the same, in Latin-1": "[=A0 12.345678] ",
     "dmesg -d": "[  +0.000123] ",
     "dmesg -d, comma": "[ +18,993611] ",
     "dmesg --reltime": "[Nov12 13:45] ",
