@@ -1,8 +1,9 @@
 """Real bugs of distribution kernels: stock scenarios on the packages before and after a fix.
 
 The bugs are in ``real_bugs.toml``. Before the fix, a scenario must FAIL with a finding that describes the bug; after
-it, it must PASS. ``-n`` is how often each side is run. ``--page 1`` only writes ``framework/REAL_BUGS.md`` from the
-file. Packages are downloaded once (100 to 170 MB each) and never installed. A run takes half a minute to two.
+it, it must PASS. ``-n`` is how often each side is run, ``--after`` how often the fixed one. ``--page 1`` only writes
+``framework/REAL_BUGS.md`` from the file. Packages are downloaded once (100 to 170 MB each) and never installed. A run
+takes half a minute to two.
 """
 
 from __future__ import annotations
@@ -150,6 +151,7 @@ def main() -> int:
     arguments = begin(
         __doc__,
         n=(int, 1, "runs of each side"),
+        after=(int, -1, "runs after the fix, if other than -n"),
         only=(str, "", "bugs whose name has this in it"),
         page=(int, 0, "1: write framework/REAL_BUGS.md and run nothing"),
         out=(str, "", "directory that keeps the runs; without it they are removed"),
@@ -158,17 +160,18 @@ def main() -> int:
     if arguments.page:
         PAGE.write_text(page(bugs, tried))
         return 0
+    afterwards = arguments.n if arguments.after < 0 else arguments.after
     shown, wrong = table("real bugs", "bug", "before", "after", "what was said"), 0
     with scratch() as temporary:
         folder = Path(arguments.out).absolute() if arguments.out else temporary
         for bug in (one for one in bugs if arguments.only in one.name):
             before = [run(bug, bug.before, folder / bug.name / "before") for _ in range(arguments.n)]
-            after = [run(bug, bug.after, folder / bug.name / "after") for _ in range(arguments.n)]
+            after = [run(bug, bug.after, folder / bug.name / "after") for _ in range(afterwards)]
             found = [said for result in before if (said := shows(bug, result))]
             passed = sum(result.verdict is Verdict.PASS for result in after)
-            wrong += len(found) < arguments.n or passed < arguments.n
+            wrong += len(found) < arguments.n or passed < afterwards
             said = found[0] if found else before[0].sentence
-            row = (f"{len(found)} of {arguments.n} found", f"{passed} of {arguments.n} passed", said[:200])
+            row = (f"{len(found)} of {arguments.n} found", f"{passed} of {afterwards} passed", said[:200])
             shown.add_row(bug.name, *row)
             console.print(f"{bug.name}: {'; '.join(row)}", markup=False)
     console.print(shown)
