@@ -229,7 +229,7 @@ def test_a_directory_that_cannot_be_removed_is_reported(root: int, tmp_path: Pat
     assert {wrong.kind for wrong in made.wrong} == {FileDamage.UNREMOVABLE}
 
 
-def test_what_was_there_before_a_round_is_synced_before_its_directory_is_made(
+def test_the_filesystem_is_synced_before_the_directory_of_a_round_is_made_and_before_that_is_synced(
     root: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
@@ -248,7 +248,7 @@ def test_what_was_there_before_a_round_is_synced_before_its_directory_is_made(
     monkeypatch.setattr(os, "mkdir", noted("mkdir", os.mkdir))
     monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
     os.close(program._made(root, "round2"))
-    assert calls == ["syncfs", "mkdir", "fsync", "fsync"]
+    assert calls == ["syncfs", "mkdir", "syncfs", "fsync", "fsync"]
 
 
 # --- on the DUT -------------------------------------------------------------------------------------------------------
