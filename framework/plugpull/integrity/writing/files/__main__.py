@@ -81,13 +81,13 @@ def _made(root: int, name: str) -> int:
     A second sync leaves nothing to log to those of the two directories: btrfs counts what it logged until the next
     mount, and some of its bugs need a count of zero. FAT needs the two: its syncfs sends no flush.
     """
-    sync_filesystem(root)
-    os.mkdir(name, 0o755, dir_fd=root)
-    made = os.open(name, _FLAGS, dir_fd=root)
-    sync_filesystem(root)
-    os.fsync(made)
-    above = os.open(".", _FLAGS, dir_fd=root)
+    above = os.open(".", _FLAGS, dir_fd=root)  # the one that is given may be of no use but to open others
     try:
+        sync_filesystem(above)
+        os.mkdir(name, 0o755, dir_fd=root)
+        made = os.open(name, _FLAGS, dir_fd=root)
+        sync_filesystem(above)
+        os.fsync(made)
         os.fsync(above)
     finally:
         os.close(above)
