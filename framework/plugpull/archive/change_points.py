@@ -40,11 +40,13 @@ FEW = 5
 """With fewer nights than this before a change, their own spread says too little for Welch's test."""
 PLAUSIBLE = 0.05
 """The limit of Welch's test there."""
-SUSPECT = {1: 2e-5, 2: 2e-5, 3: 3e-5, 4: 3e-4, 5: 9e-4, 6: 2e-4}
+SUSPECT = {1: 2e-5, 2: 2e-5, 3: 3e-5, 4: 3e-4, 5: 8e-4, 6: 2e-4}
 """Limits of p for suspicions, by the number of newest nights. Few nights rarely show a change of 5 % in 2 % of noise,
 and would give most of the false alarms."""
 SUSPECT_MORE = 1e-5
 """The limit for more nights, of which each change of interest is far below it."""
+AFTER_FEW = 0.3
+"""The share of these limits that counts with fewer than ``FEW`` nights before."""
 LONGEST_SUSPICION = 20
 NEWEST = 6
 """Nights that may belong to a change that is not yet proved."""
@@ -223,7 +225,7 @@ def suspicion(segment: Segment, prior: Prior | None = None, *, alone: bool = Tru
     for tail in range(1 if alone else 2, min(LONGEST_SUSPICION, size - begin - LEAST) + 1):
         split = size - tail
         p = _student(segment, begin, split, size, prior)
-        share = p / SUSPECT.get(tail, SUSPECT_MORE)
+        share = p / SUSPECT.get(tail, SUSPECT_MORE) / (1.0 if split - begin >= FEW else AFTER_FEW)
         if share < 1.0 and (best is None or share < best[0]):
             best = (share, p, split)
     if best is None:
