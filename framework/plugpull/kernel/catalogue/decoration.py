@@ -52,8 +52,11 @@ _IN_A_SENTENCE = re.compile(
 )
 """Words between backticks with which a sentence begins, or that are all of a line and have no time stamp."""
 _BEGUN = re.compile(r"[A-Z][a-z]+(?: [a-z]+)* ")
-_TAGGED = re.compile(r"\w{2,10}: ")
-_TITLE = re.compile(r"(?i)(?:uas|re|fwd|subject|title|issue|problem|solved|help|log|output|symptom|message)s?: ")
+_TAGGED = re.compile(r"\w{2,10}: |\[[A-Z]{3,10}[\] ]")
+_TITLE = re.compile(
+    r"(?i)(?:(?:uas|re|fwd|subject|title|issue|problem|solved|help|log|output|symptom|message)s?: )?"
+    r"(?:\[(?:patch|regression|bug|rfc|solved|question|help)[^\[\]]{0,30}\] ?){0,3}"
+)
 """What stands before a message that is the title of a thread."""
 _PART_OF_A_WORD = re.compile(r"\w*$")
 
@@ -96,4 +99,4 @@ def may_be_quoted(body: str) -> bool:
 def quoted(before: str) -> bool:
     """Whether the text before a wording shows that a person quotes it in a sentence, or a program in a string."""
     text = _PART_OF_A_WORD.sub("", before)
-    return bool(_SPOKEN.search(text) or _BEGUN.fullmatch(text) or _TITLE.fullmatch(text))
+    return bool(_SPOKEN.search(text) or _BEGUN.fullmatch(text) or (text and _TITLE.fullmatch(text)))

@@ -67,7 +67,7 @@ follows it."""
 _HALF = re.compile(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
 """A time stamp behind text that another program wrote on the console without ending its line."""
 _SECOND = re.compile(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
-_PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[\"'#]")
+_PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[(\[{]*[\"'#]")
 _TIME = re.compile(r"\[\s*(\d+\.\d+)(?:@\d+)? *(?:< +\d+\.\d+ ?>)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
 _WALL_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d):(\d\d)(?!\d)")
 _RECORD = re.compile(r"\d{1,3},\d+,(\d+),")
