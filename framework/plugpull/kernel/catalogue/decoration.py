@@ -15,7 +15,7 @@ _SPEAKER = re.compile(
     r"|(?:EXT[234]|F2FS|FAT|exFAT|UDF)-fs(?: \w+)? \([\w-]{2,20}\)|XFS \([\w-]{2,20}\)|JBD2?"
     r"|BTRFS(?: \w+)?(?: \(device [\w-]{2,20}[^()]{0,12}\))?|md/raid\w*:md\w+|device-mapper"
     r"|(?:blk_update|print_req|end_request)\w*): "
-    r"|(?<![\w./-])(?:Buffer I/O error on dev|I/O error, dev )"
+    r"|(?<![\w./-])(?:Buffer I/O error on dev|I/O error, dev |Aborting journal on device )"
 )
 """Whose words are certainly the kernel's."""
 _FARTHEST = 200
@@ -48,7 +48,7 @@ _SPOKEN = re.compile(
 anywhere in them."""
 _IN_A_SENTENCE = re.compile(
     r"\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?`[^`]+`(?!`)\W{0,4}[^\W\d]"
-    r"|\s*`(?![^`\[]{0,80}(?:\[ *\+?\d|\d:\d\d:\d\d|kernel: ))[^`]+`\s*$"
+    r"|\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?`(?![^`\[]{0,80}(?:\[ *\+?\d|\d:\d\d:\d\d|kernel: ))[^`]+`\s*$"
 )
 """Words between backticks with which a sentence begins, or that are all of a line and have no time stamp."""
 _BEGUN = re.compile(r"[A-Z][a-z]+(?: [a-z]+)* ")
