@@ -7,6 +7,7 @@ from stories import BACK, CUT, RESTORED, VICTIM, Bench, healthy
 from test_checks_removed import never_gone
 
 from plugpull.checks import returned
+from plugpull.checks.coherent import coherent
 from plugpull.history import events as ev
 
 
@@ -91,6 +92,23 @@ def test_announced_with_no_bytes_before_it_came_back() -> None:
     bench.attach(VICTIM, BACK - 0.5, size=0)
     bench.add(ev.DiskDetached(at=BACK - 0.2, disk=VICTIM, kname="sdb", diskseq=5))
     assert "came back with 0 bytes instead of 67108864 at first" in bench.judge(returned(VICTIM)).findings[0].summary
+
+
+def test_a_disk_that_left_while_the_agent_read_what_it_was() -> None:
+    bench = healthy()
+    bench.attach(VICTIM, BACK - 0.5, diskseq=0, size=0, serial="")
+    bench.detach(VICTIM, BACK - 0.4)
+    (finding,) = bench.judge(returned(VICTIM)).findings
+    assert finding.summary == "disk1 came back and was gone again before it was read"
+    assert bench.judge(coherent()).unknowns == ()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK - 0.5, serial="X")
+    assert "came back with serial X instead of S-disk1" in bench.judge(returned(VICTIM)).findings[0].summary
+
+
+def test_a_disk_without_a_number_that_stays() -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.at == BACK, diskseq=0)
+    assert any("was sampled and had never been attached" in what for what in bench.judge(coherent()).unknowns)
 
 
 def test_there_twice() -> None:

@@ -7,7 +7,8 @@ from disturbances import CONTROLLER, HUB, TREE, found, removed_uevent, story, su
 from stories import BACK, CUT, GONE, RESTORED, SURVIVORS, VICTIM
 from test_kernel_scope import bench, warn
 
-from plugpull.checks import no_errors
+from plugpull.checks import kernel_clean, no_errors
+from plugpull.checks.undisturbed import undisturbed
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judging.judge import judge_story
@@ -118,6 +119,45 @@ def test_a_hub_that_does_not_answer_is_in_error_whatever_is_cut_below_it() -> No
         made.detach(disk, GONE)
         made.attach(disk, BACK + 0.2)
     assert subjects(made) == [], "the hub itself is cut"
+
+
+SILENT = (
+    ("hub 1-1:1.0: hub_ext_port_status failed (err = -110)", 0.8, 0.3),
+    ("usb 1-1.2: device descriptor read/64, error -110", 4.0, 1.0),
+    ("usb 1-1.2: reset high-speed USB device number 5 using xhci_hcd", 9.0, 5.0),
+    ("usb 1-4: device descriptor read/64, error -110", 4.0, 1.0),
+)
+
+
+@pytest.mark.parametrize(("text", "enough", "less"), SILENT)
+def test_a_device_that_did_not_answer_while_the_host_starved_the_dut(text: str, enough: float, less: float) -> None:
+    for lost, accused in ((enough, 0), (less, 1), (0.0, 1)):
+        made = bench()
+        made.add(warn(text, 24.0))
+        made.starved = ((24.0 - lost, 24.0),) if lost else ()
+        judgement = undisturbed().judge(story(made))
+        assert (len(judgement.findings), len(judgement.unknowns)) == (accused, 1 - accused), lost
+        assert all("its host did not run it" in what for what in judgement.unknowns)
+        asked = no_errors(SURVIVORS).judge(story(made))
+        if "1-4" not in text:
+            assert (len(asked.findings) > 0, len(asked.unknowns) > 0) == (accused > 0, accused == 0), lost
+
+
+def test_a_device_that_did_not_answer_though_clocks_were_compared_meanwhile() -> None:
+    made = bench()
+    made.add(warn(SILENT[0][0], 24.0), ev.ClockMapped(at=23.6, controller=623.6, error=0.002))
+    made.starved = ((23.2, 24.0),)
+    assert subjects(made) == ["hub1"], "the DUT ran"
+
+
+def test_a_controller_that_died_while_the_host_starved_the_dut() -> None:
+    for starved, accused in ((((20.0, 24.0),), 0), ((), 1)):
+        made = bench()
+        made.add(warn("xhci_hcd 0000:00:05.0: xHCI host controller not responding, assume dead", 24.0, 3))
+        made.add(warn("xhci_hcd 0000:00:05.0: HC died; cleaning up", 24.0, 3))
+        made.starved = starved
+        judgement = kernel_clean().judge(story(made))
+        assert (bool(judgement.findings), bool(judgement.unknowns)) == (accused == 1, accused == 0)
 
 
 def test_a_permanent_cut_excuses_the_hub_for_a_while() -> None:

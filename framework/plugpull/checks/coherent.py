@@ -64,7 +64,7 @@ def _last(story: Story) -> float:
 
 
 def _pairs(story: Story) -> Iterator[str]:
-    attached = Counter(_key(event) for event in story.all_attachments if event.diskseq)
+    attached = Counter(key for event in story.all_attachments if (key := _key_of(story, event))[1])
     yield from (f"{kname} (diskseq {seq}) was attached {n} times" for (kname, seq), n in attached.items() if n > 1)
     detached = Counter(_key(event) for event in story.of(DiskDetached) if event.diskseq)
     yield from (f"{kname} (diskseq {seq}) was removed {n} times" for (kname, seq), n in detached.items() if n > 1)
@@ -91,7 +91,7 @@ def _before(one: DiskAttached, two: DiskAttached) -> bool:
 
 
 def _samples(story: Story) -> Iterator[str]:
-    stays = {_key(one): one for one in story.all_attachments if one.diskseq}
+    stays = {key: one for one in story.all_attachments if (key := _key_of(story, one))[1]}
     known = {kname for kname, _ in stays}
     for key, stay in stays.items():
         yield from _stay(story, stay, key)
@@ -163,5 +163,9 @@ def _stay(story: Story, stay: DiskAttached, key: Key) -> Iterator[str]:
             yield f"{name} was removed at {gone:.2f} s and was sampled until {late[-1]:.2f} s"
 
 
-def _key(event: DiskAttached | DiskDetached) -> Key:
+def _key_of(story: Story, attached: DiskAttached) -> Key:
+    return attached.kname, story.number_of(attached)
+
+
+def _key(event: DiskDetached) -> Key:
     return event.kname, event.diskseq

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import swapped
+from plugpull.checks.kernel_reports import by_the_host
 from plugpull.checks.lun_changes import announces_a_change
 from plugpull.history.events import LoadBegun, LoadEnded
 from plugpull.history.story import Story
@@ -52,11 +53,13 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Complaint:
-    """A kernel message that no cut explains. ``kind`` is the catalogue's, empty if it is not in there."""
+    """A kernel message that no cut explains. ``kind`` is the catalogue's, empty if it is not in there. ``doubt`` says
+    why it accuses nobody: the DUT's host explains it."""
 
     message: TimedLine
     about: About
     kind: str
+    doubt: str = ""
 
     @property
     def known(self) -> bool:
@@ -91,7 +94,7 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
             continue
         if (event is None or usual(line.body)) and all(expected.coming_up(stay, at) for stay in about.stays):
             continue
-        yield Complaint(line, about, kind)
+        yield Complaint(line, about, kind, by_the_host(story, at, line.body, kind))
 
 
 def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
@@ -103,11 +106,11 @@ def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
     return found
 
 
-def accusations_of(subject: str, complaints: list[Complaint]) -> list[Accusation]:
-    """One accusation for all catalogued errors, one for all uncatalogued messages."""
-    found = []
+def accusations_of(subject: str, complaints: list[Complaint]) -> list[Accusation | str]:
+    """One accusation for all catalogued errors, one for all uncatalogued messages; and the doubts."""
+    found: list[Accusation | str] = [one.doubt for one in complaints if one.doubt]
     for known in (True, False):
-        lines = [one for one in complaints if one.known is known]
+        lines = [one for one in complaints if one.known is known and not one.doubt]
         if lines:
             found.append(_accusation(subject, lines))
     return found

@@ -114,7 +114,7 @@ HELD = "held"
 
 def _known_line(story: Story, kind: str, line: RecordedLine) -> str:
     if never(kind, line.body):
-        return HELD
+        return by_the_host(story, line.at, line.body, kind) or HELD
     if kind == "hw.corrected":
         return HELD if _is_virtual(story) or _rigs_path(story, line.body) else ""
     if kind == "cpu.hog" and storage_work(line.body):

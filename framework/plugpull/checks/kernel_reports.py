@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.starved import HZ, Span, ran, starved
+from plugpull.checks.starved import HZ, LEAST_GRANTED, Span, granted, ran, starved
 from plugpull.history.events import DutReady
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.classify import classify_message
@@ -23,6 +23,15 @@ nothing; CPUs that spin in the kernel account for all of it."""
 
 _SECONDS = re.compile(r"stuck for (\d+)s|for more than (\d+) seconds")
 _WAITS = frozenset({"fatal.lockup", "fatal.hung-task", "cpu.hog"})
+_UNANSWERED = (
+    (re.compile(r"hub_(?:ext_port|port|hub)_status failed \(err = -110\)"), 1.0),
+    (re.compile(r"\berr(?:or)?(?: =)? -110\b"), 5.0),
+    (re.compile(r"xHCI host (?:controller )?not responding|Abort failed to stop command ring|HC died"), 5.0),
+    (re.compile(r"\buas_eh_|\btiming out command\b|\breset (?:[\w-]+ ){1,4}USB device"), 15.0),
+)
+"""What the kernel logs after a device did not answer for these seconds: a hub (drivers/usb/core/hub.c,
+USB_STS_TIMEOUT), another control transfer (include/linux/usb.h, USB_CTRL_GET_TIMEOUT), a host controller
+(drivers/usb/host/xhci.h, XHCI_CMD_DEFAULT_TIMEOUT), a disk (``dut/agent/timers.py``)."""
 
 
 def accusation_of(group: ReportGroup) -> Accusation:
@@ -45,23 +54,37 @@ def kind_of(headline: str) -> str:
 
 
 def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
-    """Why the DUT's host caused a lockup or a stall, as a sentence; empty if it did not.
+    """Why the DUT's host caused a lockup, a stall or a device's silence, as a sentence; empty if it did not.
 
     A guest that its host did not run for a while reports afterwards that its CPUs were stuck. The CPU time counted by
-    the guest and by the host shows whether that happened.
+    the guest and by the host shows whether that happened. Meanwhile its emulated devices did not answer.
     """
-    if at is None or kind not in _WAITS:
+    unanswered = _unanswered(body)
+    if at is None or not (unanswered or kind in _WAITS):
         return ""
     found = _SECONDS.search(body)
-    took = float(found.group(1) or found.group(2)) if found else STALLED
-    lost = 0.0
-    for gap in starved(story):
-        inside = min(gap.end, at + ONE_GROUP) - max(gap.begin, at - took)
-        if inside > 0 and not ran(story, gap) and not _cpus_ran(story, gap):
-            lost += inside
-    if lost <= 0 or (kind != "cpu.hog" and lost < (took / 2 if found else SHORTEST)):
-        return ""
-    return f"not the fault of the DUT: its host did not run it for {lost:.2f} s at that time: {body}"
+    took = unanswered or (float(found.group(1) or found.group(2)) if found else STALLED)
+    least = took / 2 if unanswered or found else SHORTEST
+    lost = _not_run(story, at - took, at + (0.0 if unanswered else ONE_GROUP))
+    if lost > 0 and (kind == "cpu.hog" or lost >= least):
+        return f"not the fault of the DUT: its host did not run it for {lost:.2f} s at that time: {body}"
+    had = granted(story, at - took, at) if unanswered else 1.0
+    if had < LEAST_GRANTED:
+        return f"not the fault of the DUT: its host gave it {had:.0%} of its CPU time then: {body}"
+    return ""
+
+
+def _unanswered(body: str) -> float:
+    """Seconds for which a device had not answered when the kernel logged this; 0 if it is not about that."""
+    return next((seconds for words, seconds in _UNANSWERED if words.search(body)), 0.0)
+
+
+def _not_run(story: Story, begin: float, end: float) -> float:
+    """Seconds of [begin, end] for which the DUT's host did not run it."""
+    gaps = (gap for gap in starved(story) if gap.begin < end and gap.end > begin)
+    return sum(
+        min(gap.end, end) - max(gap.begin, begin) for gap in gaps if not ran(story, gap) and not _cpus_ran(story, gap)
+    )
 
 
 def _cpus_ran(story: Story, gap: Span) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.complaints import SHOWN
+from plugpull.checks.kernel_reports import by_the_host
 from plugpull.history.events import DutReady, Uevent
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.expected import Expected, hub_chain, usual
@@ -64,8 +65,9 @@ class Neighbours:
                 summary = f"{what} left at {at:.2f} s though it was not cut"
                 yield Accusation(subject=self._subject(path), summary=summary, at=at)
 
-    def in_error(self) -> Iterator[Accusation]:
-        """USB devices, neither disks nor hubs of the rig, that were reset or had errors."""
+    def in_error(self) -> Iterator[Accusation | str]:
+        """USB devices, neither disks nor hubs of the rig, that were reset or had errors. Errors that the DUT's host
+        explains are doubts."""
         lines: dict[str, list[TimedLine]] = {}
         for message in log_of(self._story).own_timed:
             event = message.event
@@ -73,7 +75,12 @@ class Neighbours:
                 continue
             for path in message.names.usb:
                 known = path in self._disks or path in self._hubs or path.partition("-")[0] not in self._buses
-                if not known and not self._expected.in_blast(path, message.at) and self._is_judged(path, message.at):
+                if known or self._expected.in_blast(path, message.at) or not self._is_judged(path, message.at):
+                    continue
+                doubt = by_the_host(self._story, message.at, message.body, event.kind)
+                if doubt:
+                    yield doubt
+                else:
                     lines.setdefault(path, []).append(message)
         for path, messages in lines.items():
             more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""

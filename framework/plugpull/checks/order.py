@@ -156,12 +156,12 @@ def _serials(story: Story) -> Iterator[str]:
 
 def _sequence(story: Story) -> Iterator[str]:
     """Disks whose sequence number is lower than before. The kernel never gives one twice (block/genhd.c, inc_diskseq);
-    after a restart it begins at 1."""
+    after a restart it begins at 1. A disk has number 0 on record if it left while the agent read its sysfs."""
     last: dict[str, int] = {}
     for event in story.others:
         if isinstance(event, DutReady | DutDied):
             last = {}
-        elif isinstance(event, DiskAttached) and event.disk:
+        elif isinstance(event, DiskAttached) and event.disk and event.diskseq:
             before = last.setdefault(event.disk, event.diskseq)
             if event.diskseq < before:
                 yield (

@@ -266,11 +266,19 @@ def _stranger(story: Story, cut: Cut, was: DiskAttached, removed_at: float) -> A
     for now in story.all_attachments:
         if now.at is None or not removed_at <= now.at < cut.until or same_identity(now, was):
             continue
+        if _left_unread(story, was, now):
+            continue
         if now.disk and now.disk != was.disk and any(one.disk == now.disk for one in story.of(DiskMoved)):
             continue  # it was plugged in there on purpose
         if now.disk == was.disk or (now.place == was.place and was.place):
             return _accusation(was.disk, _another(was, now), now)
     return None
+
+
+def _left_unread(story: Story, was: DiskAttached, now: DiskAttached) -> bool:
+    """Whether the disk left while the agent read its sysfs: then it has no diskseq, and what is empty was not read."""
+    unread = not now.diskseq and story.number_of(now) != 0
+    return unread and now.serial in ("", was.serial) and now.size in (0, was.size)
 
 
 def _another(was: DiskAttached, now: DiskAttached) -> str:
@@ -286,7 +294,10 @@ def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_a
             continue
         if other.disk not in ("", was.disk) or (not other.disk and other.place != was.place):
             continue
-        if not same_identity(other, was):
+        if _left_unread(story, was, other):
+            if cut.on.commanded_at is None or other.at >= cut.on.commanded_at - cut.error:
+                yield _accusation(was.disk, f"{was.disk} came back and was gone again before it was read", other)
+        elif not same_identity(other, was):
             yield _accusation(was.disk, f"{_another(was, other)} at first", other)
         elif other.at >= (now.at or 0.0) and _together(story, now, other):
             yield _accusation(was.disk, f"{was.disk} is attached twice, as {now.kname} and {other.kname}", other)

@@ -165,9 +165,9 @@ def _begin(pair: tuple[float, Cut]) -> float:
 
 def _errors(
     complaints: list[Complaint], asked: set[str], gone: set[tuple[str, float]], neighbours: Neighbours
-) -> Iterator[Accusation]:
-    """Accusations from kernel messages, per disk. Messages about a hub or a controller count once for all disks
-    behind."""
+) -> Iterator[Accusation | str]:
+    """Accusations and doubts from kernel messages, per disk. Those about a hub or a controller count once for all
+    disks behind."""
     by_subject: dict[str, list[Complaint]] = {}
     for complaint in complaints:
         at = complaint.message.at

@@ -42,8 +42,26 @@ class Attachments:
     def detached_at(self, attachment: DiskAttached) -> float | None:
         """When the kernel took this very attachment off its list."""
         begin = attached_at(attachment)
-        times = self._ends.get((attachment.kname, attachment.diskseq), ())
+        times = self._ends.get((attachment.kname, self.number_of(attachment)), ())
         return next((at for at in times if at >= begin), None)
+
+    def number_of(self, attachment: DiskAttached) -> int:
+        """The kernel's diskseq of an attachment; 0 if it has none. If the disk left while the agent read its sysfs, it
+        was not read then: it is the number under which the kernel name was removed next."""
+        if attachment.diskseq or not self._unannounced:
+            return attachment.diskseq
+        begin = attached_at(attachment)
+        return next((number for kname, number, at in self._unannounced if kname == attachment.kname and at >= begin), 0)
+
+    @cached_property
+    def _unannounced(self) -> tuple[tuple[str, int, float], ...]:
+        """(kernel name, diskseq, time) of each removal of a disk that was never announced with this number."""
+        known = {(event.kname, event.diskseq) for event in self.attached}
+        return tuple(
+            (event.kname, event.diskseq, event.at)
+            for event in self.detached
+            if event.diskseq and event.at is not None and (event.kname, event.diskseq) not in known
+        )
 
     def at(self, disk: str, at: float) -> DiskAttached | None:
         """The attachment of ``disk`` that was on the kernel's list at ``at``."""

@@ -220,7 +220,9 @@ class _Sorter:
         elif isinstance(event, DiskAttached):
             self.attached[event.kname, event.diskseq] = event
         elif isinstance(event, DiskDetached):
-            self.attached.pop((event.kname, event.diskseq), None)
+            gone = self.attached.pop((event.kname, event.diskseq), None)
+            if gone is None:  # its number was not read when it was attached
+                self.attached.pop((event.kname, 0), None)
 
     def _announced_again(self) -> None:
         """A new agent on a DUT that kept running announces all its disks: those are the ones that are there."""

@@ -162,6 +162,10 @@ class Story:
         """When the kernel took this very attachment off its list."""
         return self._attachments.detached_at(attachment)
 
+    def number_of(self, attachment: DiskAttached) -> int:
+        """The kernel's diskseq of an attachment, also of one that left before the agent read it; 0 if it has none."""
+        return self._attachments.number_of(attachment)
+
     def attachment_at(self, disk: str, at: float) -> DiskAttached | None:
         """The attachment of ``disk`` that was on the kernel's list at ``at``."""
         return self._attachments.at(disk, at)
