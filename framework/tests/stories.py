@@ -240,8 +240,15 @@ def run_of(*scenarios: list[ev.Event]) -> list[ev.Event]:
         rig=RIG,
         seed=7,
     )
-    inside = [event for scenario in scenarios for event in scenario]
+    inside = [later(event, 100.0 * number) for number, scenario in enumerate(scenarios) for event in scenario]
     return [begun, *inside, ev.RunEnded(wall="2030-01-01T00:00:30+00:00")]
+
+
+def later(event: ev.Event, seconds: float) -> ev.Event:
+    """The same on the same DUT, restored from its snapshot so much later by the controller's clock."""
+    if not isinstance(event, ev.ClockMapped):
+        return event
+    return msgspec.structs.replace(event, controller=event.controller + seconds)
 
 
 def encode(events: Iterable[ev.Event]) -> bytes:

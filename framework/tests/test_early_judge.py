@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from stories import RIG, VICTIM, healthy
+from stories import RIG, VICTIM, healthy, later
 
 from plugpull.cli import main
 from plugpull.history import events as ev
@@ -53,6 +53,7 @@ def turn(number: int) -> list[ev.Event]:
         bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM and event.at > 15, serial="ANOTHER")
     begun, *middle, ended = bench.scenario()
     name = f"test_it[{number:04}]"
+    middle = [later(event, 100.0 * number) for event in middle]
     return [msgspec.structs.replace(begun, id=name), *middle, msgspec.structs.replace(ended, id=name)]
 
 

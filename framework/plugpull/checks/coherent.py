@@ -15,7 +15,9 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.load_ends import load_doubts
 from plugpull.checks.log_arrivals import arrivals_doubted
+from plugpull.checks.log_identity import other_speeds
 from plugpull.checks.order import disorder
+from plugpull.checks.rig_record import rig_doubts
 from plugpull.checks.witness_times import witnesses_apart
 from plugpull.history.events import DiskAttached, DiskDetached
 from plugpull.history.reader import Story
@@ -42,6 +44,8 @@ class Coherent(Check, frozen=True, tag="coherent"):
         said = Collector(self)
         witnesses = (*_pairs(story), *_samples(story), *_counters(story))
         for what in (*witnesses, *disorder(story), *load_doubts(story), *arrivals_doubted(story)):
+            said.doubt(f"the record contradicts itself: {what}")
+        for what in (*rig_doubts(story), *other_speeds(story)):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story))
         return said.judgement()

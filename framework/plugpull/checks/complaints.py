@@ -97,6 +97,14 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
         yield Complaint(line, about, kind, by_the_host(story, at, line.body, kind))
 
 
+def untimed(story: Story) -> Iterator[str]:
+    """A doubt if the kernel logged errors at times that are not known: any disk may have had that name then."""
+    lines = (line for line in log_of(story).own if line.at is None and line.event and line.event.kind in ERRORS)
+    first = next(lines, None)
+    if first is not None:
+        yield f"when the kernel logged an error is not on record, so whom it is about is not known: {first.body}"
+
+
 def by_disk(complaints: Iterator[Complaint]) -> dict[str, list[Complaint]]:
     """The complaints about each disk; one about a hub or a controller is about every disk behind it."""
     found: defaultdict[str, list[Complaint]] = defaultdict(list)

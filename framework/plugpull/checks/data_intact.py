@@ -136,7 +136,7 @@ def _too_early(story: Story, disk: str) -> str:
 
 
 def _by_fio(made: _Compared, event: Verified) -> None:
-    made.counts["sectors_checked"] += event.checked // SECTOR
+    made.counts["sectors_checked"] += max(0, event.checked) // SECTOR
     if event.error:
         made.unknowns.append(f"{event.disk} could not be read back: {event.error}")
     if event.bad:

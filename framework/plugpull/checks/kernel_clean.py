@@ -13,7 +13,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.complaints import explained_by_cuts
 from plugpull.checks.evidence import judged_span
 from plugpull.checks.kernel_reports import accusation_of, by_the_host, kind_of
-from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady, KernelMessage
+from plugpull.history.events import DiskAttached, DiskDetached, DutDied, DutReady
 from plugpull.history.reader import Story
 from plugpull.kernel.catalogue.uncatalogued import CRITICAL, ERROR, about_storage, harmless, power_fails, storage_work
 from plugpull.kernel.diagnosis.expected import Expected, never
@@ -175,7 +175,7 @@ def _rigs_path(story: Story, body: str) -> bool:
 
 
 def _missing(story: Story) -> list[str]:
-    if not story.of(KernelMessage) and _moved(story):
+    if not log_of(story).own and _moved(story):
         return ["disks came or went, but no line of the kernel log was recorded"]
     return []
 

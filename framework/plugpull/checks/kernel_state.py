@@ -40,6 +40,9 @@ GROWN = 32 << 20
 """Bytes by which the kernel's own memory may grow over a scenario. Healthy emulated DUTs: below 4 MiB."""
 
 
+TIMER = "LOC interrupts"
+
+
 class StateKept(Check, frozen=True, tag="state_kept"):
     """The DUT did not restart, the kernel has no new taint and no additional references to drivers, and its own memory
     did not grow by more than ``grown`` bytes."""
@@ -53,6 +56,7 @@ class StateKept(Check, frozen=True, tag="state_kept"):
             return self._missing(story, begin, end)
         said = Collector(self, "kernel")
         said.take(*_boot(begin, end), *_taint(story, begin, end))
+        said.doubt(_counts_back(begin, end))
         if bench_kind(story) == "virtual":  # only plugpull uses the drivers and the memory of an emulated DUT
             said.take(*_held(begin, end), *self._memory(begin, end))
         return said.judgement("the kernel as before" if said.clean else "")
@@ -72,6 +76,14 @@ class StateKept(Check, frozen=True, tag="state_kept"):
         most = sorted(grown, key=lambda name: -grown[name])
         what = f"the kernel holds {total >> 20} MiB more than at the beginning (limit {self.grown >> 20} MiB)"
         return [_accusation("memory", what, end, tuple(f"{name}: {grown[name]:+d} bytes" for name in most))]
+
+
+def _counts_back(begin: DutState, end: DutState) -> str:
+    """A doubt if the local timer's interrupts fell, which are counted since the boot (arch/x86/kernel/irq.c, "LOC")."""
+    first, last = (state.interrupts.get(TIMER, 0) for state in (begin, end))
+    if not end.interrupts or begin.boot_id != end.boot_id or last >= first:
+        return ""
+    return f"the record contradicts itself: {TIMER} fell from {first} to {last} within one boot"
 
 
 def state_kept(grown: int = GROWN) -> StateKept:

@@ -34,6 +34,8 @@ def load_doubts(story: Story) -> Iterator[str]:
         yield from _wrong_disk(story, load)
         ended = story.load_end(load)
         if ended is not None:
+            if load.at is not None and ended.at is not None and ended.at < load.at:
+                yield f"the load on {load.disk} ended at {ended.at:.2f} s, before it began at {load.at:.2f} s"
             yield from _odd_end(ended)
             yield from _other_bytes(story, load, ended)
 

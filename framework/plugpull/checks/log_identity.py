@@ -12,13 +12,21 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from plugpull.checks.accusation import Accusation
-from plugpull.history.events import DiskAttached
+from plugpull.history.events import DiskAttached, DiskMoved
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.arrivals import BEFORE
 from plugpull.kernel.diagnosis.scope import place_of
 from plugpull.kernel.diagnosis.story_log import log_of
 
 _FOUND = re.compile(r"^usb (\d+-[\d.]+): New USB device found, (idVendor=\w+, idProduct=\w+(?:, bcdDevice=[ \w.]+)?)$")
+_NEW = re.compile(r"^usb (\d+-[\d.]+): new (low-speed|full-speed|high-speed|SuperSpeed)\b")
+SPEEDS = {
+    "low-speed": ("1.5",),
+    "full-speed": ("12",),
+    "high-speed": ("480",),
+    "SuperSpeed": ("5000", "10000", "20000"),
+}
+"""The speeds in sysfs, Mb/s, of what the kernel logs (``usb_speed_string``, drivers/usb/common/common.c)."""
 _INQUIRY = re.compile(r"^scsi (\d+:\d+:\d+:\d+): +(\S.*\S) +PQ: ")
 _STRING = re.compile(r"^usb (\d+-[\d.]+): (Product|Manufacturer|SerialNumber): (.*)$")
 
@@ -36,6 +44,36 @@ def another_device(story: Story, disk: str) -> Iterator[Accusation]:
                     evidence=(f"before: {', '.join(before.values())}", f"after: {', '.join(after.values())}"),
                 )
                 break
+
+
+def another_hub(story: Story) -> Iterator[Accusation]:
+    """An accusation for each hub above the rig's disks that came back with other numbers."""
+    hubs = {hub for one in story.all_attachments if one.disk for hub in place_of(one.sysfs).hubs}
+    last: dict[str, str] = {}
+    for line in log_of(story).own_timed if not story.of(DiskMoved) else ():
+        found = _FOUND.match(line.body)
+        if found is None or found[1] not in hubs:
+            continue
+        was = last.setdefault(found[1], found[2])
+        if was != found[2]:
+            what = f"the hub at {found[1]} came back as another device: {found[2]} instead of {was}"
+            yield Accusation(subject=found[1], summary=what, at=line.at, evidence=(line.text,))
+        last[found[1]] = found[2]
+
+
+def other_speeds(story: Story) -> Iterator[str]:
+    """Disks whose link had another speed when the kernel logged them than in their announcement, one clause each."""
+    lines = [(line.at, found[1], found[2]) for line in log_of(story).own_timed if (found := _NEW.match(line.body))]
+    for attached in story.all_attachments:
+        path, at = place_of(attached.sysfs).usb, attached.at
+        if not attached.disk or not attached.speed or not path or at is None:
+            continue
+        logged = [words for when, where, words in lines if where == path and at - BEFORE <= when <= at]
+        if logged and attached.speed not in SPEEDS.get(logged[-1], (attached.speed,)):
+            yield (
+                f"{attached.disk} was announced at {at:.2f} s with {attached.speed} Mb/s, and the kernel logged a"
+                f" {logged[-1]} device"
+            )
 
 
 def _descriptors(story: Story, attached: DiskAttached) -> dict[str, str]:

@@ -21,11 +21,15 @@ from plugpull.history.events import (
     DutDied,
     DutReady,
     Event,
+    FileRoundBegun,
     FioRan,
     Judged,
     KernelMessage,
     LedgerBegun,
+    LedgerEnded,
     LoadBegun,
+    LoadEnded,
+    Phase,
     ReadBackBegun,
     Uevent,
     Verified,
@@ -35,11 +39,19 @@ from plugpull.history.story import Story
 
 BACK = 2.0
 """Seconds by which times may go back: the agent's threads stamp events before they pass them on."""
-STAMPS_BACK = 1.0
+STAMPS_BACK = 0.2
 """Seconds by which a kernel message may be stamped earlier than the one before it. The CPUs' clocks differ by
-microseconds, and their offset to CLOCK_MONOTONIC is measured once."""
+microseconds, and their offset to CLOCK_MONOTONIC is measured once: 0.004 s at most in 28 recorded runs."""
+AFTER_THE_END = 1.0
+"""Seconds by which what the agent sent may be stamped later than the end of its scenario. That is recorded after it."""
 ATTACHED_LATE = 1.0
 """Seconds by which the record may have a disk attached later than it was used: two threads record the two."""
+FILLING = frozenset({"fill", "load"})
+"""Phases in which disks are written although no load is on record yet."""
+OTHERWISE = frozenset({"array", "measure", "mkfs", "scan", "soak"})
+"""Phases in which more than loads may write."""
+WRITTEN_LATE = 1.0
+"""Seconds after the end of the last load in which its last writes may still be counted."""
 STAMPED = 1.0
 """The largest allowed error of the kernel log's times, seconds: times decide whether a cut explains a message."""
 
@@ -48,6 +60,7 @@ def disorder(story: Story) -> Iterator[str]:
     """Why the record is impossible, one clause per reason."""
     yield from _samples(story)
     yield from _log(story)
+    yield from _after_the_end(story)
     yield from _negative(story)
     yield from _restarts(story)
     yield from _serials(story)
@@ -106,17 +119,35 @@ def _samples(story: Story) -> Iterator[str]:
         yield f"samples go back in time, to {back:.2f} s"
 
 
-def _log(story: Story) -> Iterator[str]:
-    """Kernel messages whose numbers are out of order."""
+def log_goes_back(story: Story) -> str:
+    """A clause if the times of the kernel log contradict the numbers of its messages; otherwise empty."""
+    return story.once(_log_goes_back)
+
+
+def _log_goes_back(story: Story) -> str:
     known = [event for event in story.of(KernelMessage) if event.seq >= 0 and event.at is not None]
     for one, two in pairwise(sorted(known, key=lambda event: event.seq)):
         if (two.at or 0.0) < (one.at or 0.0) - STAMPS_BACK and two.source == one.source:
-            yield f"the kernel log goes back in time, from {one.at or 0.0:.2f} s to {two.at or 0.0:.2f} s"
-            break
+            return f"the kernel log goes back in time, from {one.at or 0.0:.2f} s to {two.at or 0.0:.2f} s"
+    return ""
+
+
+def _log(story: Story) -> Iterator[str]:
+    """Kernel messages whose times are in another order than their numbers, or of an unknown clock."""
+    back = log_goes_back(story)
+    if back:
+        yield back
     readies = story.readies
     error = max((event.log_clock_error or 0.0 for event in readies), default=0.0)
     if error > STAMPED:
         yield f"the kernel log is stamped by a clock that is known to {error:.2f} s only"
+
+
+def _after_the_end(story: Story) -> Iterator[str]:
+    end = story.ended.at if story.ended is not None else None
+    if end is not None and story.heard_until is not None and story.heard_until > end + AFTER_THE_END:
+        after = story.heard_until - end
+        yield f"the agent reported for {after:.2f} s after the end of the scenario, which was recorded after them"
 
 
 def _negative(story: Story) -> Iterator[str]:
@@ -177,7 +208,11 @@ def _uevents(story: Story) -> Iterator[str]:
     if virtual and story.of(DiskDetached) and not story.of(Uevent):
         yield "disks came and went, but no uevent is on record"
     for event in story.of(Uevent):
-        if event.at is None or (event.subsystem, event.action, event.devtype) != ("block", "remove", "disk"):
+        if event.at is None or (event.subsystem, event.devtype) != ("block", "disk"):
+            continue
+        if event.action == "add" and (came := _unannounced(story, event, event.at)):
+            yield came
+        if event.action != "remove":
             continue
         for stay in story.all_attachments:
             here = stay.sysfs == f"/sys{event.devpath}" and (stay.at is None or stay.at <= event.at)
@@ -186,21 +221,75 @@ def _uevents(story: Story) -> Iterator[str]:
                 yield f"an uevent says that {left}, and it is not on record"
 
 
+def _unannounced(story: Story, added: Uevent, at: float) -> str:
+    """A clause if a uevent says that a disk of the rig came, and nothing else does. One that left at once was not
+    announced, because there was nothing to read."""
+    own = [stay for stay in story.all_attachments if stay.disk and stay.sysfs == f"/sys{added.devpath}"]
+    if not own or any(stay.at is None or abs(stay.at - at) <= ATTACHED_LATE for stay in own):
+        return ""
+    for event in story.of(Uevent):
+        if (event.action, event.devpath) == ("remove", added.devpath) and at <= (event.at or 0.0) <= at + BACK:
+            return ""
+    return f"an uevent says that {own[0].disk} ({own[0].kname}) came at {at:.2f} s, and it is not on record"
+
+
 def _writers(story: Story) -> Iterator[str]:
     """Disks that were written without a load on record."""
     users = {event.disk for event in story.of(LoadBegun)} | {event.disk for event in story.of(LedgerBegun)}
     users |= {event.disk for event in story.of(Verified)} | {event.disk for event in story.of(Acted)}
     users |= {disk for event in story.of(ArrayActed) for disk in event.disks}
     users |= {disk for event in story.of(FioRan) for disk in event.disks}
-    scratch = (str(disk.get("name")) for disk in story.rig.get("disk", ()) if disk.get("scratch") is True)
+    scratch = [str(disk.get("name")) for disk in story.rig.get("disk", ()) if disk.get("scratch") is True]
     for disk in (disk for disk in scratch if disk not in users):
-        written: dict[tuple[str, int], int] = {}
-        for reading in _beyond_the_first(story.readings(disk)):
-            before = written.setdefault((reading.kname, reading.diskseq), reading.written)
-            if reading.written > before:
-                more = reading.written - before
-                yield f"{more} bytes were written to {disk} by {reading.at:.2f} s, and nothing on record wrote to it"
-                break
+        yield from _written(disk, story.readings(disk))
+    for disk in scratch:
+        yield from _written_between(story, disk)
+
+
+def _written(disk: str, readings: Readings) -> Iterator[str]:
+    """A clause if anything was written in these readings."""
+    written: dict[tuple[str, int], int] = {}
+    for reading in _beyond_the_first(readings):
+        before = written.setdefault((reading.kname, reading.diskseq), reading.written)
+        if reading.written > before:
+            more = reading.written - before
+            yield f"{more} bytes were written to {disk} by {reading.at:.2f} s, and nothing on record wrote to it"
+            return
+
+
+def _written_between(story: Story, disk: str) -> Iterator[str]:
+    """Writes to a disk when the loads and stamps that wrote to it had ended. A disk that was written in other ways too,
+    by a filesystem, an array or a study, is left out."""
+    if story.of(FioRan) or story.of(ArrayActed) or story.of(FileRoundBegun):
+        return
+    if any(event.disk == disk for event in story.of(Acted)) or any(one.name in OTHERWISE for one in story.of(Phase)):
+        return
+    until = _written_until(story, disk)
+    parts = story.readings(disk).parts
+    for part in parts:
+        again = part.stream is not parts[0].stream
+        if again and part.at[0] > until and part[len(part) - 1].written:
+            at, written = part.at[len(part) - 1], part[len(part) - 1].written
+            yield f"{written} bytes were written to {disk} by {at:.2f} s, after its return, and nothing wrote to it"
+            return
+    if any(end.at == until for end in (*story.of(LoadEnded), *story.of(LedgerEnded))):
+        yield from _written(disk, story.readings(disk).between(until + WRITTEN_LATE, float("inf")))
+
+
+def _written_until(story: Story, disk: str) -> float:
+    """When the last writer of a disk ended, DUT seconds: infinity if that is not on record or its writes may be
+    buffered, minus infinity if nothing but the filling before a load wrote to it."""
+    loads = [load for load in story.of(LoadBegun) if load.disk == disk]
+    writers = [event for event in story.of(LedgerBegun) if event.disk == disk]
+    over = [event for event in story.of(LedgerEnded) if event.disk == disk]
+    ends = [story.load_end(load) for load in loads]
+    times = [None if end is None else end.at for end in (*ends, *over)]
+    known = [at for at in times if at is not None]
+    buffered = any(load.argv and "--direct=1" not in load.argv for load in loads)
+    if buffered or len(over) != len(writers) or len(known) != len(times):
+        return float("inf")
+    filled = [phase.at for phase in story.of(Phase) if phase.name in FILLING and phase.at is not None]
+    return max([*known, *filled], default=float("-inf"))
 
 
 def _beyond_the_first(readings: Readings) -> Iterator[Reading]:

@@ -11,7 +11,7 @@ from plugpull.checks.arrays import held_by_array
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
-from plugpull.checks.log_identity import another_device
+from plugpull.checks.log_identity import another_device, another_hub
 from plugpull.checks.lun_changes import changes_announced
 from plugpull.checks.watched import recorded
 from plugpull.history.cut import Cut
@@ -97,6 +97,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         said.take(*self._returns(story), *self._ends(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
         for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
             said.take(*another_device(story, disk))
+        said.take(*another_hub(story))
         said.doubt(*self._missing(story))
         seen = len({event.disk for event in story.of(DiskProperties)})
         return said.judgement(f"{seen} disks driven as before" if seen and said.clean else "")

@@ -13,6 +13,7 @@ from operator import sub
 
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.log_record import log_doubts
+from plugpull.checks.order import log_goes_back
 from plugpull.checks.starved import awake
 from plugpull.checks.witness_times import witnesses_apart
 from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun
@@ -134,7 +135,7 @@ def clock_doubts(story: Story) -> tuple[str, ...]:
     """Why the order of events is not known, as sentences: the clocks of the DUT and the controller contradict each
     other, or the witnesses on the DUT do. Empty if all agree well enough."""
     said = clocks_contradict(story.once(_exchanges), beyond=LONG_APART)
-    return (*((said,) if said else ()), *witnesses_apart(story))
+    return (*(one for one in (said, log_goes_back(story)) if one), *witnesses_apart(story))
 
 
 def clocks_contradict(exchanges: Iterable[ClockMapped], beyond: float = 0.001) -> str:

@@ -8,7 +8,7 @@ from plugpull.checks.base import Judgement, check_name
 from plugpull.checks.collector import Collector
 from plugpull.checks.kernel_clean import KernelClean
 from plugpull.checks.kernel_state import StateKept, tainted_between
-from plugpull.history.events import AgentLost, DutDied, DutReady
+from plugpull.history.events import AgentLost, ClockMapped, DutDied, DutReady
 from plugpull.history.reader import Story
 
 
@@ -23,6 +23,8 @@ def same_dut(story: Story, earlier: Story | None = None) -> Judgement:
     if not _readies(story) and not any(isinstance(event, DutReady) for event in story.before):
         said.doubt("which kernel the DUT ran is not on record")
         return said.judgement()
+    if earlier is not None and _clocks(earlier) & _clocks(story):
+        said.doubt("the record of this scenario has comparisons of the clocks that the scenario before it has")
     before = _readies(earlier)[-1:] if earlier is not None else ()
     died = any(one.of(DutDied) or one.of(AgentLost) for one in (earlier, story) if one is not None)
     said.take(*(taint.by(check_name(StateKept)) for taint in tainted_between(earlier, story)))
@@ -36,6 +38,11 @@ def same_dut(story: Story, earlier: Story | None = None) -> Judgement:
                 evidence = (f"boot id {was.boot_id} before", f"boot id {now.boot_id} now")
                 said.accuse("kernel", "the DUT restarted on its own", now.at, evidence)
     return said.judgement()
+
+
+def _clocks(story: Story) -> set[tuple[float | None, float]]:
+    """When clocks were compared, by both. The controller's clock never has one time twice."""
+    return {(event.at, event.controller) for event in story.of(ClockMapped)}
 
 
 def _readies(story: Story | None) -> tuple[DutReady, ...]:

@@ -33,7 +33,7 @@ from plugpull.rig.topology import unit_identity
 CLOCKS = 5.0
 """Seconds by which two records of the same moment may differ. A writer that was not scheduled reports a completion
 late: by 0.2 s on healthy guests."""
-EARLY = 1.0
+EARLY = 0.1
 """Seconds by which a read-back may seem to begin before its writer ended, because two clocks are involved."""
 _STAMP_JOB = re.compile(r"^stamp\d+-")
 _JOB_NUMBER = re.compile(r"^(?:stamp|readback)(\d+)-")

@@ -11,7 +11,7 @@ from plugpull.checks.arrays import arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
-from plugpull.checks.complaints import Complaint, accusations_of, explained_by_cuts, load_error, unexplained
+from plugpull.checks.complaints import Complaint, accusations_of, explained_by_cuts, load_error, unexplained, untimed
 from plugpull.checks.evidence import judged_span, miswired
 from plugpull.checks.kernel_clean import kernel_clean
 from plugpull.checks.log_properties import changes
@@ -22,7 +22,7 @@ from plugpull.checks.pace import kept_pace
 from plugpull.checks.residue import nothing_left
 from plugpull.checks.strangers import strangers
 from plugpull.history.cut import Cut
-from plugpull.history.events import DiskDetached, Healed, Judged, LoadBegun, Phase, Uevent
+from plugpull.history.events import DiskDetached, DiskRecovered, Healed, Judged, LoadBegun, Phase, Uevent
 from plugpull.history.reader import Story
 from plugpull.history.tape import until
 from plugpull.kernel.diagnosis.expected import Expected, never
@@ -35,6 +35,10 @@ SHOWN = 5
 
 _PARTS = frozenset({("usb", "usb_device"), ("scsi", "scsi_host"), ("scsi", "scsi_device")})
 """(subsystem, devtype) of the parts of a disk besides its block device."""
+_DRIVEN = frozenset({("usb", "usb_interface"), ("usb", "usb_device"), ("scsi", "scsi_device")})
+"""(subsystem, devtype) of the parts of a disk that have a driver (drivers/base/dd.c)."""
+LETTING_GO = frozenset({"unbind", "remove", "offline"})
+"""Actions of uevents after which a part of a disk is without its driver."""
 
 
 class Undisturbed(Check, frozen=True, tag="undisturbed"):
@@ -54,6 +58,7 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
         said = Collector(self)
         said.take(
             *removals,
+            *_released(story, expected, {disk for disk, _ in gone}),
             *neighbours.removed(),
             *_errors(list(unexplained(story, expected, scope)), asked, gone, neighbours),
             *neighbours.in_error(),
@@ -61,7 +66,7 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
             *_loads(story, expected, asked),
         )
         said.sort()
-        said.doubt(miswired(story), *strangers(story))
+        said.doubt(miswired(story), *strangers(story), *untimed(story))
         return said.judgement("nobody else disturbed" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
@@ -130,6 +135,24 @@ def _removals(story: Story, expected: Expected) -> Iterator[Accusation]:
         yield _removal(story, disk, _apart(times))
 
 
+def _released(story: Story, expected: Expected, gone: set[str]) -> Iterator[Accusation]:
+    """Disks that were not cut and did not leave, but whose driver released a part of them."""
+    asked = [((event.at or 0.0) - 1.0, event.until + 1.0) for event in story.of(DiskRecovered)]
+    seen: set[str] = set()
+    for event in story.of(Uevent):
+        at = event.at
+        if at is None or event.action not in LETTING_GO or (event.subsystem, event.devtype) not in _DRIVEN:
+            continue
+        if expected.slept(at) or any(begin <= at <= end for begin, end in asked):
+            continue
+        for disk in event.disks:
+            if disk not in gone and disk not in seen and not expected.of_disk(disk, at):
+                seen.add(disk)
+                what = f"the kernel took the driver off {disk} at {at:.2f} s though it was not cut"
+                line = f"uevent: {event.action} {event.devpath} ({event.subsystem} {event.devtype})"
+                yield Accusation(subject=disk, summary=what, at=at, evidence=(line,))
+
+
 def _apart(times: list[float]) -> list[float]:
     """The times of separate removals. The parts of a disk leave one after the other, which is one removal."""
     kept: list[float] = []
@@ -196,7 +219,9 @@ def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Accusa
         if load.disk in arrays_of(story) and (ended.at or 0.0) >= may_fail_from(story, load.disk):
             continue
         cut = any(
-            window.disk == load.disk and window.begin <= (ended.at or 0.0) and window.end >= (load.at or 0.0)
+            window.disk == load.disk
+            and window.begin <= (ended.at or 0.0)
+            and window.end >= min(load.at or 0.0, ended.at or 0.0)
             for window in expected.windows
         )
         if not cut:

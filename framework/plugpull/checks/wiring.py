@@ -23,6 +23,7 @@ def wiring_doubts(story: Story) -> tuple[str, ...]:
 def _wiring_doubts(story: Story) -> tuple[str, ...]:
     doubts = [*_names(story), miswired(story), *_edges(story), *_twice(story), *_mechanisms(story), *_victims(story)]
     doubts += _unbidden(story)
+    doubts += [f"an edge of {edge.point} has a negative error" for edge in story.of(Edge) if edge.error < 0]
     return tuple(dict.fromkeys(doubt for doubt in doubts if doubt))
 
 

@@ -15,6 +15,8 @@ from plugpull.kernel.diagnosis.arrivals import attached_times
 
 APART = 1.5
 """Seconds between the stamps of one event by two witnesses that are of one clock."""
+LATER = 0.5
+"""The same for a log that is later than a uevent, which nothing explains: in 28 recorded runs it was always earlier."""
 FEWEST = 2
 """Attachments needed to distinguish another clock from an uevent that was read late."""
 
@@ -42,7 +44,7 @@ def _log(story: Story) -> Iterator[str]:
         for at, line in zip(sorted(ats), sorted(lines[kname]), strict=True)
     ]
     late = max((line - at for at, line in pairs), default=0.0)
-    if late > APART:
+    if late > LATER:
         yield f"the kernel log has a disk attached {late:.2f} s later than its uevent"
     elif len(pairs) >= FEWEST and late < -APART:
         yield f"the kernel log has every disk attached at least {-late:.2f} s earlier than its uevent"

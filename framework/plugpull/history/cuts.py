@@ -182,7 +182,7 @@ def _switching(edges: Iterable[Edge], state: str) -> Switching:
         acknowledged_at=max(answered) if len(answered) == len(ports) else None,
         read_back=all(confirmed.get(port, True) for port in ports) if confirmed else None,
         ports=ports,
-        error=max(edge.error for edge in own),
+        error=max(0.0, *(edge.error for edge in own)),
         complete={f"{edge.switch} port {edge.port}" for edge in own if edge.phase == "commanded"} == set(ports),
     )
 

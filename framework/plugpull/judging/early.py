@@ -69,7 +69,7 @@ class EarlyJudge:
                 kept = without_bulk(story)
             if index % COLLECT_EVERY == 0:
                 gc.collect()  # the collector is off while a history is read
-        self._before = kept
+        self._before = story  # the next one is compared with all of it
         return kept
 
 

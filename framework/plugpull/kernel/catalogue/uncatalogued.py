@@ -34,7 +34,7 @@ _STORAGE = re.compile(
 _WORK = re.compile(
     r"^workqueue: (?:usb\w*|hub_\w+|[xeou]hci\w*|uas\w*|scsi\w*|sd_\w+|sg_\w+|blk\w*|kblockd\w*|wb_\w+|disk_\w+"
     r"|bdi_\w+|jbd2\w*|ext4\w*|xfs\w*|xlog\w*|btrfs\w*|md_\w+|raid\w*|dm_\w+|bio_\w+|flush_\w*|writeback\w*"
-    r"|storvsc\w*|async_run_entry_fn|loop_\w+|iomap_\w+) hogged CPU"
+    r"|storvsc\w*|async_run_entry_fn|loop_\w+|iomap_\w+)(?: \[\w+\])? hogged CPU"
 )
 
 

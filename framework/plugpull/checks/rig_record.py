@@ -1,0 +1,57 @@
+"""Whether the record is about the disks of the rig file: by their names, and by the ports that they are plugged in.
+
+If it is not, the rig file on record is that of another bench or another day, and blast radii cannot be trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.rig_places import RigPlaces
+from plugpull.history.events import DiskAttached, DiskMoved, Phase
+from plugpull.history.story import Story
+
+PLUGGED = "every disk gets its cable"
+"""How the text of the phase begins in which all disks of an emulated rig are plugged in."""
+
+_USB = re.compile(r"[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d/[\d.]+:\d+")
+"""The place of a disk on a USB controller."""
+
+
+def rig_doubts(story: Story) -> Iterator[str]:
+    """What the record says otherwise than the rig file, one clause per disk. Nothing where no rig is on record."""
+    if not story.rig:
+        return
+    names = [str(part.get("name")) for part in (*story.rig.get("hub", ()), *story.rig.get("disk", ()))]
+    declared = {str(disk.get("name")) for disk in story.rig.get("disk", ())}
+    yield from (f"the rig file has {name} {count} times" for name, count in Counter(names).items() if count > 1)
+    for name in dict.fromkeys(one.disk for one in story.of(DiskAttached) if one.disk):
+        if name not in declared and name not in story.begun.without:
+            yield f"{name} was announced, and the rig file does not have it"
+    if bench_kind(story) == "virtual":
+        yield from _never_seen(story, declared)
+        yield from _elsewhere(story, declared)
+
+
+def _never_seen(story: Story, declared: set[str]) -> Iterator[str]:
+    plugged = any(phase.name == "plug" and phase.text.startswith(PLUGGED) for phase in story.of(Phase))
+    for name in sorted(declared) if plugged else ():
+        if not story.attachments(name):
+            yield f"{name} of the rig file was plugged in, and never announced"
+
+
+def _elsewhere(story: Story, declared: set[str]) -> Iterator[str]:
+    """Disks that were first announced in another port than the rig file's. An emulated disk is where it is put."""
+    if story.of(DiskMoved):
+        return
+    places = RigPlaces(story)
+    for name in sorted(declared):
+        first = next(iter(story.attachments(name)), None)
+        if first is None or not _USB.fullmatch(first.place):
+            continue
+        due, got = places.ports_of(name), first.place.partition("/")[2].partition(":")[0]
+        if due and due != got:
+            yield f"{name} was announced at port {got}, and is at port {due} by the rig file"
