@@ -236,12 +236,6 @@ def survivor_changed_by_an_uevent(tape: Tape) -> Tape:
     return _uevent(tape, "change", "block", "disk")
 
 
-@edit("nobody", UNKNOWN, WRITING)
-def victims_load_ends_for_lack_of_space(tape: Tape) -> Tape:
-    """That is not what a disk that is gone gives."""
-    return tape.change(of("load.end", disk=tape.victim), errno=28, message="fio: No space left on device")
-
-
 @edit("nobody", UNKNOWN, STATE)
 def timer_interrupts_fall_within_one_boot(tape: Tape) -> Tape:
     """They are counted since the boot."""
@@ -261,3 +255,40 @@ def work_of_a_module_hogs_a_cpu(tape: Tape) -> Tape:
     """The kernel names the module of the work."""
     text = "workqueue: hub_event [usbcore] hogged CPU for >10000us 4 times, consider switching to WQ_UNBOUND"
     return tape.say(tape.off_at + 0.3, text, level=4)
+
+
+# --- what comes back in trouble ---------------------------------------------------------------------------------------
+
+for _line in (
+    "usb {usb}: device descriptor read/64, error -71",
+    "usb {usb}: reset SuperSpeed USB device number 4 using xhci_hcd",
+    "usb {port}: unable to enumerate USB device",
+    "sd {address}: [{kname}] Read Capacity(10) failed: Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK",
+    "I/O error, dev {kname}, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
+    "scsi {address}: Device offlined - not ready after error recovery",
+):
+
+    def _returns(tape: Tape, line: str = _line) -> Tape:
+        names = tape.names(tape.victim, 1)
+        bus, _, port = names.usb.partition("-")
+        known = {"usb": names.usb, "port": f"usb{bus}-port{port}", "address": names.address, "kname": names.kname}
+        at = tape.on_at + 0.15 if line.startswith("usb") else tape.back_at(tape.victim) - 0.02
+        return tape.say(at, line.format(**known), level=3)
+
+    _why = "Its cut explains errors of what left, not of what came."
+    add("return in trouble", _line.partition("}")[2].strip(": ")[:40], FAIL, _why, _returns, CUT, "victim")
+
+
+@edit("return in trouble", UNKNOWN, CUT)
+def logs_an_error_that_it_did_not_log_at_first(tape: Tape) -> Tape:
+    """The catalogue does not have it, so what it means is not known."""
+    text = f"usb {tape.names(tape.victim, 1).usb}: config 1 has an invalid interface number: 1 but max is 0"
+    return tape.say(tape.back_at(tape.victim) - 0.1, text, level=3)
+
+
+@edit("return in trouble", PASS, CUT)
+def logs_the_same_error_as_at_first(tape: Tape) -> Tape:
+    """That is how this device comes."""
+    disk = tape.victim
+    text = f"usb {tape.names(disk, 1).usb}: config 1 has an invalid interface number: 1 but max is 0"
+    return tape.say(tape.back_at(disk) - 0.1, text, level=3).say(tape.attached(disk)["at"] - 0.1, text, level=3)

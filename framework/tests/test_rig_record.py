@@ -3,7 +3,6 @@ story."""
 
 from __future__ import annotations
 
-import errno
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from plugpull.checks.reach import clock_doubts
 from plugpull.checks.rig_record import PLUGGED, rig_doubts
 from plugpull.checks.same_dut import same_dut
 from plugpull.checks.undisturbed import undisturbed
-from plugpull.checks.users_told import UsersTold
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
@@ -230,15 +228,6 @@ def test_a_disk_that_is_written_when_nobody_writes(disk: str, at: float) -> None
     begun = msgspec.structs.replace(story.of(ev.LoadBegun)[0], disk=disk, job="second", at=at - 0.5)
     ended = msgspec.structs.replace(story.of(ev.LoadEnded)[0], disk=disk, job="second", at=LAST - 0.1)
     assert list(disorder(Story(story.begun, (*events, begun, ended), rig=RIG))) == [], "a second load writes"
-
-
-@pytest.mark.parametrize(("number", "many"), [(errno.EIO, 0), (errno.ENODEV, 0), (errno.ENOSPC, 1), (errno.EINVAL, 1)])
-def test_an_error_that_the_loss_of_a_disk_does_not_give(number: int, many: int) -> None:
-    bench = healthy()
-    bench.replace(ev.LoadEnded, lambda end: end.disk == VICTIM, errno=number)
-    judgement = bench.judge(UsersTold())
-    assert judgement.findings == ()
-    assert len(judgement.unknowns) == many
 
 
 @pytest.mark.parametrize(("counts", "many"), [((100, 200), 0), ((100, 100), 0), ((100, 7), 1)])

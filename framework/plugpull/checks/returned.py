@@ -33,6 +33,7 @@ from plugpull.checks.power import Power, power_in
 from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.repeats import repeated
+from plugpull.checks.return_errors import came_in_trouble
 from plugpull.checks.starved import awake
 from plugpull.finding import Finding
 from plugpull.history.attachments import same_identity, same_socket
@@ -153,7 +154,10 @@ class Returned(Check, frozen=True, tag="returned"):
         slow = slow_probe(story, cut, now) if moved_between(story, was, now) is None else None
         findings += [slow] if slow is not None else []
         findings += _units(story, cut, was, now)
-        return findings, [late] if isinstance(late, str) else []
+        doubts = [late] if isinstance(late, str) else []
+        for trouble in came_in_trouble(story, cut, now):
+            (findings if isinstance(trouble, Accusation) else doubts).append(trouble)  # type: ignore[arg-type]
+        return findings, doubts
 
     def _late(self, story: Story, cut: Cut, now: DiskAttached) -> Accusation | str | None:
         """An accusation, the sentence of a doubt, or None if the disk came back in time."""

@@ -50,10 +50,6 @@ class RigPlaces:
         paths += [event.devpath for event in self._story.of(Uevent)]
         return {bus[2]: bus[1] for path in paths if (bus := _BUS.search(path))}
 
-    def ports_of(self, name: str) -> str:
-        """The chain of ports of a hub or disk by the rig file, such as ``1.2``; empty if it is not in there."""
-        return ".".join(self._parts.get(name, ("", ()))[1])
-
     def place_of_part(self, name: str) -> str:
         """The place of a hub or disk of the rig; empty if not known."""
         controller, ports = self._parts.get(name, ("", ()))

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from plugpull.checks.discovered import declared_place
 from plugpull.checks.limits import bench_kind
-from plugpull.checks.rig_places import RigPlaces
 from plugpull.history.events import DiskAttached, DiskMoved, Phase
 from plugpull.history.story import Story
 
@@ -47,11 +47,10 @@ def _elsewhere(story: Story, declared: set[str]) -> Iterator[str]:
     """Disks that were first announced in another port than the rig file's. An emulated disk is where it is put."""
     if story.of(DiskMoved):
         return
-    places = RigPlaces(story)
     for name in sorted(declared):
         first = next(iter(story.attachments(name)), None)
         if first is None or not _USB.fullmatch(first.place):
             continue
-        due, got = places.ports_of(name), first.place.partition("/")[2].partition(":")[0]
-        if due and due != got:
-            yield f"{name} was announced at port {got}, and is at port {due} by the rig file"
+        wanted, got = declared_place(story.rig, name), first.place.partition("/")[2].partition(":")[0]
+        if wanted is not None and wanted[1] != got:
+            yield f"{name} was announced at port {got}, and is at port {wanted[1]} by the rig file"

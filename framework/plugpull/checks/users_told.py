@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from errno import EBADMSG, EDQUOT, EILSEQ, EINVAL, ENOMEM, ENOSPC, EPERM
+from errno import EBADMSG, EILSEQ
 
 from plugpull.checks import limits
 from plugpull.checks.accusation import Accusation
@@ -24,11 +24,6 @@ goes on for longer and then ends without an error did not get one."""
 
 CLOCKS = 0.1
 """Seconds by which the writer's clock (microseconds since it began) may differ from the clock of the edge."""
-
-
-OTHER_ERRORS = frozenset({EILSEQ, EBADMSG, ENOSPC, EDQUOT, EINVAL, ENOMEM, EPERM})
-"""Errors of a load that do not come from the loss of its disk (block/blk-core.c, blk_errors): wrong data, no space, or
-a request that the kernel refused."""
 
 
 class UsersTold(Check, frozen=True, tag="users_told"):
@@ -124,8 +119,8 @@ def _one(story: Story, cut: Cut, load: LoadBegun) -> Accusation | str | float:
     if not ended.errno and (ended.asked or not ended.exit_status):
         how = "went on until it was asked to end" if ended.asked else "ended without an error"
         return _accusation(disk, f"the load on {disk} {how} though the disk was gone", ended)
-    if ended.errno in OTHER_ERRORS:
-        return f"the load on {disk} ended with errno {ended.errno}, which is not what the loss of its disk gives"
+    if ended.errno in (EILSEQ, EBADMSG):
+        return f"the load on {disk} ended with errno {ended.errno}, which is wrong data and not the loss of its disk"
     took = awake(story, gone, max(gone, ended.at))
     if took - cut.error > within:
         return _accusation(
