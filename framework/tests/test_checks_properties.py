@@ -123,3 +123,28 @@ def test_another_name_because_another_disk_got_the_old_one() -> None:
 
 def test_a_free_earlier_name_is_what_the_kernel_gives() -> None:
     assert returned_as("sda").judge(same_properties()).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("timeout", "3600"), ("scheduler", "[none] mq-deadline"), ("nr_requests", "1"), ("power_control", "auto")],
+)
+def test_what_only_the_kernel_sets_on_an_emulated_dut(name: str, value: str) -> None:
+    usual = {"timeout": "30", "scheduler": "[mq-deadline] none", "nr_requests": "2", "power_control": "on"}
+    for kind, many in (("virtual", 1), ("ssh", 0)):
+        bench = watched()
+        change(bench, "attached", DISKS, usual)
+        change(bench, "attached", (VICTIM,), usual | {name: value}, CUT)
+        bench.events = [
+            msgspec.structs.replace(one, kind=kind) if isinstance(one, ev.DutReady) else one for one in bench.events
+        ]
+        assert len(bench.judge(same_properties()).findings) == many
+
+
+@pytest.mark.parametrize(("count", "many"), [("0x1", 0), ("0x0", 0), ("0x3", 1)])
+def test_commands_that_fail_while_a_disk_is_probed_again(count: str, many: int) -> None:
+    bench = watched()
+    change(bench, "attached", DISKS, {"failed_commands": "0x1"})
+    change(bench, "attached", (VICTIM,), {"failed_commands": count}, CUT)
+    found = [one.summary for one in bench.judge(same_properties()).findings]
+    assert found == ["2 commands more to disk1 failed as it came back than the time before"] * many
