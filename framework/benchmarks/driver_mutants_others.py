@@ -287,6 +287,43 @@ MUTANTS = (
         ("returned ready_under_load", "came back only after|slower|longer"),
     ),
     _mutant(
+        "return_reset",
+        "resets each device that came back before it looks for its disks",
+        _USB,
+        '\tdev_dbg(dev, "starting scan\\n");\n',
+        '\tdev_dbg(dev, "starting scan\\n");\n\tif (plugpull_until)\n\t\tusb_stor_port_reset(us);\n',
+        ("returned", "came back with errors"),
+    ),
+    _mutant(
+        "return_retries",
+        "fails READ CAPACITY of a disk that came back twice, so that it is sent again",
+        _TRANSPORT,
+        "\tsrb->result = SAM_STAT_GOOD;\n\n\t/*\n\t * Determine if we need to auto-sense\n",
+        "\tsrb->result = SAM_STAT_GOOD;\n\tif (plugpull_until && srb->cmnd[0] == READ_CAPACITY &&\n"
+        "\t    ++plugpull_writes <= 2) {\n\t\tsrb->result = DID_SOFT_ERROR << 16;\n\t\treturn;\n\t}\n\n"
+        "\t/*\n\t * Determine if we need to auto-sense\n",
+        ("same_properties returned", "as it came back|came back with errors"),
+    ),
+    _mutant(
+        "timeout_later",
+        "sd gives a disk that came back 55 s for each command",
+        _SD,
+        _PRINTED,
+        "\t\t{\n"
+        + AFTER_RETURN.format(first="sdkp->first_scan && ", disks=3)
+        + "\t\t\tblk_queue_rq_timeout(sdkp->device->request_queue, 55 * HZ);\n\t\t}\n"
+        + _PRINTED,
+        ("same_properties", "command timeout"),
+    ),
+    _mutant(
+        "autosuspend_later",
+        "lets the kernel suspend a device that came back",
+        _USB,
+        '\tdev_dbg(dev, "starting scan\\n");\n',
+        '\tdev_dbg(dev, "starting scan\\n");\n\tif (plugpull_until)\n\t\tusb_enable_autosuspend(us->pusb_dev);\n',
+        ("same_properties", "power control"),
+    ),
+    _mutant(
         "survivor_retries",
         "fails one command in 25 of every disk once one was unplugged, so that it is sent again",
         _TRANSPORT,
