@@ -16,6 +16,8 @@ IDLE = ("while_idle",)
 HUB = ("a_hub_is_gone_for_a_while",)
 STATE = ("watched_while_writing",)
 WROTE = ("a_cable_comes_loose_between_flushes", "power_fails_between_flushes")
+CYCLES = ("watched_many_cuts",)
+POWER = ("power_fails_between_flushes",)
 Rig = dict[str, Any]
 
 
@@ -164,6 +166,38 @@ def victim_read_back_before_its_writer_ended(tape: Tape) -> Tape:
     job = tape.last(of("readback.begin", disk=tape.victim))["job"]
     mine = both(lambda event: event["type"].startswith("readback"), lambda event: event["job"] == job)
     return tape.map(mine, lambda event: event | {"at": tape.off_at - 0.3})
+
+
+@edit("rig file", UNKNOWN, CYCLES)
+def cuts_armed_under_each_others_numbers(tape: Tape) -> Tape:
+    """A port was switched before its cut was armed."""
+    return tape.map(of("cut.armed"), lambda event: event | {"cut": {2: 3, 3: 2}.get(event["cut"], event["cut"])})
+
+
+@edit("rig file", UNKNOWN, CYCLES)
+def fifth_return_at_two_places(tape: Tape) -> Tape:
+    """Its place is not that of its path in sysfs."""
+    back = tape.all(of("disk.attached", disk=tape.victim))[5]
+    other = back["place"].rpartition("/")[0] + "/4:0"
+    return tape.map(lambda event: event == back, lambda event: event | {"place": other})
+
+
+@edit("rig file", UNKNOWN, POWER)
+def survivors_writer_ended_by_a_signal(tape: Tape) -> Tape:
+    """Its record may lack the last writes."""
+    return tape.change(of("ledger.end", disk=tape.survivor), status=-9)
+
+
+@edit("rig file", UNKNOWN, POWER)
+def survivors_writer_ended_unasked_and_its_load_as_asked(tape: Tape) -> Tape:
+    """They are one program."""
+    return tape.change(of("ledger.end", disk=tape.survivor), asked=False)
+
+
+@edit("rig file", UNKNOWN, POWER)
+def survivor_read_back_under_the_victims_name(tape: Tape) -> Tape:
+    """It is the data of another disk, and accuses nobody."""
+    return tape.change(of("readback.begin", disk=tape.survivor), disk=tape.victim)
 
 
 # --- what nobody did --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from plugpull.checks.discovered import declared_place
 from plugpull.checks.limits import bench_kind
 from plugpull.history.events import DiskAttached, DiskMoved, Phase
 from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.scope import place_of
 
 PLUGGED = "every disk gets its cable"
 """How the text of the phase begins in which all disks of an emulated rig are plugged in."""
@@ -31,9 +32,22 @@ def rig_doubts(story: Story) -> Iterator[str]:
     for name in dict.fromkeys(one.disk for one in story.of(DiskAttached) if one.disk):
         if name not in declared and name not in story.begun.without:
             yield f"{name} was announced, and the rig file does not have it"
+    yield from _two_places(story)
     if bench_kind(story) == "virtual":
         yield from _never_seen(story, declared)
         yield from _elsewhere(story, declared)
+
+
+def _two_places(story: Story) -> Iterator[str]:
+    """Disks whose place is not that of their path in sysfs, from which it was made (``dut/agent/disks.py``)."""
+    for one in story.of(DiskAttached):
+        usb = place_of(one.sysfs).usb
+        if one.disk and usb and _USB.fullmatch(one.place) and _ports(one.place) != usb.partition("-")[2]:
+            yield f"{one.disk} was announced at {one.place}, and is at {usb} in sysfs"
+
+
+def _ports(place: str) -> str:
+    return place.partition("/")[2].partition(":")[0]
 
 
 def _never_seen(story: Story, declared: set[str]) -> Iterator[str]:
@@ -51,6 +65,6 @@ def _elsewhere(story: Story, declared: set[str]) -> Iterator[str]:
         first = next(iter(story.attachments(name)), None)
         if first is None or not _USB.fullmatch(first.place):
             continue
-        wanted, got = declared_place(story.rig, name), first.place.partition("/")[2].partition(":")[0]
+        wanted, got = declared_place(story.rig, name), _ports(first.place)
         if wanted is not None and wanted[1] != got:
             yield f"{name} was announced at port {got}, and is at port {wanted[1]} by the rig file"

@@ -48,6 +48,8 @@ class ReadBack:
     parts: list[tuple[int, bytes]] = field(default_factory=list)
     ended: ReadBackEnded | None = None
     problems: list[str] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
+    """Other disks for which pieces of it are on record."""
 
 
 @dataclass
@@ -129,6 +131,7 @@ class _Assembly:
                 if one.ended is not None:
                     one.problems.append("the end of its writer is on record twice")
                 one.ended = end
+        loads = {end.job: end.asked for end in story.of(LoadEnded)}
         victims = {victim for armed in story.of(CutArmed) for victim in armed.victims}
         for one in self.rounds:
             if one.ended is None:
@@ -137,6 +140,10 @@ class _Assembly:
                 one.doubts.append(f"the end of its writer is on record for {one.ended.disk}")
             elif one.ended.asked and one.ended.status == 1 and one.disk not in victims:
                 one.problems.append(f"its writer ended with status 1: {one.ended.why or 'it does not say why'}")
+            elif loads.get(one.begun.job, one.ended.asked) != one.ended.asked:
+                one.problems.append("its writer and its load disagree on whether they were asked to end")
+            elif (one.ended.status or 0) < 0 and one.disk not in victims:
+                one.problems.append(f"its writer was ended by signal {-(one.ended.status or 0)}")
 
     def _readings(self, story: Story) -> None:
         reads: dict[str, ReadBack] = {}
@@ -151,6 +158,7 @@ class _Assembly:
                 (of.again if event.again else of.reads).append(read)
         for part in story.of(ReadBackPart):
             if part.job in reads:
+                reads[part.job].others |= {part.disk} - {reads[part.job].begun.disk}
                 _take(reads[part.job].parts, reads[part.job].problems, part, reads[part.job].begun.disk, "read-back")
         for over in story.of(ReadBackEnded):
             if over.job in reads:
@@ -171,6 +179,8 @@ class _Assembly:
         """Doubts about a reading that began before its session ended, or does not cover it."""
         if one.read is None:
             return
+        if one.read.others:
+            one.doubts.append(f"what was read back is on record for {', '.join(sorted(one.read.others))} too")
         at = self._place[id(one.read.begun)]
         if one.ended is not None and self._place[id(one.ended)] > at:
             one.doubts.append(f"the read-back of session {one.begun.session} began before the session ended")

@@ -14,6 +14,9 @@ from plugpull.checks.log_arrivals import connected_early
 from plugpull.history.events import CutArmed, DiskDetached, Edge
 from plugpull.history.reader import Story
 
+ARMED_LATE = 0.1
+"""Seconds by which a cut may be on record as armed later than its port was switched. It is armed before."""
+
 
 def wiring_doubts(story: Story) -> tuple[str, ...]:
     """Sentences on why it is not known which disks were cut; empty if record and rig file agree."""
@@ -48,6 +51,9 @@ def _edges(story: Story) -> Iterator[str]:
         declared = declared_outlet(story.rig, edge.point)
         if cut is None:
             yield f"{where} was switched {edge.state} for {edge.point}, a cut that was never armed"
+        elif edge.at is not None and cut.at is not None and edge.at < cut.at - ARMED_LATE:
+            early = cut.at - edge.at
+            yield f"{where} was switched {edge.state} {early:.2f} s before its cut {cut.cut} was armed"
         elif cut.point != edge.point:
             yield f"cut {cut.cut} was armed for {cut.point}, and {edge.point} was switched {edge.state}"
         elif declared is not None and declared != f"{edge.switch}.{edge.port}":
