@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from disturbances import CONTROLLER, HUB, TREE, found, removed_uevent, story, subjects
+from paces import resampled
 from stories import BACK, CUT, GONE, RESTORED, SURVIVORS, VICTIM
 from test_kernel_scope import bench, warn
 
@@ -148,6 +150,24 @@ def test_a_device_that_did_not_answer_though_clocks_were_compared_meanwhile() ->
     made.add(warn(SILENT[0][0], 24.0), ev.ClockMapped(at=23.6, controller=623.6, error=0.002))
     made.starved = ((23.2, 24.0),)
     assert subjects(made) == ["hub1"], "the DUT ran"
+
+
+@pytest.mark.parametrize(("share", "brief", "long"), [(1.0, 1, 1), (0.3, 0, 1)])
+def test_a_dut_that_its_host_runs_slowly(share: float, brief: int, long: int) -> None:
+    """It may take a second for an answer that would take half, but not five."""
+    for (text, *_), accused in ((SILENT[0], brief), (SILENT[1], long)):
+        made = resampled(bench(), lambda one: msgspec.structs.replace(one, cpu=(1, round((one.at or 0) * 200 * share))))
+        made.events = [
+            msgspec.structs.replace(one, cpus=2) if isinstance(one, ev.DutReady) else one for one in made.events
+        ]
+        samples = made.samples
+        made.samples = lambda samples=samples: [  # type: ignore[misc, method-assign]
+            one
+            for number, one in enumerate(samples())
+            if share == 1.0 or number % 3 == 0 or not 14.0 < (one.at or 0.0) < 21.0
+        ]
+        made.add(warn(text, 20.0))
+        assert len(subjects(made)) == accused
 
 
 def test_a_controller_that_died_while_the_host_starved_the_dut() -> None:

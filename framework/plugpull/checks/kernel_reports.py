@@ -21,6 +21,9 @@ RAN = 0.5
 """The DUT's CPUs count as running if they accounted for this share of the time. CPUs of a stopped guest account for
 nothing; CPUs that spin in the kernel account for all of it."""
 
+BRIEF = 1.0
+"""Seconds of waiting that a DUT may exceed merely because its host runs it at less than half of its speed."""
+
 _SECONDS = re.compile(r"stuck for (\d+)s|for more than (\d+) seconds")
 _WAITS = frozenset({"fatal.lockup", "fatal.hung-task", "cpu.hog"})
 _UNANSWERED = (
@@ -68,7 +71,7 @@ def by_the_host(story: Story, at: float | None, body: str, kind: str) -> str:
     lost = _not_run(story, at - took, at + (0.0 if unanswered else ONE_GROUP))
     if lost > 0 and (kind == "cpu.hog" or lost >= least):
         return f"not the fault of the DUT: its host did not run it for {lost:.2f} s at that time: {body}"
-    had = granted(story, at - took, at) if unanswered else 1.0
+    had = granted(story, at - took, at) if 0 < unanswered <= BRIEF else 1.0
     if had < LEAST_GRANTED:
         return f"not the fault of the DUT: its host gave it {had:.0%} of its CPU time then: {body}"
     return ""
