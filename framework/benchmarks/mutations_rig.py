@@ -120,8 +120,8 @@ def log_is_of_a_process(tape: Tape) -> Tape:
 def survivors_error_without_a_time(tape: Tape) -> Tape:
     """Any disk may have had the name then."""
     kname = tape.attached(tape.survivor)["kname"]
-    told = tape.say(tape.quiet_at, f"I/O error, dev {kname}, sector 77 op 0x1:(WRITE)", level=3)
-    return told.map(
+    said = tape.say(tape.quiet_at, f"I/O error, dev {kname}, sector 77 op 0x1:(WRITE)", level=3)
+    return said.map(
         both(of("kernel"), lambda event: "sector 77 op" in event["text"]), lambda event: event | {"at": None}
     )
 

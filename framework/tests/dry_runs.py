@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,11 +19,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from stories import BACK, CUT, GONE, LAST, RESTORED, SETTLED, STOPPED, Bench, healthy
+from stories import BACK, CUT, GONE, LAST, RESTORED, SETTLED, STOPPED, Bench, healthy, later
 
 import plugpull.run
 import plugpull.soak.turn
 from plugpull.checks import Check, data_intact, kept_pace, kernel_clean, removed, returned
+from plugpull.checks.discovered import declared_place
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev
@@ -41,6 +43,7 @@ def _attached(name: str) -> object | None:
     return None if gone.exists() and name in gone.read_text().split() else name
 
 
+PARTS = ("hub", "disk")
 LATE = 60.0
 """DUT seconds until which a disk is waited for that does not return."""
 TABLE = SimpleNamespace(attached=_attached)
@@ -80,13 +83,39 @@ class DryRig(ScenarioRig):
 
     def play(self) -> None:
         """Record a healthy cable cut, and what it asks to be judged."""
+        since = time.monotonic()
         for event in healthy().scenario()[1:-1]:
-            if isinstance(event, ev.DiskAttached):
-                serials = {disk.name: disk.serial for disk in self.context.rig.disk}
-                event = msgspec.structs.replace(event, serial=serials[event.disk])
-            self.context.recorder.record(event)
+            self.context.recorder.record(self._here(event, since))
             if isinstance(event, ev.Judged):
                 self.asked += len(event.checks)
+
+    def _here(self, event: ev.Event, since: float) -> ev.Event:
+        """The same event on this rig, ``since`` seconds later: its disks are where its file says."""
+        if isinstance(event, ev.KernelMessage):
+            return msgspec.structs.replace(event, text=self._moved(event.text))
+        if isinstance(event, ev.Uevent):
+            return msgspec.structs.replace(event, devpath=self._moved(event.devpath))
+        if not isinstance(event, ev.DiskAttached):
+            return later(event, since)
+        known = {"serial": self.context.disk(event.disk).serial, "sysfs": self._moved(event.sysfs)}
+        return msgspec.structs.replace(event, place=f"0000:00:05.0/{self._ports(event.disk)}:0", **known)
+
+    def _ports(self, disk: str) -> str:
+        rig = {name: [{"name": one.name, "at": one.at} for one in getattr(self.context.rig, name)] for name in PARTS}
+        return (declared_place(rig, disk) or ("", "1"))[1]
+
+    def _moved(self, text: str) -> str:
+        """USB paths of the disks of ``stories``, as those of this rig."""
+
+        def path(found: re.Match[str]) -> str:
+            disk = f"disk{found[2]}"
+            if disk not in {one.name for one in self.context.rig.disk}:
+                return found[0]
+            ports = self._ports(disk).split(".")
+            chain = [f"1-{'.'.join(ports[: end + 1])}" for end in range(len(ports))]
+            return "/".join(chain) if found[1] else chain[-1]
+
+        return re.sub(r"(1-1/)?1-1\.(\d)", path, text)
 
     def cut_cable(self, victim: str, *, returns: bool = True) -> None:
         """Record that the cable of a disk is cut while all disks are written. If it does not return, it is gone from
@@ -96,10 +125,9 @@ class DryRig(ScenarioRig):
         others = (kept_pace(survivors), data_intact(survivors)) if survivors else ()
         checks = (removed(victim), returned(victim), *others, kernel_clean())
         self.asked += len(checks)
+        since = time.monotonic()
         for event in cable_cut(victim, disks, checks, returns=returns).scenario()[1:-1]:
-            if isinstance(event, ev.DiskAttached):
-                event = msgspec.structs.replace(event, serial=self.context.disk(event.disk).serial)
-            self.context.recorder.record(event)
+            self.context.recorder.record(self._here(event, since))
         if not returns:
             with Path("gone").open("a") as gone:
                 gone.write(f"{victim} ")
