@@ -9,7 +9,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from stories import BACK, CUT, DISKS, GONE, RATE, RESTORED, SURVIVORS, VICTIM, encode, healthy, read_back, run_of
+from stories import BACK, CUT, DISKS, GONE, RATE, RESTORED, SURVIVORS, VICTIM, encode, healthy, later, read_back, run_of
 
 from plugpull.errors import UsageError
 from plugpull.history import events as ev
@@ -32,7 +32,7 @@ def test_a_whole_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     history = read_history(tmp_path)
     assert history.complete
     assert history.begun is not None
-    assert [list(story.events) for story in history.stories] == [scenario, scenario]
+    assert [list(story.events) for story in history.stories] == [scenario, [later(one, 100.0) for one in scenario]]
     assert history.stories[0].rig["rig"]["name"] == "made-up"
 
 

@@ -39,6 +39,7 @@ def test_errors_between_the_new_connection_and_the_disk(text: str) -> None:
 def test_a_quiet_return() -> None:
     made = bench()
     made.add(NEW, warn("sd 0:0:0:0: Power-on or device reset occurred", CONNECTED + 0.1, 4))
+    made.add(warn("sdb: detected capacity change from 0 to 131072", CONNECTED + 0.2, 6))
     assert found(made) == []
 
 

@@ -260,7 +260,7 @@ def _written(disk: str, readings: Readings) -> Iterator[str]:
 def _written_between(story: Story, disk: str) -> Iterator[str]:
     """Writes to a disk when the loads and stamps that wrote to it had ended. A disk that was written in other ways too,
     by a filesystem, an array or a study, is left out."""
-    if story.of(FioRan) or story.of(ArrayActed) or story.of(FileRoundBegun):
+    if any((story.of(FioRan), story.of(ArrayActed), story.of(FileRoundBegun))):
         return
     if any(event.disk == disk for event in story.of(Acted)) or any(one.name in OTHERWISE for one in story.of(Phase)):
         return

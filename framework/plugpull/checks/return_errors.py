@@ -39,6 +39,8 @@ KINDS = frozenset(
 left for long."""
 SHOWN = 5
 """Kernel lines given as evidence at most."""
+_CHANGED = re.compile(r"\bdetected capacity change\b")
+"""A property, which ``log_properties.py`` judges."""
 _NUMBERS = re.compile(r"[\da-f]*\d[\da-f]*")
 _NEW = re.compile(r"^usb (\d+-[\d.]+): new (?:[\w-]+ )+USB device number ")
 
@@ -51,7 +53,7 @@ def came_in_trouble(story: Story, cut: Cut, now: DiskAttached) -> Iterator[Accus
         if line.event is None:
             if line.level <= ERROR and not harmless(line.body) and _alike(line) not in story.once(_before_any_cut):
                 yield f"the kernel logged an uncatalogued error as {now.disk} came back: {line.text}"
-        elif line.event.kind in KINDS and not usual(line.body):
+        elif line.event.kind in KINDS and not usual(line.body) and not _CHANGED.search(line.body):
             doubt = by_the_host(story, line.at, line.body, line.event.kind)
             if doubt:
                 yield doubt
