@@ -229,6 +229,18 @@ def test_removed_runs_leave_nothing_behind(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT scenario FROM series") == [("a",)]
 
 
+def test_a_disk_is_not_known_before_it_is_seen(tmp_path: Path) -> None:
+    """A night without serial numbers counts the same whether the nights after it are there already or not."""
+    nights = (("a", "A"), ("b", ""), ("b", "B"), ("b", "A"))
+    for night, (name, serial) in enumerate(nights):
+        disks = [{"name": "disk1", "serial": serial}] if serial else []
+        put(tmp_path, results(night, [scenario(name)], disks=disks))
+        trend_of(tmp_path)
+    incremental = said(trend_of(tmp_path))
+    make_index(tmp_path)
+    assert said(trend_of(tmp_path)) == incremental
+
+
 def test_removed_and_changed_runs(tmp_path: Path) -> None:
     put_nights(tmp_path, {"a": "PFF"})
     assert trend_of(tmp_path).series[0].name == "ongoing"

@@ -223,7 +223,7 @@ def _with_identity(lane: _Lane, series: int, disks: Mapping[str, str]) -> int:
     if name is None:
         identity = lane.rig.names.get(disk) if disk not in disks.values() else None
         later = lane.known.by_disk.get((group, identity)) if identity is not None else None
-        if later is None:
+        if later is None or later not in lane.series:  # of a run that comes later still
             return series
         _adopt(lane, group, series, later)
         return later
