@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import fcntl
 import json
 import os
 import subprocess
@@ -230,8 +231,10 @@ def test_a_directory_that_cannot_be_removed_is_reported(root: int, tmp_path: Pat
 
 
 def test_the_filesystem_is_synced_before_the_directory_of_a_round_is_made_and_before_that_is_synced(
-    root: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The agent's descriptor of the root is a path only (O_PATH), which syncfs and fsync refuse."""
+    root = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
     calls: list[str] = []
 
     def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,11 +246,13 @@ def test_the_filesystem_is_synced_before_the_directory_of_a_round_is_made_and_be
 
     def syncfs(fd: int) -> None:
         assert os.path.sameopenfile(fd, root)
+        assert not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_PATH
 
     monkeypatch.setattr(program, "sync_filesystem", noted("syncfs", syncfs))
     monkeypatch.setattr(os, "mkdir", noted("mkdir", os.mkdir))
     monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
     os.close(program._made(root, "round2"))
+    os.close(root)
     assert calls == ["syncfs", "mkdir", "syncfs", "fsync", "fsync"]
 
 
