@@ -148,8 +148,12 @@ def another_file(top: Path) -> None:
     patched(top / "d/a", 2, (top / "b").read_bytes()[16 * B :])
 
 
+def kept_beside(top: Path) -> Path:
+    return top.parent / f"{top.name}-kept"
+
+
 def removed_file_is_back(top: Path) -> None:
-    (top / "gone").write_bytes(Stamp(RUN, 4, 0, 13, 0, 1).encode())
+    kept_beside(top).rename(top / "gone")
 
 
 def other_target(top: Path) -> None:
@@ -174,8 +178,19 @@ EDITS: tuple[tuple[FileDamage, Callable[[Path], object]], ...] = (
 
 
 @pytest.mark.parametrize(("kind", "edit"), EDITS, ids=[str(kind) for kind, _ in EDITS])
-def test_an_edit_by_hand_is_named(root: int, tmp_path: Path, kind: FileDamage, edit: Callable[[Path], object]) -> None:
-    ledger = played(root, PLAN)
+def test_an_edit_by_hand_is_named(
+    root: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: FileDamage, edit: Callable[[Path], object]
+) -> None:
+    # The removed file keeps its inode beside the directory: a new one of its name could get any.
+    unlink = os.unlink
+
+    def unlink_and_keep(path: str, *, dir_fd: int | None = None) -> None:
+        os.link(path, kept_beside(tmp_path), src_dir_fd=dir_fd)
+        unlink(path, dir_fd=dir_fd)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "unlink", unlink_and_keep)
+        ledger = played(root, PLAN)
     assert opinion(root, ledger).intact
     edit(tmp_path)
     assert {wrong.kind for wrong in opinion(root, ledger).wrong} == {kind}
