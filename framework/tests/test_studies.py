@@ -10,6 +10,7 @@ from plugpull.history import events as ev
 from plugpull.load import sequential_write
 from plugpull.load.designs import Condition, each_alone
 from plugpull.studies import alone
+from plugpull.studies.figures import figure
 from plugpull.studies.measured import to_repeat
 
 # --- every disk alone ----------------------------------------------------------------------------------------
@@ -53,6 +54,12 @@ def test_processor_time_is_that_of_the_load_alone() -> None:
     assert costs["write cpu per rate"].value == pytest.approx(0.25, abs=0.02)
     assert costs["write cpu process"].value == pytest.approx(0.05)
     assert costs["write cpu system"].parameters["idle"] == pytest.approx(0.2, abs=0.02)
+
+
+def test_an_interval_does_not_reach_below_nothing() -> None:
+    found = figure("cpu", "disk1", [0.0, 0.05, 0.0], {}, "CPUs")
+    assert found.low == 0.0
+    assert (found.high or 0.0) > 0.05
 
 
 def test_without_a_count_while_idle_the_net_cost_is_not_known() -> None:

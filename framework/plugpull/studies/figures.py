@@ -17,14 +17,14 @@ NOISY = 0.25
 def figure(
     name: str, subject: str, samples: Sequence[float], parameters: Mapping[str, str | float], unit: str = "B/s"
 ) -> Measurement:
-    """The mean of at least one repeat, with its 95 % Student interval."""
+    """The mean of at least one repeat, with its 95 % Student interval. Nothing that is measured can be below 0."""
     found = estimate(samples)
     return Measurement(
         name=name,
         subject=subject,
         value=_rounded(found.mean, unit),
         unit=unit,
-        low=None if found.low is None else _rounded(found.low, unit),
+        low=None if found.low is None else _rounded(max(0.0, found.low), unit),
         high=None if found.high is None else _rounded(found.high, unit),
         n=found.n,
         samples=tuple(_rounded(sample, unit) for sample in samples),
