@@ -104,6 +104,16 @@ def test_the_page_has_every_figure_and_conclusion(results: Results) -> None:
     assert "nothing was measured" in empty
 
 
+def test_figures_of_one_name_are_set_apart_by_what_differs(results: Results) -> None:
+    sizes = [
+        changed(_figure("read by size", "disk1", 2e6), parameters={"block": k << 10, "depth": 1}) for k in (64, 80)
+    ]
+    text = "\n".join(page(changed(results, measurements=(*sizes, _figure("read alone", "disk1", 2e6)))))
+    assert re.search(r"read by size +disk1, block 64 KiB +2 MB/s", text)
+    assert re.search(r"read by size +disk1, block 80 KiB +2 MB/s", text)
+    assert re.search(r"read alone +disk1 +2 MB/s", text)
+
+
 def test_a_long_write_is_drawn_window_by_window(results: Results) -> None:
     rates = (2e6, 2e6, 4e5, 2e6)
     long = Measurement(

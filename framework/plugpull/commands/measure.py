@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import EXIT_STATUS, add_command
@@ -82,7 +82,7 @@ def page(results: Results) -> Iterator[str]:
     """The figures and conclusions of a run, line by line."""
     yield ""
     yield "figures (means with 95 % intervals)"
-    rows = [_row(one) for one in results.measurements]
+    rows = [_row(one, results.measurements) for one in results.measurements]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
         yield f"  {row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"
@@ -96,10 +96,20 @@ def page(results: Results) -> Iterator[str]:
         yield "  none"
 
 
-def _row(one: Measurement) -> tuple[str, str, str, str]:
+def _row(one: Measurement, every: Sequence[Measurement]) -> tuple[str, str, str, str]:
     from plugpull.report.text import measure
 
+    subject = ", ".join([one.subject, *_conditions(one, every)])
     bounds = "" if one.low is None or one.high is None else f"{measure(one.low, one.unit)} to "
     bounds += "" if one.high is None else measure(one.high, one.unit)
     odd = ", a repeat is unlike the others" if one.odd else ""
-    return one.name, one.subject, measure(one.value, one.unit), f"{bounds}  n={one.n}{odd}".strip()
+    return one.name, subject, measure(one.value, one.unit), f"{bounds}  n={one.n}{odd}".strip()
+
+
+def _conditions(one: Measurement, every: Sequence[Measurement]) -> Iterator[str]:
+    """The parameters that set this measurement apart from others of its name and subject."""
+    alike = [other for other in every if (other.name, other.subject) == (one.name, one.subject)]
+    for key, value in one.parameters.items():
+        if any(other.parameters.get(key) != value for other in alike):
+            size = key in ("block", "chunk") and isinstance(value, int | float)
+            yield f"{key} {value / 1024:g} KiB" if size else f"{key} {value}"
