@@ -111,5 +111,7 @@ def _conditions(one: Measurement, every: Sequence[Measurement]) -> Iterator[str]
     alike = [other for other in every if (other.name, other.subject) == (one.name, one.subject)]
     for key, value in one.parameters.items():
         if any(other.parameters.get(key) != value for other in alike):
-            size = key in ("block", "chunk") and isinstance(value, int | float)
-            yield f"{key} {value / 1024:g} KiB" if size else f"{key} {value}"
+            if key in ("block", "chunk") and not isinstance(value, str):
+                yield f"{key} {value / 1024:g} KiB"
+            else:
+                yield f"{key} {value}"
