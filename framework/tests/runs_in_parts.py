@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from stories import BACK, RIG, healthy
+from stories import BACK, RIG, healthy, later
 
 from plugpull.history import events as ev
 from plugpull.history.reader import HISTORY_FILE
@@ -42,8 +42,9 @@ def record(
     run.mkdir(parents=True, exist_ok=True)
     with Recorder(run / HISTORY_FILE) as recorder:
         recorder.record(opening)
-        for event in (event for events in scenarios for event in events):
-            recorder.record(event)
+        for number, events in enumerate(scenarios):
+            for event in events:
+                recorder.record(later(event, 100.0 * number))
         if ended:
             recorder.record(ev.RunEnded(wall="2030-01-01T00:01:00+00:00", interrupted=interrupted))
     return run

@@ -10,7 +10,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from stories import BACK, RIG, healthy
+from stories import BACK, RIG, healthy, later
 
 from plugpull.cli import main
 from plugpull.exit_status import EXIT_PASS, EXIT_UNKNOWN
@@ -49,9 +49,9 @@ def recorded(directory: Path, *scenarios: list[ev.Event]) -> Lines:
                 numbered=True,
             )
         )
-        for events in scenarios:
+        for number, events in enumerate(scenarios):
             for event in events:
-                recorder.record(event)
+                recorder.record(later(event, 100.0 * number))
             recorder.record(ev.Note(text="after the scenario"))
         recorder.record(ev.RunEnded(wall="2030-01-01T00:00:30+00:00"))
     return file.read_bytes().splitlines(keepends=True)
