@@ -200,7 +200,7 @@ def test_the_same_run_under_another_name_counts_once(tmp_path: Path) -> None:
 
 
 def test_equal_nights_without_a_time_count_each(tmp_path: Path) -> None:
-    """A plain results file need not say when it was made: the directory's name says equal nights apart."""
+    """A plain results file need not say when it was made: the directory's name distinguishes equal nights."""
     plain = {"schema": 1, "scenarios": [{"id": "test_a.py::test_b", "verdict": "PASS"}]}
     for night in range(3):
         put(tmp_path, plain, f"2030010{night + 1}T020000Z-desk")
