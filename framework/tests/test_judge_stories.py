@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from stories import BACK, CUT, RATE, SURVIVORS, VICTIM, encode, healthy, run_of
 
 from plugpull.checks import Check, Judgement, kept_pace, kernel_clean, nothing_stuck, removed
+from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 from plugpull.judging.judge import judge_history, judge_story
 from plugpull.judging.results import Results, Verdict
+from plugpull.judging.sentences import story_sentence
+from plugpull.judging.sheet import Sheet
 
 
 class Crashing(Check, frozen=True, tag="crashing"):
@@ -83,6 +86,24 @@ def test_a_death_is_told_before_what_came_of_it(headline: str) -> None:
     result = judge_story(bench.story())
     assert any("serial X" in finding.summary for finding in result.findings)
     assert headline in result.sentence
+
+
+def test_lost_data_is_told_first_and_lateness_last() -> None:
+    late = Finding(check="returned", subject="disk1", summary="disk1 came back only after 6.3 s (limit 5 s)")
+    gone = Finding(check="returned", subject="disk2", summary="disk2 did not come back")
+    stood = Finding(check="kept_pace", subject="disk3", summary="disk3 stood still for 5.1 s")
+    lost = Finding(check="data_intact", subject="disk3", summary="disk3 lost 4 KiB")
+    broke = Finding(check="kernel_clean", subject="the kernel", summary="BUG: kernel NULL pointer dereference")
+    assert first_told(late) == "disk1 came back only after 6.3 s (limit 5 s)."
+    assert first_told(late, stood) == "disk3 stood still for 5.1 s (and 1 more finding)."
+    assert first_told(late, gone, stood) == "disk2 did not come back (and 2 more findings)."
+    assert first_told(late, gone, stood, lost) == "disk3 lost 4 KiB (and 3 more findings)."
+    assert first_told(late, gone, stood, lost, broke).startswith("BUG: kernel NULL")
+
+
+def first_told(*findings: Finding) -> str:
+    sentence = story_sentence(healthy().story(), Sheet(), Verdict.FAIL, findings, ())
+    return sentence.removeprefix("FAIL: ")
 
 
 def test_a_bench_that_lost_a_dead_dut_has_not_failed() -> None:

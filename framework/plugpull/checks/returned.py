@@ -63,6 +63,9 @@ LET_GO = 0.5
 NEEDS_POWER_CYCLE = "it needs a power cycle"
 """In the summary of a finding on a disk that came back only after its power was cycled."""
 
+LATE = "came back only after"
+"""In the summary of a finding on a disk that was not back in time."""
+
 
 class Returned(Check, frozen=True, tag="returned"):
     """After every cut, each of ``disks`` must be announced again at most ``within`` seconds after it was restored.
@@ -168,7 +171,7 @@ class Returned(Check, frozen=True, tag="returned"):
         returned_at = here_by(story, now)
         took = awake(story, min(begin, returned_at), returned_at)
         if took - cut.error > within:
-            late = f"{now.disk} came back only after {seconds(took)} {limit(within)}"
+            late = f"{now.disk} {LATE} {seconds(took)} {limit(within)}"
             if cut.on.read_back is None:
                 return f"{late}, but its switch does not report since when it is on again"
             return _accusation(now.disk, late, now)

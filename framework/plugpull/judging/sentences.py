@@ -8,6 +8,7 @@ from datetime import datetime
 
 from plugpull.checks.evidence import seconds
 from plugpull.checks.kernel_clean import DIED, HUNG
+from plugpull.checks.returned import LATE
 from plugpull.finding import Finding
 from plugpull.history.cut import Cut
 from plugpull.history.events import DutDied, RigFault, ScenarioError
@@ -48,15 +49,24 @@ OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ", "the stream to the
 
 
 def _lead(findings: Sequence[Finding]) -> Finding:
-    """The finding that a sentence begins with: one that was not expected, if there is one. A kernel that died or broke
-    explains the other findings."""
-    findings = [finding for finding in findings if not finding.expected] or findings
-    for finding in findings:
-        if finding.check == "kernel_clean":
-            known = classify(finding.summary)
-            if finding.summary.startswith((DIED, HUNG)) or (known is not None and known.severity is Severity.FATAL):
-                return finding
-    return findings[0]
+    """The finding that a sentence begins with: one that was not expected, if there is one. What explains the others
+    comes before them, and then the order is that of the checks."""
+    return min(
+        [finding for finding in findings if not finding.expected] or findings,
+        key=lambda finding: (not _broke(finding), finding.check not in _OF_DATA, LATE in finding.summary),
+    )
+
+
+_OF_DATA = {"array_survived", "data_intact", "files_kept", "kept_while_powered", "legs_hold", "nothing_lost"}
+"""The checks whose findings say that data is lost or wrong. That comes before anything about time."""
+
+
+def _broke(finding: Finding) -> bool:
+    """Whether it says that the kernel died or broke."""
+    if finding.check != "kernel_clean":
+        return False
+    known = classify(finding.summary)
+    return finding.summary.startswith((DIED, HUNG)) or (known is not None and known.severity is Severity.FATAL)
 
 
 def _expected(findings: Sequence[Finding]) -> str:
