@@ -49,6 +49,20 @@ def test_tests_that_pass_and_leave_nothing(tmp_path: Path, capsys: pytest.Captur
     assert "1 passed, 0 failed, 0 skipped" in capsys.readouterr().out
 
 
+def test_tests_beside_others_have_low_priority_and_are_shown_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test_fine.py").write_text(
+        "import os, pathlib\ndef test_fine():\n    pathlib.Path('nice').write_text(str(os.nice(0)))"
+    )
+    with selftest._pytest_started("fine", tmp_path, ["test_fine.py"], beside=True) as ended:
+        assert "test session starts" not in capsys.readouterr().out
+        (step,) = ended()
+    assert (step.ok, step.counts) == (True, {"passed": 1})
+    assert "1 passed in" in capsys.readouterr().out
+    assert int((tmp_path / "nice").read_text()) == min(os.nice(0) + 10, 19)
+
+
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_process_that_a_test_left_behind_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], workers: str

@@ -11,10 +11,12 @@ import time
 import uuid
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 
 from plugpull.errors import UsageError
 from plugpull.locate import checkout
@@ -61,8 +63,11 @@ def run_tests(argv: list[str]) -> bool:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
     if argv:
         return _summary([*_pytest("pytest", root, argv)])
-    # The quick tests run first: beside them, guests would be starved.
-    return _summary([*_lint(root), *_pytest("quick tests", root, _QUICK), *_pytest("guests", root, _GUESTS)])
+    lint = _lint(root)
+    # Guests wait for disks half of their time. What the quick tests take must not be what a guest needs.
+    with _pytest_started("quick tests", root, _QUICK, beside=True) as quick:
+        guests = _pytest("guests", root, _GUESTS)
+        return _summary([*lint, *quick(), *guests])
 
 
 def _lint(root: Path) -> list[ToolRun]:
@@ -87,30 +92,60 @@ def _tool(name: str, root: Path, command: list[str]) -> ToolRun:
 
 def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[ToolRun]:
     """Run tests, and check that they left no processes behind."""
+    with _pytest_started(name, root, arguments) as ended:
+        return ended()
+
+
+@contextmanager
+def _pytest_started(
+    name: str, root: Path, arguments: Sequence[str], *, beside: bool = False
+) -> Iterator[Callable[[], list[ToolRun]]]:
+    """Tests that run while the block does; the function waits for them.
+
+    ``beside`` others: with less of the processors, and their output is printed in one piece when they were waited for.
+    """
     mark = f"{os.getpid()}-{uuid.uuid4()}"
     with TemporaryDirectory(prefix="plugpull-test-") as folder:
-        report = Path(folder) / "junit.xml"
-        begun = time.monotonic()
+        report, said = Path(folder) / "junit.xml", Path(folder) / "output"
         command = [sys.executable, "-m", "pytest", f"--junit-xml={report}", *arguments]
-        status = _run(command, root, os.environ | {_MARK: mark})
-        ran = ToolRun(name, status == 0, time.monotonic() - begun, _counts(report))
+        with (
+            said.open("wb") if beside else nullcontext() as output,
+            _started(["nice", *command] if beside else command, root, os.environ | {_MARK: mark}, output) as process,
+        ):
+
+            def ended() -> list[ToolRun]:
+                ok = process.wait() == 0
+                if beside:
+                    print(f"\n$ {shlex.join(command)}\n{said.read_text(errors='replace')}", flush=True)
+                return [ToolRun(name, ok, _seconds(report), _counts(report)), *_leftovers(mark)]
+
+            yield ended
+
+
+def _leftovers(mark: str) -> list[ToolRun]:
     begun = time.monotonic()
     left = _left_behind(mark)
     if not left:
-        return [ran]
+        return []
     print("processes left behind by tests:", *left, sep="\n", flush=True)
-    return [ran, ToolRun("leftovers", False, time.monotonic() - begun, Counter())]
+    return [ToolRun("leftovers", False, time.monotonic() - begun, Counter())]
 
 
 def _run(command: list[str], root: Path, environment: Mapping[str, str]) -> int:
-    """The command's exit status. Raises KeyboardInterrupt when Ctrl-C ended it.
+    """The command's exit status. Raises KeyboardInterrupt when Ctrl-C ended it."""
+    with _started(command, root, environment) as process:
+        return process.wait()
 
-    The terminal interrupts the command too, and it gets time to clean up.
-    """
+
+@contextmanager
+def _started(
+    command: list[str], root: Path, environment: Mapping[str, str], output: IO[bytes] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that runs while the block does. The terminal interrupts it too, and it gets time to clean up."""
     print(f"$ {shlex.join(command)}", flush=True)
-    with subprocess.Popen(command, cwd=root, env=environment) as process:
+    with subprocess.Popen(command, cwd=root, env=environment, stdout=output, stderr=output) as process:
         try:
-            return process.wait()
+            yield process
         except KeyboardInterrupt:
             try:
                 process.wait(_ENDS_WITHIN)
@@ -151,6 +186,13 @@ def _counts(report: Path) -> Counter[str]:
         else:
             counts["skipped" if "skipped" in outcomes else "passed"] += 1
     return counts
+
+
+def _seconds(report: Path) -> float:
+    """How long pytest ran, from its JUnit file; 0 when it died before writing it."""
+    if not report.is_file():
+        return 0.0
+    return sum(float(suite.get("time", "0")) for suite in ET.parse(report).getroot().iter("testsuite"))
 
 
 def _summary(steps: list[ToolRun]) -> bool:
