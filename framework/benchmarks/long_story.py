@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import merge
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,8 +46,6 @@ class LongStory:
     shape: Shape
     disks: list[LongDisk] = field(init=False)
     _sequence: int = 0
-    _message: int = 100
-    _uevent: int = 1000
     _job: int = 0
 
     def __post_init__(self) -> None:
@@ -115,9 +114,15 @@ class LongStory:
         yield ev.RunEnded(wall=_wall(end - BEGIN + 10))
 
     def _numbered(self, events: Iterator[ev.Event]) -> Iterator[ev.Event]:
-        """The same with the agent's numbers on its reports, and with the bytes that each load read."""
-        report = 0
+        """The same with the kernel's numbers and the agent's on its reports, and with the bytes that each load read."""
+        report = messages = uevents = 0
         for event in events:
+            if isinstance(event, ev.KernelMessage):
+                messages += 1
+                event = msgspec.structs.replace(event, seq=messages)
+            if isinstance(event, ev.Uevent):
+                uevents += 1
+                event = msgspec.structs.replace(event, seqnum=uevents)
             if isinstance(event, ev.KernelMessage | ev.Uevent | ev.DiskAttached | ev.DiskDetached):
                 report += 1
                 event = msgspec.structs.replace(event, report=report)
@@ -141,8 +146,8 @@ class LongStory:
             cpus=4,
             memory_bytes=8 << 30,
         )
-        for number, disk in enumerate(self.disks):
-            yield from self._attach(disk, BEGIN + 0.5 + number / 10)
+        attached = (self._attach(disk, BEGIN + 0.5 + number / 10) for number, disk in enumerate(self.disks))
+        yield from sorted(chain.from_iterable(attached), key=lambda event: event.at or 0.0)
         yield ev.Phase(at=BEGIN + 2.0, name="load")
         for disk in self.disks:
             yield self._load(disk, BEGIN + 2.0)
@@ -196,11 +201,9 @@ class LongStory:
             )
 
     def _say(self, at: float, text: str, level: int = 6) -> ev.Event:
-        self._message += 1
-        return ev.KernelMessage(at=at, text=text, level=level, seq=self._message)
+        return ev.KernelMessage(at=at, text=text, level=level)
 
     def _event(self, at: float, action: str, subsystem: str, path: str, devtype: str, disk: LongDisk) -> ev.Event:
-        self._uevent += 1
         known = (disk.name,) if disk.diskseq > self.shape.disks or action in ("remove", "unbind") else ()
         return ev.Uevent(
             at=at,
@@ -208,7 +211,6 @@ class LongStory:
             subsystem=subsystem,
             devpath=path,
             devtype=devtype,
-            seqnum=self._uevent,
             disks=known,
             others=0,
         )

@@ -18,6 +18,8 @@ from plugpull.load.patterns import measuring_arguments
 from plugpull.load.timed import block_for, expected_seconds
 from plugpull.locate import rigs_dir
 from plugpull.rig.load import load_rig
+from plugpull.rig.topology import Topology
+from plugpull.targets.disk import RigDisk
 
 DISKS = ("a", "b", "c")
 
@@ -85,7 +87,8 @@ def test_the_time_of_a_study_is_known_before_it_runs(tmp_path: Path) -> None:
         _study(tmp_path, "cut"),
     ]
     times = study_times(rig, items, 3)
-    assert times["test_x.py::scaling"] == BEGIN_AND_END + expected_seconds(scaling_design(DISKS), 3, virtual=True)
+    disks = [RigDisk(disk.name, Topology(rig)) for disk in rig.disk]
+    assert times["test_x.py::scaling"] == BEGIN_AND_END + expected_seconds(scaling_design(disks), 3, virtual=True)
     assert times["test_x.py::long"] == BEGIN_AND_END + expected_seconds(all_for_long(DISKS), 1, virtual=True)
     assert times["test_x.py::beside"] == BEGIN_AND_END, "quick.toml has one controller: the study is skipped"
     assert "test_x.py::cut" not in times
