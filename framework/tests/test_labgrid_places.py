@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,13 +101,13 @@ def test_two_places_do_not_wait_for_each_other(running: Lab) -> None:
 def test_the_second_run_waits_and_says_for_whom(running: Lab) -> None:
     said: list[str] = []
     with holder(running.place("rig2")) as first:
-        gone = threading.Timer(1.5, first.send_signal, (signal.SIGKILL,))
-        gone.start()
-        begun = time.monotonic()
-        with reserved(running.place("rig2"), said.append):
-            waited = time.monotonic() - begun
-        gone.join()
-    assert 1.0 < waited < 12.0
+
+        def say(line: str) -> None:
+            said.append(line)
+            first.kill()
+
+        with reserved(running.place("rig2"), say):
+            assert first.wait() == -signal.SIGKILL, "the place was not free before"
     owner = f"{os.uname().nodename}/"
     assert said[0].startswith(f"waiting for the place rig2: reserved by {owner}"), said
     assert " for " in said[0]
