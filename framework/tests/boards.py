@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -95,10 +95,15 @@ MECHANISM = Mechanism.MAINS
 
 def wait_for(relays: list[bool], wanted: list[bool]) -> None:
     """The relays of boards that acknowledge nothing move a moment later."""
+    wait_until(lambda: relays == wanted)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something that a board does."""
     end = time.monotonic() + PATIENCE
-    while relays != wanted and time.monotonic() < end:
+    while not condition() and time.monotonic() < end:
         time.sleep(0.001)  # the board is a thread without an event to wait for
-    assert relays == wanted
+    assert condition()
 
 
 def give(switch: Switch, seconds: float) -> None:

@@ -9,8 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any, Self
 
 import pytest
 from rich.console import Console
@@ -54,14 +58,15 @@ def test_nothing_runs_beside_a_study() -> None:
     schedule = Schedule(collected(5, 5, alone=[0, 1]))
     assert schedule.next(1) == 0
     assert schedule.next(2) == WaitForOthers()
-    assert schedule.lost(1) == 0, "its bench died"
+    schedule.lost(1)
     assert schedule.next(2) == 1
 
 
 def test_a_lost_test_is_not_run_again() -> None:
     schedule = Schedule(collected(1, 1))
-    assert (schedule.next(1), schedule.lost(1)) == (0, 0)
-    assert schedule.lost(1) is None
+    assert schedule.next(1) == 0
+    schedule.lost(1)
+    schedule.lost(1)
     assert [schedule.next(2) for _ in range(2)] == [1, None]
 
 
@@ -244,6 +249,46 @@ def test_ending_the_run_ends_all_benches() -> None:
     again.benches.end()
     assert [process.poll() for process in again.processes] != [None, None]
     assert again.benches.faults == [], "the run ended them"
+
+
+class InterruptedAt:
+    """Raises KeyboardInterrupt before the given line of a function runs, counted from its first; once."""
+
+    def __init__(self, function: Callable[..., object], step: int) -> None:
+        self.reached = False
+        self._code = function.__code__
+        self._left = step
+
+    def __enter__(self) -> Self:
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(None)
+
+    def _call(self, frame: FrameType, event: str, argument: object) -> Any:
+        return self._line if frame.f_code is self._code else None
+
+    def _line(self, frame: FrameType, event: str, argument: object) -> Any:
+        if event == "line":
+            self._left -= 1
+            if self._left < 0 and not self.reached:
+                self.reached = True
+                raise KeyboardInterrupt
+        return self._line
+
+
+def test_a_bench_that_died_is_named_though_a_signal_interrupts_at_any_step() -> None:
+    """The run is interrupted before each line of what is done about a dead bench."""
+    for step in count():
+        run = Started(1, "os.kill(os.getpid(), signal.SIGKILL)", found=("a",))
+        with InterruptedAt(Benches._gone, step) as interrupted, suppress(KeyboardInterrupt):
+            run.benches.run()
+        run.benches.end()
+        assert run.benches.faults == ["bench 1 was killed by SIGKILL while it ran a"], step
+        if not interrupted.reached:
+            break
+    assert step > 5
 
 
 # --- what is shown -------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import PATIENCE, Nobody, a_board, attached, declared, give, wait_for
+from boards import PATIENCE, Nobody, a_board, attached, declared, give, wait_for, wait_until
 
 from fixtures.boards import BOARDS, Board, Icse, KmTronic, Lcus, Lie, Port
 from plugpull.errors import RigError
@@ -147,9 +147,10 @@ def test_a_late_answer_is_not_the_answer_to_the_next_command(name: str) -> None:
         lie_from_now(switch, port, Lie.LATE)
         with refused():
             switch.set(ports[0], False)
+        wait_until(lambda: not port.board.energised[0])
         lie_from_now(switch, port, Lie.NONE)
         port.board.energised[0] = True  # a relay that sticks: the late answer says off
-        time.sleep(port.late)  # until the answer has come: there is no event for it
+        wait_until(lambda: port.has_answered)
         assert switch.read(ports[0]) is True
         switch.set(ports[0], False)
         assert switch.read(ports[0]) is False

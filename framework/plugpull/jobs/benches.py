@@ -168,22 +168,32 @@ class Benches:
             self._give(bench)
 
     def _gone(self, bench: BenchProcess) -> None:
-        """A process has closed its end of the channel: it ended, or is about to."""
-        self._selector.unregister(bench.channel)
-        bench.channel.close()
-        del self._benches[bench.number]
+        """A process has closed its end of the channel: it ended, or is about to.
+
+        A signal may interrupt this at any step, and then ``end`` comes here again.
+        """
+        if bench.number in self._benches:
+            self._account_for(bench)
+            del self._benches[bench.number]
+        if self._schedule is not None:
+            self._schedule.lost(bench.number)
         if bench in self._waiting:
             self._waiting.remove(bench)
+        with suppress(KeyError):
+            self._selector.unregister(bench.channel)
+        bench.channel.close()
+        self._ask_again()
+
+    def _account_for(self, bench: BenchProcess) -> None:
+        """How a process ended, and whether that is a fault."""
         try:
             status = bench.process.wait(EXITS_WITHIN)
         except subprocess.TimeoutExpired:
             bench.process.kill()
             status = bench.process.wait()
         self.died = self.died or status < 0
-        lost = self._schedule.lost(bench.number) if self._schedule is not None else None
         if self._unforeseen(bench, status):
-            self._failed(bench, status, lost)
-        self._ask_again()
+            self._failed(bench, status)
 
     def _unforeseen(self, bench: BenchProcess, status: int) -> bool:
         """Whether this end has to be explained. SIGTERM is what ``end`` sends; no other signal is a bench's own end."""
@@ -191,11 +201,13 @@ class Benches:
             return status < 0 and status != -signal.SIGTERM
         return status < 0 or not bench.finished
 
-    def _failed(self, bench: BenchProcess, status: int, lost: int | None) -> None:
+    def _failed(self, bench: BenchProcess, status: int) -> None:
+        lost = self._schedule.running.get(bench.number) if self._schedule is not None else None
         how = f"was killed by {_signal(-status)}" if status < 0 else f"ended with exit status {status}"
         while_ = f" while it ran {name_of(self.tests[lost])}" if lost is not None else ""
         text = f"bench {bench.number} {how}{while_}{f': {bench.refused}' if bench.refused else ''}"
-        self.faults.append(text)
+        if text not in self.faults:
+            self.faults.append(text)
         if bench.ready and not bench.refused:
             self._display.said(bench.number, text.partition(" ")[2].partition(" ")[2])
 

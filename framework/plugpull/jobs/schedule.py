@@ -45,9 +45,9 @@ class Schedule:
         self.running[bench] = self._left.pop(0)
         return self.running[bench]
 
-    def lost(self, bench: int) -> int | None:
-        """A bench is gone. Returns the test that it was running; nobody runs that again."""
-        return self.running.pop(bench, None)
+    def lost(self, bench: int) -> None:
+        """A bench is gone. Nobody runs again what it was running."""
+        self.running.pop(bench, None)
 
     @property
     def seconds(self) -> float:
