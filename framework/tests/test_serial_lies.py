@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import threading
 import time
@@ -151,6 +152,7 @@ def test_a_late_answer_is_not_the_answer_to_the_next_command(name: str) -> None:
         lie_from_now(switch, port, Lie.NONE)
         port.board.energised[0] = True  # a relay that sticks: the late answer says off
         wait_until(lambda: port.has_answered)
+        assert select.select([port._slave], [], [], PATIENCE)[0], "the terminal delivers what was written later"
         assert switch.read(ports[0]) is True
         switch.set(ports[0], False)
         assert switch.read(ports[0]) is False
