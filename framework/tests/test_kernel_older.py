@@ -7,6 +7,14 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    ("storage.attach", "Type: Direct-Access", "Type: disk"),
+    ("storage.attach", "SCSI device sdb: 1988608 512-byte hdwr", "SCSI device sdb:"),
+    ("storage.attach", "Vendor: Model: USB BAR Rev: 1.89", "Vendor: Generic"),
+    (
+        "fatal.hung-task",
+        "INFO: task jbd2/sda1-8:390 blocked for more than 120 seconds.",
+        "INFO: task blocked for more than 120 seconds.",
+    ),
     ("hcd.error", "usb 2-3: WARN: invalid context state for evaluate context command.", "usb 2-3: Product: WARN"),
     ("hcd.error", "xhci_hcd 0000:01:00.0: Event TRB for slot 1 ep 2 with no TDs queued", "xhci_hcd 0000:01:00.0: hcc"),
     (

@@ -14,6 +14,8 @@ MESSAGE = "sd 2:0:0:0: [sdb] tag#1 FAILED Result: hostbyte=DID_OK"
 PREFIXES = {
     "none": "",
     "dmesg": "[   12.345678] ",
+    "dmesg, its time shortened by a person": "[12.3...] ",
+    "the same, made unrecognisable": "[   12.xxxxxx] ",
     "dmesg, pasted without its first bracket": "  12.345678] ",
     "dmesg, its spaces encoded by a mail program": "[=C2=A0  12.345678] ",
     "the same, in Latin-1": "[=A0 12.345678] ",
@@ -227,6 +229,7 @@ def test_words_of_the_kernel_that_others_quote_are_not_its_own(line: str) -> Non
 )
 def test_what_programs_print_too_is_the_kernels_behind_its_prefix_only(message: str) -> None:
     assert classify(message) is None
+    assert classify(f"> > > {message}") is None, "a mail's marks are not the kernel's"
     event = classify(f"[   12.345678] {message}")
     assert event is not None
     assert event.kind == "fs.error"

@@ -86,6 +86,11 @@ def by_a_process(body: str) -> bool:
     return "]: " in body and bool(_PROCESS_LINE.match(body))
 
 
+def has_prefix(line: str, message: str) -> bool:
+    """Whether a program wrote something before a message: a time, a host. Marks of mails and lists are a person's."""
+    return any(letter.isalnum() for letter in line.partition(message)[0])
+
+
 def begins_a_sentence(line: str) -> bool:
     """Whether a line goes on in words behind what it has between backticks."""
     return bool(_IN_A_SENTENCE.match(line))

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from plugpull.kernel.catalogue.decoration import begins_a_sentence, by_a_process, may_be_quoted, quoted
+from plugpull.kernel.catalogue.decoration import begins_a_sentence, by_a_process, has_prefix, may_be_quoted, quoted
 from plugpull.kernel.catalogue.entries import BEGINNINGS, ENTRIES
 from plugpull.kernel.catalogue.entry import Entry
 from plugpull.kernel.catalogue.half_lines import LONGEST, entry_of_half
@@ -134,9 +134,11 @@ def not_the_kernels(entry: Entry, body: str, text: str) -> bool:
     the whole line. Digits make no difference."""
     if "`" in text and begins_a_sentence(text):
         return True
+    if PROGRAMS in entry.source and not has_prefix(text, body):
+        return True
     if not entry.wording.startswith("%s"):
-        return PROGRAMS in entry.source and body == text.strip()
-    if by_a_process(body) or (PROGRAMS in entry.source and body == text.strip()):
+        return False
+    if by_a_process(body):
         return True
     found = _inner(entry.wording).search(body) if may_be_quoted(body) else None
     return found is not None and quoted(body[: found.start()])

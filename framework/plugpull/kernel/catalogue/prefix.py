@@ -27,6 +27,7 @@ _PARTS = (
     r"<\d{1,3}>",  # the level, in /proc/kmsg and on the wire (syslog(2))
     r"\d{1,3},\d+,\d+,[-c+][^;]{0,40};",  # /dev/kmsg (Documentation/ABI/testing/dev-kmsg)
     r"\[(?:\s|=C2=A0|=A0|=20)*\+?\d+(?:[.,]\d+)?(?:[@,]\d+)?s? *(?:< +\d+\.\d+ ?>)?\](?:- ?|: | ?)",  # dmesg, also -d
+    r"\[ *\d+(?:\.\d*)?(?:\.{2,4}|\u2026|\.[xX]{2,9})\] ?",  # the same, shortened by a person
     r"\[\d{1,3}(?:;\d{1,3}){0,4}m ?|(?:stdout|stderr) [FP] ",  # colours without their first character; containers
     r"\d{1,7}\.\d{3,9}\] ",  # pasted without the first bracket
     r"\[ *[TC]\d+(?:@C?\d+)?\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
