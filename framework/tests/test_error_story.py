@@ -8,7 +8,7 @@ from stories import CUT, VICTIM, healthy
 from plugpull.history import events as ev
 from plugpull.kernel.diagnosis.culprit import hints
 from plugpull.kernel.diagnosis.error_story import story_of_history
-from plugpull.kernel.diagnosis.show import story_text
+from plugpull.kernel.diagnosis.show_story import story_text
 
 
 def test_order_and_spacing_with_repeats_folded() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -72,6 +74,13 @@ def test_a_line_without_an_end_takes_no_memory() -> None:
             return b"x" * size if self.given < 64 << 20 else b""
 
     assert list(read_log(Endless(), "pipe")) == []
+
+
+def test_the_plain_output_loads_no_code_for_stories() -> None:
+    body = "import plugpull.kernel.diagnosis.show, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=True).stdout.split()
+    assert "plugpull.kernel.diagnosis.log_reader" in loaded
+    assert not [name for name in loaded if name.startswith(("plugpull.history", "plugpull.kernel.diagnosis.culprit"))]
 
 
 def test_text_folds_repeats_and_json_does_not() -> None:

@@ -73,14 +73,14 @@ def add(commands: Commands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from plugpull.kernel.diagnosis.show import as_json, as_text
-
     if arguments.story:
         return _story(arguments.file)
     if arguments.summary:
         return _summary(arguments.file)
     if arguments.unknown:
         return _unknown(arguments.file)
+    from plugpull.kernel.diagnosis.show import as_json, as_text
+
     events = _events(arguments.file)
     if arguments.json:
         for found in events:
@@ -95,7 +95,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _story(names: list[str]) -> int:
     """One story per log: a device name identifies a device only within one log."""
     from plugpull.kernel.diagnosis.error_story import story_of_log
-    from plugpull.kernel.diagnosis.show import story_text
+    from plugpull.kernel.diagnosis.show_story import story_text
 
     for number, name in enumerate(names):
         if len(names) > 1:

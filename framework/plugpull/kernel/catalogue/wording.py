@@ -29,6 +29,7 @@ _FIRST_WORD = re.compile(r"^%s([A-Za-z])(?=[a-z]{4})")
 _FULL_STOP = re.compile(r"(?<=[a-z]{2})\.$")
 """Some versions have it and others do not."""
 _BAR = re.compile(r"(?<!\\)\|")
+_COMMON = re.compile(r"[a-z ]+")
 _SPECIAL = re.compile(r"[\\{}|$]")
 MOST_COMBINATIONS = 64
 _NUMBER, _HEX = r" *-?\d+", r" *(?:0[xX])?[\da-fA-F]+"
@@ -216,4 +217,4 @@ def _rarest_part(word: str) -> str:
 def _rarity(word: str) -> int:
     """An estimate of how rare a word is in lines that match no entry. Capitals, digits and punctuation are rarer than
     small letters."""
-    return len(word) + 2 * sum(not (letter.islower() or letter == " ") for letter in word)
+    return len(word) + 2 * len(_COMMON.sub("", word))
