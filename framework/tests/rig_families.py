@@ -19,11 +19,13 @@ Limits = list[tuple[Members, float]]
 
 @dataclass(frozen=True)
 class TruthRig:
-    """``limits`` are (members, bytes per second), ``parts`` the hubs that the rig file declares."""
+    """``limits`` are (members, bytes per second), ``parts`` the hubs that the rig file declares, ``weights`` the shares
+    of disks that do not have equal ones."""
 
     rates: Sequence[float]
     limits: Limits
     parts: Sequence[Members] = ()
+    weights: Sequence[float] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,6 +159,15 @@ def slower_than_a_disk(draw: random.Random) -> TruthRig:
     return TruthRig(rates, [(hub, 10.0 * draw.uniform(0.4, 0.9))], [hub])
 
 
+def unequal_shares(draw: random.Random) -> TruthRig:
+    """A disk has more of a limit than each of the others."""
+    rates = batch(draw, 4)
+    hub = chosen(draw, len(rates), 3)
+    weights = [1.0] * len(rates)
+    weights[draw.choice(hub)] = draw.uniform(1.5, 3.0)
+    return TruthRig(rates, [(hub, limited(draw, rates, hub, 0.75))], [hub], weights)
+
+
 FAMILIES: Mapping[str, Callable[[random.Random], TruthRig]] = {
     made.__name__: made
     for made in (
@@ -171,6 +182,7 @@ FAMILIES: Mapping[str, Callable[[random.Random], TruthRig]] = {
         hubs_in_controller,
         slow_member,
         slower_than_a_disk,
+        unequal_shares,
     )
 }
 
@@ -206,7 +218,7 @@ def trials(truth: TruthRig, repeats: int, vary: Vary, seed: object, stalls: floa
     sets += [tuple(j for j in every if j != i) for i in every]
     for part in truth.parts:
         sets += [tuple(part), tuple(i for i in every if i not in part)]
-    rig = SyntheticRig(truth.rates, truth.limits, noise=0.0, seed=seed)
+    rig = SyntheticRig(truth.rates, truth.limits, noise=0.0, seed=seed, weights=truth.weights)
 
     def run(working: Members, number: int) -> dict[str, float]:
         slow = draw.uniform(0.4, 0.8) if draw.random() < stalls else 1.0

@@ -11,12 +11,20 @@ from plugpull.measure.sharing import groups
 
 
 class SyntheticRig:
-    """Disks with a rate each, and limits that several share: max-min fair, with normal noise from run to run."""
+    """Disks with a rate each, and limits that several share: max-min fair, with normal noise from run to run. Disks
+    with other ``weights`` than 1 have so much larger shares."""
 
     def __init__(
-        self, rates: Sequence[float], limits: Sequence[tuple[Sequence[int], float]] = (), *, noise: float, seed: object
+        self,
+        rates: Sequence[float],
+        limits: Sequence[tuple[Sequence[int], float]] = (),
+        *,
+        noise: float,
+        seed: object,
+        weights: Sequence[float] = (),
     ) -> None:
         self.rates = tuple(rates)
+        self.weights = tuple(weights) or (1.0,) * len(self.rates)
         self.limits = tuple((frozenset(members), limit) for members, limit in limits)
         self._noise = noise
         self._draw = random.Random(f"{seed}")
@@ -26,17 +34,18 @@ class SyntheticRig:
         return tuple(f"disk{number + 1}" for number in range(len(self.rates)))
 
     def true_rates(self, working: Sequence[int]) -> dict[int, float]:
-        """Max-min fair rates, by filling all disks equally until a disk or a limit is full."""
+        """Max-min fair rates, by filling all disks by their weights until a disk or a limit is full."""
         rate, open_disks = dict.fromkeys(working, 0.0), set(working)
         while open_disks:
-            steps = [self.rates[i] - rate[i] for i in open_disks]
+            steps = [(self.rates[i] - rate[i]) / self.weights[i] for i in open_disks]
             for members, limit in self.limits:
                 growing = members & open_disks
                 if growing:
-                    steps.append((limit - fsum(rate[i] for i in members & set(working))) / len(growing))
+                    left = limit - fsum(rate[i] for i in members & set(working))
+                    steps.append(left / fsum(self.weights[i] for i in growing))
             step = min(steps)
             for i in open_disks:
-                rate[i] += step
+                rate[i] += step * self.weights[i]
             full = {i for i in open_disks if self.rates[i] - rate[i] < 1e-9}
             for members, limit in self.limits:
                 if limit - fsum(rate[i] for i in members & set(working)) < 1e-9:

@@ -188,6 +188,19 @@ def test_disks_that_do_not_share_fairly_have_their_bottleneck_too() -> None:
     assert [each.value for each in found.conclusions if each.kind == "ceiling"] == [pytest.approx(3 * MB, rel=0.05)] * 2
 
 
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_a_disk_that_has_more_of_a_ceiling_than_each_of_the_others_shares_it_too(repeats: int) -> None:
+    """When all read, disk1 loses only 4 %, and the others half: it has two shares of the ceiling, and they one each."""
+    rates = [10.0 * MB] * 4
+    rig = SyntheticRig(rates, [(range(4), 24.0 * MB)], noise=0.015, seed="heavy", weights=[2, 1, 1, 1])
+    found = judged(StudyBench(rig, scaling_design(rig.names), repeats=repeats), scaling(rig.names))
+    assert only(found, "shared-bottleneck").subject == "disk1, disk2, disk3, disk4"
+    limits = [one for one in found.conclusions if one.kind == "ceiling"]
+    assert [one.value for one in limits] == [pytest.approx(24.0 * MB, rel=0.05)] * 2, "writing and reading"
+    assert all("their shares range from 4." in one.text for one in limits)
+    assert [one.value for one in found.conclusions if one.kind == "knee"] == [pytest.approx(2.4, rel=0.10)] * 2
+
+
 def with_four_at_once_slow(rig: SyntheticRig) -> Judgement:
     original = rig.run
     rig.run = lambda working: {  # type: ignore[method-assign]

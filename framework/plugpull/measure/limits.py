@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from statistics import fmean
@@ -19,7 +19,11 @@ LIMITED = 0.95
 PRIOR = 8.0
 """The misfit that a limit of disks must explain besides, if no part of the rig holds exactly these disks."""
 DESCRIBES = 4.0
-"""The model does not describe disks whose misfit is above this per degree of freedom: they do not share fairly."""
+"""The model does not describe disks whose misfit is above this per degree of freedom."""
+UNFAIR = 0.6
+"""Above this, disks may have unequal shares of a limit. Weights are tried, ..."""
+WEIGHT = 2.0
+"""... which have to explain this much of the misfit each, and ``PRIOR`` besides."""
 CREDIT = 6
 """Degrees of freedom that are added for that: the noise is not known exactly."""
 MOST = 8
@@ -56,7 +60,7 @@ def find_limits(
         return None
     means = [observed(trial) for trial in without_drift]
     declared = {frozenset(part) & frozenset(order) for part in parts} | {frozenset(order)}
-    model = _Search(means, noise, declared, _candidates(means, order, declared)).run()
+    model = _best(means, noise, declared, _candidates(means, order, declared))
     if model is None or model.misfit > DESCRIBES * (CREDIT + sum(len(one.rates) for one in means)):
         return None
     found = (_shared(limit, model, trials, order) for limit in model.limits)
@@ -96,6 +100,21 @@ def _links(means: Sequence[ObservedRates]) -> dict[tuple[str, str], float]:
     return links
 
 
+def _best(
+    means: Sequence[ObservedRates],
+    noise: RunNoise,
+    declared: Collection[frozenset[str]],
+    candidates: Sequence[frozenset[str]],
+) -> FairModel | None:
+    """The best model in which disks have equal shares of a limit, unless one with unequal shares is much better."""
+    search = _Search(means, noise, declared, candidates)
+    model = search.run()
+    if model is None or model.misfit <= UNFAIR * sum(len(one.rates) for one in means):
+        return model  # equal shares explain all that noise leaves
+    unfair = _Search(means, noise, declared, candidates, weighted=True).run()
+    return model if unfair is None or search.score(model) <= search.score(unfair) else unfair
+
+
 class _Search:
     """Adds the limit that explains most, as long as one explains more than noise would."""
 
@@ -105,7 +124,10 @@ class _Search:
         noise: RunNoise,
         declared: Collection[frozenset[str]],
         candidates: Sequence[frozenset[str]],
+        *,
+        weighted: bool = False,
     ) -> None:
+        self._weighted = weighted
         self._observed = observed
         self._noise = noise
         self._declared = declared
@@ -118,9 +140,11 @@ class _Search:
         none = fit(self._observed, self._noise, [])
         if none is None:
             return None
+        if self._weighted:
+            return self._grown(none, self._candidates)
         parts = [disks for disks in self._candidates if disks in self._declared]
         found = [self._grown(none, self._candidates), self._grown(self._grown(none, parts), self._candidates)]
-        return min(found, key=self._score)
+        return min(found, key=self.score)
 
     def _grown(self, model: FairModel, candidates: Sequence[frozenset[str]]) -> FairModel:
         """With more and other limits, as long as that makes it better."""
@@ -133,23 +157,26 @@ class _Search:
 
     def _better(self, before: FairModel, candidates: Sequence[frozenset[str]]) -> FairModel | None:
         """The best model with another limit, or with one in the place of another; ``None`` if none is better."""
-        best, least = None, self._score(before) - 1e-6
+        best, least = None, self.score(before) - 1e-6
         kept = [before.limits, *(tuple(one for one in before.limits if one is not out) for out in before.limits)]
         for limits in kept:
             for disks in (*candidates, None):
                 found = self._with(limits, disks)
-                if found is not None and self._score(found) < least:
-                    best, least = found, self._score(found)
+                if found is not None and self.score(found) < least:
+                    best, least = found, self.score(found)
         return best
 
     def _with(self, limits: Sequence[FairLimit], disks: frozenset[str] | None) -> FairModel | None:
         if disks is None:
-            return fit(self._observed, self._noise, limits)
+            return self._fit(limits)
         if any(limit.disks == disks for limit in limits):
             return None
-        found = [fit(self._observed, self._noise, [*limits, FairLimit(disks, most)]) for most in self._starts(disks)]
+        found = [self._fit([*limits, FairLimit(disks, most)]) for most in self._starts(disks)]
         models = [one for one in found if one is not None and self._matter(one)]
         return min(models, key=lambda one: one.misfit) if models else None
+
+    def _fit(self, limits: Sequence[FairLimit]) -> FairModel | None:
+        return fit(self._observed, self._noise, limits, weighted=self._weighted)
 
     def _starts(self, disks: frozenset[str]) -> Iterator[float]:
         """Values to begin with: the most that these disks reached together, and what they reached among most disks."""
@@ -161,10 +188,11 @@ class _Search:
         if sums:
             yield from dict.fromkeys((max(total for _, total in sums), max(sums)[1]))
 
-    def _score(self, model: FairModel) -> float:
-        """The misfit, and a price for each limit."""
+    def score(self, model: FairModel) -> float:
+        """The misfit, and a price for each limit and each weight."""
         new = sum(limit.disks not in self._declared for limit in model.limits)
-        return model.misfit + self._enough * len(model.limits) + PRIOR * new
+        weights = PRIOR + WEIGHT * (len(model.weights) - 1) if model.weights else 0.0
+        return model.misfit + self._enough * len(model.limits) + PRIOR * new + weights
 
     def _matter(self, model: FairModel) -> bool:
         """Whether each limit takes away enough of what its disks have in some condition."""
@@ -177,8 +205,8 @@ def _share(model: FairModel, limit: FairLimit, working: Collection[str]) -> floa
     if len(inside) < 2:
         return 1.0
     others = [one for one in model.limits if one is not limit]
-    without = fair_rates(model.alone, others, working)
-    having = fair_rates(model.alone, model.limits, working)
+    without = fair_rates(model.alone, others, working, model.weights)
+    having = model.rates(working)
     return fsum(having[disk] for disk in inside) / fsum(without[disk] for disk in inside)
 
 
@@ -190,7 +218,7 @@ def _shared(limit: FairLimit, model: FairModel, trials: Sequence[TogetherRates],
     sums: dict[int, list[float]] = {}
     free: dict[int, dict[str, list[float]]] = {}
     for trial in trials:
-        predicted = fair_rates(model.alone, model.limits, trial.disks)
+        predicted = model.rates(trial.disks)
         binds = len(limit.disks.intersection(predicted)) > 1 and limit.binds(predicted)
         for number, rates in trial.rounds.items():
             if binds:
@@ -202,17 +230,17 @@ def _shared(limit: FairLimit, model: FairModel, trials: Sequence[TogetherRates],
     knees = []
     for number, each in sorted(sums.items()):
         alone = {**model.alone, **{disk: fmean(rates) for disk, rates in free.get(number, {}).items()}}
-        knees.append(_knee(disks, alone, others, fmean(each)))
+        knees.append(_knee(disks, replace(model, alone=alone, limits=tuple(others)), fmean(each)))
     ceiling = estimate([fmean(each) for _, each in sorted(sums.items())])
-    demand = fsum(fair_rates(model.alone, others, disks).values())
+    demand = fsum(replace(model, limits=tuple(others)).rates(disks).values())
     return SharedLimit(disks, replace(ceiling, odd=()), replace(estimate(knees), odd=()), demand)
 
 
-def _knee(disks: Sequence[str], alone: Mapping[str, float], others: Sequence[FairLimit], most: float) -> float:
+def _knee(disks: Sequence[str], others: FairModel, most: float) -> float:
     """How many of the disks, in their order, would reach ``most`` without the limit. A fraction is part of a disk."""
     below = 0.0
     for count in range(len(disks)):
-        total = fsum(fair_rates(alone, others, disks[: count + 1]).values())
+        total = fsum(others.rates(disks[: count + 1]).values())
         if total >= most and total > below:
             return count + (most - below) / (total - below)
         below = max(below, total)
