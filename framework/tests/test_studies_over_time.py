@@ -169,6 +169,27 @@ def test_equal_disks_that_dip_at_the_same_time_after_every_so_many_bytes_are_nam
     assert "all disks slowed down at once" in uneven.unknowns[0]
 
 
+def test_dips_of_their_own_are_named_although_two_of_them_come_at_once() -> None:
+    """disk1 pauses in every 3 s, and disk2 at 5 s and at 8.5 s, when disk1 does."""
+
+    def pace(disk: str, since: float) -> float:
+        dips = since % 3 > 2.4 if disk == "disk1" else any(t <= since < t + 0.6 for t in (5, 8.5))
+        return 0.02 if since > 0 and dips else 1.0
+
+    found = _long(pace)
+    assert (kinds(found), found.unknowns) == ([("dip", "disk1"), ("dip", "disk2")], ())
+    assert [len(one.evidence) for one in found.conclusions] == [4, 2]
+
+
+def test_only_dips_that_all_have_at_once_are_not_those_of_a_disk() -> None:
+    """All pause at 6 s, and disk2 at 10 s, too."""
+    found = _long(lambda disk, since: 0.02 if 6 <= since < 7 or (disk == "disk2" and 10 <= since < 11) else 1.0)
+    assert kinds(found) == [("dip", "disk2")]
+    (line,) = only(found, "dip").evidence
+    assert float(line.split()[1]) == pytest.approx(9.1 / 1.048576 * 2, abs=0.5), "10 s at 2 MB/s, less 1 s"
+    assert "all disks slowed down at once, 5.8 s after the beginning" in found.unknowns[0]
+
+
 def test_a_disk_that_writes_hardly_anything_cannot_be_judged() -> None:
     assert "disk1 wrote too little" in _long(lambda disk, since: 0.01, disks=1).unknowns[0]
 

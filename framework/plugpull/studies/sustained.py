@@ -67,16 +67,18 @@ class Sustained(Check, frozen=True, tag="sustained"):
                 continue
             found[disk] = (windows, dips(windows.rates))
             said.measure(_measurement(event, disk, windows))
-        common = _at_once(found, event)
-        if common and not all(_regular(windows, seen) for windows, seen in found.values()):
-            said.doubt(f"all disks slowed down at once, {common}: it was the bench, or what they share")
-            return
+        common = _at_once(found)
+        if common:
+            disk, (first, *_) = next(iter(common.items()))
+            when = f"{found[disk][0].times[first.first] - event.begin:.1f} s after the beginning"
+            said.doubt(f"all disks slowed down at once, {when}: it was the bench, or what they share")
         for disk, (windows, seen) in found.items():
-            if seen.collapse is not None:
+            own = tuple(dip for dip in seen.dips if dip not in common.get(disk, ()))
+            if seen.collapse is not None and seen.collapse in own:
                 said.conclude(_collapse(disk, windows, seen.collapse))
-            others = tuple(dip for dip in seen.dips if dip is not seen.collapse)
+            others = tuple(dip for dip in own if dip is not seen.collapse)
             if others:
-                said.conclude(_dips(disk, windows, others))
+                said.conclude(_dips(disk, windows, others, periodic=own == seen.dips))
 
 
 def sustained(disks: Disks) -> Sustained:
@@ -121,21 +123,25 @@ def _time_of(readings: Sequence[Reading], written: int) -> float:
     return one.at + (two.at - one.at) * (written - one.written) / (two.written - one.written)
 
 
-def _at_once(found: dict[str, tuple[Windows, Dips]], event: Measured) -> str:
-    """When all of several disks were in a dip, in words; empty if they never were."""
-    if len(found) < 2:
-        return ""
-    for _, seen in found.values():
-        if not seen.dips:
-            return ""
-    spans = [
-        [(windows.times[dip.first], windows.times[dip.first + dip.length]) for dip in seen.dips]
-        for windows, seen in found.values()
-    ]
-    for begin, end in spans[0]:
-        if all(any(one < end and begin < two for one, two in others) for others in spans[1:]):
-            return f"{begin - event.begin:.1f} s after the beginning"
-    return ""
+def _at_once(found: dict[str, tuple[Windows, Dips]]) -> dict[str, tuple[Dip, ...]]:
+    """By disk, its dips during which all others were in a dip as well, and which may therefore not be its own.
+
+    Empty for a single disk, and if the dips of all, but of one at most, are regular: these happen anyway, and the dips
+    of the last one are not those of the bench.
+    """
+    if len(found) < 2 or sum(not _regular(windows, seen) for windows, seen in found.values()) < 2:
+        return {}
+    spans = {
+        disk: [(windows.times[dip.first], windows.times[dip.first + dip.length]) for dip in seen.dips]
+        for disk, (windows, seen) in found.items()
+    }
+    common: dict[str, tuple[Dip, ...]] = {}
+    for disk, (_, seen) in found.items():
+        others = [each for other, each in spans.items() if other != disk]
+        for dip, (begin, end) in zip(seen.dips, spans[disk], strict=True):
+            if all(any(one < end and begin < two for one, two in each) for each in others):
+                common[disk] = (*common.get(disk, ()), dip)
+    return common
 
 
 def _regular(windows: Windows, seen: Dips) -> bool:
@@ -158,13 +164,13 @@ def _measurement(event: Measured, disk: str, windows: Windows) -> Measurement:
     )
 
 
-def _dips(disk: str, windows: Windows, found: tuple[Dip, ...]) -> Conclusion:
+def _dips(disk: str, windows: Windows, found: tuple[Dip, ...], *, periodic: bool) -> Conclusion:
     worst = min(found, key=lambda dip: dip.worst)
     size = windows.size / (1 << 20)
     count = "1 dip" if len(found) == 1 else f"{len(found)} dips"
     begins = [windows.begins[dip.first] / (1 << 20) for dip in found]
     distances = [two - one for one, two in pairwise(begins)]
-    period = f" They begin every {median(distances):.3g} MiB." if len(distances) > 1 else ""
+    period = f" They begin every {median(distances):.3g} MiB." if periodic and len(distances) > 1 else ""
     return Conclusion(
         kind="dip",
         subject=disk,
