@@ -50,6 +50,28 @@ def test_an_unmounting_that_worked_at_the_second_try() -> None:
     assert (judgement.findings, judgement.unknowns) == ((), ())
 
 
+def test_a_dead_filesystem_that_the_kernel_held_until_it_was_back() -> None:
+    bench = mounted()
+    held = "Device or resource busy; held by nobody visible"
+    bench.add(ev.Acted(at=16.5, action="umount", disk=VICTIM, ok=False, seconds=0.2, detail=held))
+    bench.add(ev.Acted(at=21.0, action="umount", disk=VICTIM, ok=True, seconds=0.2))
+    (finding,) = bench.judge(unmountable(VICTIM)).findings
+    assert finding.summary == f"{VICTIM} could be unmounted only later: {held}"
+    assert finding.at == 16.5
+
+
+@pytest.mark.parametrize(
+    ("at", "holder"), [(16.5, "python3 (pid 12)"), (CUT - 1.0, "nobody visible")], ids=["process", "before the cut"]
+)
+def test_a_filesystem_that_was_held_for_a_reason(at: float, holder: str) -> None:
+    bench = mounted(10.5)
+    detail = f"Device or resource busy; held by {holder}"
+    bench.add(ev.Acted(at=at, action="umount", disk=VICTIM, ok=False, seconds=0.2, detail=detail))
+    bench.add(ev.Acted(at=21.0, action="umount", disk=VICTIM, ok=True, seconds=0.2))
+    judgement = bench.judge(unmountable(VICTIM))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+
+
 def test_a_survivor_is_unmounted_without_a_cut_of_its_own() -> None:
     bench = healthy()
     bench.add(ev.Acted(at=12.0, action="mount", disk=SURVIVORS[0], ok=True, seconds=0.1))

@@ -358,6 +358,18 @@ def test_a_mount_that_is_held_is_not_mounted_over(double: Double) -> None:
     assert "could not be unmounted" in "; ".join(double.judged().unknowns)
 
 
+def test_what_stays_mounted_after_the_scan_is_not_checked(double: Double) -> None:
+    """xfs_repair calls a mounted filesystem an error, with the status of a damaged one."""
+    answers = iter([True, False, True])
+    with opened(double) as files:
+        files.settle(0.1)
+        double.answers["umount"] = lambda **_: {"ok": next(answers), "seconds": 0.1, "detail": "busy"}
+        double.answers["filesystem.check"] = lambda **_: {"status": 1, "seconds": 0.1, "command": "c", "output": ""}
+    judgement = double.judged()
+    assert judgement.findings == ()
+    assert "that the filesystem was checked is not on record" in "; ".join(judgement.unknowns)
+
+
 def test_a_writer_that_cannot_begin_is_the_bench_s_fault(double: Double) -> None:
     (double.directory / "round1").mkdir()
     with pytest.raises(RigError, match=r"ended after 0 operations: .*File exists"), opened(double) as files:

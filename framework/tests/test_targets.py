@@ -322,6 +322,22 @@ def test_a_step_runs_while_the_block_does_and_is_on_record_at_its_end() -> None:
     assert [step[:2] for step in acted(context)[2:]] == [("umount", True), ("mount", True)]
 
 
+@pytest.mark.parametrize(
+    ("answer", "still"),
+    [
+        ({"ok": False, "seconds": 0.5, "detail": "Device or resource busy; held by nobody visible"}, True),
+        ({"ok": False, "seconds": 0.0, "detail": "not mounted", "mounted": False}, False),
+    ],
+)
+def test_what_could_not_be_unmounted_is_still_mounted(answer: dict[str, object], still: bool) -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done(), umount=answer)
+    with Filesystem(context, DISKS[1], "ext4") as volume:
+        assert not volume.unmount()
+        assert volume.mounted is still
+    # At the end of its block it is tried once more.
+    assert [step[0] for step in acted(context)].count("umount") == 1 + still
+
+
 def test_a_step_that_is_cut_off_is_on_record_and_nobodys_fault() -> None:
     context = bench("disk2", mkfs=done(uuid=UUID), mount=done(), umount=done())
     volume = mounted(context)

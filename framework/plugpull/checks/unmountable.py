@@ -14,11 +14,14 @@ from plugpull.history.cut import Cut
 from plugpull.history.events import Acted
 from plugpull.history.reader import Story
 
+HELD_BY_NOBODY = "held by nobody visible"
+"""What the agent says of an ``umount`` that failed although no process has anything open there."""
+
 
 class Unmountable(Check, frozen=True, tag="unmountable"):
     """The last ``umount`` of each of ``disks`` succeeded, and took at most ``within`` seconds. It counts only if the
     filesystem was mounted, and was so when the disk was cut. If it was mounted again afterwards, each ``umount`` of a
-    mount that was cut counts.
+    mount that was cut counts. An earlier one may have failed because a process held it, and for no other reason.
 
     ``None``: the disk's limit in the rig file, or the default of the kind of bench."""
 
@@ -40,6 +43,7 @@ class Unmountable(Check, frozen=True, tag="unmountable"):
                 else:
                     took.append((last.seconds, within))
                     said.take(*_held_up(story, last, within))
+                    said.take(*_held_by_the_kernel(story, disk, last))
         if not took:
             return said.judgement()
         slowest, within = max(took)
@@ -57,6 +61,20 @@ def _held_up(story: Story, last: Acted, within: float) -> Iterator[Accusation | 
         yield Accusation(subject=disk, summary=what, at=last.at)
     elif last.seconds > within and not excused(story, ended - last.seconds, ended, within):
         yield f"{what}, but the DUT was starved meanwhile"
+
+
+def _held_by_the_kernel(story: Story, disk: str, last: Acted) -> Iterator[Accusation]:
+    """What is wrong with the tries since the cut before one that succeeded."""
+    cuts = [cut.off.commanded_at for cut in story.cut_records if disk in cut.armed.victims]
+    begin = min((at for at in cuts if at is not None), default=float("inf"))
+    steps = [event for event in story.of(Acted) if event.disk == disk and event.action in ("mount", "umount")]
+    for event in reversed(steps[: steps.index(last)]):
+        if event.action == "mount" and event.ok:
+            return
+        if event.action == "umount" and HELD_BY_NOBODY in event.detail and (event.at or 0.0) >= begin:
+            what = f"{disk} could be unmounted only later: {event.detail}"
+            yield Accusation(subject=disk, summary=what, at=event.at)
+            return
 
 
 def _of_cut_mounts(story: Story, disk: str) -> tuple[Acted, ...]:

@@ -113,9 +113,11 @@ class Filesystem:
             self.unmount()
 
     def unmount(self) -> bool:
-        """Unmount it the ordinary way. The history records whether that was possible, as is returned."""
-        self._mounted = False
-        return bool(self._do("umount", name=self.name)["ok"])
+        """Unmount it the ordinary way. Whether that was possible is recorded and returned. If something holds
+        it, it stays mounted."""
+        answer = self._do("umount", name=self.name)
+        self._mounted = bool(answer.get("mounted", not answer["ok"]))
+        return bool(answer["ok"])
 
     def remount(self) -> None:
         """Mount it. Raises RigError if that fails."""

@@ -155,7 +155,7 @@ class Volumes:
         with self._lock:
             mounted = self._mounted.get(disk)
             if mounted is None:
-                return {"ok": False, "seconds": 0.0, "detail": "not mounted"}
+                return {"ok": False, "seconds": 0.0, "detail": "not mounted", "mounted": False}
             # A descriptor of its root would hold it like any other. The directory is opened again if it stays mounted.
             self._close(disk, mounted)
         self._begun(disk, "umount")

@@ -198,7 +198,8 @@ class RunningFiles:
         if not self._recover():
             return False
         self._runner.finish(self._runner.scan(volume, self._directory, number=self._round))
-        volume.unmount()
+        if not volume.unmount():
+            return False  # a checker finds errors in what is mounted; without its verdict nothing passes
         if volume.check() in (0, None):
             return self._remove_all()
         if volume.fstype in WITHOUT_JOURNAL:
