@@ -9,7 +9,7 @@ from plugpull.checks import (
     resynced_by_bitmap,
     returned,
 )
-from plugpull.integrity.patterns import Stamped, Writing, flushed_writes
+from plugpull.integrity.patterns import Stamped, Writing, flushed_writes, fua_writes
 from plugpull.scenario import ScenarioRig
 
 # 2 MiB are written and flushed once. After that only the first 256 KiB of them are written, and 1792 KiB rest.
@@ -39,17 +39,21 @@ def test_a_member_of_a_mirror_loses_its_power(rig: ScenarioRig) -> None:
     rig.judge(removed(victim), returned(victim))
 
 
-@pytest.mark.parametrize(("level", "members"), [("raid1", 2), ("raid5", 3)], ids=["raid1", "raid5"])
-def test_every_member_loses_its_power(rig: ScenarioRig, level: str, members: int) -> None:
+ARRAYS = [("raid1", 2, flushed_writes), ("raid5", 3, flushed_writes), ("raid1", 2, fua_writes)]
+
+
+@pytest.mark.parametrize(("level", "members", "pattern"), ARRAYS, ids=["raid1", "raid5", "raid1-fua"])
+def test_every_member_loses_its_power(rig: ScenarioRig, level: str, members: int, pattern: Stamped) -> None:
     """Every member of an array loses its power at once under load, and what their write caches had not written. When
-    the disks are back, the array is assembled again, and what was flushed is there."""
+    the disks are back, the array is assembled again. What was flushed or written with FUA is there, and they agree."""
     victim, survivors = rig.choose_victim("power")
     disks = (victim, *survivors[: members - 1])
-    with rig.array(level, disks) as array, rig.stamp(array, flushed_writes) as load:
+    with rig.array(level, disks) as array, rig.stamp(array, pattern) as load:
         load.settle()
         with rig.cut(*(disk.power for disk in disks), when=load.something_to_lose(array)):
             rig.wait(seconds=4)
         if array.stop() and array.assemble(force=True):
             array.add_missing()
             array.wait_clean()
+            array.check()
     rig.judge(array_failed(array), legs_hold(array), nothing_lost(array), removed(disks), returned(disks))

@@ -20,6 +20,7 @@ SYNC = {VICTIM: "in_sync", SURVIVORS[0]: "in_sync"}
 
 def state(at: float, action: str = "idle", degraded: int = 0, word: str = "active", **members: str) -> ev.ArrayState:
     values = {"array_state": word, "degraded": str(degraded), "sync_action": action, "mismatch_cnt": "0"}
+    values["resync_start"] = "none"
     said = {
         disk: ("none" if "faulty" in says else str(slot), says)
         for slot, (disk, says) in enumerate((SYNC | members).items())

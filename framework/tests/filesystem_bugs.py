@@ -55,13 +55,13 @@ BUGS = {
     "f2fs does not flush at fsync": FilesystemBug(
         "f2fs", "f2fs", "fs/f2fs/file.c", "ret = f2fs_issue_flush(sbi, inode->i_ino);", "ret = 0;", LOSES
     ),
-    # The super block is written with FUA, but what it points to may still be in the disk's cache.
+    # As if mounted with "nobarrier". On a disk without FUA, a super block with it is followed by a flush of everything.
     "btrfs writes without a barrier": FilesystemBug(
         "btrfs",
         "btrfs",
-        "fs/btrfs/disk-io.c",
-        "do_barriers = !btrfs_test_opt(fs_info, NOBARRIER);",
-        "do_barriers = 0;",
+        "fs/btrfs/super.c",
+        "\t * Even the options are empty, we still need to do extra check\n",
+        "\t */\n\tbtrfs_set_opt(info->mount_opt, NOBARRIER);\n\t/*\n",
         LOSES,
     ),
 }

@@ -14,11 +14,13 @@ from array_stories import (
     SESSION,
     SYNCED,
     act,
+    leg,
     mirror,
+    on_leg,
     stamps,
     state,
 )
-from ledgers import DEVICE, RUN, Book, ledger_bytes
+from ledgers import DEVICE, RUN, Book, ledger_bytes, stamped
 from stories import GONE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import (
@@ -227,6 +229,46 @@ def test_a_stale_member_is_a_finding_although_the_array_reads_well() -> None:
     (only,) = bench.judge(legs_hold(ARRAY)).findings
     assert only.subject == VICTIM
     assert "disk1 does not hold what array1 was given (8 zeroed), the first zeroed at sector 0" in only.summary
+
+
+def divided() -> Bench:
+    """A mirror one of whose members holds a write that never ended, and the other what was there before."""
+    bench = healthy()
+    mirror(bench)
+    book = stamps(bench, pending=True)
+    bench.drop(ev.LegReadBegun)
+    bench.drop(ev.LegReadPart)
+    bench.drop(ev.LegReadEnded)
+    kept = [stamped(write) for write in book.made.writes[:8]]
+    leg(bench, VICTIM, [on_leg(run) for run in [stamped(book.made.writes[-1]), *kept[1:]]])
+    leg(bench, SURVIVORS[0], [on_leg(run) for run in kept])
+    return bench
+
+
+def test_members_that_differ_are_a_finding_although_each_may_hold_what_it_does() -> None:
+    (only,) = divided().judge(legs_hold(ARRAY)).findings
+    assert only.subject == ARRAY
+    assert only.summary == (
+        "disk1 and disk2 differ in 1 sectors although array1 was in sync, the first at sector 0 of the array:"
+        " write 9 and write 1"
+    )
+
+
+def test_members_may_differ_until_the_resync_is_over() -> None:
+    bench = divided()
+    values = {"array_state": "active", "degraded": "0", "sync_action": "idle", "resync_start": "0"}
+    bench.replace(ev.ArrayState, lambda event: event.at == CHECKED + 0.5, values=values)
+    judgement = bench.judge(legs_hold(ARRAY))
+    assert judgement.findings == ()
+    assert "array1 was stopped before it was in sync, so its copies are not compared" in judgement.unknowns
+
+
+def test_a_history_without_the_start_of_a_resync_compares_nothing() -> None:
+    bench = divided()
+    values = {"array_state": "active", "degraded": "0", "sync_action": "idle"}
+    bench.replace(ev.ArrayState, lambda event: bool(event.values), values=values)
+    judgement = bench.judge(legs_hold(ARRAY))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
 
 
 def test_a_member_that_was_not_in_sync_is_not_judged() -> None:

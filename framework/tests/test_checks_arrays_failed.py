@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from array_stories import (
     ARRAY,
+    CHECKED,
+    MEMBERS,
     READDED,
     SESSION,
     mirror,
@@ -63,6 +65,18 @@ def test_an_array_that_fails_badly_is_a_finding(end: dict[str, Any], said: str) 
     lost(bench, **end)
     (only,) = failed(bench).findings
     assert only.summary.startswith(said)
+
+
+@pytest.mark.parametrize("mismatches", [0, 16])
+def test_parity_must_match_after_the_array_was_assembled_again(mismatches: int) -> None:
+    bench, members = healthy(), (*MEMBERS, SURVIVORS[1])
+    mirror(bench, "raid5", members)
+    bench.detach(SURVIVORS[0], GONE + 0.1)
+    bench.load(ARRAY, 12.0, GONE + 1.0, errno=5, exit_status=1, asked=False)
+    values = {"array_state": "active", "degraded": "0", "sync_action": "idle", "mismatch_cnt": str(mismatches)}
+    bench.replace(ev.ArrayState, lambda event: event.at == CHECKED + 0.5, values=values)
+    found = [one.summary for one in failed(bench).findings]
+    assert found == ["a check of array1 found 16 sectors whose parity does not match"] * bool(mismatches)
 
 
 def test_an_error_that_comes_late_is_a_finding() -> None:

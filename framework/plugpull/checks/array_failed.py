@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.array_survived import compared
 from plugpull.checks.arrays import ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
@@ -20,7 +21,8 @@ gone fails at once; md tries each member, and updates its superblocks before it 
 
 class ArrayFailed(Check, frozen=True, tag="array_failed"):
     """More members of an array were missing than its level covers. The load on it had an error within ``within``
-    seconds and could be ended, and the array could be stopped."""
+    seconds and could be ended, and the array could be stopped. A ``check`` after a RAID 5 or 6 was assembled again and
+    in sync found no mismatch."""
 
     arrays: tuple[str, ...]
     within: float = ERROR_WITHIN
@@ -40,7 +42,7 @@ class ArrayFailed(Check, frozen=True, tag="array_failed"):
                         took.append(found)
                     else:
                         said.take(found)
-                said.take(*_stopped(record))
+                said.take(*_stopped(record), *compared(record))
         if not took and said.clean:
             said.doubt(f"nothing was written to {', '.join(self.arrays)} when it failed")
         slowest = max(took, default=None)

@@ -52,9 +52,7 @@ class ArraySurvived(Check, frozen=True, tag="array_survived"):
                 continue
             if not record.absences:
                 said.doubt(f"no member of {name} was removed while it ran")
-            said.take(
-                *_failed(story, record), *_noticed(story, record, self.notice), *_acts(record), *_compared(record)
-            )
+            said.take(*_failed(story, record), *_noticed(story, record, self.notice), *_acts(record), *compared(record))
             if self.back:
                 said.take(*_back(story, record))
             words.append(_summary(record))
@@ -155,7 +153,8 @@ def _missed_an_event(record: ArrayRecord, act: ArrayActed) -> bool:
     return any(set(act.disks) & set(one.disks) and one.ok for one in record.done("add"))
 
 
-def _compared(record: ArrayRecord) -> Iterator[Accusation | str]:
+def compared(record: ArrayRecord) -> Iterator[Accusation | str]:
+    """What the checks of an array found, or a doubt about them."""
     for act in record.done("check"):
         after = _after_check(record, act)
         if not act.ok or after is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugpull.checks.accusation import Accusation
@@ -16,18 +16,23 @@ from plugpull.checks.power import Power
 from plugpull.checks.write_hole import hole_of
 from plugpull.history.events import LegReadBegun, LegReadEnded, LegReadPart
 from plugpull.history.reader import Story
+from plugpull.integrity.oracle.agreement import Difference, differences
 from plugpull.integrity.oracle.array_layout import copies_of
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.readback import Found
 from plugpull.integrity.oracle.rules import Opinion, judge
 from plugpull.integrity.oracle.write_hole import without_hole
+from plugpull.integrity.oracle.wrong import content
 
+RESYNC_START = "resync_start"
+"""Where a resync that is due begins, or "none" (Documentation/admin-guide/md.rst)."""
 SHOWN = 6
 """The most wrong ranges given as evidence."""
 
 
 class LegsHold(Check, frozen=True, tag="legs_hold"):
-    """Each member that was in sync when the array was stopped holds its part of what the array must hold.
+    """Each member that was in sync when the array was stopped holds its part of what the array must hold. The copies of
+    a mirror that was in sync are the same, also where either of two versions may be there.
 
     Reading the array alone does not show a stale member: a mirror is read from one of its members. Sectors of a striped
     array are judged where the data is; its parity is what ``array_survived`` has compared."""
@@ -118,13 +123,54 @@ def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opini
     found = {slots[disk]: leg.found() for disk, leg in usable.items()}
     offsets = {slots[disk]: leg.begun.offset for disk, leg in usable.items()}
     layout = record.layout
-    for copy, content in copies_of(layout, found, offsets, begun.extents).items():
+    wrong, copies = False, copies_of(layout, found, offsets, begun.extents)
+    for copy, held in copies.items():
         if layout.level == "raid1" and copy not in found:
             continue
         if layout.level != "raid1" and len(found) < len(slots):
             said.doubt(f"{record.name} was not complete when it was stopped, so what its members hold is not compared")
             return
-        yield _one(story, record, copy, content, last, said)
+        opinion = _one(story, record, copy, held, last, said)
+        wrong = wrong or bool(opinion.wrong)
+        yield opinion
+    if not wrong:
+        read = [copy for copy in copies if layout.level != "raid1" or copy in found]
+        said.take(*_agree(record, {copy: copies[copy] for copy in read}))
+
+
+def _agree(record: ArrayRecord, copies: Mapping[int, Found]) -> Iterator[Accusation | str]:
+    """What is wrong if the copies of a mirror differ. They may until its last resync is over."""
+    whole = {copy: held for copy, held in copies.items() if held.complete and not held.problems}
+    values = record.last.values if record.last is not None else {}
+    if len(whole) < 2 or RESYNC_START not in values:
+        return
+    if values[RESYNC_START] != "none" or values.get("sync_action") != "idle":
+        yield f"{record.name} was stopped before it was in sync, so its copies are not compared"
+        return
+    (one, first), *others = whole.items()
+    for other, held in others:
+        if found := [*differences(first.runs, held.runs)]:
+            yield _differ(record, (one, other), found)
+
+
+def _differ(record: ArrayRecord, copies: tuple[int, int], found: Sequence[Difference]) -> Accusation:
+    names = [_name(record, copy) for copy in copies]
+    said = [(content(each.one, each.first), content(each.other, each.first)) for each in found[:SHOWN]]
+    evidence = tuple(
+        f"{each.sectors} from {each.first}: {one} on {names[0]}, {other} on {names[1]}"
+        for each, (one, other) in zip(found, said, strict=False)
+    )
+    return Accusation(
+        subject=record.name,
+        summary=f"{names[0]} and {names[1]} differ in {sum(each.sectors for each in found)} sectors although "
+        f"{record.name} was in sync, the first at sector {found[0].first} of the array: {' and '.join(said[0])}",
+        evidence=evidence,
+    )
+
+
+def _name(record: ArrayRecord, copy: int) -> str:
+    """A copy in words."""
+    return record.made.members[copy] if record.layout.level == "raid1" else f"copy {copy + 1} of {record.name}"
 
 
 def _in_sync(record: ArrayRecord) -> set[str]:
@@ -147,7 +193,7 @@ def _one(story: Story, record: ArrayRecord, copy: int, content: Found, last: Jud
         blank=begun.session == 1 and not begun.fill,
     )
     without_hole(opinion, hole_of(story, record.name, ledger, powered=last.power is Power.KEPT))
-    what = record.made.members[copy] if record.layout.level == "raid1" else f"copy {copy + 1} of {record.name}"
+    what = _name(record, copy)
     if opinion.wrong:
         said.take(_accusation(record, what, copy, opinion))
     else:

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 from typing import Protocol
 
-from plugpull.integrity.sequences import KINDS, NO_LINKS, FileSequence, sequences
+from plugpull.integrity.sequences import KINDS, NO_LINKS, ON_DATA, FileSequence, SyncKind, sequences
 from plugpull.integrity.writing.files.plans import left_alone, plan_of
 
 WITHOUT_LINKS = frozenset({"vfat", "exfat", "ntfs3"})
@@ -47,8 +47,10 @@ class FileStorm:
 @dataclass(frozen=True)
 class ShortPlans:
     """Short sequences (``integrity/sequences.py``) of ``length`` operations and a sync. Each round plays one of them,
-    drawn at random; or the given ``sequence``. FAT, exFAT and ntfs3 promise nothing about what was just touched: there
-    a file that is synced with its directory and then left alone comes first, and has to be there."""
+    drawn at random; or the given ``sequence``. Of five rounds, the first ends with an fsync of a file whose data was
+    changed, the second with one of a directory, the third with an fdatasync, the fourth with a sync of everything, and
+    the last with any. FAT, exFAT and ntfs3 promise nothing about what was just touched: there a file that is synced
+    with its directory and then left alone comes first, and has to be there."""
 
     length: int = 1
     sequence: FileSequence | None = None
@@ -56,14 +58,31 @@ class ShortPlans:
     def plan(self, fstype: str, first: int, seed: int) -> FilePlan:
         """What to play on a filesystem of this type, with numbers of files from ``first``."""
         simple = fstype in WITHOUT_LINKS
-        chosen = self.sequence or Random(seed).choice(_all(self.length, simple))
+        turn = (first // BETWEEN_PLANS - 1) % (len(_TURNS) + 1)
+        chosen = self.sequence or Random(seed).choice(_all(self.length, simple, turn))
         plan = [*left_alone(first), *plan_of(chosen, first + 1)] if simple else plan_of(chosen, first)
         return FilePlan(chosen.name, plan)
 
 
+_TURNS: tuple[frozenset[SyncKind], ...] = (
+    frozenset({"fsync"}),
+    frozenset({"fsyncdir"}),
+    frozenset({"fdatasync"}),
+    frozenset({"sync", "syncfs"}),
+)
+"""The syncs of the first rounds. Among all sequences, one in six syncs a file whose data it has changed."""
+
+
 @cache
-def _all(length: int, without_links: bool) -> tuple[FileSequence, ...]:
-    return tuple(sequences(length, sorted(NO_LINKS, key=KINDS.index) if without_links else KINDS))
+def _all(length: int, without_links: bool, turn: int) -> tuple[FileSequence, ...]:
+    """The sequences of a round. ``turn`` is its number among the rounds that differ, from 0."""
+    kinds = sorted(NO_LINKS, key=KINDS.index) if without_links else KINDS
+    return tuple(one for one in sequences(length, kinds) if turn == len(_TURNS) or _has_turn(one, _TURNS[turn]))
+
+
+def _has_turn(one: FileSequence, syncs: frozenset[SyncKind]) -> bool:
+    changed = {step.path for step in one.steps if step.kind in ON_DATA or step.kind == "create"}
+    return one.sync.kind in syncs and (one.sync.kind not in ("fsync", "fdatasync") or one.sync.path in changed)
 
 
 class FilePattern(Protocol):

@@ -116,3 +116,12 @@ class Array:
     def usable(self, attached: Callable[[str], bool]) -> bool:
         """Whether it has enough of its members to be read."""
         return self.covers(frozenset(name for name in self.disks if not attached(name)))
+
+
+def is_clean(values: Mapping[str, str]) -> bool:
+    """Whether an array with these attributes of md misses no member and copies nothing, now or soon. Right after it was
+    assembled, a resync that is due has not begun and is not in ``sync_action``, but in ``resync_start``."""
+    if "sync_action" not in values:
+        return int(values.get("degraded") or 0) == 0  # a level without redundancy
+    due = values.get("resync_start", "none") != "none"
+    return values["sync_action"] == "idle" and not due and int(values.get("degraded") or 0) == 0

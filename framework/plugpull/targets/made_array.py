@@ -14,7 +14,7 @@ from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError
 from plugpull.history import events as ev
 from plugpull.rig.quantities import parse_size
-from plugpull.targets.array import LEAST, Array, RaidLevel
+from plugpull.targets.array import LEAST, Array, RaidLevel, is_clean
 from plugpull.targets.claim import Identity, ScratchClaim
 from plugpull.targets.disk import RigDisk
 
@@ -278,9 +278,7 @@ class MadeArray:
 
     def wait_clean(self, within: float = SYNCED_WITHIN) -> bool:
         """Wait until no member is missing and nothing is resynced. False if that does not come."""
-        return self._wait(
-            lambda values: values.get("sync_action", "idle") == "idle" and int(values.get("degraded") or 0) == 0, within
-        )
+        return self._wait(is_clean, within)
 
     def wait_unmarked(self, most: str, within: float = NOTICED_WITHIN) -> None:
         """Wait until its bitmap marks at most so much of it, such as "256 KiB". The rest is not copied to a member that

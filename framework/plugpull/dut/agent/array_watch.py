@@ -14,8 +14,8 @@ from .wire import now
 
 WATCHED = ("array_state", "degraded", "sync_action")
 """Attributes that wake a poll when they change (Documentation/admin-guide/md.rst)."""
-READ = (*WATCHED, "sync_completed", "mismatch_cnt")
-"""Attributes of a report. The last two do not wake a poll."""
+READ = (*WATCHED, "sync_completed", "mismatch_cnt", "resync_start")
+"""Attributes of a report. The last three do not wake a poll."""
 OFTEN = 0.25
 """Seconds between two looks at what does not wake a poll: new members, and how far a resync is."""
 

@@ -50,9 +50,9 @@ class ArrayState(Event, frozen=True, kw_only=True, tag="array.state"):
     """The state of an array changed.
 
     ``values`` are attributes of md in sysfs as the kernel writes them (``array_state``, ``degraded``, ``sync_action``,
-    ``sync_completed``, ``mismatch_cnt``; Documentation/admin-guide/md.rst). ``members`` has (slot, state) of each
-    member, by the rig's name of its disk, or by its kernel name if it is not of the rig. Both are empty once the array
-    is stopped."""
+    ``sync_completed``, ``mismatch_cnt``, ``resync_start``; Documentation/admin-guide/md.rst). ``members`` has (slot,
+    state) of each member, by the rig's name of its disk, or by its kernel name if it is not of the rig. Both are empty
+    once the array is stopped."""
 
     array: str
     kname: str

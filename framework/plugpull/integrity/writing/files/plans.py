@@ -11,7 +11,8 @@ from plugpull.integrity.sequences import FileSequence, FileStep
 Plan = list[dict[str, Any]]
 SETUP_BLOCKS = 2
 """Blocks of data in each file of the setup."""
-LEFT_ALONE = "still"
+LEFT_ALONE, LEFT_ALONE_BLOCKS = "still", 192
+"""A file of several clusters: exFAT's have 32 KiB on a disk of more than 256 MiB, and the first needs no table."""
 
 
 def plan_of(sequence: FileSequence, files: int) -> Plan:
@@ -36,7 +37,7 @@ def left_alone(file: int) -> Plan:
     made = {"path": LEFT_ALONE}
     return [
         {"do": "create", **made, "file": file},
-        {"do": "write", **made, "offset": 0, "length": SETUP_BLOCKS * BLOCK},
+        {"do": "write", **made, "offset": 0, "length": LEFT_ALONE_BLOCKS * BLOCK},
         {"do": "fsync", **made},
         {"do": "fsyncdir", "path": ""},
     ]

@@ -19,7 +19,8 @@ from plugpull.integrity.oracle.stamp import SECTOR
 Step = dict[str, Any]
 DIRECTORIES = ("A", "B")
 UNTOUCHED = "K"
-UNTOUCHED_FILES = 4
+UNTOUCHED_BLOCKS = (192, 16, 16, 16)
+"""Of each of those files. The first has several clusters of exFAT on a disk of more than 256 MiB, which are 32 KiB."""
 LARGEST = 64
 """Blocks of a file at which it is truncated."""
 SHARE_SYNCED = 0.6
@@ -47,10 +48,10 @@ class Storm:
         for directory in (*DIRECTORIES, UNTOUCHED):
             yield {"do": "mkdir", "path": directory, "file": next(self._number)}
         yield {"do": "fsyncdir", "path": ""}
-        for number in range(UNTOUCHED_FILES):
+        for number, blocks in enumerate(UNTOUCHED_BLOCKS):
             path = f"{UNTOUCHED}/{number}"
             yield {"do": "create", "path": path, "file": next(self._number)}
-            yield {"do": "write", "path": path, "offset": 0, "length": LARGEST // 4 * SECTOR}
+            yield {"do": "write", "path": path, "offset": 0, "length": blocks * SECTOR}
             yield {"do": "fsync", "path": path}
         yield {"do": "fsyncdir", "path": UNTOUCHED}
         kinds, weights = list(self._weights), list(self._weights.values())
