@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from ledgers import DEVICE, RUN, Book, stamped, zeros
 
-from plugpull.integrity.oracle.agreement import differences
+from plugpull.integrity.oracle.agreement import disagreements
 from plugpull.integrity.oracle.array_layout import ArrayLayout, copies_of, covers
 from plugpull.integrity.oracle.readback import ContentKind, Found, SectorRun
 from plugpull.integrity.oracle.rules import judge
@@ -147,17 +147,17 @@ def test_a_stamp_at_the_sector_of_the_disk_belongs_to_no_sector_of_the_array() -
 def test_copies_are_compared_where_both_were_read() -> None:
     write, zero, unknown = ContentKind.STAMPED, ContentKind.ZEROED, ContentKind.UNREADABLE
     one = [SectorRun(write, 0, 8, 5), SectorRun(zero, 8, 4), SectorRun(write, 16, 4, 7)]
-    assert [*differences(one, one)] == []
+    assert [*disagreements(one, one)] == []
     other = [SectorRun(write, 2, 4, 5), SectorRun(write, 6, 3, 6), SectorRun(unknown, 16, 2), SectorRun(zero, 18, 4)]
-    found = [(each.first, each.sectors, each.one.kind, each.other.number) for each in differences(one, other)]
+    found = [(each.first, each.sectors, each.one.kind, each.other.number) for each in disagreements(one, other)]
     assert found == [(6, 2, write, 6), (8, 1, zero, 6), (18, 2, write, 0)]
-    assert len([*differences(other, one)]) == len(found)
+    assert len([*disagreements(other, one)]) == len(found)
 
 
 def test_stamps_of_other_places_are_compared_by_where_they_belong() -> None:
     elsewhere = ContentKind.ELSEWHERE
     whole = [SectorRun(elsewhere, 0, 8, 5, run=1, device=2, origin=100)]
     halves = [SectorRun(elsewhere, at, 4, 5, run=1, device=2, origin=100 + at) for at in (0, 4)]
-    assert [*differences(whole, halves)] == []
+    assert [*disagreements(whole, halves)] == []
     moved = [halves[0], SectorRun(elsewhere, 4, 4, 5, run=1, device=2, origin=100)]
-    assert [each.first for each in differences(whole, moved)] == [4]
+    assert [each.first for each in disagreements(whole, moved)] == [4]

@@ -11,7 +11,7 @@ from stories import SURVIVORS, VICTIM, healthy
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.rig.topology import Topology
-from plugpull.targets.array import Array, RaidLevel
+from plugpull.targets.array import Array, RaidLevel, is_clean
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.made_array import MadeArray
 
@@ -106,3 +106,19 @@ def test_a_member_that_was_assembled_is_not_added_again(monkeypatch: pytest.Monk
     assert array.assemble(*array.members, force=True)
     array.add_missing()
     assert [(action, of) for action, of, _ in asked] == [("assemble", ("disk1", "disk2")), ("add", ("disk1",))]
+
+
+@pytest.mark.parametrize(
+    ("values", "clean"),
+    [
+        ({"sync_action": "idle", "degraded": "0", "resync_start": "none"}, True),
+        ({"sync_action": "idle", "degraded": "0"}, True),
+        ({}, True),
+        ({"resync_start": "0"}, True),  # a level without redundancy
+        ({"sync_action": "idle", "degraded": "0", "resync_start": "0"}, False),
+        ({"sync_action": "resync", "degraded": "0", "resync_start": "none"}, False),
+        ({"sync_action": "idle", "degraded": "1", "resync_start": "none"}, False),
+    ],
+)
+def test_an_array_is_not_clean_while_a_resync_is_due(values: dict[str, str], clean: bool) -> None:
+    assert is_clean({"array_state": "active", **values}) is clean

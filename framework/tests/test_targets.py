@@ -24,7 +24,7 @@ from plugpull.rig.load import load_rig
 from plugpull.rig.part import Part
 from plugpull.rig.topology import Topology
 from plugpull.scenario import ScenarioRig
-from plugpull.targets.array import Array, RaidLevel, is_clean
+from plugpull.targets.array import Array, RaidLevel
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
 from plugpull.targets.made_array import options_of, planned
@@ -219,22 +219,6 @@ def test_the_claim_of_an_array_names_its_uuid_to_the_guard_of_each_member() -> N
     assert degraded.counters == ("md127", "sdb")
     with pytest.raises(RigError, match="disk1 is not attached"):
         claim_of(bench("disk2"), STRIPES)
-
-
-@pytest.mark.parametrize(
-    ("values", "clean"),
-    [
-        ({"sync_action": "idle", "degraded": "0", "resync_start": "none"}, True),
-        ({"sync_action": "idle", "degraded": "0"}, True),
-        ({}, True),
-        ({"resync_start": "0"}, True),  # a level without redundancy
-        ({"sync_action": "idle", "degraded": "0", "resync_start": "0"}, False),
-        ({"sync_action": "resync", "degraded": "0", "resync_start": "none"}, False),
-        ({"sync_action": "idle", "degraded": "1", "resync_start": "none"}, False),
-    ],
-)
-def test_an_array_is_not_clean_while_a_resync_is_due(values: dict[str, str], clean: bool) -> None:
-    assert is_clean({"array_state": "active", **values}) is clean
 
 
 def test_a_guard_that_knows_no_arrays_refuses_the_claim() -> None:

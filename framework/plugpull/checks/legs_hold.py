@@ -16,7 +16,7 @@ from plugpull.checks.power import Power
 from plugpull.checks.write_hole import hole_of
 from plugpull.history.events import LegReadBegun, LegReadEnded, LegReadPart
 from plugpull.history.reader import Story
-from plugpull.integrity.oracle.agreement import Difference, differences
+from plugpull.integrity.oracle.agreement import Disagreement, disagreements
 from plugpull.integrity.oracle.array_layout import copies_of
 from plugpull.integrity.oracle.decode import decode_found, decode_ledger
 from plugpull.integrity.oracle.readback import Found
@@ -149,11 +149,11 @@ def _agree(record: ArrayRecord, copies: Mapping[int, Found]) -> Iterator[Accusat
         return
     (one, first), *others = whole.items()
     for other, held in others:
-        if found := [*differences(first.runs, held.runs)]:
+        if found := [*disagreements(first.runs, held.runs)]:
             yield _differ(record, (one, other), found)
 
 
-def _differ(record: ArrayRecord, copies: tuple[int, int], found: Sequence[Difference]) -> Accusation:
+def _differ(record: ArrayRecord, copies: tuple[int, int], found: Sequence[Disagreement]) -> Accusation:
     names = [_name(record, copy) for copy in copies]
     said = [(content(each.one, each.first), content(each.other, each.first)) for each in found[:SHOWN]]
     evidence = tuple(

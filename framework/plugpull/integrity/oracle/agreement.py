@@ -15,7 +15,7 @@ NOT_COMPARED = frozenset({ContentKind.UNREADABLE, ContentKind.MORE_DAMAGED})
 """What such sectors hold is not known."""
 
 
-class Difference(NamedTuple):
+class Disagreement(NamedTuple):
     """``sectors`` of the array from ``first`` on that two copies hold differently: parts of these runs."""
 
     first: int
@@ -24,14 +24,14 @@ class Difference(NamedTuple):
     other: SectorRun
 
 
-def differences(one: Sequence[SectorRun], other: Sequence[SectorRun]) -> Iterator[Difference]:
+def disagreements(one: Sequence[SectorRun], other: Sequence[SectorRun]) -> Iterator[Disagreement]:
     """Where two copies differ, of what was read of both. Their runs are in rising order."""
     ours, theirs = iter(one), iter(other)
     a, b = next(ours, None), next(theirs, None)
     while a is not None and b is not None:
         begin, end = max(a.first, b.first), min(a.end, b.end)
         if begin < end and not _same(a, b):
-            yield Difference(begin, end - begin, a, b)
+            yield Disagreement(begin, end - begin, a, b)
         a_over, b_over = a.end <= b.end, b.end <= a.end
         a = next(ours, None) if a_over else a
         b = next(theirs, None) if b_over else b
