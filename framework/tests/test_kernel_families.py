@@ -156,6 +156,7 @@ FAILING = (
     ("nvme.error", "nvme0", "nvme nvme0: Duplicate cntlid 1 with nvme1, subsys nqn.2022-07.com.example:nvm, rejecting"),
     ("fs.error", "", "ReiserFS: warning: is_tree_node: node level 0 does not match to the expected one 1"),
     ("fatal.hung-task", "", "INFO: task kworker/u16:9:="),
+    ("fatal.hung-task", "", "INFO: task swapper/0"),
     ("fs.error", "sdb1", "XFS (sdb1): xfs_inode_item_push: push error -5 on inode 0xdeadbeef"),
     ("scsi.error", "", "sas: trying to find task 0x00000000e4e4b5f1"),
     ("scsi.error", "", "ufshcd-qcom 1d84000.ufshc: Aborting tag 7 / CDB 0x28 succeeded"),

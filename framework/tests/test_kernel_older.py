@@ -7,6 +7,16 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    (
+        "thunderbolt.error",
+        "thunderbolt 0000:c6:00.6: 2:1: hop deactivation failed for hop 1, index 8",
+        "thunderbolt 0000:c6:00.6: 2:1: deactivating hop 1",
+    ),
+    (
+        "thunderbolt.error",
+        "thunderbolt 0000:c6:00.6: 2: failed to enable CL states",
+        "thunderbolt 0000:c6:00.6: 2: CL states enabled",
+    ),
     ("storage.attach", "Type: Direct-Access", "Type: disk"),
     ("storage.attach", "SCSI device sdb: 1988608 512-byte hdwr", "SCSI device sdb:"),
     ("storage.attach", "Vendor: Model: USB BAR Rev: 1.89", "Vendor: Generic"),

@@ -210,6 +210,7 @@ def test_a_message_that_another_process_logs_is_not_the_kernels(line: str) -> No
         "`Add. Sense: Data phase CRC error` is what the bridge says, not the medium",
         'say(RETURNED_AT - 0.01, "sd 3:0:0:0: [sda] Attached SCSI disk", 5),',
         "- Detects over-current conditions",
+        "**reset high-speed USB device number 3 using xhci_hcd**",
         "            re: regexp.MustCompile(`^md: super_written gets error=`),",
         "    positive: ['kernel: I/O error, dev sdb, sector 120 op 0x0:(READ)', 'Buffer I/O error on dev sdb1'],",
         "    OCP,         /**< Over-Current condition detected. */",

@@ -42,7 +42,7 @@ _PROCESS_LINE = re.compile(
 _SPOKEN = re.compile(
     r"(?i)(?:^|[\s\"'(])(?:I|I'm|my|me|you|your|we|our|get|got|getting|see|seeing|says|said|saying|following|an?|the"
     r"|was|were|but|with|of|and|or|by|it|for|to|which|when|after|from|reported|repeated|still)\s"
-    r"|[\"\u201c|;]|^\s*[#@]|\S[^`]*`|(?:^|[\s(\[{=,])'|/\*|//|\b(?:e?grep|echo|printf?)\b"
+    r"|[\"\u201c|;]|^\s*(?:[#@]|\*\*(?! ))|\S[^`]*`|(?:^|[\s(\[{=,])'|/\*|//|\b(?:e?grep|echo|printf?)\b"
 )
 """What sentences have, strings of programs and scripts, and the kernel's messages do not before the words that may be
 anywhere in them."""
