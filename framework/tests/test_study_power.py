@@ -280,6 +280,31 @@ def test_a_counter_of_energy_that_contradicts_the_watts() -> None:
     assert "went back" in doubts(back)
 
 
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        pytest.param(lambda at, watts: IDLE, "it reads 10.2 W for ", id="disks that are not behind it"),
+        pytest.param(lambda at, watts: 0.0, "it reads 0 W for ", id="nothing"),
+        pytest.param(lambda at, watts: watts if at < 50 else 13.6, "it reads 13.6 W for ", id="stuck from 50 s on"),
+        pytest.param(
+            lambda at, watts: -watts, "it reads -17 W, and disks give no power back", id="the wrong way round"
+        ),
+    ],
+)
+def test_nothing_is_concluded_from_a_meter_that_does_not_show_the_loads(
+    says: Callable[[float, float], float], why: str
+) -> None:
+    found = judged(bench_of(MadeUp(says=says)), power_drawn(DISKS))
+    assert (found.findings, found.conclusions, found.measurements) == ((), (), ())
+    assert f"plug cannot be believed: {why}" in found.unknowns[0]
+
+
+@pytest.mark.parametrize(("rate", "age"), [(10.0, 0.1), (2.0, 0.5), (1.0, 0.0)])
+def test_a_meter_in_steps_of_a_watt_shows_the_loads(rate: float, age: float) -> None:
+    found = judged(bench_of(MadeUp(rate, age, says=lambda at, watts: float(round(watts)))), power_drawn(DISKS))
+    assert not [one for one in found.unknowns if "believed" in one]
+
+
 @pytest.mark.parametrize("step", [1e-3, 3.6])
 def test_a_counter_that_agrees(step: float) -> None:
     """Also one that is updated once per minute, in coarse steps."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import fmean
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
@@ -25,6 +26,8 @@ BEFORE, AFTER = 15.0, 5.0
 """Seconds around an attachment in which a disk starts: it is announced when it can be used, after it has spun up."""
 OFF = 0.5
 """A start was seen only if the power was below this share of its peak before."""
+SAME, LOADS = 20, 3
+"""A meter is not believed that has the same reading so many times in a row, while so many loads begin and end."""
 GIGABYTE = 1e9
 
 
@@ -54,8 +57,10 @@ class PowerDrawn(Check, frozen=True, tag="power_drawn"):
         if not records:
             said.doubt(_unopened(story))
         for record in records:
-            said.doubt(_contradicted(record))
-            self._meter(story, record, said)
+            lie = record.contradiction() or _stuck(story, record)
+            said.doubt(f"{record.name} cannot be believed: {lie}" if lie else "")
+            if not lie:
+                self._meter(story, record, said)
         return said.judgement("; ".join(_short(one) for one in said.conclusions))
 
     def claims(self, story: Story) -> Iterable[Claim]:
@@ -101,6 +106,18 @@ def _idle(story: Story, record: MeterRecord, about: dict[str, str | float], said
         return None
     said.measure(_plain("idle watts", record.name, span.mean, about))
     return span.mean
+
+
+def _stuck(story: Story, record: MeterRecord) -> str:
+    """Why its readings say nothing of its disks: they stay the same from load to load. Empty if they vary."""
+    begun = {event.at or 0.0 for event in story.of(LoadBegun) if event.disk in record.meter.disks}
+    good = [(one.at or 0.0, one.watts) for one in record.readings if one.watts is not None]
+    for watts, run in groupby(good, key=lambda one: one[1]):
+        times = [at for at, _ in run]
+        if len(times) >= SAME and sum(times[0] < at < times[-1] for at in begun) >= LOADS:
+            always = f"it reads {watts:.3g} W for {times[-1] - times[0]:.0f} s whether its disks work or not"
+            return f"{always}: it is stuck, its steps are too coarse, or the disks are not behind it"
+    return ""
 
 
 def _streams(story: Story, record: MeterRecord) -> Iterator[BusyDisks]:
@@ -206,11 +223,6 @@ def _conclusion(record: MeterRecord, words: Sequence[str], said: Collector) -> C
             + (f", in steps of {meter.resolution:g} W" if meter.resolution else ""),
         ),
     )
-
-
-def _contradicted(record: MeterRecord) -> str:
-    found = record.contradiction()
-    return f"{record.name} cannot be believed: {found}" if found else ""
 
 
 def _unopened(story: Story) -> str:

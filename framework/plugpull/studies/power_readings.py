@@ -71,7 +71,11 @@ class MeterRecord:
         return WattSpan(_mean(good), max(watts for _, watts in good), len(good))
 
     def contradiction(self) -> str:
-        """Why its watts cannot be right: its own counter of energy says something else. Empty if they agree."""
+        """Why its watts cannot be right: they are negative, or its own counter of energy says something else. Empty if
+        they agree."""
+        lowest = min((one.watts for one in self.readings if one.watts is not None), default=0.0)
+        if lowest < 0:
+            return f"it reads {lowest:.3g} W, and disks give no power back"
         counted = [(one.at or 0.0, one.joules) for one in self.readings if one.joules is not None]
         # Only where the counter has just changed is it up to date.
         changed = [two for one, two in pairwise(counted) if two[1] != one[1]]
