@@ -13,10 +13,11 @@ from stories import Bench, encode, healthy, run_of
 from plugpull.checks import legs_hold
 from plugpull.errors import UsageError
 from plugpull.expected_findings import FILE, read_expected
+from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
 from plugpull.integrity.oracle.readback import ContentKind, SectorRun
-from plugpull.judging.expected import concerns, in_range, release_of
+from plugpull.judging.expected import _covers, concerns, in_range, release_of
 from plugpull.judging.judge import judge_history
 from plugpull.judging.results import Results, Verdict
 from plugpull.locate import scenarios_dir
@@ -215,6 +216,29 @@ def test_one_name_for_two_is_a_mistake(tmp_path: Path) -> None:
 
 def test_scenarios_without_such_a_file(tmp_path: Path) -> None:
     assert read_expected([tmp_path]) == ()
+
+
+BOTH = """the btrfs on uas is wrong after the cut of uas.power (which took its power) ({count} both names): {path}: \
+both names: 1 name of file 2000002 expected ({sync}, operation 7, returned at 9.250 s), {found} found"""
+
+
+@pytest.mark.parametrize(
+    ("count", "path", "sync", "found", "known"),
+    [
+        ("1", "A/x", "fsyncdir of B", "A/x and B/y", True),
+        ("2", "A/y", "fsyncdir of A", "A/y and B/x", True),
+        ("3", "A/x", "fsyncdir of B", "A/x and B/y", False),
+        ("1 lost after fsync, 1", "A/x", "fsyncdir of B", "A/x and B/y", False),
+        ("1", "A/x", "fsync of B/y", "A/x and B/y", False),
+        ("1", "B/x", "fsyncdir of B", "B/x and B/y", False),
+    ],
+)
+def test_two_names_after_a_rename_on_btrfs_are_known(count: str, path: str, sync: str, found: str, known: bool) -> None:
+    summary = BOTH.format(count=count, path=path, sync=sync, found=found)
+    roles = {"victim": ("uas",), "subject": ("uas",)}
+    (entry,) = [one for one in read_expected([scenarios_dir()]) if one.name == "btrfs-both-names"]
+    finding = Finding(check="files_kept", subject="uas", summary=summary)
+    assert any(_covers(shape, finding, roles) for shape in entry.findings) is known
 
 
 def test_the_stock_file_names_scenarios_that_exist() -> None:

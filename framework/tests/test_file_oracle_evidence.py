@@ -104,6 +104,7 @@ def test_what_cannot_be_read_is_named() -> None:
     assert only(opinion(book, tree(directory("d", d, errno=errno.EIO), file("a", made)))).kind is FileDamage.UNREADABLE
     assert damage(book, directory("d", d), file("a", made, errno=errno.EIO)) == {FileDamage.UNREADABLE}
     assert only(opinion(book, tree(errno=errno.EIO))).kind is FileDamage.UNREADABLE
+    assert only(opinion(book, tree(errno=errno.ENOENT))).kind is FileDamage.LOST
 
 
 # --- missing evidence -------------------------------------------------------------------------------------------------

@@ -85,8 +85,9 @@ def judge(ledger: FileLedger, found: FoundTree, promises: Promises, cut: CutEffe
         opinion.problems.append("scan: it ended before everything was read")
         return opinion
     if found.errno:
-        text = error_name(found.errno)
-        opinion.wrong.append(FileWrong(FileDamage.UNREADABLE, "", "a readable directory", text))
+        gone = found.errno == errno.ENOENT
+        kind, text = (FileDamage.LOST, "nothing") if gone else (FileDamage.UNREADABLE, error_name(found.errno))
+        opinion.wrong.append(FileWrong(kind, "", "a readable directory", text))
         return opinion
     replay = Replay(ledger, promises, cut or CutEffect())
     opinion.problems += [f"file ledger: {problem}" for problem in replay.problems]
