@@ -7,6 +7,7 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    ("scsi.error", "sd 0:0:0:0: [sda] Device not ready", "sd 0:0:0:0: [sda] Device ready"),
     (
         "thunderbolt.error",
         "thunderbolt 0000:c6:00.6: 2:1: hop deactivation failed for hop 1, index 8",

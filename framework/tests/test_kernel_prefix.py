@@ -236,6 +236,16 @@ def test_what_programs_print_too_is_the_kernels_behind_its_prefix_only(message: 
     assert event.kind == "fs.error"
 
 
+def test_what_a_program_indents_otherwise_is_the_kernels_behind_its_own_spaces() -> None:
+    message = "Additional sense: Unaligned write command"
+    assert classify(message) is None
+    assert classify(f" {message}") is None, "sg3_utils"
+    for line in (f"    {message}", f"[   12.345678] {message}", f"sda: {message}"):
+        event = classify(line)
+        assert event is not None, line
+        assert event.kind == "scsi.error"
+
+
 def test_a_message_that_a_terminal_filled_with_spaces() -> None:
     spaces = " " * 79
     for text in (f"Overcurrent c{spaces}hange detected", f"Overcurrent{spaces}change detected"):

@@ -42,8 +42,9 @@ FEW = 8
 """Words of a line up to which their entries are kept."""
 _FILLED = re.compile(r"(?<=\S) {12,}(?=\S)")
 """The rest of a terminal's line."""
-PROGRAMS = "btrfs-progs"
-"""In the source of an entry: this program prints the same words. They are the kernel's behind its prefix only."""
+PROGRAMS = {"btrfs-progs": "", "sg3_utils": "    "}
+"""In the source of an entry: these programs print the same words. They are the kernel's behind its prefix only, or
+behind these spaces."""
 _OWN_DIGIT = re.compile(r"\{\d+(?:,\d*)?\}|(\d)")
 """A digit in a regular expression that does not say how often something repeats."""
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -134,7 +135,7 @@ def not_the_kernels(entry: Entry, body: str, text: str) -> bool:
     the whole line. Digits make no difference."""
     if "`" in text and begins_a_sentence(text):
         return True
-    if PROGRAMS in entry.source and not has_prefix(text, body):
+    if _a_program_prints(entry, text) and not has_prefix(text, body):
         return True
     if not entry.wording.startswith("%s"):
         return False
@@ -142,6 +143,10 @@ def not_the_kernels(entry: Entry, body: str, text: str) -> bool:
         return True
     found = _inner(entry.wording).search(body) if may_be_quoted(body) else None
     return found is not None and quoted(body[: found.start()])
+
+
+def _a_program_prints(entry: Entry, text: str) -> bool:
+    return any(name in entry.source and not (spaces and text.startswith(spaces)) for name, spaces in PROGRAMS.items())
 
 
 @cache
