@@ -15,6 +15,10 @@ COUNTERS = (1, 2, 3, 4, 7)
 """Places of the cumulative counters in a sample's row: bytes and requests read and written, milliseconds busy."""
 
 
+IDLE = 4
+"""A disk whose last samples are the same is idle, whatever it did before."""
+
+
 @dataclass(frozen=True)
 class DelayedEvents(ChangedEvents):
     """Samples keep their counters cumulative."""
@@ -24,7 +28,7 @@ class DelayedEvents(ChangedEvents):
         meanwhile, and are sampled; unless the DUT is not ``running``, starved by its host: then nothing happens."""
         events, filled = [], False
         fill = self._fill(since, seconds) if running else []
-        gained = self._gained_in(since, seconds) if running else _Gained({}, [0.0, 0.0], 0.0)
+        gained = self._gained_in(since, seconds) if running else _Gained({}, [0.0, 0.0], 0.0, {})
         for event in self.events:
             at = time_of(event)
             if event["type"] in ("scenario.begin", "run.begin") or at is None or at <= since or keep(event):
@@ -50,6 +54,8 @@ class DelayedEvents(ChangedEvents):
                 gained[key] = [0.0] * 8
                 continue
             begin = next((one for one in before if one[0] >= since - 1.5), before[-1])
+            if all(one[1][:5] == before[-1][1][:5] for one in before[-IDLE:]):
+                begin = before[-1]
             end = before[-1] if before[-1] is not begin else after[0]
             span = max(end[0] - begin[0], 1e-9)
             gained[key] = [(two - one) * seconds / span for one, two in zip(begin[1], end[1], strict=True)]
@@ -83,14 +89,20 @@ class DelayedEvents(ChangedEvents):
             made.append({"type": "sample", "at": at, "disks": row, "cpu": cpu})
             if clocks and whole:
                 made.append(clocks[-1] | _clock_later(clocks, passed + since - clocks[-1]["at"]))
-        return made
+        looks = [event for event in self.all(of("dut.activity")) if event["at"] <= since]
+        made += [looks[-1] | {"at": round(since + 2.0 * i, 6)} for i in range(1, int(seconds / 2.0)) if looks]
+        return sorted(made, key=lambda event: float(event["at"]))
 
     def _gained_in(self, since: float, seconds: float) -> _Gained:
         clocks = [event for event in self.all(of("clock")) if event["at"] <= since]
         ran = 0.0
         if clocks and clocks[-1].get("ran") is not None:
             ran = _clock_later(clocks, seconds).get("ran", clocks[-1]["ran"]) - clocks[-1]["ran"]
-        return _Gained(self._gained(since, seconds), [rate * seconds for _, rate in self._jiffies(since)], ran)
+        counters = self._gained(since, seconds)
+        live = {event["disk"]: (event["kname"], event["diskseq"]) for event in self.all(of("disk.attached"))}
+        live = {disk: key for disk, key in live.items() if key in self._live(since)}
+        loads = {disk: (counters[key][1], counters[key][2]) for disk, key in live.items() if key in counters}
+        return _Gained(counters, [rate * seconds for _, rate in self._jiffies(since)], ran, loads)
 
     def _jiffies(self, since: float) -> list[tuple[float, float]]:
         """(at ``since``, per second) of the busy and of all jiffies of the DUT."""
@@ -126,11 +138,13 @@ def _clock_later(clocks: list[Event], seconds: float) -> Event:
 
 @dataclass(frozen=True)
 class _Gained:
-    """What grew in time that was put in: counters per attachment, jiffies, and CPU seconds of the host."""
+    """What grew in time that was put in: counters per attachment, jiffies, CPU seconds of the host, and what the load
+    on each disk read and wrote."""
 
     counters: dict[tuple[str, int], list[float]]
     jiffies: list[float]
     ran: float
+    loads: dict[str, tuple[float, float]]
 
 
 def _later(event: Event, since: float, seconds: float, gained: _Gained) -> Event:
@@ -147,6 +161,10 @@ def _later(event: Event, since: float, seconds: float, gained: _Gained) -> Event
         event["disks"] = rows
         if any(event.get("cpu", (0, 0))):
             event["cpu"] = [int(value + more) for value, more in zip(event["cpu"], gained.jiffies, strict=True)]
+    elif event["type"] == "load.end" and event["disk"] in gained.loads:
+        for name, more in zip(("read_bytes", "written_bytes"), gained.loads[event["disk"]], strict=True):
+            if event.get(name):
+                event[name] += int(more)
     elif event["type"] == "clock" and event.get("ran") is not None:
         event["ran"] = event["ran"] + gained.ran
     elif event["type"] == "scenario.end":

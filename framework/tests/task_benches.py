@@ -80,6 +80,7 @@ class TaskBench:
         done: dict[str, int],
     ) -> None:
         figures = {disk: self.figures(task, disk, repeat, draw) for disk in task.disks}
+        self._switch_caches(task, begin)
         end = round(begin + self.length, 6)
         for step in range(round((self.length + 0.5) / STEP)):
             at, working = round(begin + step * STEP, 6), step * STEP < self.length
@@ -108,6 +109,12 @@ class TaskBench:
                 drive_cache=task.drive_cache,
             )
         )
+
+    def _switch_caches(self, task: FioTask[str], begin: float) -> None:
+        for disk in task.disks if task.drive_cache is not None else ():
+            self.events.append(
+                ev.DriveCacheSwitched(at=begin - 0.3, until=begin - 0.1, disk=disk, on=bool(task.drive_cache))
+            )
 
     def story(self, *checks: Check) -> Story:
         """The history, in order of time."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 from array_stories import (
     ARRAY,
     CHECKED,
     MEMBERS,
+    NOTICED,
     OFFSET,
     READDED,
     SESSION,
@@ -31,6 +33,7 @@ from plugpull.checks import (
     legs_hold,
     nothing_lost,
 )
+from plugpull.checks.coherent import coherent
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 
@@ -61,6 +64,75 @@ def test_an_array_that_fails_within_its_redundancy_is_a_finding() -> None:
     mirror(bench)
     bench.add(state(GONE + 1, degraded=1, word="broken", disk1="faulty"))
     assert finding(bench) == "array1 is broken though only disk1 was missing"
+
+
+def test_a_member_that_is_dropped_though_its_disk_never_left_is_a_finding() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.add(state(GONE - 3.0, degraded=1, **{SURVIVORS[0]: "faulty"}), state(GONE - 2.9))
+    assert f"did without {SURVIVORS[0]} at {GONE - 3.0:.2f} s, although its disk had not left" in finding(bench)
+
+
+def test_an_array_that_notices_late_is_a_finding() -> None:
+    bench = healthy(until=100.0)
+    mirror(bench)
+    bench.add(ev.LoadBegun(at=10.0, disk=ARRAY, job="load", mode="write", block=4096, depth=1, span=1 << 20))
+    bench.replace(ev.ArrayMade, at=9.0)
+    assert not bench.judge(ArraySurvived((ARRAY,), notice=NOTICED - GONE + 0.2)).findings
+    (late,) = bench.judge(ArraySurvived((ARRAY,), notice=0.1)).findings
+    assert "did not notice that disk1 was gone" in late.summary
+
+
+def doubted(bench: Bench) -> str:
+    return "; ".join(bench.judge(coherent()).unknowns)
+
+
+def test_the_record_of_a_healthy_array_is_whole() -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench)
+    assert doubted(bench) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "why"),
+    [
+        (ev.ArrayMade, {"spare": 2}, "cannot spare 2"),
+        (ev.ArrayMade, {"offsets": {VICTIM: 4096}}, "where the data of array1 does not begin"),
+        (ev.ArrayMade, {"array": "array2"}, "how array1 was made is not on record"),
+    ],
+)
+def test_a_record_that_contradicts_the_array(kind: type[ev.Event], fields: dict[str, Any], why: str) -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench)
+    bench.replace(kind, **fields)
+    assert why in doubted(bench)
+
+
+def test_a_member_read_elsewhere_accuses_nobody() -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench)
+    bench.replace(ev.ArrayMade, offsets={VICTIM: 4096})
+    judgement = bench.judge(legs_hold(ARRAY))
+    assert judgement.findings == ()
+    assert "was not read where the data of array1 begins" in judgement.unknowns[0]
+
+
+def test_an_array_whose_states_end_early_accuses_nobody() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.drop(ev.ArrayState, keep=lambda event: (event.at or 0.0) < READDED - 1.0)
+    assert survived(bench).findings == ()
+    assert "what became of array1 after" in doubted(bench)
+
+
+def test_a_check_that_the_kernel_interrupted_is_a_doubt() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.add(ev.KernelMessage(at=CHECKED + 0.4, text="md: md127: data-check interrupted.", seq=99))
+    assert "the check of array1 was interrupted" in doubted(bench)
 
 
 def test_a_write_error_within_the_redundancy_is_a_finding() -> None:

@@ -237,10 +237,22 @@ def test_the_error_that_the_writer_was_given_is_named() -> None:
     bench = bench_with_files()
     book, made, wrote = synced()
     book.fsync("a", errno=errno.EIO)
-    on_record(bench, book, file("a", made, wrote))
+    on_record(bench, book, file("a", made, wrote), later=CUT - 13.0)
+    bench.replace(ev.FileRoundPlanned, at=12.6)
+    bench.replace(ev.FileRoundBegun, at=12.7)
+    bench.replace(ev.FileRoundEnded, at=CUT + 1.0)
     judgement = judged(bench)
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert "writers were given EIO from fsync" in judgement.worst
+
+
+def test_an_error_of_the_device_before_the_cut_is_a_finding() -> None:
+    bench = bench_with_files()
+    book, made, wrote = synced()
+    book.fsync("a", errno=errno.EIO)
+    on_record(bench, book, file("a", made, wrote))
+    (finding,) = judged(bench).findings
+    assert finding.summary == "fsync of a file on disk1 failed with errno 5 although nothing was cut"
 
 
 def test_a_sync_that_returned_after_the_cut_may_promise_nothing() -> None:

@@ -35,10 +35,18 @@ def test_a_process_that_ran_again_was_blocked_all_the_same() -> None:
 
 def test_a_short_wait_and_an_old_one_accuse_nobody() -> None:
     bench = watched()
-    bench.add(blocked(4.0), blocked(7.9, pid=42), blocked(10.0, pid=43, before=True))
+    bench.add(blocked(4.0, ended=True), blocked(7.9, pid=42, ended=True), blocked(10.0, pid=43, before=True))
     judgement = bench.judge(nothing_blocked())
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert "longest 7.90 s" in judgement.worst
+
+
+def test_a_task_that_is_blocked_when_the_record_ends_is_a_doubt() -> None:
+    bench = watched()
+    bench.add(blocked(7.0))
+    judgement = bench.judge(nothing_blocked())
+    assert judgement.findings == ()
+    assert "and still was when the record ended" in judgement.unknowns[0]
 
 
 def test_time_in_which_the_whole_dut_was_starved_accuses_nobody() -> None:
@@ -87,7 +95,7 @@ def test_a_worker_that_spins_is_named() -> None:
     bench = watched()
     busy(bench, 14.0, 20.0, threads={"kworker/0:1+events (9)": 0.97})
     (finding,) = bench.judge(nothing_spins()).findings
-    assert finding.summary == ("kernel thread kworker/0:1+events (9) takes 97% of a CPU for 6.00 s (limit 80% for 5 s)")
+    assert finding.summary == ("kernel thread kworker/0:1+events (9) takes 97% of a CPU for 6.00 s (limit 80% for 3 s)")
     assert finding.at == 14.0
 
 

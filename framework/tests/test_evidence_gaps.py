@@ -79,8 +79,9 @@ def test_samples_further_apart_than_the_stalls_that_are_judged(
 
 def counting(bench: Bench, begin: float, *, requests: bool, moving: bool) -> Story:
     """From ``begin`` on, the requests of a survivor are counted or not, and its bytes move or not. Two are in
-    flight."""
+    flight, until shortly before the end."""
     story = bench.story()
+    last = max(event.at or 0.0 for event in story.events if isinstance(event, ev.Sampled))
     kname = next(event.kname for event in story.all_attachments if event.disk == DISK)
     events, was = list[ev.Event](), None
     for event in story.events:
@@ -89,7 +90,9 @@ def counting(bench: Bench, begin: float, *, requests: bool, moving: bool) -> Sto
             was = was or now
             read, written = (now.read_bytes, now.written_bytes) if moving else (was.read_bytes, was.written_bytes)
             reads, writes = (now.reads, now.writes) if requests else (was.reads, was.writes)
-            made = Counters(now.diskseq, read, written, reads, writes, 0, 2, now.busy_ms)
+            made = Counters(
+                now.diskseq, read, written, reads, writes, 0, 2 * ((event.at or 0.0) < last - 0.05), now.busy_ms
+            )
             event = ev.Sampled(at=event.at, disks={**event.disks, kname: made}, cpu=event.cpu)
         events.append(event)
     return Story(story.begun, tuple(events), rig=story.rig)

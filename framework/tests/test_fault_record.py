@@ -54,6 +54,12 @@ def test_a_fault_that_is_not_on_record() -> None:
     assert said(recorded(encode(pause(1.0)), number=2)) == missing
 
 
+def test_a_fault_that_was_to_last_otherwise() -> None:
+    assert said(recorded(encode(cut(POINT)) | {"permanent": True})) == [
+        f"fault 1 was to cut for good, and {POINT} was cut for a while"
+    ]
+
+
 def test_a_fault_of_another_cut_point() -> None:
     assert said(recorded(encode(cut("disk2.cable")))) == [
         f"fault 1 was to cut disk2.cable, and {POINT} was cut",

@@ -55,6 +55,29 @@ def test_a_buffered_rate_that_no_disk_can_have_is_called_impossible() -> None:
     assert (waits[0].unit, waits[0].better) == ("s", "down")
 
 
+def test_a_cache_that_was_not_switched_off_is_a_doubt() -> None:
+    bench = _cached()
+    refused = {"ok": False, "detail": "MODE SELECT failed"}
+    bench.events = [
+        msgspec.structs.replace(event, **refused)
+        if isinstance(event, ev.DriveCacheSwitched) and event.disk == "disk1"
+        else event
+        for event in bench.events
+        if not (isinstance(event, ev.DriveCacheSwitched) and event.disk == "disk2")
+    ]
+    said = judged(bench, caching(DISKS)).unknowns
+    assert "the write cache of disk1 could not be switched off: MODE SELECT failed" in said
+    assert "that the write cache of disk2 was switched off for direct, drive cache off is not on record" in said
+
+
+def test_a_task_that_fio_could_not_do_is_a_doubt() -> None:
+    bench = _cached()
+    place, ran = next((i, one) for i, one in enumerate(bench.events) if isinstance(one, ev.FioRan))
+    failed = {**ran.figures, "disk2": ev.FioFigures(error="No space left on device")}
+    bench.events[place] = msgspec.structs.replace(ran, figures=failed)
+    assert any("failed on disk2" in said and "No space" in said for said in judged(bench, caching(DISKS)).unknowns)
+
+
 def test_a_buffered_rate_that_varies_is_impossible_all_the_same() -> None:
     """Memory is 20 to 50 times as fast as these disks, on a busy host now this and now that."""
     found = judged(_cached(noise=0.6), caching("disk1"))

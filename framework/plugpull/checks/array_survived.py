@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.arrays import WORKING, ArrayRecord, arrays_of, may_fail_from
+from plugpull.checks.array_doubts import no_state_after
+from plugpull.checks.arrays import EDGE, WORKING, ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import seconds
@@ -19,6 +20,8 @@ from plugpull.judging.results import Measurement
 
 NOTICED_WITHIN = 60.0
 """Seconds of writing after which an array must have noticed that a disk is gone: a request to it fails at once."""
+LEAVING = 2.0
+"""Seconds before the removal of a disk in which its array may have dropped it: requests fail first."""
 CLOCKS = 0.5
 """Seconds by which the order of an array's states and of a disk's removal is not known."""
 _EVENTS = re.compile(r"its superblock is of event (\d+), bits of the bitmap were cleared at event (\d+)")
@@ -52,7 +55,13 @@ class ArraySurvived(Check, frozen=True, tag="array_survived"):
                 continue
             if not record.absences:
                 said.doubt(f"no member of {name} was removed while it ran")
-            said.take(*_failed(story, record), *_noticed(story, record, self.notice), *_acts(record), *compared(record))
+            said.take(
+                *_failed(story, record),
+                *_dropped(story, record),
+                *_noticed(story, record, self.notice),
+                *_acts(record),
+                *compared(record),
+            )
             if self.back:
                 said.take(*_back(story, record))
             words.append(_summary(record))
@@ -91,6 +100,35 @@ def _failed(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
             yield _accusation(record, f"the load on {record.name} could not be ended", ended.at)
 
 
+def _dropped(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """Members that the array did without although their disks had never left, and nobody had taken them out."""
+    begun = next(
+        (state.at for state in record.states if not any(_without(state, m) for m in record.made.members)), None
+    )
+    if begun is None or record.done("fail", "udev_remove"):
+        return
+    away = {
+        disk: min(
+            (gone for one in story.attachments(disk) if (gone := story.detached_at(one)) is not None), default=None
+        )
+        for disk in record.made.members
+    }
+    for disk, gone in away.items():
+        until = float("inf") if gone is None else gone - LEAVING
+        for state in record.running:
+            at = state.at or 0.0
+            if begun < at < until and state.values and _without(state, disk) and not _stopping(record, at):
+                what = f"{record.name} did without {disk} at {at:.2f} s, although its disk had not left"
+                yield _accusation(record, what, at)
+                break
+
+
+def _stopping(record: ArrayRecord, at: float) -> bool:
+    """Whether the array was being made, assembled or stopped: its members come and go one by one."""
+    acts = record.done("make", "assemble", "stop")
+    return any((act.at or 0.0) - act.seconds - EDGE <= at <= (act.at or 0.0) + EDGE for act in acts)
+
+
 def _missing(record: ArrayRecord, at: float | None) -> str:
     away = sorted(record.missing_at(at or 0.0))
     return f" though only {', '.join(away)} was missing" if away else " though no member was missing"
@@ -99,12 +137,13 @@ def _missing(record: ArrayRecord, at: float | None) -> str:
 def _noticed(story: Story, record: ArrayRecord, within: float) -> Iterator[Accusation]:
     """Absences that an array under load did not notice."""
     for one in record.absences:
-        noticed = [state for state in record.states if _without(state, one.disk) and (state.at or 0.0) > one.gone - 5.0]
+        states = [state for state in record.states if _without(state, one.disk) and (state.at or 0.0) > one.gone - 5.0]
+        noticed = min((state.at or 0.0 for state in states), default=float("inf"))
         load = story.load_at(record.name, one.gone)
-        if noticed or load is None:
+        if load is None or noticed <= one.gone + within:
             continue
         ended = story.load_end(load)
-        until = min(_or_end(one.back), _or_end(None if ended is None else ended.at), _last_time(record))
+        until = min(noticed, _or_end(one.back), _or_end(None if ended is None else ended.at), _last_time(record))
         took = awake(story, one.gone, until)
         if took > within:
             what = f"{record.name} was written for {seconds(took)} and did not notice that {one.disk} was gone"
@@ -192,6 +231,8 @@ def _back(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
     if untried := [disk for disk in missing if disk not in tried]:
         yield f"nobody tried to put {', '.join(untried)} back into {record.name}"
         return
+    if any(act.ok and no_state_after(record, act) for act in record.done("readd", "add", "assemble")):
+        return  # array_doubts says that what became of it is not on record
     said = ", ".join(f"{disk} {last.members.get(disk, ('', 'missing'))[1]}" for disk in missing)
     what = f"{record.name} was not complete in the end: {said or 'degraded ' + last.values.get('degraded', '?')}"
     yield _accusation(record, what, last.at)

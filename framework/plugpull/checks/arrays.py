@@ -167,4 +167,10 @@ def held_by_array(story: Story, disk: str, begin: float, end: float) -> bool:
             within = [state for state in record.states if begin <= (state.at or 0.0) <= end]
             if any(disk in state.members for state in ([earlier] if earlier else []) + within):
                 return True
+    known = arrays_of(story)
+    for name in {state.array for state in story.of(ArrayState)} - known.keys():  # how it was made is not on record
+        states = [state for state in story.of(ArrayState) if state.array == name and (state.at or 0.0) <= end]
+        before = [state for state in states if (state.at or 0.0) < begin][-1:]
+        if any(disk in state.members for state in (*before, *(one for one in states if (one.at or 0.0) >= begin))):
+            return True
     return False

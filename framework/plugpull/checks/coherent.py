@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from plugpull.checks.array_doubts import array_doubts
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
@@ -18,6 +19,7 @@ from plugpull.checks.log_arrivals import arrivals_doubted
 from plugpull.checks.log_identity import other_speeds
 from plugpull.checks.order import disorder
 from plugpull.checks.rig_record import rig_doubts
+from plugpull.checks.uevent_record import uevents_doubted
 from plugpull.checks.witness_times import witnesses_apart
 from plugpull.history.events import DiskAttached, DiskDetached
 from plugpull.history.reader import Story
@@ -45,7 +47,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
         witnesses = (*_pairs(story), *_samples(story), *_counters(story))
         for what in (*witnesses, *disorder(story), *load_doubts(story), *arrivals_doubted(story)):
             said.doubt(f"the record contradicts itself: {what}")
-        for what in (*rig_doubts(story), *other_speeds(story)):
+        for what in (*rig_doubts(story), *other_speeds(story), *uevents_doubted(story), *array_doubts(story)):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story))
         return said.judgement()

@@ -11,6 +11,7 @@ from plugpull.checks.fault_record import fault_doubts
 from plugpull.checks.steps import missing_switching
 from plugpull.checks.wiring import wiring_doubts
 from plugpull.history.cut import Cut
+from plugpull.history.cuts import sent_early
 from plugpull.history.events import CutArmed, CutSwitched, Edge
 from plugpull.history.events.cuts import EdgePhase
 from plugpull.history.reader import Story
@@ -63,6 +64,10 @@ def _out_of_order(story: Story) -> Iterator[str]:
         answer = answers.get((read.cut, read.state, read.switch, read.port))
         if answer is not None and (read.at or 0.0) < (answer.at or 0.0) - max(read.error, answer.error):
             yield f"{read.switch} port {read.port} was read back before it had acknowledged that it is {read.state}"
+    commands = {(edge.cut, edge.state, edge.switch, edge.port): edge.at for edge in _steps(story, "commanded")}
+    for key, answer in answers.items():
+        if sent_early(answer, commands.get(key)):
+            yield f"{answer.switch} port {answer.port} was sent the command {answer.state} before it was given"
 
 
 def _steps(story: Story, phase: EdgePhase) -> Iterator[Edge]:

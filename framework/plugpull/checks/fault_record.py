@@ -43,10 +43,22 @@ def fault_doubts(story: Story) -> Iterator[str]:
         other = sorted(cut_points - points)
         if other:
             yield f"fault {number} was to cut {', '.join(sorted(points))}, and {', '.join(other)} was cut"
+        yield from _lasting(story, number, fault)
         yield from _unmet(story, number, fault)
         left = sorted(points - cut_points)
         if left and story.ended is not None and not any(story.of(kind) for kind in STOPPED):
             yield f"fault {number} was to cut {', '.join(left)}, and no such cut is on record"
+
+
+def _lasting(story: Story, number: int, fault: dict[str, Any]) -> Iterator[str]:
+    """A fault that was to last otherwise than its cuts do."""
+    wanted = fault.get("permanent")
+    if fault.get("kind") != "cut" or not isinstance(wanted, bool):
+        return
+    words = {False: "for a while", True: "for good"}
+    for cut in story.of(CutArmed):
+        if cut.fault == number and cut.permanent != wanted:
+            yield f"fault {number} was to cut {words[wanted]}, and {cut.point} was cut {words[cut.permanent]}"
 
 
 def _unmet(story: Story, number: int, fault: dict[str, Any]) -> Iterator[str]:

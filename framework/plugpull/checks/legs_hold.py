@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.array_doubts import misread
 from plugpull.checks.arrays import ArrayRecord, arrays_of
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
@@ -116,6 +117,10 @@ def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opini
             why = legs[disk].begun.error if disk in legs else "its reading is not on record"
             said.doubt(f"what {disk} holds of {record.name} is not known: {why}")
     begun = last.round.begun
+    elsewhere = [disk for disk, leg in usable.items() if misread(story, leg.begun)]
+    if elsewhere:
+        said.doubt(f"{', '.join(elsewhere)} was not read where the data of {record.name} begins")
+        return
     strange = [leg for leg in usable.values() if (leg.begun.run, leg.begun.session) != (begun.run, begun.session)]
     if strange:
         said.doubt(f"the members of {record.name} were read before its last session")

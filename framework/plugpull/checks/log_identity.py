@@ -34,6 +34,9 @@ _STRING = re.compile(r"^usb (\d+-[\d.]+): (Product|Manufacturer|SerialNumber): (
 def another_device(story: Story, disk: str) -> Iterator[Accusation]:
     """An accusation for each return of ``disk`` with other numbers or strings, or another answer to INQUIRY."""
     for was, now in pairwise(story.attachments(disk)):
+        if was.scsi_type != now.scsi_type and was.place == now.place:
+            what = f"{disk} came back as another device: of SCSI type {now.scsi_type} instead of {was.scsi_type}"
+            yield Accusation(subject=disk, summary=what, at=now.at)
         before, after = _descriptors(story, was), _descriptors(story, now)
         for name in before:
             if name in after and before[name] != after[name]:

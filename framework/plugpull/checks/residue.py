@@ -15,7 +15,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, mates_of, seconds
-from plugpull.checks.limits import returned_within
+from plugpull.checks.limits import bench_kind, returned_within
 from plugpull.checks.rig_places import RigPlaces, below
 from plugpull.checks.starved import awake
 from plugpull.checks.watched import recorded
@@ -27,6 +27,8 @@ FEWEST = 6
 """The number of censuses that a slope needs."""
 PLACED = ("scsi host", "block device", "usb device")
 """Kinds of things with a place, which shows whether a cut took them away."""
+OF_HOSTS = {"kernel thread": re.compile(r"usb-storage$|scsi_tmf$"), "xhci slot": re.compile(r"at ")}
+"""Things that are there as often as the hosts and devices they belong to: in 129 of 129 pairs of censuses."""
 SURE = 1024
 """Bytes per cycle. None of six healthy series of 8 cycles grew with 99 % certainty, although one probably grew by 10
 kB. With 12 kB more per cycle, all of them grew by 2 kB or more with 99 % certainty."""
@@ -69,6 +71,7 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
         extra = (one for one in left_over(begin, end) if places.has(*one[:2]))
         said.take(*(self._left(story, begin, end, one) for one in extra))
         said.take(*self._late(story, places, begin, end), *self._missing(story, places, begin, end))
+        said.take(*_fewer(story, begin, end))
         took = _settled_after(story, end)
         worst = f"nothing left over (after {seconds(took)}, {limit(self.limit)[1:]}" if took else "nothing left over"
         return said.judgement(worst if said.clean else "")
@@ -197,6 +200,19 @@ def nothing_left(limit: float = 2.0) -> NothingLeft:
 def leak_slope(limit: int = 8192) -> LeakSlope:
     """Nothing may grow with every cut. The scenario must call ``rig.take_census()`` after each cut."""
     return LeakSlope(limit)
+
+
+def _fewer(story: Story, begin: Census, end: Census) -> Iterator[Accusation]:
+    """Threads and slots of the emulated DUT's disks that are missing at the end, although every host is there."""
+    hosts = [Counter(census.things.get("scsi host", ())) for census in (begin, end)]
+    if bench_kind(story) != "virtual" or hosts[0] != hosts[1]:
+        return
+    for kind, counted in OF_HOSTS.items():
+        fewer = Counter(begin.things.get(kind, ())) - Counter(end.things.get(kind, ()))
+        for name, count in sorted(fewer.items()) if kind in end.things else ():
+            if counted.match(name):
+                times = f", {count} times" if count > 1 else ""
+                yield _accusation(kind, f"missing on the DUT at the end: {kind} {name}{times}", begin, end)
 
 
 def left_over(begin: Census, end: Census) -> tuple[tuple[str, str, int], ...]:

@@ -11,7 +11,15 @@ from collections.abc import Iterator
 
 from plugpull.checks.discovered import declared_place
 from plugpull.checks.limits import bench_kind
-from plugpull.history.events import DiskAttached, DiskMoved, Phase
+from plugpull.history.events import (
+    DiskAttached,
+    DiskMoved,
+    Edge,
+    LedgerBegun,
+    LoadBegun,
+    Phase,
+    ReadBackBegun,
+)
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import place_of
 
@@ -33,6 +41,9 @@ def rig_doubts(story: Story) -> Iterator[str]:
         if name not in declared and name not in story.begun.without:
             yield f"{name} was announced, and the rig file does not have it"
     yield from _two_places(story)
+    yield from _set_aside(story)
+    yield from _units(story)
+    yield from _ports_of_switches(story)
     if bench_kind(story) == "virtual":
         yield from _never_seen(story, declared)
         yield from _elsewhere(story, declared)
@@ -44,6 +55,33 @@ def _two_places(story: Story) -> Iterator[str]:
         usb = place_of(one.sysfs).usb
         if one.disk and usb and _USB.fullmatch(one.place) and _ports(one.place) != usb.partition("-")[2]:
             yield f"{one.disk} was announced at {one.place}, and is at {usb} in sysfs"
+
+
+def _set_aside(story: Story) -> Iterator[str]:
+    """Disks that the scenario was to do without, and that it used."""
+    uses: list[LoadBegun | LedgerBegun | ReadBackBegun] = [*story.of(LoadBegun), *story.of(LedgerBegun)]
+    used = {event.disk for event in (*uses, *story.of(ReadBackBegun))}
+    for name in story.begun.without:
+        if name in used:
+            yield f"{name} was set aside before the scenario, and was used in it"
+
+
+def _units(story: Story) -> Iterator[str]:
+    """Disks that were announced as another logical unit than the rig file's."""
+    units = {str(disk.get("name")): disk.get("lun") for disk in story.rig.get("disk", ())}
+    for one in story.of(DiskAttached):
+        wanted = units.get(one.disk)
+        if wanted is not None and _USB.fullmatch(one.place) and one.place.rpartition(":")[2] != str(wanted):
+            yield f"{one.disk} was announced at {one.place}, and its LUN is {wanted} by the rig file"
+
+
+def _ports_of_switches(story: Story) -> Iterator[str]:
+    """Ports that were switched and that the switch does not have."""
+    switches = {str(switch.get("name")): switch.get("ports") for switch in story.rig.get("switch", ())}
+    for name, port in dict.fromkeys((edge.switch, edge.port) for edge in story.of(Edge)):
+        count = switches.get(name)
+        if isinstance(count, int) and count > 0 and port.isdecimal() and not 0 < int(port) <= count:
+            yield f"port {port} of {name} was switched, and the rig file has {count} ports there"
 
 
 def _ports(place: str) -> str:

@@ -21,8 +21,18 @@ from plugpull.checks.nothing_stuck import nothing_stuck
 from plugpull.checks.pace import kept_pace
 from plugpull.checks.residue import nothing_left
 from plugpull.checks.strangers import strangers
+from plugpull.checks.untouched import bystanders_of
 from plugpull.history.cut import Cut
-from plugpull.history.events import DiskDetached, DiskRecovered, Healed, Judged, LoadBegun, Phase, Uevent
+from plugpull.history.events import (
+    DiskDetached,
+    DiskRecovered,
+    Healed,
+    Judged,
+    LoadBegun,
+    Phase,
+    SeenFromOutside,
+    Uevent,
+)
 from plugpull.history.reader import Story
 from plugpull.history.tape import until
 from plugpull.kernel.diagnosis.expected import Expected, never
@@ -66,7 +76,7 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
             *_loads(story, expected, asked),
         )
         said.sort()
-        said.doubt(miswired(story), *strangers(story), *untimed(story))
+        said.doubt(miswired(story), *strangers(story), *untimed(story), *_resets(story, expected), *_changed(story))
         return said.judgement("nobody else disturbed" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:
@@ -151,6 +161,25 @@ def _released(story: Story, expected: Expected, gone: set[str]) -> Iterator[Accu
                 what = f"the kernel took the driver off {disk} at {at:.2f} s though it was not cut"
                 line = f"uevent: {event.action} {event.devpath} ({event.subsystem} {event.devtype})"
                 yield Accusation(subject=disk, summary=what, at=at, evidence=(line,))
+
+
+def _resets(story: Story, expected: Expected) -> Iterator[str]:
+    """Disks that were there and that the kernel could not reset when it was asked to."""
+    for event in story.of(DiskRecovered):
+        cut = any(
+            window.disk == event.disk and window.begin <= event.until and (event.at or 0.0) <= window.end
+            for window in expected.windows
+        )
+        if event.failed and not cut:
+            yield f"{event.failed} resets of {event.disk} failed: {event.detail or '?'}"
+
+
+def _changed(story: Story) -> Iterator[str]:
+    """Disks that may be written, and whose medium the bench found otherwise than it was to be."""
+    others = set(bystanders_of(story))
+    for view in story.of(SeenFromOutside):
+        if not view.ok and view.disk not in others:
+            yield f"the bench found the medium of {view.disk} changed: {view.detail or view.method}"
 
 
 def _apart(times: list[float]) -> list[float]:

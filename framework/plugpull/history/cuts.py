@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from plugpull.history.attachments import Attachments, same_identity
-from plugpull.history.cut import Cut, DiskTimes, Switching
+from plugpull.history.cut import EARLY, Cut, DiskTimes, Switching
 from plugpull.history.events import CutArmed, CutSwitched, DiskAttached, Edge, Event, KernelMessage, Uevent
 from plugpull.history.holds import Hold, begin_of, holds_of, is_mixed, joined, last_of, until_of
 from plugpull.history.readings import Readings
@@ -154,6 +154,13 @@ def _kernel_skew(cut: Cut, cuts: Iterable[Cut]) -> float | None:
     return max(seen) - min(seen) if len(seen) == len(signs) > 1 else None
 
 
+def sent_early(edge: Edge, commanded_at: float | None) -> bool:
+    """Whether a command is said to have been sent long before it was given: then one of the two times is wrong."""
+    if edge.sent is None or commanded_at is None:
+        return False
+    return edge.sent < commanded_at - max(edge.error, EARLY)
+
+
 def _switching(edges: Iterable[Edge], state: str) -> Switching:
     """One switching of the cut that all these edges are of."""
     own = [edge for edge in edges if edge.state == state]
@@ -169,7 +176,7 @@ def _switching(edges: Iterable[Edge], state: str) -> Switching:
             commanded.setdefault(port, edge.at)
         elif edge.phase == "acknowledged":
             acknowledged[port] = edge.at
-            if edge.sent is not None:
+            if edge.sent is not None and not sent_early(edge, commanded.get(port)):
                 commanded[port] = edge.sent
         elif edge.phase == "read-back":
             confirmed[port] = edge.agrees  # the last answer counts: a board may need a moment

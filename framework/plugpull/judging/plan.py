@@ -48,7 +48,7 @@ def plan_unknowns(history: History) -> list[str]:
     alone = history.begun.bench == 0  # else the other benches run the rest of the plan
     seen = Counter(story.id for story in history.stories)
     seen.update({skip.id: 1 for skip in skipped_outside(history) if skip.id not in seen})
-    missing = [name for name in dict.fromkeys(planned) if name not in seen]
+    missing = list((Counter(planned) - seen).elements())
     strange = [name for name in dict.fromkeys(story.id for story in history.stories) if name not in planned]
     doubled = [name for name, count in seen.items() if count > max(1, Counter(planned)[name])]
     unknowns = []

@@ -16,7 +16,7 @@ from plugpull.studies.expected import array_below_expectation
 from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.measured import Series, claims_of, missing_of, series_of
 from plugpull.studies.stripes import stripe_knee
-from plugpull.studies.tasks import missing_tasks, named, names_of, rates_of, repeats_of, task_claims, tasks_of, why_not
+from plugpull.studies.tasks import named, names_of, rates_of, repeats_of, task_claims, task_doubts, tasks_of, why_not
 
 FAR_BELOW = 0.5
 """An array is below expectation if its whole interval is below this share of what its members and their shared ceiling
@@ -30,7 +30,7 @@ class ArrayRates(Check, frozen=True, tag="array_rates"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.disks)
-        said.doubt(missing_of(story), missing_tasks(story))
+        said.doubt(missing_of(story), *task_doubts(story))
         for made in arrays_of(story):
             for name in names_of(story, made.array):
                 self._array(story, made, name, said)

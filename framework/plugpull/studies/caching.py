@@ -16,7 +16,7 @@ from plugpull.studies.capacity import capacity, impossible
 from plugpull.studies.changes import Compared, NamedRepeats, compared
 from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.task_names import BUFFERED, CACHE_OFF, DIRECT, END_FSYNC, O_SYNC
-from plugpull.studies.tasks import missing_tasks, named, names_of, rates_of, repeats_of, task_claims, tasks_of, why_not
+from plugpull.studies.tasks import named, names_of, rates_of, repeats_of, task_claims, task_doubts, tasks_of, why_not
 
 EXCESS = 1.25
 """A buffered rate is called impossible if its whole interval is above what the path can carry by this factor. The burst
@@ -32,7 +32,7 @@ class Caching(Check, frozen=True, tag="caching"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.disks)
-        said.doubt(missing_tasks(story))
+        said.doubt(*task_doubts(story))
         good: dict[str, dict[str, list[float]]] = {}
         for disk in self.disks:
             good[disk] = self._disk(story, disk, said)

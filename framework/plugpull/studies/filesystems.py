@@ -19,7 +19,7 @@ from plugpull.measure.scaling import DROP, SURE
 from plugpull.studies.arrays import arrays_of, called
 from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.task_names import FILE_PHASES, REWRITE, SEEKS, on_filesystem
-from plugpull.studies.tasks import missing_tasks, named, repeats_of, task_claims, tasks_of, why_not
+from plugpull.studies.tasks import named, repeats_of, task_claims, task_doubts, tasks_of, why_not
 
 
 class FilesystemPlace(NamedTuple):
@@ -37,7 +37,7 @@ class FilesystemRates(Check, frozen=True, tag="filesystem_rates"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.fstype)
-        said.doubt(missing_tasks(story))
+        said.doubt(*task_doubts(story))
         places = self._places(story)
         for phase in FILE_PHASES:
             good: dict[int, tuple[str, list[float]]] = {}

@@ -14,7 +14,7 @@ from plugpull.measure.steady import LEAST
 from plugpull.studies.figures import figure, time
 from plugpull.studies.pauses import DiskPause, common, overlap, pauses
 from plugpull.studies.task_names import SMALL_SYNC
-from plugpull.studies.tasks import missing_tasks, named, repeats_of, task_claims, tasks_of, why_not
+from plugpull.studies.tasks import named, repeats_of, task_claims, task_doubts, tasks_of, why_not
 
 BEYOND = 10
 """A percentile needs so many requests that took longer: of 1,000 requests, 10 are beyond the 99th."""
@@ -33,7 +33,7 @@ class Latency(Check, frozen=True, tag="latency"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.disks)
-        said.doubt(missing_tasks(story))
+        said.doubt(*task_doubts(story))
         found = {disk: self._pauses(story, disk) for disk in self.disks}
         every = {disk: tuple(one for each in rounds for one in each) for disk, rounds in found.items()}
         at_once = common(every.values())

@@ -10,7 +10,7 @@ from statistics import linear_regression
 
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.starved import HZ, QUIET, granted, starved_within
-from plugpull.history.events import Event, LoadEnded, Measured, ScenarioBegun
+from plugpull.history.events import Event, LoadBegun, Measured, ScenarioBegun
 from plugpull.history.story import Story
 
 STARVED = 0.1
@@ -154,10 +154,11 @@ def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> 
 
 
 def _ended_early(story: Story, event: Measured, begin: float, end: float) -> str:
-    for ended in story.of(LoadEnded):
-        early = ended.at is not None and begin <= ended.at < end
-        if ended.disk in event.disks and early and not ended.asked:
-            return f"the load on {ended.disk} ended while it was measured ({ended.message or 'no reason given'})"
+    for disk in event.disks:
+        loads = [load for load in story.of(LoadBegun) if load.disk == disk and (load.at or 0.0) <= begin]
+        ended = story.load_end(loads[-1]) if loads else None
+        if ended is not None and ended.at is not None and ended.at < end and not ended.asked:
+            return f"the load on {disk} ended while it was measured ({ended.message or 'no reason given'})"
     return ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.history.events import Event, FioFigures, FioRan, ScenarioBegun
+from plugpull.history.events import DriveCacheSwitched, Event, FioFigures, FioRan, ScenarioBegun
 from plugpull.history.story import Story
 from plugpull.studies.measured import held_up
 
@@ -87,6 +87,28 @@ def missing_tasks(story: Story) -> str:
         planned += design[0].planned
         missing += len(set(range(1, design[0].planned + 1)) - {event.number for event in design})
     return f"{missing} of {planned} tasks were not run" if missing else ""
+
+
+def task_doubts(story: Story) -> Iterator[str]:
+    """What is missing of the planned tasks, and which of them were not what the record says, a sentence each."""
+    yield missing_tasks(story)
+    for event in story.of(FioRan):
+        for disk, figures in event.figures.items():
+            if figures.error:
+                yield f"{event.task} failed on {disk} at {event.begin:.1f} s: {figures.error}"
+    yield from dict.fromkeys(_other_caches(story))
+
+
+def _other_caches(story: Story) -> Iterator[str]:
+    """Tasks that were to run with the drives' caches on or off, and whose last switching says otherwise."""
+    for event in story.of(FioRan):
+        for disk in event.disks if event.drive_cache is not None else ():
+            made = [one for one in story.of(DriveCacheSwitched) if one.disk == disk and one.until <= event.begin]
+            state = "on" if event.drive_cache else "off"
+            if made and made[-1].on == event.drive_cache and not made[-1].ok:
+                yield f"the write cache of {disk} could not be switched {state}: {made[-1].detail or '?'}"
+            elif (not made and not event.drive_cache) or (made and made[-1].on != event.drive_cache):
+                yield f"that the write cache of {disk} was switched {state} for {event.task} is not on record"
 
 
 def _designs(events: tuple[FioRan, ...]) -> list[list[FioRan]]:

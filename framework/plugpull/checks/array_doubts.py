@@ -1,0 +1,68 @@
+"""Why the record of an array proves nothing: it lacks how the array was made, or what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks.arrays import ArrayRecord, arrays_of
+from plugpull.history.events import ArrayActed, ArrayMade, ArrayState, LegReadBegun
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.story_log import log_of
+
+CLOCKS = 0.5
+"""Seconds by which the order of an array's states and of what was done to it is not known."""
+MUST_SUCCEED = ("make", "assemble", "stop", "check")
+"""Actions that succeed at last: what comes later rests on them."""
+
+
+def array_doubts(story: Story) -> Iterator[str]:
+    """What of the arrays is not on record or contradicts itself, a sentence each."""
+    made = {one.array for one in story.of(ArrayMade)}
+    events: list[ArrayState | ArrayActed | LegReadBegun] = [*story.of(ArrayState), *story.of(ArrayActed)]
+    used = dict.fromkeys(one.array for one in (*events, *story.of(LegReadBegun)))
+    yield from (f"how {array} was made is not on record" for array in used if array not in made)
+    for record in arrays_of(story).values():
+        yield from _spare(record)
+        yield from _unfinished(record)
+        yield from _interrupted(story, record)
+    for leg in story.of(LegReadBegun):
+        if misread(story, leg):
+            yield f"{leg.disk} was read from sector {leg.offset} on, where the data of {leg.array} does not begin"
+
+
+def misread(story: Story, leg: LegReadBegun) -> bool:
+    """Whether a member was read at another place than the array's data."""
+    record = arrays_of(story).get(leg.array)
+    offset = None if record is None else record.made.offsets.get(leg.disk)
+    return offset is not None and not leg.error and offset != leg.offset
+
+
+def _spare(record: ArrayRecord) -> Iterator[str]:
+    made = record.made
+    most = {"raid0": 0, "linear": 0, "raid1": len(made.members) - 1, "raid5": 1, "raid6": 2}.get(made.level)
+    if most is not None and made.spare > most:
+        yield f"{record.name} is {made.level} of {len(made.members)} members, which cannot spare {made.spare}"
+
+
+def _unfinished(record: ArrayRecord) -> Iterator[str]:
+    """Steps that failed and were not done again, and those that show in no state."""
+    for action in MUST_SUCCEED:
+        acts = record.done(action)
+        if acts and not acts[-1].ok:
+            yield f"the last {action} of {record.name} failed: {acts[-1].detail or '?'}"
+    for act in record.done("readd", "add", "assemble"):
+        if act.ok and record.states and no_state_after(record, act):
+            yield f"what became of {record.name} after {act.at or 0.0:.2f} s is not on record"
+            break
+
+
+def no_state_after(record: ArrayRecord, act: ArrayActed) -> bool:
+    """Whether the states of the array on record end before something was done to it."""
+    return all((state.at or 0.0) < (act.at or 0.0) - act.seconds - CLOCKS for state in record.states)
+
+
+def _interrupted(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A comparison of all members that the kernel says was interrupted."""
+    words = (f"md: {record.made.kname}: data-check interrupted", f"md: {record.made.kname}: check interrupted")
+    if record.done("check") and any(line.body.startswith(words) for line in log_of(story).own):
+        yield f"the kernel says that the check of {record.name} was interrupted"

@@ -1,0 +1,74 @@
+"""Whether the record of the kernel's uevents is whole: of each USB device, and of each disk.
+
+The kernel cannot add a device at a path that another one has (``kobject_add`` fails), so additions and removals of a
+USB device take turns: 818 of 818 did. A disk is announced and removed by uevents of its block device, and comes back
+only with its USB device: 537 of 537 did. If the record says otherwise, uevents are missing from it or are another
+run's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks.limits import bench_kind
+from plugpull.history.events import AgentLost, DiskAttached, DiskDetached, DutDied, Uevent
+from plugpull.history.story import Story
+
+SAME = 1.0
+"""Seconds between the announcement of a disk and the uevent that it is made of: in healthy records none."""
+
+
+def uevents_doubted(story: Story) -> Iterator[str]:
+    """Why the record of the uevents is not whole, a sentence each. Other checks report an agent that was lost."""
+    if bool(story.of(AgentLost)) or bool(story.of(DutDied)) or len(story.readies) != 1:
+        return
+    yield from _turns(story)
+    if bench_kind(story) == "virtual":
+        yield from _blocks(story)
+
+
+def _turns(story: Story) -> Iterator[str]:
+    """USB devices that were added or removed twice, and disks that came back without one."""
+    last: dict[str, Uevent] = {}
+    events = [event for event in story.of(Uevent) if (event.subsystem, event.devtype) == ("usb", "usb_device")]
+    moves = [event for event in events if event.action in ("add", "remove") and event.at is not None]
+    ordered = sorted(moves, key=lambda event: event.seqnum) if all(event.seqnum > 0 for event in moves) else moves
+    for event in ordered:
+        before = last.get(event.devpath)
+        if before is not None and before.action == event.action:
+            how = "came twice without having left" if event.action == "add" else "left twice without having come"
+            yield f"by its uevents, the USB device {_name(event)} {how} in between, at {event.at or 0.0:.2f} s"
+        last[event.devpath] = event
+    for attached in story.of(DiskAttached):
+        path = attached.sysfs.removeprefix("/sys")
+        own = [event for event in moves if path.startswith(event.devpath + "/") and event.at is not None]
+        nearest = max((event.devpath for event in own), key=len, default="")
+        until = [event for event in own if event.devpath == nearest and (event.at or 0.0) <= (attached.at or 0.0)]
+        newest = max(until, key=lambda event: (event.at or 0.0, event.seqnum), default=None)
+        if attached.disk and attached.at is not None and newest is not None and newest.action == "remove":
+            yield (
+                f"{attached.disk} was announced at {attached.at:.2f} s, and by the uevents its USB device had left at"
+                f" {newest.at or 0.0:.2f} s and not come back"
+            )
+
+
+def _blocks(story: Story) -> Iterator[str]:
+    """Disks that were announced or removed without the uevent that says so."""
+    events = [event for event in story.of(Uevent) if (event.subsystem, event.devtype) == ("block", "disk")]
+    if not events:
+        return
+    known: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        known.setdefault((event.action, _name(event)), []).append(event.at or 0.0)
+    came = [("add", "announced", one) for one in story.of(DiskAttached)]
+    went = [("remove", "removed", one) for one in story.of(DiskDetached)]
+    changes: list[tuple[str, str, DiskAttached | DiskDetached]] = [*came, *went]
+    for action, word, one in changes:
+        if not one.disk or one.at is None:
+            continue
+        if not any(abs(at - one.at) <= SAME for at in known.get((action, one.kname), ())):
+            yield f"{one.disk} was {word} at {one.at:.2f} s, and the uevent of that is not on record"
+
+
+def _name(event: Uevent) -> str:
+    return event.devpath.rpartition("/")[2]
