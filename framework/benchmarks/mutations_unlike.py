@@ -179,6 +179,23 @@ def a_writer_blocked_until_the_end(tape: Tape) -> Tape:
 
 
 @edit("unlike", UNKNOWN, CUT)
+def skipped_after_its_cut(tape: Tape) -> Tape:
+    """It was not finished, whatever came of it."""
+    skipped = {"id": tape.first(of("scenario.begin"))["id"], "reason": "no more time"}
+    return tape.insert({"type": "scenario.skipped", "at": tape.on_at + 0.1} | skipped)
+
+
+add(
+    "unlike",
+    "a DUT without a kernel's version",
+    UNKNOWN,
+    "Which kernel was tested is not known.",
+    lambda tape: tape.change(of("dut.ready"), kernel=""),
+    WATCHED,
+)
+
+
+@edit("unlike", UNKNOWN, CUT)
 def the_medium_of_a_survivor_is_changed(tape: Tape) -> Tape:
     """The bench looked at it from outside."""
     seen = {"disk": tape.survivor, "ok": False, "method": "image", "detail": "sector 77 differs"}

@@ -98,6 +98,7 @@ def test_the_record_of_a_healthy_array_is_whole() -> None:
     ("kind", "fields", "why"),
     [
         (ev.ArrayMade, {"spare": 2}, "cannot spare 2"),
+        (ev.ArrayMade, {"members": MEMBERS[::-1]}, "was made for slot"),
         (ev.ArrayMade, {"offsets": {VICTIM: 4096}}, "where the data of array1 does not begin"),
         (ev.ArrayMade, {"array": "array2"}, "how array1 was made is not on record"),
     ],

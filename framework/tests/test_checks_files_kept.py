@@ -246,6 +246,17 @@ def test_the_error_that_the_writer_was_given_is_named() -> None:
     assert "writers were given EIO from fsync" in judgement.worst
 
 
+@pytest.mark.parametrize("overlay", [False, True])
+def test_a_repair_before_the_removal_must_be_said(overlay: bool) -> None:
+    bench = bench_with_files()
+    book, made, wrote = synced()
+    on_record(bench, book, file("a", made, wrote))
+    check = next(one for one in bench.story().events if isinstance(one, ev.FilesystemChecked))
+    bench.add(msgspec.structs.replace(check, at=(check.at or 0.0) + 0.01, repaired=True, overlay=overlay))
+    doubts = "; ".join(judged(bench).unknowns)
+    assert ("its filesystem was repaired before its files were removed" in doubts) == (not overlay)
+
+
 def test_an_error_of_the_device_before_the_cut_is_a_finding() -> None:
     bench = bench_with_files()
     book, made, wrote = synced()

@@ -78,6 +78,15 @@ def test_a_task_that_fio_could_not_do_is_a_doubt() -> None:
     assert any("failed on disk2" in said and "No space" in said for said in judged(bench, caching(DISKS)).unknowns)
 
 
+def test_figures_of_a_disk_on_which_nothing_ran_are_a_doubt() -> None:
+    bench = _cached()
+    place, ran = next((i, one) for i, one in enumerate(bench.events) if isinstance(one, ev.FioRan))
+    bench.events[place] = msgspec.structs.replace(ran, disks=("disk1",))
+    assert any(
+        "has figures of disk2, on which it did not run" in said for said in judged(bench, caching("disk1")).unknowns
+    )
+
+
 def test_a_buffered_rate_that_varies_is_impossible_all_the_same() -> None:
     """Memory is 20 to 50 times as fast as these disks, on a busy host now this and now that."""
     found = judged(_cached(noise=0.6), caching("disk1"))

@@ -23,6 +23,7 @@ def array_doubts(story: Story) -> Iterator[str]:
     yield from (f"how {array} was made is not on record" for array in used if array not in made)
     for record in arrays_of(story).values():
         yield from _spare(record)
+        yield from _slots(record)
         yield from _unfinished(record)
         yield from _interrupted(story, record)
     for leg in story.of(LegReadBegun):
@@ -42,6 +43,16 @@ def _spare(record: ArrayRecord) -> Iterator[str]:
     most = {"raid0": 0, "linear": 0, "raid1": len(made.members) - 1, "raid5": 1, "raid6": 2}.get(made.level)
     if most is not None and made.spare > most:
         yield f"{record.name} is {made.level} of {len(made.members)} members, which cannot spare {made.spare}"
+
+
+def _slots(record: ArrayRecord) -> Iterator[str]:
+    """A member that is in sync in another slot than it was made for: its data would be another member's."""
+    slots = {disk: str(slot) for slot, disk in enumerate(record.made.members)}
+    for state in record.states:
+        for disk, (slot, says) in state.members.items():
+            if slots.get(disk, slot) != slot and slot != "none" and "in_sync" in says.split(","):
+                yield f"{disk} was in slot {slot} of {record.name}, and was made for slot {slots[disk]}"
+                return
 
 
 def _unfinished(record: ArrayRecord) -> Iterator[str]:

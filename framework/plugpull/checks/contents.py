@@ -72,6 +72,8 @@ def _another_kernel(story: Story) -> Iterator[str]:
         if isinstance(event, DutReady):
             ready = event
         elif isinstance(event, DutState) and event.moment == "begin" and ready is not None:
+            if not ready.kernel:
+                yield "which kernel the DUT's agent runs on is not on record"
             for name in ("kernel", "boot_id"):
                 one, two = getattr(ready, name), getattr(event, name)
                 if one and two and one != two:

@@ -205,6 +205,8 @@ class _Assembly:
         self._after_scan(one, acted)
         if one.removal is not None and one.removal.begun.repaired and one.repair is None:
             one.doubts.append("the repair of its filesystem is not on record")
+        if one.repair is not None and not one.repair.overlay and not (one.removal and one.removal.begun.repaired):
+            one.doubts.append("its filesystem was repaired before its files were removed, which does not say so")
 
     def _after_scan(self, one: FileRound, acted: list[Acted]) -> None:
         """The filesystem is unmounted for the check, and mounted for the removal."""

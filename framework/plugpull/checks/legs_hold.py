@@ -15,7 +15,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.opinions import JudgedRound, counted, every_round
 from plugpull.checks.power import Power
 from plugpull.checks.write_hole import hole_of
-from plugpull.history.events import LegReadBegun, LegReadEnded, LegReadPart
+from plugpull.history.events import LedgerBegun, LegReadBegun, LegReadEnded, LegReadPart
 from plugpull.history.reader import Story
 from plugpull.integrity.oracle.agreement import Disagreement, disagreements
 from plugpull.integrity.oracle.array_layout import copies_of
@@ -117,13 +117,8 @@ def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opini
             why = legs[disk].begun.error if disk in legs else "its reading is not on record"
             said.doubt(f"what {disk} holds of {record.name} is not known: {why}")
     begun = last.round.begun
-    elsewhere = [disk for disk, leg in usable.items() if misread(story, leg.begun)]
-    if elsewhere:
-        said.doubt(f"{', '.join(elsewhere)} was not read where the data of {record.name} begins")
-        return
-    strange = [leg for leg in usable.values() if (leg.begun.run, leg.begun.session) != (begun.run, begun.session)]
-    if strange:
-        said.doubt(f"the members of {record.name} were read before its last session")
+    if doubts := list(_others(story, record, usable, begun)):
+        said.doubt(*doubts)
         return
     found = {slots[disk]: leg.found() for disk, leg in usable.items()}
     offsets = {slots[disk]: leg.begun.offset for disk, leg in usable.items()}
@@ -141,6 +136,15 @@ def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opini
     if not wrong:
         read = [copy for copy in copies if layout.level != "raid1" or copy in found]
         said.take(*_agree(record, {copy: copies[copy] for copy in read}))
+
+
+def _others(story: Story, record: ArrayRecord, legs: Mapping[str, _Leg], begun: LedgerBegun) -> Iterator[str]:
+    """Why these readings are not of what was written last."""
+    elsewhere = [disk for disk, leg in legs.items() if misread(story, leg.begun)]
+    if elsewhere:
+        yield f"{', '.join(elsewhere)} was not read where the data of {record.name} begins"
+    if any((leg.begun.run, leg.begun.session) != (begun.run, begun.session) for leg in legs.values()):
+        yield f"the members of {record.name} were read before its last session"
 
 
 def _agree(record: ArrayRecord, copies: Mapping[int, Found]) -> Iterator[Accusation | str]:

@@ -32,6 +32,7 @@ from plugpull.history.events import (
     ReadBackEnded,
     ReadBackPart,
     Residue,
+    ScenarioSkipped,
     TimersSet,
 )
 from plugpull.history.story import Story
@@ -97,6 +98,8 @@ def _unhealed(story: Story) -> Iterator[str]:
 
 def missing_steps(story: Story) -> Iterator[str]:
     """Other steps of the bench that are not on record. Other checks report a bench that stopped."""
+    for skipped in story.of(ScenarioSkipped) if story.of(CutArmed) else ():
+        yield f"the scenario was skipped after its first cut ({skipped.reason or 'no reason given'})"
     phases = [phase.name for phase in story.of(Phase)]
     if phases.count("settle") > len(story.of(LoadSettled)):
         yield "when the load had settled is not on record"

@@ -93,6 +93,9 @@ def task_doubts(story: Story) -> Iterator[str]:
     """What is missing of the planned tasks, and which of them were not what the record says, a sentence each."""
     yield missing_tasks(story)
     for event in story.of(FioRan):
+        strange = sorted(event.figures.keys() - set(event.disks))
+        if strange:
+            yield f"{event.task} has figures of {', '.join(strange)}, on which it did not run"
         for disk, figures in event.figures.items():
             if figures.error:
                 yield f"{event.task} failed on {disk} at {event.begin:.1f} s: {figures.error}"
