@@ -105,7 +105,7 @@ WILD = 2.0
 """If the runs of a condition are spread this many times as far as noise explains, their own spread counts."""
 STEPS = 6
 """Of the iteration. Most models need 2 or 3."""
-WEIGHTED_STEPS = 12
+WEIGHTED_STEPS = 8
 """With weights, which depend on each other."""
 LEAST_WEIGHT = 0.01
 """Of a disk that has next to nothing while others work."""
