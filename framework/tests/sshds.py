@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from namespaces import require_mounts
 
 from fixtures.lab.ssh import make_key
 from fixtures.lab.sshd import find_sshd
@@ -112,6 +113,7 @@ class Sshd:
     def _known_user(self) -> list[str]:
         """What runs a command with a user sshd, which root's sshd gives up its rights to: installing the server would
         add it to the machine, and here it is in a mount namespace of its own."""
+        require_mounts()
         users = self.folder / "passwd"
         users.write_text(Path("/etc/passwd").read_text() + "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n")
         return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"', str(users)]

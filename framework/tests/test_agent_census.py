@@ -128,7 +128,7 @@ def test_a_host_that_was_removed_and_not_freed_is_counted_by_its_thread(tmp_path
 
 def test_a_census_of_this_machine_does_not_fail() -> None:
     things = census()["things"]
-    assert any(" on / (" in mount for mount in things["mount"]) or not os.path.exists("/proc/self/mountinfo")
+    assert any(" on / (" in mount for mount in things["mount"]) or not os.path.ismount("/")
 
 
 def test_a_machine_without_any_of_it_is_empty(tmp_path: Path) -> None:

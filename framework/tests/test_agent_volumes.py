@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from namespaces import why_no_mounts
 
 from plugpull.dut.agent.disks import Refused
 from plugpull.dut.agent.volumes import Mounted, Volumes, mount_point, open_root
@@ -22,13 +23,7 @@ from plugpull.load.patterns import Pattern, load_arguments
 FRAMEWORK = Path(__file__).parents[1]
 
 
-def can_mount() -> bool:
-    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
-
-
-needs_mounts = pytest.mark.skipif(
-    shutil.which("unshare") is None or not can_mount(), reason="mounting in a namespace of one's own needs root"
-)
+needs_mounts = pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())
 
 
 def in_namespace(script: str, *arguments: str) -> dict[str, object]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from consoles import Kernel, kernel_on_a_console, wait_less
+from namespaces import require_mounts
 from rig_builder import a_rig
 from sshds import HOST, Sshd, sshd
 
@@ -43,6 +44,7 @@ class Machine:
     """What hangs off the relay: sshd, and the kernel at the other end of the serial line."""
 
     def __init__(self, server: Sshd, kernel: Kernel, folder: Path) -> None:
+        require_mounts()
         self._server, self._kernel = server, kernel
         self.boot_id = folder / "boot_id"
         self.boots = 0
