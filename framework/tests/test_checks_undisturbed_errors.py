@@ -38,6 +38,29 @@ def test_outside_the_blast_radius_at_any_time(text: str, subject: str, at: float
     assert subjects(made) == [subject]
 
 
+@pytest.mark.parametrize(("made_at", "accused"), [(13.3, []), (12.9, ["disk2"]), (40.0, ["disk2"]), (None, ["disk2"])])
+def test_a_new_array_is_not_clean_although_its_name_was_that_of_another(
+    made_at: float | None, accused: list[str]
+) -> None:
+    """The log of the array before names its member."""
+    made = bench()
+    made.add(warn("md/raid:md127: device sdc operational as raid disk 0", 12.5, 6))
+    made.add(warn("md/raid:md127: not clean -- starting background reconstruction", 13.0, 5))
+    if made_at is not None:
+        array = ev.ArrayMade(
+            at=made_at,
+            array="array2",
+            kname="md127",
+            uuid="u",
+            level="raid5",
+            members=("disk2",),
+            spare=1,
+            size=1 << 20,
+        )
+        made.add(array)
+    assert subjects(made) == accused
+
+
 def test_a_reset_soon_after_a_survivor_was_plugged_in() -> None:
     reset = "sd 4:0:0:0: Power-on or device reset occurred"
     sysfs = "/sys/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.2/1-1.2:1.0/host4/target4:0:0/4:0:0:0"

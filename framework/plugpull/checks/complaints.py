@@ -11,7 +11,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import swapped
 from plugpull.checks.kernel_reports import by_the_host
 from plugpull.checks.lun_changes import announces_a_change
-from plugpull.history.events import LoadBegun, LoadEnded
+from plugpull.history.events import ArrayMade, LoadBegun, LoadEnded
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.uncatalogued import harmless
 from plugpull.kernel.diagnosis.expected import Expected, usual
@@ -47,6 +47,10 @@ ERRORS = frozenset(
 _REDIRECTED = re.compile(r"redirecting sector \d+ to (?:an)?other mirror")
 """It names the member of an array that is read instead of a failed one (drivers/md/raid1.c, raid1_read_request;
 drivers/md/raid10.c, raid10_read_request), so that it accuses nobody."""
+_NEW_ARRAY = re.compile(r"not clean -- starting background reconstruction")
+"""An array that was just made is not clean: its members are synchronised (drivers/md/raid5.c, raid5_run)."""
+MAKING = 15.0
+"""Seconds before an array is on record as made in which the kernel may say so. It was 0.1 to 0.3 s on a busy DUT."""
 SHOWN = 5
 """Kernel lines given as evidence at most."""
 
@@ -88,13 +92,21 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
         kind = event.kind if event else ""
-        if _REDIRECTED.search(line.body) or announces_a_change(story, line):
+        if _REDIRECTED.search(line.body) or announces_a_change(story, line) or _just_made(story, about, line.body, at):
             continue
         if expected.message(about, kind, at, line.body) or (event is None and harmless(line.body)):
             continue
         if (event is None or usual(line.body)) and all(expected.coming_up(stay, at) for stay in about.stays):
             continue
         yield Complaint(line, about, kind, by_the_host(story, at, line.body, kind))
+
+
+def _just_made(story: Story, about: About, body: str, at: float) -> bool:
+    """Whether a message is that of an array that a scenario makes. One after another has the same name."""
+    if about.level is not Level.ARRAY or not _NEW_ARRAY.search(body):
+        return False
+    made = (one.at for one in story.of(ArrayMade) if one.kname == about.name and one.at is not None)
+    return any(at <= one <= at + MAKING for one in made)
 
 
 def untimed(story: Story) -> Iterator[str]:
