@@ -327,11 +327,21 @@ def test_members_that_differ_are_a_finding_although_each_may_hold_what_it_does()
     )
 
 
-def test_members_may_differ_until_the_resync_is_over() -> None:
+def ending_as(action: str, start: str) -> Judgement:
     bench = divided()
-    values = {"array_state": "active", "degraded": "0", "sync_action": "idle", "resync_start": "0"}
+    values = {"array_state": "active", "degraded": "0", "sync_action": action, "resync_start": start}
     bench.replace(ev.ArrayState, lambda event: event.at == CHECKED + 0.5, values=values)
-    judgement = bench.judge(legs_hold(ARRAY))
+    return bench.judge(legs_hold(ARRAY))
+
+
+def test_md_freezes_an_array_that_it_stops() -> None:
+    judgement = ending_as("frozen", "none")
+    assert (len(judgement.findings), judgement.unknowns) == (1, ())
+
+
+@pytest.mark.parametrize(("action", "start"), [("idle", "0"), ("frozen", "640"), ("resync", "none")])
+def test_members_may_differ_until_the_resync_is_over(action: str, start: str) -> None:
+    judgement = ending_as(action, start)
     assert judgement.findings == ()
     assert "array1 was stopped before it was in sync, so its copies are not compared" in judgement.unknowns
 

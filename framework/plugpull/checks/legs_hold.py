@@ -153,7 +153,7 @@ def _agree(record: ArrayRecord, copies: Mapping[int, Found]) -> Iterator[Accusat
     values = record.last.values if record.last is not None else {}
     if len(whole) < 2 or RESYNC_START not in values:
         return
-    if values[RESYNC_START] != "none" or values.get("sync_action") != "idle":
+    if values[RESYNC_START] != "none" or values.get("sync_action") in ("resync", "recover"):
         yield f"{record.name} was stopped before it was in sync, so its copies are not compared"
         return
     (one, first), *others = whole.items()
