@@ -107,6 +107,28 @@ def test_a_worker_that_is_renamed_while_it_spins_is_one() -> None:
     assert "usb_hub_wq" in finding.summary
 
 
+def test_work_that_moves_from_worker_to_worker_is_added_up() -> None:
+    bench = watched()
+    for at, name in ((14.0, "kworker/0:1+events (9)"), (16.0, "kworker/1:0+events (17)"), (18.0, "kworker/0:2 (12)")):
+        busy(bench, at, at + 2.0, threads={name: 0.3, "kworker/1:1+usb_hub_wq (20)": 0.3})
+    (finding,) = bench.judge(nothing_spins()).findings
+    assert finding.summary == (
+        "kernel workers take 60% of a CPU for 6.00 s (limit 40% for 5 s): kworker/1:1+usb_hub_wq (20), "
+        "kworker/0:1+events (9), kworker/1:0+events (17)"
+    )
+    assert finding.at == 14.0
+    assert "kworker/0:2 (12): 10% of a CPU" in finding.evidence
+    real(bench)
+    assert bench.judge(nothing_spins()).findings == ()
+
+
+@pytest.mark.parametrize(("end", "name"), [(18.0, "kworker/0:1+events (9)"), (22.0, "rcu_preempt (15)")])
+def test_short_work_and_other_threads_are_no_busy_workers(end: float, name: str) -> None:
+    bench = watched()
+    busy(bench, 14.0, end, threads={name: 0.6})
+    assert bench.judge(nothing_spins()).findings == ()
+
+
 def test_a_storm_of_interrupts_is_found() -> None:
     bench = watched()
     busy(bench, 14.0, 22.0, hard=0.5, soft=0.45, interrupts=90000)

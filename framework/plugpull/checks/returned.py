@@ -32,6 +32,7 @@ from plugpull.checks.moves import moved_between
 from plugpull.checks.power import Power, power_in
 from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
+from plugpull.checks.read_rate import slow_reads
 from plugpull.checks.repeats import repeated
 from plugpull.checks.return_errors import came_in_trouble
 from plugpull.checks.starved import awake
@@ -99,8 +100,7 @@ class Returned(Check, frozen=True, tag="returned"):
                     took[each[-1]] = self._limit(story, cut, disk)
             if each:
                 said.measure(repeated("returned after", disk, each, "s", better="down"))
-            if self.same_place:
-                said.take(*fallen_back(story, disk, cuts))
+            said.take(*(fallen_back(story, disk, cuts) if self.same_place else ()), *slow_reads(story, disk))
         for finding in said.findings:
             if NEEDS_POWER_CYCLE in finding.summary:
                 said.conclude(_needs_power_cycle(finding))

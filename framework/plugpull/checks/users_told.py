@@ -11,6 +11,7 @@ from plugpull.checks.arrays import arrays_of, may_fail_from
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
+from plugpull.checks.failed_as import failed_as_something_else
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
 from plugpull.history.cut import Cut
@@ -37,7 +38,7 @@ class UsersTold(Check, frozen=True, tag="users_told"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        said.take(*_unexpected(story), *_failed(story))
+        said.take(*_unexpected(story), *_failed(story), *failed_as_something_else(story))
         took: list[float] = []
         for disk in victims_of(story, self.besides):
             for cut in story.cut_records:

@@ -1,0 +1,58 @@
+"""What the kernel tells the users of a disk that is gone."""
+
+from __future__ import annotations
+
+import pytest
+from stories import CUT, RIG, SURVIVORS, Bench, healthy
+from watched import real
+
+from plugpull.checks.users_told import UsersTold
+from plugpull.finding import Finding
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+
+
+def failed(status: str, at: float = CUT + 0.05, kname: str = "sdb") -> Bench:
+    bench = healthy()
+    text = f"{status} error, dev {kname}, sector 4096 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2"
+    bench.add(ev.KernelMessage(at=at, text=text, level=3), ev.KernelMessage(at=at + 0.001, text=text, level=3))
+    return bench
+
+
+def found(bench: Bench) -> tuple[Finding, ...]:
+    return bench.judge(UsersTold()).findings
+
+
+@pytest.mark.parametrize("status", ["I/O", "device offline", "recoverable transport"])
+def test_a_disk_that_is_gone_fails_with_an_io_error(status: str) -> None:
+    assert found(failed(status)) == ()
+
+
+def test_a_disk_that_is_gone_is_not_a_full_one() -> None:
+    (finding,) = found(failed("critical space allocation"))
+    assert finding.summary == (
+        "the kernel failed a request to disk1, which was cut, with a critical space allocation error, which means a "
+        "full disk (ENOSPC) instead of an I/O error (and 1 more)"
+    )
+    assert finding.evidence[0].startswith("critical space allocation error, dev sdb")
+
+
+def test_errors_of_others_are_judged_elsewhere() -> None:
+    assert found(failed("critical space allocation", kname="sdc")) == ()
+    assert SURVIVORS[0] == "disk2"
+
+
+def test_a_bridge_that_outlives_its_disk_may_report_a_medium_error() -> None:
+    assert found(failed("critical medium"))
+    assert found(real(failed("critical medium"))) == ()
+    assert found(real(failed("critical space allocation")))
+
+
+def test_a_disk_with_a_defect_may_fail_as_it_likes() -> None:
+    story = failed("critical medium").story()
+    rig = RIG | {"defect": [{"disk": "disk1", "kind": "bad-sectors"}]}
+    assert UsersTold().judge(with_rig(story, rig)).findings == ()
+
+
+def with_rig(story: Story, rig: dict[str, object]) -> Story:
+    return Story(story.begun, story.events, rig=rig)
