@@ -25,13 +25,14 @@ from benchmarks.driver_mutants_list import MUTANTS as FIRST
 from benchmarks.driver_mutants_list import PREAMBLE, STORAGE, Mutant
 from benchmarks.driver_mutants_md import MD
 from benchmarks.driver_mutants_md import MUTANTS as OF_MD
+from benchmarks.driver_mutants_more import MUTANTS as MORE
 from benchmarks.driver_mutants_others import MUTANTS as OTHERS
 from benchmarks.measure import ROOT, begin, console, scratch, table
 from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
-MUTANTS = (*FIRST, *OTHERS, *OF_MD)
+MUTANTS = (*FIRST, *OTHERS, *MORE, *OF_MD)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 

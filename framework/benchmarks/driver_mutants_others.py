@@ -9,7 +9,7 @@ from benchmarks.driver_mutants_list import SCSI, STORAGE, Mutant
 
 CORE, HOST = "drivers/usb/core", "drivers/usb/host"
 _SENT = "\tresult = us->transport(srb, us);\n"
-_DISCONNECT = "\tquiesce_and_remove_host(us);\n\trelease_everything(us);\n}\nEXPORT_SYMBOL_GPL(usb_stor_disconnect);"
+DISCONNECT = "\tquiesce_and_remove_host(us);\n\trelease_everything(us);\n}\nEXPORT_SYMBOL_GPL(usb_stor_disconnect);"
 _ASSOCIATE = "\tus->pusb_dev = interface_to_usbdev(intf);\n"
 _FREEZE = (
     "#include <linux/stop_machine.h>\nstatic int plugpull_freeze(void *data)\n{\n"
@@ -23,7 +23,7 @@ AFTER_RETURN = "\t\tstatic atomic_t plugpull_probes;\n\n\t\tif ({first}atomic_in
 """What is done only to disks that are announced after those that were there from the beginning."""
 
 
-def _mutant(
+def mutant(
     name: str,
     bug: str,
     place: tuple[str, str, str],
@@ -46,7 +46,7 @@ _UAS, _SD = (STORAGE, "uas.c", "uas"), (SCSI, "sd.c", "sd_mod")
 _HUB, _XHCI = (CORE, "hub.c", "usbcore"), (HOST, "xhci.c", "xhci-hcd")
 
 MUTANTS = (
-    _mutant(
+    mutant(
         "reads_corrupted",
         "leaves the last sector of every 16th read as it was in memory, once a disk was unplugged",
         _TRANSPORT,
@@ -57,7 +57,7 @@ MUTANTS = (
         (_DATA, "wrong sectors|lost|stale|bad|lacks"),
         "while_reading",
     ),
-    _mutant(
+    mutant(
         "write_misplaced",
         "sd sends every 200th write 8 blocks behind its place",
         _SD,
@@ -67,7 +67,7 @@ MUTANTS = (
         "\tput_unaligned_be32(lba, &cmd->cmnd[2]);\n\tput_unaligned_be16(nr_blocks, &cmd->cmnd[7]);\n\n\treturn",
         (_DATA, "wrong sectors|lost|stale|bad|lacks"),
     ),
-    _mutant(
+    mutant(
         "inflight_as_done",
         "answers the command that was under way when a disk was unplugged as if it had been done",
         _TRANSPORT,
@@ -78,7 +78,7 @@ MUTANTS = (
         (_DATA, "wrong sectors|lost|lacks"),
         "comes_loose_between_flushes",
     ),
-    _mutant(
+    mutant(
         "uas_error_swallowed",
         "uas answers commands to a disk that is gone as if they had been done",
         _UAS,
@@ -88,7 +88,7 @@ MUTANTS = (
         "comes_loose_between_flushes",
         "uas",
     ),
-    _mutant(
+    mutant(
         "cache_misread",
         "sd takes every disk for one without a write cache",
         _SD,
@@ -98,7 +98,7 @@ MUTANTS = (
         "five_power_cuts",
         "volatile-caches",
     ),
-    _mutant(
+    mutant(
         "cache_misread_later",
         "sd takes a disk that came back for one without a write cache",
         _SD,
@@ -109,7 +109,7 @@ MUTANTS = (
         "fails_between_flushes",
         "volatile-caches",
     ),
-    _mutant(
+    mutant(
         "fua_dropped",
         "sd forgets the FUA of a write",
         _SD,
@@ -119,7 +119,7 @@ MUTANTS = (
         "power_fails_under_other_writes and fua",
         "write-through",
     ),
-    _mutant(
+    mutant(
         "flush_skipped_sometimes",
         "sd answers every other flush without sending it to the disk",
         _SD,
@@ -131,7 +131,7 @@ MUTANTS = (
         "five_power_cuts",
         "volatile-caches",
     ),
-    _mutant(
+    mutant(
         "readonly_later",
         "sd takes a disk that came back for a write-protected one",
         _SD,
@@ -141,7 +141,7 @@ MUTANTS = (
         + "\t\t\tsdkp->write_prot = 1;\n",
         ("same_properties undisturbed", "read-only|write protection"),
     ),
-    _mutant(
+    mutant(
         "capacity_later",
         "sd takes a disk that came back for 8 blocks smaller",
         _SD,
@@ -152,7 +152,7 @@ MUTANTS = (
         + _PRINTED,
         ("returned same_properties undisturbed", "bytes instead of|blocks of"),
     ),
-    _mutant(
+    mutant(
         "uevent_missing",
         "sd removes a disk without announcing it",
         _SD,
@@ -160,7 +160,7 @@ MUTANTS = (
         "\tdev_set_uevent_suppress(disk_to_dev(sdkp->disk), 1);\n\tdel_gendisk(sdkp->disk);\n\tif (!sdkp->suspended)",
         ("removed", "announce|uevent|never"),
     ),
-    _mutant(
+    mutant(
         "gendisk_leaked",
         "sd never drops its reference to the disk of a drive that is unplugged",
         _SD,
@@ -168,7 +168,7 @@ MUTANTS = (
         "\treturn 0;\n",
         ("nothing_left returned same_properties", "removed, not freed|held its name|nothing held|left over"),
     ),
-    _mutant(
+    mutant(
         "retries_endless",
         "scsi_mod sends a command again as long as its disk is gone",
         (SCSI, "scsi_error.c", "scsi_mod"),
@@ -176,7 +176,7 @@ MUTANTS = (
         "\tcase DID_NO_CONNECT:\n\t\treturn ADD_TO_MLQUEUE;\n\tcase DID_BAD_TARGET:\n\t\t/*\n\t\t * note - this means",
         ("removed nothing_blocked nothing_left users_told nothing_spins", "after|blocked|still|of a CPU|to go"),
     ),
-    _mutant(
+    mutant(
         "bsg_entry_left",
         "scsi_mod leaves a disk's entry in /sys/class/bsg when it is removed",
         (SCSI, "scsi_sysfs.c", "scsi_mod"),
@@ -184,7 +184,7 @@ MUTANTS = (
         "",
         ("nothing_left", "/sys/class/bsg|removed, not freed"),
     ),
-    _mutant(
+    mutant(
         "eh_slow",
         "waits 6 s before it handles an error",
         _TRANSPORT,
@@ -192,7 +192,7 @@ MUTANTS = (
         "  Handle_Errors:\n\tmsleep(6000);\n",
         (_GONE, "after|blocked"),
     ),
-    _mutant(
+    mutant(
         "global_lock",
         "holds up every disk for 0.9 s while one is removed",
         _TRANSPORT,
@@ -202,19 +202,19 @@ MUTANTS = (
         more=(
             (
                 "usb.c",
-                _DISCONNECT,
-                "\tmutex_lock(&plugpull_lock);\n\tmsleep(900);\n\tmutex_unlock(&plugpull_lock);\n" + _DISCONNECT,
+                DISCONNECT,
+                "\tmutex_lock(&plugpull_lock);\n\tmsleep(900);\n\tmutex_unlock(&plugpull_lock);\n" + DISCONNECT,
             ),
         ),
     ),
-    _mutant(
+    mutant(
         "other_reset",
         "resets another disk when one is unplugged",
         _USB,
-        _DISCONNECT,
+        DISCONNECT,
         "\tif (plugpull_last && plugpull_last != intf)\n\t\tusb_queue_reset_device(plugpull_last);\n"
         "\telse if (plugpull_first && plugpull_first != intf)\n\t\tusb_queue_reset_device(plugpull_first);\n"
-        + _DISCONNECT,
+        + DISCONNECT,
         ("undisturbed no_errors", "reset"),
         more=(
             (
@@ -229,7 +229,7 @@ MUTANTS = (
             ),
         ),
     ),
-    _mutant(
+    mutant(
         "usb_device_leaked",
         "never drops a reference to the USB device of a disk",
         _USB,
@@ -238,24 +238,24 @@ MUTANTS = (
         ("leak_slope nothing_left", "leaks|never freed"),
         "many_cuts_leave",
     ),
-    _mutant(
+    mutant(
         "page_leaked",
         "loses 4 KiB of memory with every disk that is unplugged",
         _USB,
-        _DISCONNECT,
-        "\tWRITE_ONCE(*(long *)kmalloc(4096, GFP_KERNEL), 0);\n" + _DISCONNECT,
+        DISCONNECT,
+        "\tWRITE_ONCE(*(long *)kmalloc(4096, GFP_KERNEL), 0);\n" + DISCONNECT,
         ("leak_slope", "leaks"),
         "many_cuts_leave",
     ),
-    _mutant(
+    mutant(
         "module_held",
         "takes a reference to itself with every disk that is unplugged",
         _USB,
-        _DISCONNECT,
-        "\t__module_get(THIS_MODULE);\n" + _DISCONNECT,
+        DISCONNECT,
+        "\t__module_get(THIS_MODULE);\n" + DISCONNECT,
         ("state_kept", "more than at the beginning"),
     ),
-    _mutant(
+    mutant(
         "thread_left",
         "never stops the thread of a disk that is unplugged",
         _USB,
@@ -263,12 +263,12 @@ MUTANTS = (
         "",
         ("nothing_left", "kernel thread usb-storage"),
     ),
-    _mutant(
+    mutant(
         "machine_frozen",
         "stops all CPUs for 2.5 s when a disk is unplugged",
         _USB,
-        _DISCONNECT,
-        "\tstop_machine(plugpull_freeze, NULL, NULL);\n" + _DISCONNECT,
+        DISCONNECT,
+        "\tstop_machine(plugpull_freeze, NULL, NULL);\n" + DISCONNECT,
         ("removed kept_pace kernel_clean nothing_blocked answered nothing_spins", "after|stood still|frozen"),
         more=(
             (
@@ -278,7 +278,7 @@ MUTANTS = (
             ),
         ),
     ),
-    _mutant(
+    mutant(
         "return_slow",
         "waits 2.5 s more before it looks for the disks of a device that came back",
         _USB,
@@ -286,7 +286,7 @@ MUTANTS = (
         '\tdev_dbg(dev, "starting scan\\n");\n\tif (plugpull_until)\n\t\tmsleep(2500);\n',
         ("returned ready_under_load", "came back only after|slower|longer"),
     ),
-    _mutant(
+    mutant(
         "return_reset",
         "resets each device that came back before it looks for its disks",
         _USB,
@@ -294,7 +294,7 @@ MUTANTS = (
         '\tdev_dbg(dev, "starting scan\\n");\n\tif (plugpull_until)\n\t\tusb_stor_port_reset(us);\n',
         ("returned", "came back with errors"),
     ),
-    _mutant(
+    mutant(
         "return_retries",
         "fails READ CAPACITY of a disk that came back twice, so that it is sent again",
         _TRANSPORT,
@@ -304,7 +304,7 @@ MUTANTS = (
         "\t/*\n\t * Determine if we need to auto-sense\n",
         ("same_properties returned", "as it came back|came back with errors"),
     ),
-    _mutant(
+    mutant(
         "timeout_later",
         "sd gives a disk that came back 55 s for each command",
         _SD,
@@ -315,7 +315,7 @@ MUTANTS = (
         + _PRINTED,
         ("same_properties", "command timeout"),
     ),
-    _mutant(
+    mutant(
         "autosuspend_later",
         "lets the kernel suspend a device that came back",
         _USB,
@@ -323,7 +323,7 @@ MUTANTS = (
         '\tdev_dbg(dev, "starting scan\\n");\n\tif (plugpull_until)\n\t\tusb_enable_autosuspend(us->pusb_dev);\n',
         ("same_properties", "power control"),
     ),
-    _mutant(
+    mutant(
         "survivor_retries",
         "fails one command in 25 of every disk once one was unplugged, so that it is sent again",
         _TRANSPORT,
@@ -333,7 +333,7 @@ MUTANTS = (
         "\t/*\n\t * Determine if we need to auto-sense\n",
         ("undisturbed no_errors same_properties", "FAILED|failed"),
     ),
-    _mutant(
+    mutant(
         "uas_depth_one_later",
         "uas gives a disk that came back one command at a time",
         _UAS,
@@ -342,7 +342,7 @@ MUTANTS = (
         ("same_properties", "commands at once"),
         rig="uas",
     ),
-    _mutant(
+    mutant(
         "uas_tag_reused",
         "uas gives a command the tag of another one, one time in 50",
         _UAS,
@@ -352,7 +352,7 @@ MUTANTS = (
         ("undisturbed no_errors kept_pace answered users_told nothing_blocked kernel_clean", "uas|error|tag|completed"),
         rig="uas",
     ),
-    _mutant(
+    mutant(
         "hub_slow",
         "usbcore holds a device's lock for 1.5 s while it disconnects it",
         _HUB,
@@ -361,7 +361,7 @@ MUTANTS = (
         "\tusb_disable_device(udev, 0);\n\tusb_hcd_synchronize_unlinks(udev);\n\n\tif (udev->parent) {",
         (_GONE, "after|blocked"),
     ),
-    _mutant(
+    mutant(
         "disconnect_silent",
         "usbcore does not log that a device was disconnected",
         _HUB,
@@ -369,7 +369,7 @@ MUTANTS = (
         "",
         ("removed undisturbed kernel_clean", "does not say"),
     ),
-    _mutant(
+    mutant(
         "slot_leaked",
         "xhci never gives a device's slot back to the controller",
         _XHCI,
