@@ -10,7 +10,7 @@ from benchmarks.driver_mutants_others import AFTER_RETURN, CORE, DISCONNECT, mut
 
 _USB, _TRANSPORT = (STORAGE, "usb.c", "usb-storage"), (STORAGE, "transport.c", "usb-storage")
 _GLUE, _SD = (STORAGE, "scsiglue.c", "usb-storage"), (SCSI, "sd.c", "sd_mod")
-_HUB, _LIB = (CORE, "hub.c", "usbcore"), (SCSI, "scsi_lib.c", "scsi_mod")
+_HUB = (CORE, "hub.c", "usbcore")
 _SENT = "\tresult = us->transport(srb, us);\n"
 _SCAN = '\tdev_dbg(dev, "starting scan\\n");\n'
 _GOOD = "\tsrb->result = SAM_STAT_GOOD;\n\n\t/*\n\t * Determine if we need to auto-sense\n"
@@ -248,14 +248,5 @@ MUTANTS = (
                 "\t\tmsleep(150);\n" + _SENT,
             ),
         ),
-    ),
-    mutant(
-        "wrong_errno",
-        "scsi_mod reports a full disk to those who use one that is gone",
-        _LIB,
-        "\tcase DID_TRANSPORT_MARGINAL:\n\t\treturn BLK_STS_TRANSPORT;\n",
-        "\tcase DID_TRANSPORT_MARGINAL:\n\t\treturn BLK_STS_TRANSPORT;\n"
-        "\tcase DID_NO_CONNECT:\n\tcase DID_ERROR:\n\t\treturn BLK_STS_NOSPC;\n",
-        ("users_told ended_with_error", "ENOSPC|No space"),
     ),
 )

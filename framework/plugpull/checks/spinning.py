@@ -92,9 +92,10 @@ class NothingSpins(Check, frozen=True, tag="nothing_spins"):
         names = sorted(taken, key=lambda name: -taken[name])
         shown = ", ".join(names[:WORKERS_SHOWN])
         much, lasted = f"{sum(taken.values()):.0%} of a CPU", seconds(_length(story, run))
+        within = f"limit {self.workers:.0%} for {WORKERS_FOR:g} s"
         return Accusation(
             subject=names[0],
-            summary=f"kernel workers take {much} for {lasted} (limit {self.workers:.0%} for {WORKERS_FOR:g} s): {shown}",
+            summary=f"kernel workers take {much} for {lasted} ({within}): {shown}",
             at=(run[0].at or 0.0) - run[0].seconds,
             evidence=tuple(f"{name}: {taken[name]:.0%} of a CPU" for name in names),
         )
