@@ -75,7 +75,7 @@ MUTANTS = (
         "\tfua = rq->cmd_flags & REQ_FUA ? 0x8 : 0;\n\tdix = ",
         "\tif (nr_blocks >= 64 && lba + nr_blocks < threshold)\n\t\tlba++;\n\n"
         "\tfua = rq->cmd_flags & REQ_FUA ? 0x8 : 0;\n\tdix = ",
-        (_DATA, "wrong|lost|bad|lacks|stale"),
+        (_DATA, "wrong|lost|bad|lacks|stale|misdirected"),
     ),
     mutant(
         "wakeup_lost",
@@ -197,7 +197,7 @@ MUTANTS = (
         _SD,
         _REMOVE,
         _to_others("blk_queue_write_cache(other->disk->queue, false, false);\n"),
-        ("undisturbed", "write cache"),
+        ("undisturbed same_properties", "write cache"),
         more=_REMEMBERED,
     ),
     mutant(
@@ -210,7 +210,7 @@ MUTANTS = (
         "\t\tif (++plugpull_writes % 30 == 0)\n"
         "\t\t\tsg_copy_from_buffer(scsi_sglist(srb), scsi_sg_count(srb), old, 4096);\n"
         "\t\telse\n\t\t\tsg_copy_to_buffer(scsi_sglist(srb), scsi_sg_count(srb), old, 4096);\n\t}\n" + _GOOD,
-        (_DATA, "wrong|lost|bad|lacks|stale"),
+        (_DATA, "wrong|lost|bad|lacks|stale|misdirected"),
         "while_reading",
     ),
     mutant(
@@ -222,7 +222,7 @@ MUTANTS = (
         "\t    be32_to_cpup((__be32 *)&srb->cmnd[2]) + 8 >=\n"
         "\t    scsi_disk(scsi_cmd_to_rq(srb)->q->disk)->capacity) {\n"
         "\t\tsrb->result = SAM_STAT_GOOD;\n\t\treturn;\n\t}\n" + _SENT,
-        (_DATA, "wrong|lost|bad|lacks|stale"),
+        (_DATA, "wrong|lost|bad|lacks|stale|misdirected"),
     ),
     mutant(
         "log_flooded",
