@@ -1,4 +1,4 @@
-"""What the kernel tells the users of a disk that is gone."""
+"""What the kernel reports to the users of a disk that is gone."""
 
 from __future__ import annotations
 

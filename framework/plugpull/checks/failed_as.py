@@ -1,4 +1,4 @@
-"""What the kernel told the users of a disk that was gone: an I/O error, or something that is not true of it.
+"""What the kernel reported to the users of a disk that was gone: an I/O error, or something that is not true of it.
 
 The block layer names the status of a failed request in the log (``blk_errors`` in block/blk-core.c). A request to a
 disk that is gone fails with an I/O error or because the device is offline. Another status, such as a full disk,
