@@ -27,7 +27,7 @@ SLOWER = 1.8
 slows them all."""
 
 
-class Reading(NamedTuple):
+class ReadBackPace(NamedTuple):
     """How many bytes of a disk were read back, for how many seconds the disk was busy with them, and its rate."""
 
     moved: int
@@ -59,7 +59,7 @@ def slow_reads(story: Story, disk: str) -> Iterator[Accusation]:
             return
 
 
-def _read(story: Story, begun: ReadBackBegun) -> Reading | None:
+def _read(story: Story, begun: ReadBackBegun) -> ReadBackPace | None:
     """What the kernel counted during a read-back; ``None`` if it was too short or failed, or the disk has no rate."""
     ended = next((one for one in story.of(ReadBackEnded) if one.job == begun.job), None)
     rate = _rate(story, begun.disk)
@@ -78,7 +78,7 @@ def _read(story: Story, begun: ReadBackBegun) -> Reading | None:
     begin, end = (story.samples.time(row) or 0.0 for row in (rows[0], rows[-1]))
     busy = (last.busy_ms - first.busy_ms) / 1000 - (end - begin - awake(story, begin, end))
     moved = last.read_bytes - first.read_bytes
-    return Reading(moved, busy, rate) if moved >= LEAST and busy > 0 else None
+    return ReadBackPace(moved, busy, rate) if moved >= LEAST and busy > 0 else None
 
 
 def _came_back(story: Story, begun: ReadBackBegun) -> bool:
