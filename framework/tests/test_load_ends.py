@@ -87,13 +87,15 @@ def test_a_load_that_was_begun_under_another_disks_name() -> None:
 
     assert begun(names[DISK]) == []
     assert begun(names[OTHER]) == [f"the load on {DISK} was begun on {names[OTHER]}, which was {OTHER}"]
+    assert begun("sdq") == [f"the load on {DISK} was begun on sdq, which it was never called"]
 
 
 def test_fewer_bytes_than_the_disk_counted() -> None:
     moved = counted(healthy())
-    (what,) = said(healthy(), written_bytes=moved // 3, longest=0.1)
-    assert what.startswith(f"the load on {DISK} reported {moved // 3} bytes, and its disk counted ")
-    assert said(healthy(), written_bytes=moved * 2 // 3, longest=0.1) == []
+    for fewer in (moved // 3, moved * 17 // 20):
+        (what,) = said(healthy(), written_bytes=fewer, longest=0.1)
+        assert what.startswith(f"the load on {DISK} reported {fewer} bytes, and its disk counted ")
+    assert said(healthy(), written_bytes=moved * 19 // 20, longest=0.1) == []
     assert said(healthy(), written_bytes=0) == [], "an older agent's fio"
     early = replace(healthy().story().of(ev.LoadEnded)[0], longest=0.1)
     assert early.written_bytes == 0

@@ -68,13 +68,14 @@ def _never_ended(story: Story) -> Iterator[str]:
 
 def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun) -> Iterator[str]:
     """A load that was begun under a kernel name that was another disk's, or that its disk did not have."""
+    if not load.kname:
+        return
+    owner = story.disk_at(load.kname, load.at) if load.at is not None else None
     names = {one.kname for one in story.attachments(load.disk)}
-    if load.kname and names and load.kname not in names:
+    if owner is not None and owner != load.disk:
+        yield f"the load on {load.disk} was begun on {load.kname}, which was {owner or 'a disk not of the rig'}"
+    elif names and load.kname not in names:
         yield f"the load on {load.disk} was begun on {load.kname}, which it was never called"
-    elif load.kname and load.at is not None:
-        owner = story.disk_at(load.kname, load.at)
-        if owner is not None and owner != load.disk:
-            yield f"the load on {load.disk} was begun on {load.kname}, which was {owner or 'a disk not of the rig'}"
 
 
 def _odd_end(ended: LoadEnded) -> Iterator[str]:
