@@ -109,10 +109,20 @@ def test_wait_for_sees_what_came_since_the_mark_and_what_comes(tmp_path: Path) -
         assert recorder.wait_for(lambda event: event == note("new"), 0, since=mark) == note("new")
         assert recorder.wait_for(lambda event: event == note("old"), 0, since=mark) is None
         assert recorder.wait_for(lambda event: event == note("new"), 0) is None
-        later = threading.Timer(0.02, recorder.record, [note("later")])
-        later.start()
-        assert recorder.wait_for(lambda event: event == note("later"), 30) == note("later")
-        later.join()
+        seen = threading.Event()
+
+        def keep_recording() -> None:
+            # Again and again: an event recorded before wait_for was called is rightly not seen.
+            while not seen.wait(0.02):
+                recorder.record(note("later"))
+
+        writer = threading.Thread(target=keep_recording)
+        writer.start()
+        try:
+            assert recorder.wait_for(lambda event: event == note("later"), 60) == note("later")
+        finally:
+            seen.set()
+            writer.join()
 
 
 def test_only_the_current_scenario_is_kept_in_memory(tmp_path: Path) -> None:
