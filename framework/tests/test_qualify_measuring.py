@@ -122,20 +122,27 @@ def good(world: World, on: bool) -> None:
     (world.give if on else world.take)(ONE)
 
 
+def nothing(text: str) -> None:
+    pass
+
+
 @contextmanager
 def bench(
-    on_edge: Callable[[World, bool], None] = good, point: str = "disk1.power"
+    on_edge: Callable[[World, bool], None] = good,
+    point: str = "disk1.power",
+    hold: float = 0.3,
+    report: Callable[[str], None] = nothing,
 ) -> Iterator[tuple[World, PortBench]]:
     observer = PortObserver()
     world = World(observer, on_edge)
     for each in world.there.values():
         observer.receive({"ev": "disk.add", "disk": each})
-    plan = Plan(RIG_OF_DESK, Path(), point, cycles=2, hold=0.3, seen_within=0.2, back_within=0.5, settling=0.0)
+    plan = Plan(RIG_OF_DESK, Path(), point, cycles=2, hold=hold, seen_within=0.2, back_within=0.5, settling=0.0)
     hands: Any = Held(world)
     link: Any = world
     yield (
         world,
-        PortBench(plan, Topology(RIG_OF_DESK).cut_point(point), hands, observer, link, Nobody(), lambda text: None),
+        PortBench(plan, Topology(RIG_OF_DESK).cut_point(point), hands, observer, link, Nobody(), report),
     )
 
 
@@ -187,12 +194,6 @@ def never_returns(world: World, on: bool) -> None:
         world.take(ONE)
 
 
-def by_itself(world: World, on: bool) -> None:
-    good(world, on)
-    if not on:
-        threading.Timer(0.1, world.give, [ONE]).start()
-
-
 @pytest.mark.parametrize(
     ("behaviour", "said"),
     [
@@ -213,15 +214,17 @@ def test_what_a_bad_port_does_is_seen(behaviour: Callable[[World, bool], None], 
 
 
 def test_power_that_comes_back_by_itself() -> None:
-    with bench() as (world, made):
-        cycles = iter(range(100))
+    given: list[threading.Thread] = []
 
-        def edge(world: World, on: bool) -> None:
-            # In the cycles it stays off for no time at all: on, off, on, off, on, and then the long one.
-            (by_itself if not on and next(cycles) == 2 else good)(world, on)
+    def report(text: str) -> None:
+        if text.startswith("left off for"):
+            # Before or while it is waited for: both must be seen.
+            given.append(threading.Thread(target=world.give, args=(ONE,)))
+            given[-1].start()
 
-        world.on_edge = edge
+    with bench(hold=60.0, report=report) as (world, made):
         measured = measure(made)
+    given[0].join()
     assert measured.came_back is not None
     assert findings(measured)[0].startswith("power came back by itself after ")
 
