@@ -160,7 +160,7 @@ def test_the_end_of_the_stream_ends_it() -> None:
         begun = time.monotonic()
         started.link.close()
         assert started.process.wait(PATIENCE) == 0
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 30, "at once, not when somebody's patience ends"
 
 
 def test_the_end_of_the_stream_ends_what_it_started(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_the_times_of_small_synchronous_writes_are_in_seconds(medium: Path) -> N
     assert found.longest is not None
     assert 0 < found.percentiles["50.000000"] <= found.percentiles["99.000000"]
     # fio sorts times into buckets that are at most 1/64 wide (stat.c), and a percentile is the middle of one.
-    assert found.percentiles["99.000000"] <= found.longest * 1.02 < 10
-    assert 0.3 < found.seconds < 5
+    assert found.percentiles["99.000000"] <= found.longest * 1.02 < 100
+    assert 0.3 < found.seconds < 100, "not milliseconds"
 
 
 @needs_fio

@@ -242,11 +242,11 @@ def test_a_signal_that_did_not_interrupt_a_system_call_is_sent_again() -> None:
     def wait() -> None:
         with signals_raise():
             threading.Thread(target=elsewhere).start()
-            select.select([], [], [], 60)
+            select.select([], [], [], 300)
 
     with pytest.raises(KeyboardInterrupt):
         wait()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 200
 
 
 class Finalized:

@@ -18,6 +18,7 @@ from plugpull.coordination.slots import Slots, slots_directory, slots_here, slot
 from plugpull.errors import RigError, UsageError
 
 GIB = 1 << 30
+PATIENCE = 60.0
 HOLDER = """
 import sys
 from pathlib import Path
@@ -104,23 +105,28 @@ def test_a_slot_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> None:
     with holder(tmp_path, 1) as process:
         assert not free(tmp_path, 1)
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(PATIENCE)
         assert free(tmp_path, 1)
 
 
 def test_who_waits_says_so_and_gets_the_slot(tmp_path: Path) -> None:
     said: list[str] = []
-    got = threading.Event()
+    told, got = threading.Event(), threading.Event()
+
+    def notify(text: str) -> None:
+        said.append(text)
+        told.set()
 
     def wait() -> None:
-        with Slots(1, tmp_path).hold(notify=said.append):
+        with Slots(1, tmp_path).hold(notify=notify):
             got.set()
 
     with holder(tmp_path, 1):
         waiting = threading.Thread(target=wait)
         waiting.start()
+        assert told.wait(PATIENCE)
         assert not got.wait(0.5)
-    assert got.wait(10)
+    assert got.wait(PATIENCE)
     waiting.join()
     assert said == ["waiting: all bench slots of this machine are in use (PLUGPULL_SLOTS=1)"]
 
@@ -141,11 +147,11 @@ def test_who_needs_two_slots_is_not_overtaken_by_those_who_need_one(tmp_path: Pa
     with ExitStack() as held:
         held.enter_context(holder(tmp_path, 2))
         threads[0].start()
-        assert turn.wait(10)
+        assert turn.wait(PATIENCE)
         threads[1].start()
         assert not over.wait(0.5), "one slot is free, but it is the turn of the other"
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert got == ["large", "small"]
 
 
