@@ -101,6 +101,24 @@ def test_fewer_bytes_than_the_disk_counted() -> None:
     assert early.written_bytes == 0
 
 
+ON_A_DISK = ("fio", "--direct=1", "--allow_file_create=0")
+ON_A_FILE = ("fio", "--direct=1")
+
+
+@pytest.mark.parametrize(
+    ("argv", "quarters", "many"), [(ON_A_DISK, 1, 1), (ON_A_FILE, 0, 0), (ON_A_FILE, 1, 0), (ON_A_FILE, 3, 1)]
+)
+def test_a_filesystem_writes_its_tables_beside_a_load_on_a_file(
+    argv: tuple[str, ...], quarters: int, many: int
+) -> None:
+    bench, moved = healthy(), counted(healthy())
+    # The disk is so large that its tables can be a quarter of what was moved, and other metadata as much.
+    bench.replace(ev.DiskAttached, lambda event: event.disk == DISK, size=4 * moved)
+    bench.replace(ev.LoadBegun, lambda event: event.disk == DISK, argv=argv)
+    whats = said(bench, written_bytes=moved - quarters * moved // 4, longest=0.1)
+    assert len(whats) == many, whats
+
+
 @pytest.mark.parametrize(("argv", "factor", "many"), [(("--direct=1",), 3, 1), (("--direct=1",), 1, 0), ((), 3, 0)])
 def test_a_direct_load_that_moved_more_than_its_disk(argv: tuple[str, ...], factor: int, many: int) -> None:
     bench = healthy()
