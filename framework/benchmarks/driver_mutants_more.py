@@ -11,18 +11,18 @@ from benchmarks.driver_mutants_others import AFTER_RETURN, CORE, DISCONNECT, mut
 _USB, _TRANSPORT = (STORAGE, "usb.c", "usb-storage"), (STORAGE, "transport.c", "usb-storage")
 _GLUE, _SD = (STORAGE, "scsiglue.c", "usb-storage"), (SCSI, "sd.c", "sd_mod")
 _HUB = (CORE, "hub.c", "usbcore")
-_SENT = "\tresult = us->transport(srb, us);\n"
-_SCAN = '\tdev_dbg(dev, "starting scan\\n");\n'
+SENT = "\tresult = us->transport(srb, us);\n"
+SCAN = '\tdev_dbg(dev, "starting scan\\n");\n'
 _GOOD = "\tsrb->result = SAM_STAT_GOOD;\n\n\t/*\n\t * Determine if we need to auto-sense\n"
 _ASSOCIATE_COMMENT = "/* Associate our private data with the USB device */\n"
-_REMOVE = "static int sd_remove(struct device *dev)\n{\n\tstruct scsi_disk *sdkp = dev_get_drvdata(dev);\n"
+REMOVE = "static int sd_remove(struct device *dev)\n{\n\tstruct scsi_disk *sdkp = dev_get_drvdata(dev);\n"
 _PROBED = "\tdev_set_drvdata(dev, sdkp);\n"
 _FLUSH = "\tcmd->cmnd[0] = SYNCHRONIZE_CACHE;\n\tcmd->cmd_len = 10;\n\tcmd->transfersize = 0;\n"
 
 
 _KNOWN = "static struct scsi_disk *plugpull_disks[64];\n\n"
 _SD_PROBE = "static int sd_probe(struct device *dev)\n{\n"
-_REMEMBERED = (
+REMEMBERED = (
     ("sd.c", _PROBED, _PROBED + "\tplugpull_remember(sdkp);\n"),
     (
         "sd.c",
@@ -36,10 +36,10 @@ _REMEMBERED = (
 """A list of all disks for sd."""
 
 
-def _to_others(statement: str) -> str:
+def to_others(statement: str) -> str:
     """sd_remove, which does something to every ``other`` disk first."""
     return (
-        _REMOVE + "\tint i;\n\n\tfor (i = 0; i < 64; i++) {\n\t\tstruct scsi_disk *other = plugpull_disks[i];\n\n"
+        REMOVE + "\tint i;\n\n\tfor (i = 0; i < 64; i++) {\n\t\tstruct scsi_disk *other = plugpull_disks[i];\n\n"
         "\t\tif (other == sdkp)\n\t\t\tplugpull_disks[i] = NULL;\n\t\telse if (other)\n\t\t\t" + statement + "\t}\n"
     )
 
@@ -168,11 +168,11 @@ MUTANTS = (
         "discovery_locks",
         "lets every disk wait for 0.8 s while one that was plugged in settles",
         _USB,
-        _SCAN,
-        _SCAN + "\tif (plugpull_until) {\n\t\tmutex_lock(&plugpull_lock);\n\t\tmsleep(800);\n"
+        SCAN,
+        SCAN + "\tif (plugpull_until) {\n\t\tmutex_lock(&plugpull_lock);\n\t\tmsleep(800);\n"
         "\t\tmutex_unlock(&plugpull_lock);\n\t}\n",
         ("kept_pace", "stood still"),
-        more=(("transport.c", _SENT, "\tmutex_lock(&plugpull_lock);\n\tmutex_unlock(&plugpull_lock);\n" + _SENT),),
+        more=(("transport.c", SENT, "\tmutex_lock(&plugpull_lock);\n\tmutex_unlock(&plugpull_lock);\n" + SENT),),
     ),
     mutant(
         "usb_uevent_missing",
@@ -195,10 +195,10 @@ MUTANTS = (
         "survivor_cache_off",
         "sd forgets the write cache of all other disks when it removes one",
         _SD,
-        _REMOVE,
-        _to_others("blk_queue_write_cache(other->disk->queue, false, false);\n"),
+        REMOVE,
+        to_others("blk_queue_write_cache(other->disk->queue, false, false);\n"),
         ("undisturbed same_properties", "write cache"),
-        more=_REMEMBERED,
+        more=REMEMBERED,
     ),
     mutant(
         "stale_read",
@@ -217,11 +217,11 @@ MUTANTS = (
         "tail_lost",
         "answers writes to the last 8 blocks of a disk without sending them",
         _TRANSPORT,
-        _SENT,
+        SENT,
         "\tif (srb->cmnd[0] == WRITE_10 && scsi_cmd_to_rq(srb)->q->disk &&\n"
         "\t    be32_to_cpup((__be32 *)&srb->cmnd[2]) + 8 >=\n"
         "\t    scsi_disk(scsi_cmd_to_rq(srb)->q->disk)->capacity) {\n"
-        "\t\tsrb->result = SAM_STAT_GOOD;\n\t\treturn;\n\t}\n" + _SENT,
+        "\t\tsrb->result = SAM_STAT_GOOD;\n\t\treturn;\n\t}\n" + SENT,
         (_DATA, "wrong|lost|bad|lacks|stale|misdirected"),
     ),
     mutant(
@@ -237,15 +237,15 @@ MUTANTS = (
         "returned_disk_slow",
         "waits 0.15 s before it reads or writes a disk that came back",
         _USB,
-        _SCAN,
-        _SCAN + "\tif (plugpull_until)\n\t\tus->fflags |= BIT_ULL(60);\n",
+        SCAN,
+        SCAN + "\tif (plugpull_until)\n\t\tus->fflags |= BIT_ULL(60);\n",
         ("returned same_properties kept_pace", "slow|pace|rate"),
         more=(
             (
                 "transport.c",
-                _SENT,
+                SENT,
                 "\tif ((us->fflags & BIT_ULL(60)) && (srb->cmnd[0] == READ_10 || srb->cmnd[0] == WRITE_10))\n"
-                "\t\tmsleep(150);\n" + _SENT,
+                "\t\tmsleep(150);\n" + SENT,
             ),
         ),
     ),

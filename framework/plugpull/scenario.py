@@ -15,7 +15,7 @@ from plugpull.checks.residue import left_over
 from plugpull.draw import Draw
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.conversation.translation import census_of, state_of, timers_set
-from plugpull.dut.ending import record_end
+from plugpull.dut.ending import record_disks, record_end
 from plugpull.dut.processors import Processors
 from plugpull.dut.recovering import Recovering
 from plugpull.dut.scenario_context import ScenarioContext
@@ -297,6 +297,7 @@ class ScenarioRig(Measuring):
                 f"not found within {READY_WITHIN:g} s: {serials}",
                 hint="are they plugged in and powered, and are their serial and lun right in the rig file?",
             )
+        record_disks(context, "begin")
         self._state_before = self._state("begin")
         self.context.recorder.record(self._state_before)
         self._census_before = self._record_census(self._count("begin"))

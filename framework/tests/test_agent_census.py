@@ -22,6 +22,10 @@ def machine(folder: Path) -> tuple[str, str]:
         (sys / f"class/scsi_host/host{number}").symlink_to(host)
     for name in ("1-1", "1-1:1.0", "usb1"):
         (sys / "bus/usb/devices" / name).mkdir(parents=True)
+    for hub, references in (("usb1", "2"), ("1-1", "0")):
+        (sys / "bus/usb/devices" / hub / "power").mkdir()
+        (sys / "bus/usb/devices" / hub / "power/runtime_usage").write_text(references)
+        (sys / "bus/usb/devices" / hub / "bDeviceClass").write_text("09\n")
     for name, size in (("md127", "2048"), ("loop0", "0")):
         (sys / "block" / name).mkdir(parents=True)
         (sys / "block" / name / "size").write_text(size)
@@ -61,6 +65,7 @@ def test_what_the_agent_counts(tmp_path: Path) -> None:
             "open file": ["/dev/sdb (deleted)"],
             "kernel thread": ["jbd2", "usb-storage"],
             "xhci slot": ["at 0000:00:10.0", "at 0000:00:10.0"],
+            "reference to a hub": ["usb1", "usb1"],
             "trace of a disk": ["backing device 8:32", "debugfs directory block/sdc"],
         },
         "slab": {"kmalloc-4k": 40960, "scsi_sense_cache": 256},

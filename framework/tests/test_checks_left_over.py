@@ -30,6 +30,7 @@ def test_a_disk_that_went_is_not_left_over() -> None:
         ("usb device", ("1-1", "1-2", "usb1"), "usb device 1-2"),
         ("mount", ("/dev/sda on /mnt (ext4)",), "mount /dev/sda on /mnt (ext4)"),
         ("block device", ("md127",), "block device md127"),
+        ("reference to a hub", ("usb1", "usb1"), "reference to a hub usb1, 2 times"),
         ("open file", ("/dev/sdb (deleted)", "/dev/sdb (deleted)"), "open file /dev/sdb (deleted), 2 times"),
     ],
 )

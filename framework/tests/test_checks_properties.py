@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from stories import BACK, CUT, DISKS, GONE, SURVIVORS, VICTIM, Bench, healthy
-from watched import change, properties, watched
+from watched import change, properties, real, watched
 
 from plugpull.checks import same_properties
 from plugpull.history import events as ev
@@ -62,8 +62,25 @@ def _last(bench: Bench) -> ev.DiskAttached:
     return [event for event in bench.events if isinstance(event, ev.DiskAttached) and event.disk == VICTIM][-1]
 
 
-def test_more_commands_at_once_and_another_depth_at_the_end_accuse_nobody() -> None:
+@pytest.mark.parametrize(
+    ("name", "was", "now", "said"),
+    [
+        ("queue_depth", "28", "1", "takes 1 commands at once instead of 28"),
+        ("nomerges", "0", "2", "has its merges limited to level 2 instead of 0"),
+        ("read_ahead_kb", "128", "0", "reads 0 KiB ahead instead of 128 KiB"),
+        ("removable", "0", "1", "counts as removable instead of fixed"),
+    ],
+)
+def test_an_emulated_survivor_that_is_driven_otherwise_at_the_end(name: str, was: str, now: str, said: str) -> None:
     bench = watched()
+    for moment, value in (("attached", was), ("end", now)):
+        change(bench, moment, ("disk2",), {name: value})
+    (finding,) = bench.judge(same_properties()).findings
+    assert finding.summary == f"disk2 {said} at the end, though it never went"
+
+
+def test_more_commands_at_once_and_another_depth_at_the_end_of_a_real_bench_accuse_nobody() -> None:
+    bench = real(watched())
     change(bench, "attached", (VICTIM,), {"queue_depth": "30"}, CUT)
     change(bench, "end", DISKS, {"queue_depth": "7"})
     assert bench.judge(same_properties()).findings == ()

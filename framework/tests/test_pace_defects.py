@@ -81,6 +81,21 @@ def test_a_declared_rate_is_not_held_against_who_cannot_reach_it() -> None:
     assert not with_rates(healthy(), RATE).findings
 
 
+@pytest.mark.parametrize(
+    ("pace", "kind", "accused"),
+    [
+        pytest.param(between(CUT, CUT + 1.6, 20.0), "virtual", ["disk2"], id="answered without the disk"),
+        pytest.param(between(CUT, CUT + 1.6, 1.3), "virtual", [], id="what it owed"),
+        pytest.param(between(CUT, CUT + 1.6, 20.0), "ssh", [], id="a real disk has a cache"),
+    ],
+)
+def test_a_disk_that_is_faster_than_it_can_be(pace: Callable[[float], float], kind: str, accused: list[str]) -> None:
+    """While another disk is cut, reads are answered that never reach the disk."""
+    findings = with_rates(healthy(pace=only("disk2", pace)), RATE, kind).findings
+    assert [finding.subject for finding in findings] == accused
+    assert all("moved 400.0 MB/s for 1 s, faster than its 20.0 MB/s" in finding.summary for finding in findings)
+
+
 @pytest.mark.parametrize(("flush_writes", "accused"), [(0, True), (64, False)])
 def test_stamps_that_are_not_flushed_must_reach_their_rate(flush_writes: int, accused: bool) -> None:
     slow = healthy(pace=lambda disk, at: 0.03 * RATE if disk == "disk2" else RATE)

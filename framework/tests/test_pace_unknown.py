@@ -133,6 +133,16 @@ def test_a_baseline_of_two_paces_is_not_a_baseline() -> None:
     assert "its baseline was not steady" in result.unknowns[0]
 
 
+@pytest.mark.parametrize(("share", "due"), [(0.55, Verdict.FAIL), (1.0, Verdict.PASS)], ids=["loses 45 %", "keeps"])
+@pytest.mark.parametrize("slow", [0.3, 0.06], ids=["a third", "nearly still"])
+def test_one_slow_half_second_of_the_baseline_hides_no_loss(slow: float, share: float, due: Verdict) -> None:
+    """Five half seconds at full rate and a slow one, and then 55 % to the end."""
+    before = between(SETTLED + 1, SETTLED + 1.5, slow, 1.0)
+    result = verdict(healthy(pace=only("disk2", lambda at: share if at > CUT else before(at))))
+    assert result.verdict is due, result
+    assert all("(at least 85% wanted)" in one.summary or "get back to 85%" in one.summary for one in result.findings)
+
+
 @BOTH
 def test_a_baseline_that_a_stall_has_poisoned(check: Check) -> None:
     bench = healthy(pace=only("disk2", lambda at: 0 if SETTLED + 0.3 < at < CUT - 0.1 else 0.1 if at > CUT else 1.0))

@@ -25,11 +25,11 @@ SIGMAS = 2.0
 
 @dataclass(frozen=True)
 class Baseline:
-    """``rate`` in bytes per second; ``lowest`` the lowest window, one that does not count included; ``spread``
-    the standard deviation of a window as a share of the rate; ``block`` the bytes of one request."""
+    """``rate`` in bytes per second; ``rates`` those of all windows, also of those that do not count; ``spread`` the
+    standard deviation of a window as a share of the rate; ``block`` the bytes of one request."""
 
     rate: float
-    lowest: float
+    rates: tuple[float, ...]
     seconds: float
     spread: float
     windows: int
@@ -62,7 +62,7 @@ def baseline(line: Track, end: float, block: int) -> Baseline | None:
     rate = fmean(kept)
     return Baseline(
         rate=rate,
-        lowest=min(windows),
+        rates=windows,
         seconds=end,
         spread=pstdev(kept) * sqrt(len(kept) / max(1, len(kept) - 1)) / rate,
         windows=len(kept),

@@ -12,6 +12,7 @@ that is stuck or was killed has none.
 - *Baseline*: the mean rate from ``LoadSettled`` to the commanded off edge of the first cut, with its spread
   (``baseline.py``). It must be at least 1 s long. A rate is below a limit only if the spread does not explain it.
 - *Declared rate*: if the rig file has a rate for the disk, the baseline of fio's loads must be at least half of it.
+  On an emulated bench no disk may be much faster than its own rate: then requests never reached it.
 - *Stall*: a period with a mean rate below 5 % of the baseline, so a trickle is a stall too. Its length is exact to two
   sampling intervals. Judged are the longest stall, and the sum of all stalls that are longer than the disk needs for
   its requests in flight.
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from plugpull.checks import limits
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
@@ -41,7 +43,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, miswired, seconds
 from plugpull.checks.slowness import PaceLimits, Slowness, rate_text
 from plugpull.checks.starved import LEAST_GRANTED, granted
-from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, span, watched
+from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, own_rate, span, watched
 from plugpull.checks.track import Stall, Track
 from plugpull.history.reader import Story
 from plugpull.judging.results import Better, Measurement, Survivor
@@ -52,6 +54,8 @@ MOST_HIDDEN = 2.0
 """The longest stall, in seconds, that starvation of a virtual DUT may hide without making the verdict UNKNOWN."""
 TRICKLE = 0.05
 """A disk below this share of its baseline stands still."""
+FASTEST, FAST_FOR = 2.0, 1.0
+"""Share of its declared rate that an emulated disk cannot exceed for so many seconds. The most in 22 loads was 1.06."""
 SLOWEST = 0.5
 """Share of its declared rate that a disk must reach before the first cut."""
 
@@ -160,6 +164,7 @@ class _Verdict:
         slow = Slowness(self, seen, base, cut)
         slow.judge()
         self._declared(seen, base)
+        self._too_fast(seen)
         self.smallest = round(slow.smallest, 4)
         error = SIGMAS * base.noise(base.windows * WINDOW) * base.rate
         self._measure(BASELINE, base.rate, "B/s", "up", 1, error=error, n=base.windows)
@@ -231,6 +236,17 @@ class _Verdict:
     def attainable(self, seen: Watched, begin: float, end: float) -> float:
         """The share of the baseline that is attainable in [begin, end], given the speed of the DUT's host."""
         return min(1.0, self._speed(begin, end) / self._speed(seen.settled, seen.cut))
+
+    def _too_fast(self, seen: Watched) -> None:
+        """Accuse a disk that moved more than it can: requests were answered that never reached it."""
+        own = own_rate(self.story, self.disk)
+        if limits.bench_kind(self.story) != "virtual" or own is None:
+            return
+        rates = seen.line.windows(0.0, seen.line.end, FAST_FOR)
+        place, rate = max(enumerate(rates), key=itemgetter(1), default=(0, 0.0))
+        if rate > FASTEST * own:
+            what = f"{self.disk} moved {rate_text(rate)} for {FAST_FOR:g} s, faster than its {rate_text(own)}"
+            self.accuse(f"{what} (limit {FASTEST:.0%})", seen.line.time(place * FAST_FOR))
 
     def _declared(self, seen: Watched, base: Baseline) -> None:
         declared = declared_rate(self.story, seen.load)

@@ -44,6 +44,13 @@ AFTER_RETURN = {
     "max_hw_sectors_kb": "takes requests of {now} KiB at most instead of {was} KiB",
     "queue_depth": "takes {now} commands at once instead of {was}",
     "rotational": "counts as {now} instead of {was}",
+    "removable": "counts as {now} instead of {was}",
+    "revision": "says that its revision is {now} instead of {was}",
+    "max_segments": "takes requests of {now} segments instead of {was}",
+    "max_segment_size": "takes segments of {now} bytes instead of {was}",
+    "minimum_io_size": "wants requests of {now} bytes instead of {was} at least",
+    "optimal_io_size": "wants requests of {now} bytes instead of {was} at best",
+    "stable_writes": "has stable writes {now} instead of {was}",
     "discard_max_bytes": "discards {now} bytes at once instead of {was}",
     "rx_lanes": "receives on {now} lanes instead of {was}",
     "tx_lanes": "sends on {now} lanes instead of {was}",
@@ -55,10 +62,26 @@ WITHOUT_UDEV = {
     "timeout": "has a command timeout of {now} s instead of {was} s",
     "scheduler": "has the schedulers {now} instead of {was}",
     "nr_requests": "queues {now} requests instead of {was}",
+    "nomerges": "has its merges limited to level {now} instead of {was}",
+    "read_ahead_kb": "reads {now} KiB ahead instead of {was} KiB",
+    "add_random": "adds to the entropy {now} instead of {was}",
+    "rq_affinity": "has the CPU affinity {now} instead of {was}",
     "power_control": "has the power control {now} instead of {was}",
 }
 """The same for properties that only the kernel sets on an emulated DUT. On others udev and their owners do so."""
-OF_THE_LINK = frozenset({"max_sectors_kb", "max_hw_sectors_kb", "queue_depth", "rx_lanes", "tx_lanes", "usb_version"})
+OF_THE_LINK = frozenset(
+    {
+        "max_sectors_kb",
+        "max_hw_sectors_kb",
+        "max_segments",
+        "max_segment_size",
+        "optimal_io_size",
+        "queue_depth",
+        "rx_lanes",
+        "tx_lanes",
+        "usb_version",
+    }
+)
 """Properties that depend on the socket: a disk that was plugged into a slower hub may have others there."""
 UNBOUND = "driver"
 """The driver that older agents recorded for a disk that was being removed."""
@@ -76,10 +99,10 @@ AT_THE_END = (
 """Properties that only a fault changes while a disk stays attached. The SCSI layer adapts the queue depth itself."""
 AT_THE_END_EMULATED = (
     *AT_THE_END,
-    *sorted({*AFTER_RETURN, *WITHOUT_UDEV} - {*AT_THE_END, "timeout", "queue_depth"}),
+    *sorted({*AFTER_RETURN, *WITHOUT_UDEV} - {*AT_THE_END, "timeout"}),
 )
-"""The same on an emulated DUT, where nobody else sets them: 300 disks had the same at both times. The timeout is
-shortened by the agent."""
+"""The same on an emulated DUT, where nobody else sets them: 300 disks had the same at both times, and 156 the same
+queue depth, because emulated disks never report a full queue. The timeout is shortened by the agent."""
 FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
 """Command counters of the SCSI layer (drivers/scsi/scsi_sysfs.c). A command that succeeds when it is repeated shows
 nowhere else."""
@@ -276,6 +299,8 @@ def _worded(name: str, value: str) -> str:
         return f"{int(value) * 512} bytes"
     if name == "ro":
         return {"0": "writable", "1": "read-only"}.get(value, value)
+    if name == "removable":
+        return {"0": "fixed", "1": "removable"}.get(value, value)
     if name == "rotational":
         return {"0": "non-rotating", "1": "rotating"}.get(value, value)
     return value

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import seconds
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
+from plugpull.checks.survivor import own_rate
 from plugpull.history.events import ReadBackBegun, ReadBackEnded
 from plugpull.history.story import Story
 
@@ -62,7 +63,7 @@ def slow_reads(story: Story, disk: str) -> Iterator[Accusation]:
 def _read(story: Story, begun: ReadBackBegun) -> ReadBackPace | None:
     """What the kernel counted during a read-back; ``None`` if it was too short or failed, or the disk has no rate."""
     ended = next((one for one in story.of(ReadBackEnded) if one.job == begun.job), None)
-    rate = _rate(story, begun.disk)
+    rate = own_rate(story, begun.disk)
     here = None if begun.at is None else story.attachment_at(begun.disk, begun.at)
     if not rate or here is None or begun.at is None or begun.error or begun.again:
         return None
@@ -84,10 +85,3 @@ def _read(story: Story, begun: ReadBackBegun) -> ReadBackPace | None:
 def _came_back(story: Story, begun: ReadBackBegun) -> bool:
     back = (cut.times(begun.disk).returned_at for cut in story.cuts_of(begun.disk))
     return any(at is not None and at <= (begun.at or 0.0) for at in back)
-
-
-def _rate(story: Story, disk: str) -> float:
-    """Bytes per second of an emulated disk by the rig file; 0 if it is not limited."""
-    table: dict[str, Any] = next((one for one in story.rig.get("disk", ()) if one.get("name") == disk), {})
-    rate = table.get("rate")
-    return float(rate) if isinstance(rate, int | float) else 0.0

@@ -58,7 +58,7 @@ class RigPlaces:
 
     def place_of(self, kind: str, name: str) -> str:
         """The place of a thing in a census; empty if it has none."""
-        if kind == "usb device":
+        if kind in ("usb device", "reference to a hub"):
             found = _USB_NAME.match(name)
             address = self._buses.get(found.group(1) or found.group(2), "") if found else ""
             return f"{address}/{found.group(3) or ''}" if found and address else ""

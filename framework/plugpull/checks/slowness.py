@@ -9,9 +9,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from math import sqrt
+from statistics import fmean
 from typing import Protocol
 
-from plugpull.checks.baseline import Baseline
+from plugpull.checks.baseline import SIGMAS, Baseline
+from plugpull.checks.baseline import WINDOW as HALF
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.starved import granted
@@ -70,8 +73,8 @@ class Slowness:
         self.smallest = min(1.0, 1.0 - self._wanted(length) + self._margin(length))
         if self.final is not None and self.recovery is not None and self.final < bounds.min_ratio:
             what = f"ended at {self.final:.0%} of its baseline (at least {bounds.min_ratio:.0%} wanted)"
-            if self.final < self._wanted(length):
-                self._accuse(what, line.times[-1])
+            if self._too_slow(self.final, length):
+                self._accuse(what, line.end - length, line.end, line.times[-1])
             elif not self._slow_at_last(regained):
                 self._doubt(what, self._margin(length))
         elif self.recovery is not None:
@@ -98,18 +101,18 @@ class Slowness:
         had = self.verdict.attainable(self.seen, line.time(begin), line.time(end))
         return line.rate(begin, end) / self.base.rate / had
 
-    def _accuse(self, what: str, at: float) -> None:
-        """Accuse the disk of a lower rate, unless the baseline or the DUT's CPUs may be the cause."""
+    def _accuse(self, what: str, begin: float, end: float, at: float | None = None) -> None:
+        """Accuse the disk of a lower rate between two places on the time line, unless the baseline or the DUT's CPUs
+        may be the cause. ``at`` is a DUT time, of ``begin`` if it is absent."""
+        at = self.seen.line.time(begin) if at is None else at
         what = f"{self.verdict.disk} {what}"
         busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
         if busy is not None and busy >= BUSY:
             reason = f"but the DUT's CPUs were {busy:.0%} busy before the first cut already"
             self.verdict.said.doubt(f"{what}, {reason}")
-        elif not self.base.stationary and self._kept_the_lowest():
-            reason = (
-                f"but its baseline was not steady ({self.base.dropped} of its half seconds were slower than a third)"
-            )
-            self.verdict.said.doubt(f"{what}, {reason}")
+        elif not self.base.stationary and self._as_before(begin, end):
+            slow = f"{self.base.dropped} of its {len(self.base.rates)} half seconds were slower than a third"
+            self.verdict.said.doubt(f"{what}, but its baseline was not steady ({slow})")
         else:
             self.verdict.accuse(what, at)
 
@@ -120,9 +123,30 @@ class Slowness:
             chance = f"known to {margin:.0%} only"
             self.verdict.said.doubt(f"{self.verdict.disk} {what}, {chance}")
 
-    def _kept_the_lowest(self) -> bool:
-        line, ratio = self.seen.line, self.verdict.limits.min_ratio
-        return line.end > self.cut and line.rate(self.cut, line.end) >= ratio * self.base.lowest
+    def _too_slow(self, final: float, length: float) -> bool:
+        """Whether a mean over the last ``length`` seconds is certainly too low: by its margin, or by half of that and
+        by its half seconds. A slow one before the cut makes the margin large."""
+        if final < self._wanted(length):
+            return True
+        half = self.verdict.limits.min_ratio - self._margin(length) / 2
+        return final < half and not self._as_before(self.seen.line.end - length, self.seen.line.end)
+
+    def _as_before(self, begin: float, end: float) -> bool:
+        """Whether a span may be as slow by chance, as a part of the half seconds before the cut was: by its mean, or by
+        the ranks of its half seconds among those before the cut, each at the limit's share of its rate.
+
+        That is the rank test of Mann, Whitney and Wilcoxon. For it, only the number of slow half seconds matters, not
+        how slow they were, so that a single one does not hide a lasting loss."""
+        ratio = self.verdict.limits.min_ratio
+        count = int((end - begin) / HALF + 1e-9)
+        after = [self._ratio(begin + i * HALF, begin + (i + 1) * HALF) for i in range(count)]
+        before = [ratio * rate / self.base.rate for rate in self.base.rates]
+        if not after or fmean(after) >= fmean(before):
+            return True
+        pairs = len(before) * len(after)
+        above = sum((one > two) + (one == two) / 2 for one in after for two in before)
+        error = sqrt(pairs * (len(before) + len(after) + 1) / 12)
+        return above > pairs / 2 - SIGMAS * error
 
     def _recoveries(self) -> float | None:
         """The place on the time line where pace was regained after the last edge. Sets the worst recovery."""
@@ -141,7 +165,7 @@ class Slowness:
                     what = f"did not {back} in the {seconds(watched_for)} after an edge, {mean:.0%} of it on average"
                 else:
                     what = f"took {seconds(self._took(edge, regained))} to {back} after an edge"
-                self._accuse(f"{what} {limit(within)}", line.time(edge))
+                self._accuse(f"{what} {limit(within)}", edge, line.end if regained is None else regained)
                 self.recovery = None if regained is None else self._took(edge, regained)
                 return regained
             else:
@@ -199,7 +223,7 @@ class Slowness:
         ratio = self._last_ratio(regained)
         if ratio >= self._wanted(FINAL):
             return False
-        self._accuse(self._at_last(ratio), self.seen.line.time(self.seen.line.end - FINAL))
+        self._accuse(self._at_last(ratio), self.seen.line.end - FINAL, self.seen.line.end)
         return True
 
     def _last_ratio(self, regained: float | None) -> float:

@@ -143,6 +143,12 @@ def declared_rate(story: Story, load: LoadBegun) -> float | None:
     return rate
 
 
+def own_rate(story: Story, disk: str) -> float | None:
+    """The rate that the rig file declares for a disk, bytes per second; ``None`` if it has none."""
+    rate = next((one.get("rate") for one in story.rig.get("disk", ()) if one.get("name") == disk), None)
+    return float(rate) if isinstance(rate, int | float) and rate > 0 else None
+
+
 def _unflushed(story: Story, load: LoadBegun) -> bool:
     """Whether the load writes stamps, and neither flushes nor forces them to the medium."""
     ledgers = [one for one in story.of(LedgerBegun) if (one.disk, one.job) == (load.disk, load.job)]

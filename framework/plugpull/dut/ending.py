@@ -1,4 +1,4 @@
-"""Records the DUT's state at the end of a scenario."""
+"""Records the DUT's state at the beginning and at the end of a scenario."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from plugpull.history import events as ev
 BLOCKED_FOR = 12.0
 """Seconds that a task which is blocked at the end of a scenario gets to run: the limit of ``nothing_blocked`` and half
 of that. Nothing waits where none is blocked."""
+READING = 30.0
+"""Seconds that the agent gets for each disk, which is more than it gives the disk."""
 GRACE = 30.0
 """Seconds that every CPU gets to schedule at the end of a scenario. The kernel reports one that does not after 15
 (an RCU stall) or 16 (a soft lockup, see plugpull/dut/agent/timers.py), so that its own report is on record by then."""
@@ -24,8 +26,18 @@ def record_end(context: ScenarioContext) -> int:
         context.recorder.record(ev.GracePeriod(at=said["at"], seconds=said["seconds"], ended=said["ended"]))
         grace_periods = 1
     context.bench.link.call("tasks.settle", 4 * BLOCKED_FOR, limit=BLOCKED_FOR)
-    for said in context.bench.link.call("properties"):
-        properties = properties_of(said, context.bench.disk_table, "end")
+    record_disks(context, "end")
+    return grace_periods
+
+
+def record_disks(context: ScenarioContext, moment: ev.PropertiesMoment) -> None:
+    """Record how the disks are driven, and how long short reads of them take. Disks with a defect are not read: it may
+    count the requests. Raises ``RigError``."""
+    faulty = {defect.disk for defect in context.rig.defect}
+    disks = (disk.name for disk in context.rig.disk if disk.name not in faulty)
+    attached = (context.bench.disk_table.attached(name) for name in disks)
+    knames = [one.kname for one in attached if one is not None]
+    for said in context.bench.link.call("properties", READING * (1 + len(knames)), read=knames):
+        properties = properties_of(said, context.bench.disk_table, moment)
         if properties is not None:
             context.recorder.record(properties)
-    return grace_periods

@@ -19,6 +19,7 @@ _SCSI_NUMBER = re.compile(r"^(8|6[5-9]|7[01]|12[89]|13[0-5]):\d+$")
 _SCSI_ADDRESS = re.compile(r"^(?:host|target)?(\d+)(?:$|:)")
 """``host3``, ``target3:0:0`` or ``3:0:0:0``."""
 _SCSI_FOLDERS = ("class/scsi_device", "class/scsi_disk", "class/bsg", "bus/scsi/devices")
+_HUB, _MOST_REFERENCES = "09", 1000
 _SLABS = re.compile(r"^kmalloc-|scsi|usb|urb|^bio|blkdev|bdev|request|^sd_|uas|sgpool")
 """Caches that storage and USB drivers allocate from. SLUB merges caches of equal size, so kmalloc's hold more than
 theirs."""
@@ -36,6 +37,7 @@ def census(sys: str = "/sys", proc: str = "/proc", exact: bool = False) -> Dict[
         "open file": open_files(proc),
         "kernel thread": driver_threads(proc),
         "xhci slot": xhci_slots(sys),
+        "reference to a hub": hub_references(sys),
         "trace of a disk": traces(sys) + host_traces(sys, proc),
     }
     return {
@@ -97,6 +99,18 @@ def xhci_slots(sys: str) -> List[str]:
     for controller in _listed(sys, "kernel/debug/usb/xhci"):
         slots = _listed(sys, "kernel/debug/usb/xhci", controller, "devices")
         found += ["at %s" % controller for _ in slots]
+    return found
+
+
+def hub_references(sys: str) -> List[str]:
+    """Each hub by its name, as often as something keeps it from being suspended: the ``usage_count`` of runtime power
+    management (Documentation/power/runtime_pm.rst). Nothing without CONFIG_PM_ADVANCED_DEBUG."""
+    found = []
+    for name in _listed(sys, "bus/usb/devices"):
+        base = os.path.join(sys, "bus/usb/devices", name)
+        usage = read_attribute(base, "power/runtime_usage")
+        if read_attribute(base, "bDeviceClass") == _HUB and usage.isdigit():
+            found += [name] * min(int(usage), _MOST_REFERENCES)
     return found
 
 

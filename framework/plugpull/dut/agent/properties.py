@@ -8,6 +8,7 @@ import threading
 from typing import Any, Callable, Dict
 
 from .disks import SYS, Disk, _driver, _usb_device, read_attribute, resolved
+from .short_reads import short_reads
 from .timers import Timers
 from .wire import now
 
@@ -22,6 +23,17 @@ BLOCK = {
     "max_hw_sectors_kb": "queue/max_hw_sectors_kb",
     "nr_requests": "queue/nr_requests",
     "rotational": "queue/rotational",
+    "nomerges": "queue/nomerges",
+    "read_ahead_kb": "queue/read_ahead_kb",
+    "add_random": "queue/add_random",
+    "rq_affinity": "queue/rq_affinity",
+    "max_segments": "queue/max_segments",
+    "max_segment_size": "queue/max_segment_size",
+    "minimum_io_size": "queue/minimum_io_size",
+    "optimal_io_size": "queue/optimal_io_size",
+    "stable_writes": "queue/stable_writes",
+    "removable": "removable",
+    "revision": "device/rev",
     "scheduler": "queue/scheduler",
     "discard_max_bytes": "queue/discard_max_bytes",
     "queue_depth": "device/queue_depth",
@@ -84,9 +96,11 @@ class Attendant:
             self._send({"ev": "timers", "at": now(), "moment": "attached", **done})
 
 
-def described(kname: str, diskseq: int, moment: str) -> Dict[str, Any]:
+def described(kname: str, diskseq: int, moment: str, read: bool = False) -> Dict[str, Any]:
     at = now()
     values = properties(kname)
+    if read:
+        values.update(short_reads(kname))
     return {
         "ev": "disk.properties",
         "at": at,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from . import AGENT_VERSION
 from .actions import Actions
@@ -301,9 +301,9 @@ class Service(Actions):
         """The state of the kernel as a whole, to compare the end of a scenario with its beginning."""
         return {"at": now(), **state()}
 
-    def op_properties(self) -> List[Dict[str, Any]]:
-        """How each disk is driven, cached and powered now."""
-        return [described(disk["kname"], disk["diskseq"], "asked") for disk in all_disks()]
+    def op_properties(self, read: Sequence[str] = ()) -> List[Dict[str, Any]]:
+        """How each disk is driven, cached and powered now. The disks with a kernel name in ``read`` are read, too."""
+        return [described(one["kname"], one["diskseq"], "asked", one["kname"] in read) for one in all_disks()]
 
     def op_timers(self, serials: List[str], guarded: bool) -> Dict[str, Any]:
         """Shorten the kernel's timeouts, and those of the disks with these serial numbers whenever they come."""

@@ -7,8 +7,9 @@ from typing import Literal
 from plugpull.history.counters import Counters
 from plugpull.history.events.base import Event
 
-PropertiesMoment = Literal["attached", "end"]
-"""When the properties of a disk were read: whenever it was attached, and at the end of the scenario."""
+PropertiesMoment = Literal["attached", "begin", "end"]
+"""When the properties of a disk were read: whenever it was attached, and at the beginning and the end of the
+scenario."""
 
 
 class DiskAttached(Event, frozen=True, kw_only=True, tag="disk.attached"):
@@ -82,7 +83,8 @@ class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):
 
     ``values`` are sysfs attributes as the kernel writes them (``dut/agent/properties.py`` says which): ``driver``,
     ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others. They were read one after
-    another from ``at`` to ``until`` (DUT seconds; absent in older histories)."""
+    another from ``at`` to ``until`` (DUT seconds; absent in older histories). At the beginning and the end also
+    ``read_ms``, how many milliseconds each of eight short reads took, and ``read_error``, why they ended early."""
 
     disk: str
     kname: str

@@ -126,9 +126,10 @@ class DutState(Event, frozen=True, kw_only=True, tag="dut.state"):
 
 class Census(Event, frozen=True, kw_only=True, tag="census"):
     """What the DUT holds. ``moment``: see ``CensusMoment``. ``things`` are names by kind (``scsi host``,
-    ``block device``, ``usb device``, ``mount``, ``open file``, ``kernel thread``, ``xhci slot``, ``trace of a disk``),
-    each as often as it is there; ``slab`` bytes in use per cache of the kernel, empty where it does not say;
-    ``memory`` bytes by line of /proc/meminfo. ``exact``: the caches held nothing in reserve, so that ``slab`` is exact.
+    ``block device``, ``usb device``, ``mount``, ``open file``, ``kernel thread``, ``xhci slot``,
+    ``reference to a hub``, ``trace of a disk``), each as often as it is there; ``slab`` bytes in use per cache of the
+    kernel, empty where it does not say; ``memory`` bytes by line of /proc/meminfo. ``exact``: the caches held nothing
+    in reserve, so that ``slab`` is exact.
     """
 
     moment: CensusMoment

@@ -1,0 +1,66 @@
+"""Whether every attached disk can be read at the end of a scenario, and as soon as at its beginning.
+
+The agent makes eight short reads of each disk at both moments. A disk that nobody uses may be dead without anybody
+noticing, and a delay of each command hides behind large requests. The reads of an emulated disk depend on how busy its
+host is, but a delay of each command lengthens the fastest of them too. So the second fastest of each moment counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks.accusation import Accusation
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.properties import undivided
+from plugpull.checks.starved import awake
+from plugpull.history.events import DiskProperties
+from plugpull.history.story import Story
+
+TIMES, ERROR = "read_ms", "read_error"
+FACTOR, MORE = 3.0, 10.0
+"""A read may take so many times as long as at the beginning, and so many ms more."""
+FEWEST = 4
+"""Reads of each moment that are needed to compare them."""
+WAITED = 5.0
+"""Seconds that a disk must have had to answer. The agent waits for 8 s."""
+
+
+def short_reads(story: Story) -> Iterator[Accusation | str]:
+    """Accusations of disks that cannot be read at the end, or only late; and a doubt if they were not read."""
+    first: dict[str, DiskProperties] = {}
+    for event in story.of(DiskProperties):
+        if event.moment == "begin":
+            first.setdefault(event.disk, event)
+        elif event.moment == "end" and event.disk in first and undivided(story, event):
+            yield from _of_disk(story, first[event.disk], event)
+
+
+def _of_disk(story: Story, begin: DiskProperties, end: DiskProperties) -> Iterator[Accusation | str]:
+    error, before, after = end.values.get(ERROR, ""), _fast(begin), _fast(end)
+    disk, at = end.disk, end.at or 0.0
+    evidence = tuple(
+        f"{one.at or 0:.2f} s: reads of {one.kname} took {one.values.get(TIMES) or '-'} ms {one.values.get(ERROR, '')}"
+        for one in (begin, end)
+    )
+    if error and not begin.values.get(ERROR) and awake(story, at, max(at, end.until or at)) > _needed(error):
+        what = f"{disk} is attached and cannot be read at the end: {error}"
+        yield Accusation(subject=disk, summary=what, at=at, evidence=evidence)
+    elif before is not None and after is None:
+        yield f"whether {disk} can be read at the end is not known: {error or 'it was not read'}"
+    elif before is not None and after is not None and bench_kind(story) == "virtual":
+        limit = FACTOR * before + MORE
+        if after > limit:
+            what = f"a short read of {disk} takes {after:.0f} ms at the end and {before:.0f} ms at the beginning"
+            summary = f"{what}: slower (limit {limit:.0f} ms)"
+            yield Accusation(subject=disk, summary=summary, at=at, evidence=evidence)
+
+
+def _needed(error: str) -> float:
+    """Seconds that the DUT must have run before this error counts."""
+    return WAITED if error.startswith("no answer") else -1.0
+
+
+def _fast(read: DiskProperties) -> float | None:
+    """Milliseconds of the second fastest read; ``None`` if there were too few."""
+    times = sorted(float(word) for word in read.values.get(TIMES, "").split() if word.replace(".", "", 1).isdecimal())
+    return times[1] if len(times) >= FEWEST else None

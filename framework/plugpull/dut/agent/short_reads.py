@@ -1,0 +1,57 @@
+"""Short reads of a disk, timed one by one: they show a delay of each command, which large requests hide."""
+
+from __future__ import annotations
+
+import errno
+import io
+import mmap
+import os
+import threading
+import time
+from typing import Dict, List
+
+BLOCK = 4096
+"""Bytes of a read: whole logical blocks of every disk, at a place that is a multiple of them."""
+COUNT = 8
+"""Reads of one disk, spread evenly over it."""
+LIMIT = 8.0
+"""Seconds for all reads of one disk."""
+GONE = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.ENOMEDIUM)
+"""Errors of a disk that is not there, or whose medium is not."""
+
+
+def short_reads(kname: str, dev: str = "/dev", limit: float = LIMIT) -> Dict[str, str]:
+    """``read_ms``, the milliseconds of each read; ``read_error``, why not all were made. Nothing if the disk is gone.
+
+    A disk that does not answer holds up a thread of its own, not the caller."""
+    times: List[float] = []
+    why: List[str] = []
+    thread = threading.Thread(target=_read, args=(os.path.join(dev, kname), times, why), name="reads", daemon=True)
+    thread.start()
+    thread.join(limit)
+    if thread.is_alive():
+        why = ["no answer for %g s" % limit]
+    found = {"read_ms": " ".join("%.1f" % (1000 * one) for one in list(times)), "read_error": "".join(why[:1])}
+    return {name: value for name, value in found.items() if value}
+
+
+def _read(path: str, times: List[float], why: List[str]) -> None:
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        try:
+            fd = os.open(path, flags | os.O_DIRECT)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file on a file system that cannot do that
+                raise
+            fd = os.open(path, flags)
+        with io.FileIO(fd, "r") as file, mmap.mmap(-1, BLOCK) as block:  # O_DIRECT wants aligned memory
+            size = file.seek(0, os.SEEK_END)
+            for number in range(COUNT):
+                file.seek(size * number // COUNT // BLOCK * BLOCK)
+                began = time.monotonic()
+                if not file.readinto(block):
+                    return
+                times.append(time.monotonic() - began)
+    except OSError as error:
+        if error.errno not in GONE:
+            why.append(error.strerror or str(error))
