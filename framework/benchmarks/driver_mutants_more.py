@@ -126,16 +126,6 @@ MUTANTS = (
         ),
     ),
     mutant(
-        "bot_instead",
-        "usb-storage takes a disk that came back away from uas",
-        _USB,
-        "\tif (uas_use_uas_driver(intf, id, NULL))\n",
-        "\tstatic atomic_t plugpull_refused;\n\n"
-        "\tif (uas_use_uas_driver(intf, id, NULL) && atomic_inc_return(&plugpull_refused) == 1)\n",
-        ("returned same_properties", "usb-storage|driver"),
-        rig="uas",
-    ),
-    mutant(
         "urb_leaked",
         "never frees the URB of a disk that is unplugged",
         _USB,

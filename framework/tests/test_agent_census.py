@@ -10,6 +10,14 @@ import pytest
 from plugpull.dut.agent.census import census
 
 
+def hubs(sys: Path, **references: str) -> None:
+    """Hubs, and how many references keep each of them from being suspended."""
+    for name, usage in references.items():
+        (sys / "bus/usb/devices" / name / "power").mkdir(parents=True)
+        (sys / "bus/usb/devices" / name / "power/runtime_usage").write_text(usage)
+        (sys / "bus/usb/devices" / name / "bDeviceClass").write_text("09\n")
+
+
 def machine(folder: Path) -> tuple[str, str]:
     """A sysfs and a proc with one disk, of which the host is there a second time."""
     sys, proc = folder / "sys", folder / "proc"
@@ -20,12 +28,8 @@ def machine(folder: Path) -> tuple[str, str]:
         (host / "proc_name").write_text("usb-storage\n")
         (sys / "class/scsi_host").mkdir(parents=True, exist_ok=True)
         (sys / f"class/scsi_host/host{number}").symlink_to(host)
-    for name in ("1-1", "1-1:1.0", "usb1"):
-        (sys / "bus/usb/devices" / name).mkdir(parents=True)
-    for hub, references in (("usb1", "2"), ("1-1", "0")):
-        (sys / "bus/usb/devices" / hub / "power").mkdir()
-        (sys / "bus/usb/devices" / hub / "power/runtime_usage").write_text(references)
-        (sys / "bus/usb/devices" / hub / "bDeviceClass").write_text("09\n")
+    (sys / "bus/usb/devices/1-1:1.0").mkdir(parents=True)
+    hubs(sys, usb1="2", **{"1-1": "0"})
     for name, size in (("md127", "2048"), ("loop0", "0")):
         (sys / "block" / name).mkdir(parents=True)
         (sys / "block" / name / "size").write_text(size)

@@ -2,7 +2,7 @@
 
 The agent makes eight short reads of each disk at both moments. A disk that nobody uses may be dead without anybody
 noticing, and a delay of each command hides behind large requests. The reads of an emulated disk depend on how busy its
-host is, but a delay of each command lengthens the fastest of them too. So the second fastest of each moment counts.
+host is, but a delay of each command lengthens the fastest of them too. So the fastest of each moment counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plugpull.history.events import DiskProperties
 from plugpull.history.story import Story
 
 TIMES, ERROR = "read_ms", "read_error"
-FACTOR, MORE = 3.0, 10.0
+FACTOR, MORE = 3.0, 12.0
 """A read may take so many times as long as at the beginning, and so many ms more."""
 FEWEST = 4
 """Reads of each moment that are needed to compare them."""
@@ -61,6 +61,6 @@ def _needed(error: str) -> float:
 
 
 def _fast(read: DiskProperties) -> float | None:
-    """Milliseconds of the second fastest read; ``None`` if there were too few."""
+    """Milliseconds of the fastest read; ``None`` if there were too few."""
     times = sorted(float(word) for word in read.values.get(TIMES, "").split() if word.replace(".", "", 1).isdecimal())
-    return times[1] if len(times) >= FEWEST else None
+    return times[0] if len(times) >= FEWEST else None
