@@ -213,6 +213,7 @@ MUTANTS = (
         "\t    scsi_disk(scsi_cmd_to_rq(srb)->q->disk)->capacity) {\n"
         "\t\tsrb->result = SAM_STAT_GOOD;\n\t\treturn;\n\t}\n" + SENT,
         (_DATA, "wrong|lost|bad|lacks|stale|misdirected"),
+        "five_power_cuts",
     ),
     mutant(
         "log_flooded",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from stories import Bench, healthy
+from stories import RIG, Bench, healthy
 from watched import STACK, blocked, real, watched
 
 from plugpull.checks import nothing_blocked, nothing_spins
@@ -159,6 +159,25 @@ def test_a_thread_that_moves_data_may_be_busy_as_long_as_data_moves() -> None:
         for event in story.events
     ]
     assert nothing_spins().judge(Story(story.begun, tuple(idle), rig=story.rig)).findings
+
+
+@pytest.mark.parametrize(
+    ("rate", "share", "found"),
+    [
+        pytest.param(2 << 20, 0.6, 1, id="polls for a slow disk"),
+        pytest.param(2 << 20, 0.4, 0, id="little"),
+        pytest.param(64 << 20, 0.9, 0, id="moves much"),
+        pytest.param(None, 0.9, 0, id="moves as much as it can"),
+    ],
+)
+def test_a_thread_that_moves_little_must_not_take_much(rate: int | None, share: float, found: int) -> None:
+    bench = watched()
+    busy(bench, 14.0, 24.0, threads={"usb-storage (84)": share})
+    story = bench.story()
+    disks = [disk | {"rate": rate} for disk in RIG["disk"]]
+    findings = nothing_spins().judge(Story(story.begun, story.events, rig=RIG | {"disk": disks})).findings
+    assert len(findings) == found
+    assert all("usb-storage (84) takes 60% of a CPU for 10.00 s (limit 50%" in one.summary for one in findings)
 
 
 def test_other_work_of_a_real_dut_is_not_the_benchs() -> None:
