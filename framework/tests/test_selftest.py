@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -111,3 +112,33 @@ def test_a_test_that_hangs_fails_and_the_others_run(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
     assert "FAILED test_two.py::test_hung" in done.stdout
+
+
+@pytest.mark.parametrize("refused", ["", "1"])
+def test_a_module_is_compiled_for_all_processes_of_the_tests_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", refused)
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    (tmp_path / "one.py").write_text("print(__cached__)")
+    with selftest._modules_compiled_once():
+        said = subprocess.run(
+            [sys.executable, "-c", "import one"], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        cached = Path(said.strip())
+        assert cached.is_file()
+    # A folder of its own, which is gone afterwards, if the user wants none beside the modules.
+    assert (tmp_path / "__pycache__").is_dir() == cached.is_file() == (not refused)
+    assert os.environ["PYTHONDONTWRITEBYTECODE"] == refused
+
+
+def test_no_file_whose_tests_boot_guests_is_left_out() -> None:
+    """Such a file says ``mark.bench`` itself: no helper does, and no other test file hands one on."""
+    tests = Path(__file__).parent
+    with_guests = {Path(name).stem for name in selftest._files_with_guests(tests.parents[1])}
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in tests.glob("*.py")}
+    assert {"test_agent_in_guest", "test_documents"} <= with_guests < texts.keys()
+    assert not [name for name, text in texts.items() if "mark.bench" in text and not name.startswith("test_")]
+    for name in texts.keys() - with_guests:
+        imported = re.findall(r"^\s*(?:from|import) (test_\w+)", texts[name], re.MULTILINE)
+        assert not with_guests & set(imported), f"{name}.py"

@@ -31,6 +31,7 @@ _GUESTS = ("-m", "bench", "-n", "auto", "--maxprocesses", "2", "--dist", "loadfi
 """Two guests at once, because a guest waits for disks half of its time. More would starve each other, and then their
 verdicts become UNKNOWN. The tests of one file run one after the other, because they share a guest or the serial numbers
 by which a real rig is leased. The files with the most tests come first."""
+_NO_BYTECODE, _BYTECODE_IN = "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"
 _MARK = "PLUGPULL_TEST_RUN"
 _ENDS_WITHIN = 60.0
 """Seconds that a tool gets to end after Ctrl-C: a pytest worker has 10 to shut its guest down."""
@@ -61,13 +62,46 @@ def run_tests(argv: list[str]) -> bool:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
-    if argv:
-        return _summary([*_pytest("pytest", root, argv)])
-    lint = _lint(root)
+    with _modules_compiled_once():
+        return _summary([*_pytest("pytest", root, argv)] if argv else _everything(root))
+
+
+def _everything(root: Path) -> list[ToolRun]:
+    with _collecting(root):
+        lint = _lint(root)
     # Guests wait for disks half of their time. What the quick tests take must not be what a guest needs.
     with _pytest_started("quick tests", root, _QUICK, beside=True) as quick:
-        guests = _pytest("guests", root, _GUESTS)
-        return _summary([*lint, *quick(), *guests])
+        guests = _pytest("guests", root, [*_GUESTS, *_files_with_guests(root)])
+        return [*lint, *quick(), *guests]
+
+
+@contextmanager
+def _modules_compiled_once() -> Iterator[None]:
+    """Keep compiled modules for all processes of the tests, in a folder of its own, where Python would not write any.
+
+    Else each worker and each command that a test starts compiles hundreds of modules again.
+    """
+    before = {name: os.environ.pop(name, "") for name in (_NO_BYTECODE, _BYTECODE_IN)}
+    with TemporaryDirectory(prefix="plugpull-test-") as folder:
+        os.environ |= {_BYTECODE_IN: folder} if before[_NO_BYTECODE] else {_BYTECODE_IN: before[_BYTECODE_IN]}
+        try:
+            yield
+        finally:
+            os.environ |= before
+
+
+@contextmanager
+def _collecting(root: Path) -> Iterator[None]:
+    """Import all test modules once while the linters run, so that the workers find them compiled."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
+    with Path(os.devnull).open("wb") as nowhere, _started(["nice", *command], root, os.environ, nowhere):
+        yield
+
+
+def _files_with_guests(root: Path) -> list[str]:
+    """The test files that boot guests. The others are not even imported: that takes seconds in each worker."""
+    tests = sorted((root / "framework" / "tests").glob("test_*.py"))
+    return [str(path.relative_to(root)) for path in tests if "mark.bench" in path.read_text(encoding="utf-8")]
 
 
 def _lint(root: Path) -> list[ToolRun]:
