@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from syntax import statements
 
 import plugpull
 from plugpull.errors import DutError, PlugpullError, RigError, UsageError
@@ -43,7 +44,7 @@ def bases(package: Path) -> dict[str, set[str]]:
     for path in package.rglob("*.py"):
         if str(path.relative_to(package)).startswith(APART):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 names = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
                 found.setdefault(node.name, set()).update(names)

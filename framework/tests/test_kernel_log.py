@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -23,14 +24,17 @@ from plugpull.kernel.diagnosis.log_reader import read_log
 from plugpull.kernel.diagnosis.show import as_json, as_text
 from plugpull.kernel.diagnosis.unwrap import unwrapped
 
-LINES = [
-    example.encode()
-    for entry in ENTRIES
-    for example in examples_of(entry.wording, BEGINNINGS)
-    if classify(example) is not None
-]
+
+@cache
+def lines() -> list[bytes]:
+    """Lines of the catalogue's entries. They take a second to make, which is only due when they are needed."""
+    examples = (example for entry in ENTRIES for example in examples_of(entry.wording, BEGINNINGS))
+    return [example.encode() for example in examples if classify(example) is not None]
+
+
+LINES = st.deferred(lambda: st.sampled_from(lines()))
 PIECES = st.one_of(
-    st.sampled_from(LINES),
+    LINES,
     st.sampled_from(
         [b"\n", b"\r\n", b"\0", b"[   12.345678] ", b"<4>", b"Oct 18 21:39:38 host kernel: ", b"error", b"\xff"]
     ),
@@ -55,7 +59,7 @@ def test_any_bytes_are_read_as_line_by_line(pieces: list[bytes]) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(LINES), max_size=20), st.integers(2000, 5000))
+@given(st.lists(LINES, max_size=20), st.integers(2000, 5000))
 def test_where_a_block_ends_does_not_matter(lines: list[bytes], block: int) -> None:
     data = b"".join(b"[    1.000000] " + line + b"\n" for line in lines)
     original, log.BLOCK = log.BLOCK, block
@@ -113,7 +117,7 @@ def test_lines_that_differ_in_digits_are_split_alike(prefix: str) -> None:
     """What is remembered of a line is true of the next one of its shape."""
     shapes = LineShapes()
     other = str.maketrans("123456789", "912345678")
-    for line in LINES:
+    for line in lines():
         first = prefix + line.decode()
         # The digits of a name, such as ntfs3's, stay.
         second = re.sub(r"(?<![A-Za-z\d])\d+", lambda number: number[0].translate(other), first)

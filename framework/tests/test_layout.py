@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from syntax import statements
+
 import plugpull
 
 PACKAGE = Path(plugpull.__file__).parent
@@ -35,7 +37,7 @@ def name_of(path: Path) -> str:
 
 def long_functions(path: Path, most: int = FUNCTION) -> Iterator[str]:
     """Functions with more lines than ``most``, without decorators."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= most:
             yield node.name
 
@@ -78,3 +80,23 @@ def test_what_is_too_long_or_shared_is_found(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text("class One: ...\nclass _Two: ...\nasync def h():\n" + body * 40)
     assert [list(long_functions(tmp_path / name)) for name in ("a.py", "b.py")] == [[], ["h"]]
     assert public_classes(tmp_path.glob("*.py"))["One"] in (["a.py", "b.py"], ["b.py", "a.py"])
+
+
+def test_every_statement_is_seen_at_any_depth() -> None:
+    code = """
+if a:
+    try:
+        with b:
+            match c:
+                case 1:
+                    for d in e:
+                        def f(): import g
+    except E:
+        import h
+else:
+    import i
+"""
+    found = list(statements(ast.parse(code)))
+    walked = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)]
+    assert sorted(map(ast.dump, found)) == sorted(map(ast.dump, walked))
+    assert len(walked) == 9
