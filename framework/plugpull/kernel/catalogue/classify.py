@@ -45,7 +45,7 @@ _SUBJECTS = tuple(
         r"^scsi (host\d+)",
         r"^scsi (target\d+:\d+:\d+)",
         r"^(scsi\d+) ?[:(]",
-        r"^(?:[xeuo]hci|dwc[23]|musb)[\w.-]* (\S+): ",
+        r"^(?:(?:[a-z]\w*-)?(?:[xeuo]hci|xusb)|dwc[23]|musb)[\w.-]* (\S+): ",
         r"^(?:sas: )?(ata\d+(?:\.\d\d)?|mmc\d+): ",
         r"^nvme (\S+): ",
         r"^(?:acard-)?(?:ahci|sata|pata)[\w-]* (\S+): ",

@@ -30,7 +30,8 @@ _PARTS = (
     r"\[ *\d+(?:\.\d*)?(?:\.{2,4}|\u2026|\.[xX]{2,9})\] ?",  # the same, shortened by a person
     r"\[\d{1,3}(?:;\d{1,3}){0,4}m ?|(?:stdout|stderr) [FP] ",  # colours without their first character; containers
     r"\d{1,7}\.\d{3,9}\] ",  # pasted without the first bracket
-    r"\[ *[TC]\d+(?:@C?\d+)?\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
+    r"\d{3}: (?=[A-Za-z]\w+[ :])",  # the CPU, in real-time kernels
+    r"\[[EWDINV]\] ?|\[ *[TC]\d+(?:@C?\d+)?\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
     r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]]{1,24}: *\d+\] ?",  # vendors of phones
     rf"c\d +\d+ (?:\([^)]{{1,20}}\) )?(?=\S)|(?:\d\d-\d\d {_CLOCK} +)?[VDIWEF]/KERNEL *\( *\d+\): ",  # the same
     rf"\d\d-\d\d {_CLOCK} +(?:root +)?0 +0 [VDIWEF] ",  # logcat -b kernel
