@@ -173,7 +173,53 @@ FAILING = (
     ("md.failure", "", "md: bug in file raid5.c, line 1909"),
     ("usb.enumeration-error", "1-5.3", "usb 1-5.3-port3: failed to disable port power"),
 )
+OF_LISTS = (
+    ("hcd.error", "2120000.ohci", "exynos-ohci 2120000.ohci: can't restart, -75"),
+    ("hcd.error", "3610000.usb", "tegra-xusb 3610000.usb: Timeout while waiting for evaluate context command"),
+    ("hcd.error", "fe900000.usb", "dwc3 fe900000.usb: error -ETIMEDOUT: failed to initialize core"),
+    ("scsi.error", "0000:b4:02.0", "hisi_sas_v3_hw 0000:b4:02.0: task exec: failed[-132]!"),
+    ("scsi.error", "ata7", "sas: ata7: end_device-6:2: Unable to reset ata device?"),
+    ("scsi.error", "", "ufshcd-qcom: probe of 624000.ufshc failed with error -5"),
+    ("scsi.error", "0:0:0:49488", "scsi 0:0:0:49488: START_STOP failed for power mode: 1, result 30000"),
+    ("block.error", "mmcblk1", "000: mmcblk1: error -110 requesting status"),
+    ("block.error", "", "mmci-pl18x 80005000.mmc: timeout waiting for busy IRQ (op 06)"),
+    ("block.error", "", "PM: Device mmc1:0001 failed to suspend: error -110"),
+    ("block.error", "", "block nbd0: Attempted send on invalid socket"),
+    ("nvme.error", "nvme1", "nvme nvme1: Failed reconnect attempt 1/600"),
+    ("nvme.error", "nvme2n1", "block nvme2n1: no available path - failing I/O"),
+    ("nvme.error", "nvme0", "nvme nvme0: NVME-FC{0.3}: io timeout: opcode 0 fctype 1"),
+    ("fs.error", "sdi", "sdi: writeback error on inode 12885147175,"),
+    ("fs.error", "", "fs-verity (loop7, inode 12): FILE CORRUPTED! pos=0, level=0"),
+    ("md.failure", "md0", "md0: invalid bitmap file superblock: bad magic"),
+    ("md.failure", "", "dm-raid456: io failed across reshape position while reshape can't make progress."),
+    ("ata.error", "ata3.00", "ata3.00: device reported invalid CHS sector 0"),
+    ("fatal.oops", "", "Bad mode in prefetch abort handler detected"),
+    ("fatal.oops", "", "[E] Internal error: synchronous external abort: 96000010 [#1]"),
+    ("usb.overcurrent", "usb1", "usb usb1-port1: over-current condition"),
+    ("usb.overcurrent", "", "hub.c: port 1 over-current change"),
+    ("warn.lockdep", "", "possible recursive locking detected"),
+    ("warn.kobject", "", "kobject_add_internal failed for md124 with -EEXIST, don't"),
+    (
+        "warn.iommu",
+        "0000:01:00.0",
+        "xhci_hcd 0000:01:00.0: Event logged [IO_PAGE_FAULT domain=0x0000 address=0xf963e000",
+    ),
+    ("fs.error", "", "EXT4-fs: no memory for groupinfo slab cache"),
+)
 HEALTHY = (
+    "sata_rcar ee300000.sata: deferred probe timeout, ignoring dependency",
+    "renesas_sdhi_internal_dmac ee140000.mmc: deferred probe timeout, ignoring dependency",
+    "dwc3 fe900000.usb: error -EPROBE_DEFER: failed to initialize core",
+    "dwc2 30180000.usb: dwc2_hsotg_start_req:",
+    "dwc2 ff400000.usb: dwc2_hsotg_epint: Setup/Timeout",
+    "tps65023 1-0048: over-current condition",
+    "vbus_usb2: over current limit",
+    "lpfc 0000:0b:00.0: 20: 0408 Report link error true: <x3:x103>",
+    "EXT4-fs: Warning: mounting with data=journal",
+    "pci 0000:00:07.0: DPC: RP PIO log size 0 is invalid",
+    "ata3.00: LPM support broken, forcing max_power",
+    "possible recursion.",
+    "sd 3:0:0:0: [sdb] tag#3 Done: SUCCESS Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s",
     "squashfs: Unknown parameter 'foo'",
     "ufshcd-qcom 1d84000.ufshc: UPIU[7] - issue time 12 us",
     "BTRFS warning (device dm-3): read-write for sector size 4096 with page size 65536 is experimental",
@@ -276,10 +322,12 @@ QUOTED = (
     "Subject: Buffer I/O error on dev sdb1, logical block 5",
     "`BUG: KASAN: slab-use-after-free in usb_stor_disconnect`",
     "`usb 1-2: USB disconnect, device number 5`",
+    "[  735.186363] mmc0: error -110 whilst initialising SD card is the error",
+    "mmc0: error -84 whilst initialising SD card \u6216\u8005 mmc0: error -110 whilst initialising SD card",
 )
 
 
-@pytest.mark.parametrize(("kind", "subject", "text"), FAILING)
+@pytest.mark.parametrize(("kind", "subject", "text"), [*FAILING, *OF_LISTS])
 def test_what_fails_has_a_kind(kind: str, subject: str, text: str) -> None:
     event = classify(f"[   12.345678] {text}")
     assert event is not None

@@ -58,6 +58,10 @@ _TITLE = re.compile(
     r"(?:\[(?:patch|regression|bug|rfc|solved|question|help)[^\[\]]{0,30}\] ?){0,3}"
 )
 """What stands before a message that is the title of a thread."""
+_TALK = re.compile(r"(?i)\b(?:is|was) (?:the|my|an|what) (?:\w+ )?(?:error|message|problem|issue|output|result)s?\b")
+"""How a person goes on behind a message."""
+_OTHER_SCRIPT = re.compile(r"[\u0370-\u1fff\u3040-\ud7ff]")
+"""Letters that no message of the kernel has. Names of files and devices may have them."""
 _PART_OF_A_WORD = re.compile(r"\w*$")
 
 
@@ -94,6 +98,13 @@ def has_prefix(line: str, message: str) -> bool:
 def begins_a_sentence(line: str) -> bool:
     """Whether a line goes on in words behind what it has between backticks."""
     return bool(_IN_A_SENTENCE.match(line))
+
+
+def talks_about_it(line: str, message: str) -> bool:
+    """Whether a person goes on in words behind a message, or has words of another script beside it."""
+    if _TALK.search(message):
+        return True
+    return not message.isascii() and bool(_OTHER_SCRIPT.search(message)) and not has_prefix(line, message)
 
 
 def may_be_quoted(body: str) -> bool:

@@ -13,7 +13,14 @@ from functools import cache, lru_cache
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from plugpull.kernel.catalogue.decoration import begins_a_sentence, by_a_process, has_prefix, may_be_quoted, quoted
+from plugpull.kernel.catalogue.decoration import (
+    begins_a_sentence,
+    by_a_process,
+    has_prefix,
+    may_be_quoted,
+    quoted,
+    talks_about_it,
+)
 from plugpull.kernel.catalogue.entries import BEGINNINGS, ENTRIES
 from plugpull.kernel.catalogue.entry import Entry
 from plugpull.kernel.catalogue.half_lines import LONGEST, entry_of_half
@@ -134,6 +141,8 @@ def not_the_kernels(entry: Entry, body: str, text: str) -> bool:
     """Whether the words of an entry are in the line of a process, or in what a person or a program quotes. ``text`` is
     the whole line. Digits make no difference."""
     if "`" in text and begins_a_sentence(text):
+        return True
+    if talks_about_it(text, body):
         return True
     if _a_program_prints(entry, text) and not has_prefix(text, body):
         return True
