@@ -323,6 +323,8 @@ QUOTED = (
     "`BUG: KASAN: slab-use-after-free in usb_stor_disconnect`",
     "`usb 1-2: USB disconnect, device number 5`",
     "[  735.186363] mmc0: error -110 whilst initialising SD card is the error",
+    "device descriptor read/64, error -71 - USB problem",
+    "I/O error,blk_update_request: I/O error,Buffer I/O error.\u041e\u0448\u0438\u0431\u043a\u0438",
     "mmc0: error -84 whilst initialising SD card \u6216\u8005 mmc0: error -110 whilst initialising SD card",
 )
 

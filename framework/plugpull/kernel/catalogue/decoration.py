@@ -60,8 +60,10 @@ _TITLE = re.compile(
 """What stands before a message that is the title of a thread."""
 _TALK = re.compile(r"(?i)\b(?:is|was) (?:the|my|an|what) (?:\w+ )?(?:error|message|problem|issue|output|result)s?\b")
 """How a person goes on behind a message."""
-_OTHER_SCRIPT = re.compile(r"[\u0370-\u1fff\u3040-\ud7ff]")
-"""Letters that no message of the kernel has. Names of files and devices may have them."""
+_HEADING = re.compile(r"(?i) - [a-z ]{0,40}\b(?:problem|issue|question|help|solved|fixed|bug)s?$")
+"""How a title goes on."""
+_OTHER_SCRIPT = re.compile(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
+"""Letters that no message of the kernel has, but the names of processes in it."""
 _PART_OF_A_WORD = re.compile(r"\w*$")
 
 
@@ -102,9 +104,9 @@ def begins_a_sentence(line: str) -> bool:
 
 def talks_about_it(line: str, message: str) -> bool:
     """Whether a person goes on in words behind a message, or has words of another script beside it."""
-    if _TALK.search(message):
+    if _TALK.search(message) or (not message.isascii() and _OTHER_SCRIPT.search(message)):
         return True
-    return not message.isascii() and bool(_OTHER_SCRIPT.search(message)) and not has_prefix(line, message)
+    return " - " in message and bool(_HEADING.search(message)) and not has_prefix(line, message)
 
 
 def may_be_quoted(body: str) -> bool:
