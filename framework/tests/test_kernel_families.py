@@ -198,6 +198,7 @@ OF_LISTS = (
     ("usb.overcurrent", "usb1", "usb usb1-port1: over-current condition"),
     ("usb.overcurrent", "", "hub.c: port 1 over-current change"),
     ("warn.lockdep", "", "possible recursive locking detected"),
+    ("usb.disconnect", "2-1", "usb 2-1: USB disconnect, device number 6    <- \uc7a5\uce58"),
     ("warn.kobject", "", "kobject_add_internal failed for md124 with -EEXIST, don't"),
     (
         "warn.iommu",

@@ -64,6 +64,7 @@ _HEADING = re.compile(r"(?i) - [a-z ]{0,40}\b(?:problem|issue|question|help|solv
 """How a title goes on."""
 _OTHER_SCRIPT = re.compile(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
 """Letters that no message of the kernel has, but the names of processes in it."""
+_STAMP = re.compile(r"\d:\d\d|\[ *\d+\.\d")
 _PART_OF_A_WORD = re.compile(r"\w*$")
 
 
@@ -103,9 +104,12 @@ def begins_a_sentence(line: str) -> bool:
 
 
 def talks_about_it(line: str, message: str) -> bool:
-    """Whether a person goes on in words behind a message, or has words of another script beside it."""
-    if _TALK.search(message) or (not message.isascii() and _OTHER_SCRIPT.search(message)):
+    """Whether a person goes on in words behind a message, or has words of another script beside it. In a line
+    with a time they are a comment."""
+    if _TALK.search(message):
         return True
+    if not message.isascii() and _OTHER_SCRIPT.search(message):
+        return not _STAMP.search(line)
     return " - " in message and bool(_HEADING.search(message)) and not has_prefix(line, message)
 
 
