@@ -64,7 +64,8 @@ _HEADING = re.compile(r"(?i) - [a-z ]{0,40}\b(?:problem|issue|question|help|solv
 """How a title goes on."""
 _OTHER_SCRIPT = re.compile(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
 """Letters that no message of the kernel has, but the names of processes in it."""
-_STAMP = re.compile(r"\d:\d\d|\[ *\d+\.\d")
+_STAMP = re.compile(r"\d:\d\d|\[ *\d+\.\d|^\s*\d+\.\d{3}|<-|\u2190")
+"""A time, or the arrow of a comment."""
 _PART_OF_A_WORD = re.compile(r"\w*$")
 
 
