@@ -53,6 +53,38 @@ def test_the_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert out.startswith(f"{well}:\nNo errors, neither of a device nor of the kernel itself.\n\n{log}:\nKernel 6.1")
 
 
+LEAVING = """\
+[   50.000000] usb 2-1: new SuperSpeed USB device number 2 using xhci_hcd
+[   50.100000] usb 2-1: New USB device found, idVendor=152d, idProduct=0583, bcdDevice= 2.09
+[   50.200000] scsi host2: uas
+[   50.400000] sd 2:0:0:0: [sdb] Attached SCSI disk
+[  150.000000] usb 2-1: USB disconnect, device number 2
+[  {0}.900000] usb 2-1: new SuperSpeed USB device number 3 using xhci_hcd
+[  {0}.950000] usb 2-1: New USB device found, idVendor=152d, idProduct=0583, bcdDevice= 2.09
+[  {0}.990000] sd 2:0:0:0: [sdb] Attached SCSI disk
+"""
+
+
+def test_a_disk_that_leaves_and_returns_in_a_log_without_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(LEAVING.format(150))
+    assert main(["log", "--summary", str(log)]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == (
+        "No errors, neither of a device nor of the kernel itself. But look at the cable, port or bridge (sdb): it "
+        "disconnected and came back once by itself, within 0.9 s."
+    )
+    assert main(["log", "--story", str(log)]) == 0
+    assert "possibly: cable, port or bridge (sdb)\n" in capsys.readouterr().out
+    # A person may have replugged it.
+    log.write_text(LEAVING.format(190))
+    assert main(["log", "--summary", str(log)]) == 0
+    assert capsys.readouterr().out == "No errors, neither of a device nor of the kernel itself.\n"
+    assert main(["log", "--story", str(log)]) == 0
+    assert capsys.readouterr().out == "no errors, neither of a device nor of the kernel itself\n"
+
+
 def test_unknown_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "kern.log"
     log.write_text(

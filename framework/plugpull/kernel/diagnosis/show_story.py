@@ -17,11 +17,10 @@ def story_text(story: ErrorStory) -> Iterator[str]:
     for device_story in story.troubled:
         yield from device_text(device_story)
         yield ""
+    found = hints(story)
     if not story.troubled:
         yield "no errors, neither of a device nor of the kernel itself"
-        return
-    found = hints(story)
-    if not found:
+    elif not found:
         yield "no evidence for a probable cause"
     for hint in found:
         yield from hint_text(hint)

@@ -65,9 +65,9 @@ _VERSION = re.compile(rb"Linux version (\d\S+) \(")
 def summary_of(story: ErrorStory, kernel: str = "") -> str:
     """The paragraph, wrapped. ``kernel`` is the release of the kernel, if known."""
     troubled = sorted(story.troubled, key=lambda one: (_corrected(one), _begins(one)))
-    if not troubled:
-        return "No errors, neither of a device nor of the kernel itself."
     found = hints(story)
+    if not troubled:
+        return _wrapped(["No errors, neither of a device nor of the kernel itself.", _doubt(found)])
     parts = [f"Kernel {kernel}." if kernel else ""]
     parts += [_device(one) for one in troubled[:MOST_DEVICES]]
     if len(troubled) > MOST_DEVICES:
@@ -75,6 +75,10 @@ def summary_of(story: ErrorStory, kernel: str = "") -> str:
         parts.append(f"There were also errors of {names}.")
     parts.append(_blame(found))
     parts.append(_remedy(found))
+    return _wrapped(parts)
+
+
+def _wrapped(parts: Sequence[str]) -> str:
     return textwrap.fill(clean_line(" ".join(part for part in parts if part)), WIDTH, break_on_hyphens=False)
 
 
@@ -163,6 +167,13 @@ def _blame(found: Sequence[Hint]) -> str:
     others = ", or ".join(_accused(hint) for hint in found[1:3])
     also = f" It may also be {others}." if others else ""
     return f"{_capital(first.confidence)} to blame: {_accused(first)}, because {_bare(first.evidence[0])}.{also}"
+
+
+def _doubt(found: Sequence[Hint]) -> str:
+    """What a log without errors has to say of a cause: a device that disconnected and came back by itself."""
+    if not found:
+        return ""
+    return f"But look at {_accused(found[0])}: {_bare(found[0].evidence[0])}."
 
 
 def _accused(hint: Hint) -> str:
