@@ -6,6 +6,7 @@ import pytest
 from stories import CUT, GONE, RATE, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks import removed, returned
+from plugpull.checks.as_declared import as_declared
 from plugpull.checks.coherent import coherent
 from plugpull.checks.evidence import miswired
 from plugpull.checks.removed import Removed
@@ -79,6 +80,39 @@ def test_a_cut_that_is_over_before_the_kernel_notices_it_may_remove_the_disk_aft
     judgement = bench.judge(removed(VICTIM))
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert "was removed 0.06 s" in bench.judge(removed(VICTIM, within=0.05)).findings[0].summary
+
+
+def plugged_in_again(speed: str, gone: float, off_for: float = 0.2) -> Bench:
+    """Something was at the port again ``off_for`` seconds after the cut, and the disk was removed at ``gone``."""
+    bench = healthy()
+    bench.replace(ev.Edge, lambda event: event.state == "on", at=CUT + off_for)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM, speed=speed)
+    bench.replace(ev.DiskDetached, at=gone)
+    bench.replace(ev.Uevent, at=gone - 0.01)
+    bench.replace(ev.KernelMessage, lambda event: "USB disconnect" in event.text, at=gone - 0.02)
+    bench._attached[VICTIM][0] = (10.4, gone, "sdb", 1)
+    return bench
+
+
+def test_the_kernel_asks_a_superspeed_device_that_is_there_again_for_five_seconds() -> None:
+    """hub_port_connect_change reads the descriptor of the device that it knows, and nobody answers."""
+    assert plugged_in_again("5000", CUT + 4.4).judge(removed(VICTIM)).findings == ()
+    late = (
+        plugged_in_again("5000", CUT + 6.2),
+        plugged_in_again("480", CUT + 4.4),
+        plugged_in_again("5000", CUT + 4.4, off_for=1.0),
+    )
+    for bench in late:
+        assert "disk1 was removed" in bench.judge(removed(VICTIM)).findings[0].summary
+    assert "(limit 6 s)" in late[0].judge(removed(VICTIM)).findings[0].summary
+
+
+@pytest.mark.parametrize(("speed", "twice"), [("5000", 0), ("480", 1)])
+def test_meanwhile_it_may_be_attached_a_second_time_where_it_is_now(speed: str, twice: int) -> None:
+    bench = plugged_in_again(speed, CUT + 4.4)
+    bench.drop(ev.DiskAttached, lambda event: event.disk != VICTIM or event.at < CUT)
+    bench.attach(VICTIM, CUT + 1.5, kname="sdq", speed=speed)
+    assert len([one for one in bench.judge(as_declared()).findings if "attached twice" in one.summary]) == twice
 
 
 def test_a_removal_that_only_the_samples_show_is_a_contradiction() -> None:

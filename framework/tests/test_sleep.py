@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 from stories import CUT, VICTIM, healthy
 
 from plugpull.checks import kernel_clean, removed, undisturbed
 from plugpull.dut.agent.disks import Refused
 from plugpull.dut.agent.sleep import Sleep
+from plugpull.dut.suspended import Suspended
 from plugpull.history import events as ev
 
 
@@ -58,6 +61,19 @@ def test_resets_of_a_machine_that_slept_are_explained() -> None:
     bench.add(ev.DutSuspended(at=CUT - 1.0, until=CUT + 2.5, ok=True))
     assert not bench.judge(undisturbed()).findings
     assert not bench.judge(kernel_clean()).findings
+
+
+def test_a_machine_that_was_lost_while_it_slept_had_been_asked_to_sleep() -> None:
+    context = Mock()
+    context.now.return_value, context.listener.lost = 100.0, ""
+    with Suspended(context, 3):
+        context.listener.lost = "the agent fell silent"
+    (slept,) = context.recorder.record.call_args.args
+    assert (slept.at, slept.until, slept.ok) == (100.0, 104.0, False)
+    assert "its agent fell silent" in slept.detail
+    bench = healthy()
+    bench.add(RESET, LOST, replace(slept, at=CUT - 1.0, until=CUT + 3.0))
+    assert not bench.judge(undisturbed()).findings
 
 
 def test_a_disk_that_leaves_when_the_machine_wakes_is_a_finding_all_the_same() -> None:

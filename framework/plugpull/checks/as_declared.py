@@ -9,8 +9,11 @@ from typing import Any
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
+from plugpull.checks.evidence import cuts_of
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.properties import UNBOUND
+from plugpull.checks.reconnected import asked_first
+from plugpull.history.cut import Cut
 from plugpull.history.events import DiskAttached, DiskProperties
 from plugpull.history.reader import Story
 
@@ -100,9 +103,16 @@ def _twice(story: Story) -> Iterator[Accusation]:
     for name in names:
         for one, two in combinations(story.attachments(name), 2):
             gone = story.detached_at(one)
-            both = gone is None or gone > (two.at or 0.0) + TOGETHER
+            patience = max((asked_first(story, cut, name) for cut in _before(story, name, two)), default=0.0)
+            both = gone is None or gone > (two.at or 0.0) + TOGETHER + patience
             if both and one.kname != two.kname:
                 yield _accusation(name, f"{name} is attached twice, as {one.kname} and {two.kname}", two)
+
+
+def _before(story: Story, disk: str, attached: DiskAttached) -> list[Cut]:
+    """The last cut of ``disk`` before it was announced."""
+    cuts = [cut for cut in cuts_of(story, disk) if (cut.off.commanded_at or 0.0) <= (attached.at or 0.0)]
+    return cuts[-1:]
 
 
 def _accusation(disk: str, summary: str, found: DiskAttached) -> Accusation:

@@ -28,6 +28,7 @@ from plugpull.checks.evidence import (
     victims_of,
 )
 from plugpull.checks.limits import removed_within
+from plugpull.checks.reconnected import LONG_ENOUGH, asked_first
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.unannounced import no_uevent, unspoken
@@ -35,13 +36,10 @@ from plugpull.history.cut import Cut
 from plugpull.history.events import DiskDetached
 from plugpull.history.reader import Story
 
-LONG_ENOUGH = 0.5
-"""If a cut lasts for less than these seconds, a removal after the restoring edge is not a finding."""
-
 
 class Removed(Check, frozen=True, tag="removed"):
     """Each of ``disks`` must be removed at most ``within`` seconds after every cut of it, and before it is restored. A
-    cut of less than ``LONG_ENOUGH`` seconds may be over by then.
+    cut of less than ``LONG_ENOUGH`` seconds may be over by then, and the kernel may take longer (``reconnected.py``).
 
     ``disks=None`` means all victims of all cuts apart from ``besides``; ``within=None`` the limit of the disk or of the
     kind of bench (``limits.py``). A disk that stays is a finding only if the cut is known to have had an effect.
@@ -81,7 +79,8 @@ class Removed(Check, frozen=True, tag="removed"):
         return said.judgement("" if self.disks is None and said.unknowns else worst)
 
     def _limit(self, story: Story, cut: Cut, disk: str) -> float:
-        return removed_within(story, disk, self.within, together=len(mates_of(story, cut)))
+        within = removed_within(story, disk, self.within, together=len(mates_of(story, cut)))
+        return within + asked_first(story, cut, disk)
 
     def claims(self, story: Story) -> Iterable[Claim]:
         for disk in victims_of(story, self.besides) if self.disks is None else self.disks:

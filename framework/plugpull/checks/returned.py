@@ -33,6 +33,7 @@ from plugpull.checks.power import Power, power_in
 from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.read_rate import slow_reads
+from plugpull.checks.reconnected import asked_first
 from plugpull.checks.repeats import repeated
 from plugpull.checks.return_errors import came_in_trouble
 from plugpull.checks.starved import awake
@@ -130,7 +131,8 @@ class Returned(Check, frozen=True, tag="returned"):
 
     def _limit(self, story: Story, cut: Cut, disk: str) -> float:
         together, mechanisms = len(mates_of(story, cut)), {one.armed.mechanism for one in (cut, *cut.joined)}
-        return max(returned_within(story, disk, self.within, mechanism=one, together=together) for one in mechanisms)
+        limits = (returned_within(story, disk, self.within, mechanism=one, together=together) for one in mechanisms)
+        return max(limits) + asked_first(story, cut, disk)
 
     def _one(self, story: Story, cut: Cut, disk: str) -> tuple[list[Accusation], list[str]]:
         doubt = not_executed(cut)

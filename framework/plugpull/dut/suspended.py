@@ -20,8 +20,10 @@ class Suspended:
     def __init__(self, context: ScenarioContext, seconds: int) -> None:
         self._context = context
         self._seconds = seconds
+        self._asked_at = 0.0
 
     def __enter__(self) -> Self:
+        self._asked_at = self._context.now()
         if not self._context.bench.link.call("suspend", seconds=self._seconds):
             raise NotServed("the DUT's kernel cannot test suspending", hint="it needs CONFIG_PM_SLEEP_DEBUG")
         self._context.pause(ASLEEP)
@@ -33,6 +35,9 @@ class Suspended:
         context = self._context
         context.leaving(error)
         if context.listener.lost:
+            # It was asked to, so what its kernel said meanwhile is explained, whatever became of the agent.
+            until, why = self._asked_at + ASLEEP + self._seconds, "when it woke is not known: its agent fell silent"
+            context.recorder.record(ev.DutSuspended(at=self._asked_at, until=until, ok=False, detail=why))
             return
         said = context.bench.link.call("suspend.end", 90.0)
         slept = ev.DutSuspended(at=said["begun"], until=said["until"], ok=said["ok"], detail=said["why"])
