@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from agents import PATIENCE, alive, pid_in, wait_dead, wait_for
 
+from plugpull.dut.agent import jobs as jobs_module
 from plugpull.dut.agent.jobs import MAX_OUTPUT, Jobs
 from plugpull.dut.conversation.link import Message
 
@@ -50,6 +51,37 @@ def test_a_job_that_is_asked_to_end_gets_sigint_first(shop: Ended, tmp_path: Pat
     end = shop.end_of("polite")
     assert (end["status"], end["asked"]) == (0, True)
     assert "caught" in end["output"]
+
+
+def starting_slowly(folder: Path, then: str) -> list[str]:
+    """A load that has just been started, on a slow machine: it does not catch SIGINT yet. In Perl, because a shell
+    catches it for itself."""
+    program = folder / "fio"
+    ready = f'open my $ready, ">", "{folder}/ready"; print $ready "$$\\n"; close $ready;'
+    program.write_text(f"#!/usr/bin/perl\n{ready}\nselect undef, undef, undef, 1.5;\n{then}\nsleep 1 while 1;\n")
+    program.chmod(0o755)
+    return [str(program)]
+
+
+def test_a_load_that_is_still_starting_is_let_to_report(
+    shop: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_module, "STARTING", PATIENCE)
+    shop.jobs.start("load", starting_slowly(tmp_path, "$SIG{INT} = sub { print 'caught'; exit 0 };"))
+    pid_in(tmp_path / "ready")
+    assert shop.jobs.stop(["load"], PATIENCE) == {"load": {"stuck": False}}
+    end = shop.end_of("load")
+    assert (end["status"], end["output"]) == (0, "caught")
+
+
+def test_a_load_that_never_catches_sigint_is_ended_by_it(
+    shop: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_module, "STARTING", 0.1)
+    shop.jobs.start("load", starting_slowly(tmp_path, ""))
+    pid_in(tmp_path / "ready")
+    assert shop.jobs.stop(["load"], PATIENCE) == {"load": {"stuck": False}}
+    assert shop.end_of("load")["status"] == -signal.SIGINT
 
 
 def test_a_job_that_ignores_sigint_is_killed(shop: Ended, tmp_path: Path) -> None:

@@ -119,16 +119,16 @@ class Service(Actions):
             self.sampler.add(kname)
 
     def _send(self, message: Message) -> None:
-        if message.get("ev") == "disk.add" and self.sampler is not None:
-            self.sampler.add(message["disk"]["kname"])
-            self.attendant.attach(message["disk"])
-        elif message.get("ev") == "disk.remove" and self.sampler is not None:
-            self.sampler.remove(message["kname"])
-        if message.get("ev") in NUMBERED:
-            with self._numbering:
+        came = message.get("ev") == "disk.add" and self.sampler is not None
+        if self.sampler is not None and message.get("ev") in ("disk.add", "disk.remove"):
+            (self.sampler.add if came else self.sampler.remove)(message["disk"]["kname"] if came else message["kname"])
+        with self._numbering:  # so that reports leave in the order of their numbers
+            if message.get("ev") in NUMBERED:
                 self.reports += 1
                 message["report"] = self.reports
-        self.outbox.send(message)
+            self.outbox.send(message)
+        if came:  # what is said of a disk is only understood after this message
+            self.attendant.attach(message["disk"])
 
     def _step_begun(self, disk: str, step: str) -> None:
         self._send({"ev": "step.begin", "at": now(), "disk": disk, "step": step})
