@@ -375,3 +375,16 @@ def test_the_disconnect_of_a_hub_is_that_of_its_disks() -> None:
     bench.replace(ev.KernelMessage, lambda e: "disconnect" in e.text, text="usb 1-1: USB disconnect, device number 2")
     assert bench.unreached(kernel_clean()) == ()
     assert RESTORED > CUT
+
+
+@pytest.mark.parametrize(("count", "apart", "found"), [(2000, 0.0001, 1), (400, 0.0001, 0), (600, 0.025, 0)])
+def test_a_flood_of_lines_is_found_even_if_a_cut_explains_them(count: int, apart: float, found: int) -> None:
+    bench = healthy(until=CUT + 20)
+    for number in range(count):
+        text = f"usb-storage 1-1.1:1.0: cannot resubmit urb, status -{number}"
+        bench.add(ev.KernelMessage(at=CUT + 0.05 + number * apart, text=text, level=3))
+    findings = [one for one in bench.judge(kernel_clean()).findings if "lines alike" in one.summary]
+    assert len(findings) == found
+    assert all(
+        "the kernel logged 2000 lines alike, 500 of them within 10 s: usb-storage" in one.summary for one in findings
+    )

@@ -4,6 +4,7 @@ message that a healthy kernel never logs."""
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from plugpull.checks.accusation import Accusation
@@ -19,7 +20,7 @@ from plugpull.kernel.catalogue.uncatalogued import CRITICAL, ERROR, about_storag
 from plugpull.kernel.diagnosis.expected import Expected, never
 from plugpull.kernel.diagnosis.report_groups import CUT_HERE, ReportGroup, is_followed_by_report, report_groups
 from plugpull.kernel.diagnosis.scope import Level, Scope
-from plugpull.kernel.diagnosis.story_log import RecordedLine, log_of
+from plugpull.kernel.diagnosis.story_log import RecordedLine, TimedLine, log_of
 
 DIED = "the DUT's kernel died: "
 """The finding of a death begins with this, followed by the kernel's own words."""
@@ -28,6 +29,8 @@ HUNG = "the DUT hung"
 SHOWN = 12
 """Kernel lines given as evidence at most."""
 
+FLOOD, FLOOD_WITHIN = 500, 10.0
+"""So many lines alike within so many seconds are a flood. The most in a healthy scenario, in all of it, were 63."""
 _PCI = re.compile(r"\b[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d\b")
 
 
@@ -37,7 +40,7 @@ class KernelClean(Check, frozen=True, tag="kernel_clean"):
 
     def judge(self, story: Story) -> Judgement:
         said, groups = Collector(self, "kernel"), report_groups(story)
-        said.take(*_death(story), *_reports(story, groups), *_confessions(story, groups))
+        said.take(*_death(story), *_reports(story, groups), *_confessions(story, groups), *_floods(story))
         said.sort()
         said.doubt(*_missing(story))
         return said.judgement("kernel log clean" if said.clean else "")
@@ -172,6 +175,21 @@ def _rigs_path(story: Story, body: str) -> bool:
 
 
 # --- evidence --------------------------------------------------------------------------------------------------------
+
+
+def _floods(story: Story) -> Iterator[Accusation]:
+    """Lines of an emulated DUT that differ only in their numbers and come so fast that they hide others, whatever they
+    say and whether a cut explains them."""
+    alike: defaultdict[str, list[TimedLine]] = defaultdict(list)
+    for line in log_of(story).own_timed if _is_virtual(story) else ():
+        alike[re.sub(r"\d+", "0", line.body)].append(line)
+    for lines in alike.values():
+        for first, last in zip(lines, lines[FLOOD - 1 :], strict=False):
+            if last.at - first.at <= FLOOD_WITHIN:
+                what = f"the kernel logged {len(lines)} lines alike, {FLOOD} of them within {FLOOD_WITHIN:g} s"
+                text = tuple(line.text for line in lines[:SHOWN])
+                yield Accusation(subject="kernel", summary=f"{what}: {first.body}", at=first.at, evidence=text)
+                break
 
 
 def _missing(story: Story) -> list[str]:
