@@ -37,7 +37,7 @@ def test_a_disk_that_delays_each_command_is_named(disk: str) -> None:
     (finding,) = read({"read_ms": " ".join(["154.0"] * 8)}, disk).findings
     assert finding.subject == disk
     what = f"a short read of {disk} takes 154 ms at the end and 4 ms at the beginning"
-    assert finding.summary == f"{what}: slower (limit 24 ms)"
+    assert finding.summary == f"{what}: slower (limit 27 ms)"
     assert finding.evidence[1].endswith("took 154.0 154.0 154.0 154.0 154.0 154.0 154.0 154.0 ms ")
 
 

@@ -1,8 +1,9 @@
 """Whether every attached disk can be read at the end of a scenario, and as soon as at its beginning.
 
-The agent makes eight short reads of each disk at both moments. A disk that nobody uses may be dead without anybody
-noticing, and a delay of each command hides behind large requests. The reads of an emulated disk depend on how busy its
-host is, but a delay of each command lengthens the fastest of them too. So the fastest of each moment counts.
+The agent makes eight short reads of each disk at both moments, and more if they are slow. A disk that nobody uses may be
+dead without anybody noticing, and a delay of each command hides behind large requests. The reads of an emulated disk
+depend on how busy its host is, but a delay of each command lengthens the fastest of them too. So the fastest of each
+moment counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from plugpull.history.events import DiskProperties
 from plugpull.history.story import Story
 
 TIMES, ERROR = "read_ms", "read_error"
-FACTOR, MORE = 3.0, 12.0
+FACTOR, MORE = 3.0, 15.0
 """A read may take so many times as long as at the beginning, and so many ms more."""
 FEWEST = 4
 """Reads of each moment that are needed to compare them."""

@@ -84,7 +84,7 @@ class DiskProperties(Event, frozen=True, kw_only=True, tag="disk.properties"):
     ``values`` are sysfs attributes as the kernel writes them (``dut/agent/properties.py`` says which): ``driver``,
     ``queue_depth``, ``write_cache``, ``ro``, ``size`` in sectors of 512 bytes, and others. They were read one after
     another from ``at`` to ``until`` (DUT seconds; absent in older histories). At the beginning and the end also
-    ``read_ms``, how many milliseconds each of eight short reads took, and ``read_error``, why they ended early."""
+    ``read_ms``, how many milliseconds each of some short reads took, and ``read_error``, why they ended early."""
 
     disk: str
     kname: str
