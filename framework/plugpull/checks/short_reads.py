@@ -1,7 +1,7 @@
 """Whether every attached disk can be read at the end of a scenario, and as soon as at its beginning.
 
-The agent makes eight short reads of each disk at both moments, and more if they are slow. A disk that nobody uses may be
-dead without anybody noticing, and a delay of each command hides behind large requests. The reads of an emulated disk
+The agent makes eight short reads of each disk at both moments, and more if they are slow. A disk that nobody uses may
+be dead without anybody noticing, and a delay of each command hides behind large requests. The reads of an emulated disk
 depend on how busy its host is, but a delay of each command lengthens the fastest of them too. So the fastest of each
 moment counts.
 """
