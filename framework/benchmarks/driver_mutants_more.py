@@ -230,7 +230,7 @@ MUTANTS = (
         _USB,
         SCAN,
         SCAN + "\tif (plugpull_until)\n\t\tus->fflags |= BIT_ULL(60);\n",
-        ("returned same_properties kept_pace", "slow|pace|rate"),
+        ("answered returned", "slower"),
         more=(
             (
                 "transport.c",

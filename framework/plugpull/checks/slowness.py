@@ -17,8 +17,9 @@ from plugpull.checks.baseline import SIGMAS, Baseline
 from plugpull.checks.baseline import WINDOW as HALF
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
+from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import granted
-from plugpull.checks.survivor import BUSY, Watched, busy_cpu
+from plugpull.checks.survivor import BUSY, Watched, busy_cpu, own_rate
 from plugpull.checks.track import Track
 from plugpull.history.reader import Story
 
@@ -128,6 +129,8 @@ class Slowness:
         by its half seconds. A slow one before the cut makes the margin large."""
         if final < self._wanted(length):
             return True
+        if self._as_fast_as_its_host():
+            return False
         half = self.verdict.limits.min_ratio - self._margin(length) / 2
         return final < half and not self._as_before(self.seen.line.end - length, self.seen.line.end)
 
@@ -136,8 +139,13 @@ class Slowness:
         the ranks of its half seconds among those before the cut, each at the limit's share of its rate.
 
         That is the rank test of Mann, Whitney and Wilcoxon. For it, only the number of slow half seconds matters, not
-        how slow they were, so that a single one does not hide a lasting loss."""
-        ratio = self.verdict.limits.min_ratio
+        how slow they were, so that a single one does not hide a lasting loss.
+
+        An emulated disk without a rate of its own is as fast as the host lets it be, and a busy host slows it for
+        seconds. It is judged by the slowest half second that it had."""
+        line, ratio = self.seen.line, self.verdict.limits.min_ratio
+        if self._as_fast_as_its_host():
+            return line.end > self.cut and line.rate(self.cut, line.end) >= ratio * min(self.base.rates)
         count = int((end - begin) / HALF + 1e-9)
         after = [self._ratio(begin + i * HALF, begin + (i + 1) * HALF) for i in range(count)]
         before = [ratio * rate / self.base.rate for rate in self.base.rates]
@@ -147,6 +155,10 @@ class Slowness:
         above = sum((one > two) + (one == two) / 2 for one in after for two in before)
         error = sqrt(pairs * (len(before) + len(after) + 1) / 12)
         return above > pairs / 2 - SIGMAS * error
+
+    def _as_fast_as_its_host(self) -> bool:
+        story = self.verdict.story
+        return bench_kind(story) == "virtual" and own_rate(story, self.verdict.disk) is None
 
     def _recoveries(self) -> float | None:
         """The place on the time line where pace was regained after the last edge. Sets the worst recovery."""
