@@ -8,7 +8,7 @@ from math import fsum
 from statistics import fmean
 
 from plugpull.measure.estimate import Estimate, estimate
-from plugpull.measure.fair import FairLimit, FairModel, ObservedRates, RunNoise, fair_rates, fit
+from plugpull.measure.fair import FairLimit, FairModel, Fitting, ObservedRates, RunNoise, fair_rates
 from plugpull.measure.noise import TogetherRates, noise_of, observed, without_odd
 from plugpull.measure.student import t_quantile
 
@@ -129,7 +129,8 @@ class _Search:
     ) -> None:
         self._weighted = weighted
         self._observed = observed
-        self._noise = noise
+        self._fitting = Fitting(observed, noise)
+        self._fitted: dict[frozenset[FairLimit], FairModel | None] = {}
         self._declared = declared
         self._candidates = candidates
         self._enough = t_quantile(1 - SURE / 2 / max(1, len(candidates)), noise.freedom) ** 2
@@ -137,7 +138,7 @@ class _Search:
     def run(self) -> FairModel | None:
         """The best model. The search begins without a limit, and again with what the parts of the rig alone explain: a
         wrong set may explain most at first, and be in the way of all that are right."""
-        none = fit(self._observed, self._noise, [])
+        none = self._fitting.fit([])
         if none is None:
             return None
         if self._weighted:
@@ -176,7 +177,10 @@ class _Search:
         return min(models, key=lambda one: one.misfit) if models else None
 
     def _fit(self, limits: Sequence[FairLimit]) -> FairModel | None:
-        return fit(self._observed, self._noise, limits, weighted=self._weighted)
+        key = frozenset(limits)  # the two searches often come to the same model
+        if key not in self._fitted:
+            self._fitted[key] = self._fitting.fit(limits, weighted=self._weighted)
+        return self._fitted[key]
 
     def _starts(self, disks: frozenset[str]) -> Iterator[float]:
         """Values to begin with: the most that these disks reached together, and what they reached among most disks."""
