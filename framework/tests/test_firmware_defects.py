@@ -171,6 +171,24 @@ def test_a_healthy_one_has_none_of_them(tmp_path: Path) -> None:
     assert (shown, story.fired, story.failed) == ([], 0, set())
 
 
+@pytest.mark.parametrize(("cache", "slow"), [(64 << 10, True), (256 << 10, True), (8 << 20, False)])
+def test_a_full_cache_is_slow_for_requests_that_do_not_fit_into_it_too(cache: int, slow: bool, tmp_path: Path) -> None:
+    """1 MiB at 1 MiB/s. Requests of 128 KiB went past a cache of 64 KiB at full speed before."""
+    defects = (("cache-collapse", {"rate": 1 << 20}),)
+    firmware = Firmware("disk", Model(Traits(SIZE, cache=cache), defects, seed=1), tmp_path)
+    try:
+        with Nbd(firmware.socket) as client:
+            begun = time.monotonic()
+            for number in range(8):
+                client.write(number * (128 << 10), b"x" * (128 << 10))
+            took = time.monotonic() - begun
+            assert client.read(0, 1 << 20) == b"x" * (1 << 20)
+        assert bool(firmware.counters()["fired"]) == slow
+        assert took >= 0.5 or not slow  # 256 KiB fit into the larger cache first
+    finally:
+        firmware.close()
+
+
 def test_flush_lost_lies_about_fua_too(tmp_path: Path) -> None:
     firmware = Firmware("disk", Model(Traits(SIZE, cache=CACHE), (("flush-lost", {}),)), tmp_path)
     try:
