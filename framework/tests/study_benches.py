@@ -94,7 +94,7 @@ class StudyBench:
             length = length_of(condition, virtual=True)
             made += self._trial(number, len(order), repeat, condition, begin, length, counters)
             begin = round(begin + AROUND + length, 6)
-        return made
+        return [*made, *(_outside(begin, name, counters[name]) for name in self.rig.names)]
 
     def _trial(
         self,
@@ -113,27 +113,36 @@ class StudyBench:
         assert mode != "idle"
         for name in condition.disks:
             job = f"measure{number}-{name}"
-            made.append(ev.LoadBegun(at=begin, disk=name, job=job, mode=mode, block=BLOCK, depth=4, span=64 << 20))
-        for step in range(round((AROUND + length) / STEP)):
+            argv = ("fio", "--name=measure")
+            made.append(
+                ev.LoadBegun(at=begin, disk=name, job=job, mode=mode, block=BLOCK, depth=4, span=64 << 20, argv=argv)
+            )
+        before = {name: _whole(counters[name]) for name in condition.disks}
+        steps = round((AROUND + length) / STEP)
+        for step in range(steps):
             at = round(begin + step * STEP, 6)
             if number not in self.deaf or not begin + RAMP < at < begin + RAMP + length:
                 made.append(ev.Sampled(at=at, disks=_row(self.rig, counters), cpu=self._cpu(at)))
-            for name, rate in rates.items():
+            for name, rate in rates.items() if step < steps - 1 else ():
                 counters[name][mode == "write"] += rate * self.pace(name, at - begin - RAMP) * STEP
-        made += self._ended(number, planned, repeat, condition, begin, length)
-        return made
-
-    def _ended(
-        self, number: int, planned: int, repeat: int, condition: Condition[str], begin: float, length: float
-    ) -> list[ev.Event]:
-        """The measurement, and the end of its loads."""
-        mode = condition.pattern.mode
-        assert mode != "idle"
+        moved = {
+            name: (after[0] - before[name][0], after[1] - before[name][1])
+            for name in condition.disks
+            if (after := _whole(counters[name]))
+        }
         start = round(begin + RAMP, 6)
         end = round(start + length, 6)
-        measured = ev.Measured(
+        measured = self._measured(number, planned, repeat, condition, start, end)
+        return [*made, measured, *self._ended(number, end, moved)]
+
+    def _measured(
+        self, number: int, planned: int, repeat: int, condition: Condition[str], begin: float, end: float
+    ) -> ev.Measured:
+        mode = condition.pattern.mode
+        assert mode != "idle"
+        return ev.Measured(
             at=end,
-            begin=start,
+            begin=begin,
             disks=condition.disks,
             mode=mode,
             block=BLOCK,
@@ -143,19 +152,21 @@ class StudyBench:
             repeat=repeat,
             repeats=self.repeats,
         )
+
+    def _ended(self, number: int, end: float, moved: dict[str, tuple[int, int]]) -> list[ev.Event]:
+        """The ends of the loads, which ``moved`` so many bytes: (read, written) by disk."""
         return [
-            measured,
-            *(
-                ev.LoadEnded(
-                    at=end + 0.2,
-                    asked_at=end + 0.1,
-                    disk=name,
-                    job=f"measure{number}-{name}",
-                    asked=True,
-                    usr_cpu=self.process,
-                )
-                for name in condition.disks
-            ),
+            ev.LoadEnded(
+                at=end + 0.2,
+                asked_at=end + 0.1,
+                disk=name,
+                job=f"measure{number}-{name}",
+                asked=True,
+                usr_cpu=self.process,
+                read_bytes=read,
+                written_bytes=written,
+            )
+            for name, (read, written) in moved.items()
         ]
 
     def _idle(self) -> list[ev.Event]:
@@ -192,11 +203,21 @@ def _kname(number: int) -> str:
     return f"sd{chr(ord('b') + number)}"
 
 
+def _whole(counts: Sequence[float]) -> tuple[int, int]:
+    """(read, written): counters count whole requests."""
+    read, written = (int(count) // BLOCK * BLOCK for count in counts)
+    return read, written
+
+
+def _outside(at: float, name: str, counts: Sequence[float]) -> ev.CountedOutside:
+    read, written = _whole(counts)
+    return ev.CountedOutside(at=at, disk=name, read_bytes=read, written_bytes=written)
+
+
 def _row(rig: SyntheticRig, counters: dict[str, list[float]]) -> dict[str, Counters]:
-    """Counters count whole requests."""
     row = {}
     for number, name in enumerate(rig.names):
-        read, written = (int(count) // BLOCK * BLOCK for count in counters[name])
+        read, written = _whole(counters[name])
         row[_kname(number)] = Counters(number + 1, read, written, read // BLOCK, written // BLOCK, 0, 0, 1)
     return row
 

@@ -6,7 +6,7 @@ import doctest
 import math
 import random
 from itertools import permutations
-from statistics import fmean
+from statistics import fmean, linear_regression
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +29,7 @@ from plugpull.measure.compare import (
     welch_test,
 )
 from plugpull.measure.estimate import estimate
+from plugpull.measure.resolution import slope_spread
 from plugpull.measure.steady import steadiness
 from plugpull.measure.student import t_probability, t_quantile
 
@@ -76,6 +77,33 @@ def test_intervals_cover_the_true_mean_in_95_of_100_cases(count: int) -> None:
         assert found.high is not None
         covered += found.low <= 20.0 <= found.high
     assert 0.93 <= covered / 2000 <= 0.97
+
+
+@pytest.mark.parametrize("rate", [0.7e6, 1e6, 2e6, 2.7e6, 12e6])
+def test_the_spread_of_counting_is_that_of_counters_that_begin_anywhere(rate: float) -> None:
+    times = [number / 10 for number in range(16)]
+    draw = random.Random(f"counting {rate}")
+    slopes = []
+    for _ in range(300):
+        begin = draw.random()
+        counts = [(begin * 65536 + rate * at) // 65536 * 65536 for at in times]
+        slopes.append(linear_regression(times, counts).slope)
+    spread = slope_spread(times, rate, 65536)
+    assert 0.5 * spread < math.sqrt(fmean((slope - rate) ** 2 for slope in slopes)) < 2.3 * spread
+
+
+def test_the_spread_of_counting_is_small_for_small_requests_and_long_measurements() -> None:
+    times = [number / 10 for number in range(16)]
+    assert slope_spread(times, 2e6, 512) < slope_spread(times, 2e6, 65536) / 10
+    assert slope_spread([number / 10 for number in range(151)], 2e6, 65536) < slope_spread(times, 2e6, 65536) / 5
+    assert slope_spread([1.0], 2e6, 65536) == slope_spread(times, 2e6, 0) == slope_spread([], 1.0, 1.0) == 0.0
+
+
+def test_an_interval_has_at_least_what_the_counting_leaves_open() -> None:
+    assert estimate([10.0, 10.0, 10.0]).half == 0.0
+    assert estimate([10.0, 10.0, 10.0], counting=0.1).half == pytest.approx(0.15 / math.sqrt(3))
+    wide = [9.0, 10.0, 11.0]
+    assert estimate(wide, counting=0.1).half == pytest.approx(estimate(wide).half, rel=0.01)
 
 
 def test_one_sample_has_no_interval() -> None:

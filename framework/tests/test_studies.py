@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import pytest
 from study_benches import MB, StudyBench, a_rig, judged, only, writing
@@ -9,6 +11,7 @@ from study_benches import MB, StudyBench, a_rig, judged, only, writing
 from plugpull.history import events as ev
 from plugpull.load import sequential_write
 from plugpull.load.designs import Condition, each_alone
+from plugpull.measure.estimate import estimate
 from plugpull.studies import alone
 from plugpull.studies.figures import figure
 from plugpull.studies.measured import to_repeat
@@ -42,6 +45,24 @@ def test_intervals_of_200_short_measurements_contain_the_truth() -> None:
         for one in [one for one in alone(rig.names).judge(bench.story()).measurements if one.unit == "B/s"]:
             covered += (one.low or 0.0) <= 2.0 * MB <= (one.high or 0.0)
     assert 0.90 <= covered / 200 <= 0.99
+
+
+def test_intervals_of_quiet_disks_contain_the_truth() -> None:
+    """With 0.1 % of noise, repeats differ mostly by where a measurement begins between two requests. Without what the
+    counting leaves open, the intervals contain the truth in 87 % of cases."""
+    covered = narrow = 0
+    for number in range(25):
+        draw = random.Random(f"quiet {number}")
+        rates = [draw.uniform(0.5, 3.0) for _ in range(8)]
+        rig = a_rig(rates, noise=0.001, seed=("quiet", number))
+        bench = StudyBench(rig, writing(each_alone(rig.names)), repeats=3)
+        found = [one for one in alone(rig.names).judge(bench.story()).measurements if one.unit == "B/s"]
+        for one, truth in zip(found, rates, strict=True):
+            covered += (one.low or 0.0) <= truth * MB <= (one.high or 0.0)
+            plain = estimate(one.samples)
+            narrow += (plain.low or 0.0) <= truth * MB <= (plain.high or 0.0)
+    assert 0.90 <= covered / 200 <= 0.99
+    assert narrow / 200 < 0.90
 
 
 def test_processor_time_is_that_of_the_load_alone() -> None:

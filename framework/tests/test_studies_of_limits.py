@@ -201,6 +201,27 @@ def test_a_disk_that_has_more_of_a_ceiling_than_each_of_the_others_shares_it_too
     assert [one.value for one in found.conclusions if one.kind == "knee"] == [pytest.approx(2.4, rel=0.10)] * 2
 
 
+@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_unequal_shares_are_not_taken_for_limits_inside_each_other(repeats: int, seed: int) -> None:
+    """When reading, no disk of the hub is left out: several sets of disks inside each other explain unequal shares."""
+    names = [f"disk{number}" for number in range(1, 6)]
+    disks = [PlacedDisk.at(name, *(["hub1"] if number < 4 else []), "usb") for number, name in enumerate(names)]
+    table = {
+        "hub": [{"name": "hub1", "at": "usb.10", "ports": 8}],
+        "disk": [
+            {"name": disk, "at": f"{disk.above[0]}.{n}", "serial": f"S-{disk}", "scratch": True}
+            for n, disk in enumerate(disks, 1)
+        ],
+    }
+    rates = [10.0 * MB, 10.1 * MB, 9.9 * MB, 10.0 * MB, 6.0 * MB]
+    rig = SyntheticRig(rates, [(range(4), 24.0 * MB)], noise=0.015, seed=("shares", seed), weights=[1.7, 1, 1, 1, 1])
+    found = judged(StudyBench(rig, scaling_design(disks), repeats=repeats, table=table), scaling(rig.names))
+    ceilings = [one for one in found.conclusions if one.kind == "ceiling"]
+    assert [one.subject for one in ceilings] == ["hub hub1"] * 2
+    assert [one.value for one in ceilings] == [pytest.approx(24.0 * MB, rel=0.05)] * 2
+
+
 def with_four_at_once_slow(rig: SyntheticRig) -> Judgement:
     original = rig.run
     rig.run = lambda working: {  # type: ignore[method-assign]

@@ -152,6 +152,27 @@ def test_a_disk_that_never_recovers_has_collapsed() -> None:
     assert one.value == pytest.approx(-0.8, abs=0.05)
 
 
+@pytest.mark.parametrize("since", [5.2, 6.3, 8.6])
+@pytest.mark.parametrize("left", [0.45, 0.55, 0.68])
+def test_a_disk_that_keeps_half_of_its_rate_has_collapsed_from_its_usual_rate(left: float, since: float) -> None:
+    """Before, the usual rate of such a disk was taken as the mean of both, or it had a dip."""
+    found = _long(lambda disk, at: left if disk == "disk2" and at > since else 1.0)
+    assert kinds(found) == [("collapse", "disk2")]
+    assert only(found, "collapse").value == pytest.approx(left - 1, abs=0.05)
+
+
+@pytest.mark.parametrize("left", [0.55, 0.65])
+def test_a_disk_that_is_slow_only_at_the_end_has_not_collapsed(left: float) -> None:
+    """2 s of 15 s may be a dip that is not over yet."""
+    found = _long(lambda disk, at: left if disk == "disk2" and at > 13 else 1.0)
+    assert "collapse" not in [kind for kind, _ in kinds(found)]
+
+
+def test_a_disk_that_becomes_a_little_slower_has_not_collapsed() -> None:
+    assert kinds(_long(lambda disk, at: 0.85 if disk == "disk2" and at > 7 else 1.0)) == []
+    assert kinds(_long(lambda disk, at: 1 - 0.15 * max(0.0, at) / 15)) == []
+
+
 def test_disks_that_slow_down_at_the_same_time_are_not_blamed() -> None:
     found = _long(lambda disk, since: 0.02 if 6 <= since < 7 else 1.0)
     assert found.conclusions == ()

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.link import AgentLink
-from plugpull.history.events import DutDied, DutReady, SeenFromOutside
+from plugpull.history.events import CountedOutside, DutDied, DutReady, SeenFromOutside
 from plugpull.switches.base import Switch
 
 
@@ -69,8 +69,9 @@ class Bench(Protocol):
         Called after the scenario, when there is time to wait until the DUT can be reached again."""
         ...
 
-    def seen_from_outside(self) -> Iterable[SeenFromOutside]:
-        """The state of the bystanders' media, read without the DUT; empty where that is not possible."""
+    def seen_from_outside(self) -> Iterable[SeenFromOutside | CountedOutside]:
+        """The state of the bystanders' media, and what each disk itself counted, without asking the DUT; empty where
+        that is not possible."""
         ...
 
     def cpu_seconds(self) -> float | None:

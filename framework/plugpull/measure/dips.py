@@ -26,10 +26,13 @@ BEFORE = 3
 """Windows before a collapse at least."""
 FOR_GOOD = 0.1
 """A dip that lasts until the end, and for at least this share of the series, is a collapse."""
+LASTING = 0.2
+"""The same for a fall that leaves more than ``DEEP``."""
 LONGER = 1.5
 """And for this many times as long as any dip before it: the last one of several may only not be over yet."""
 ORDERLY = 0.8
-"""The share of windows, before and after a collapse, that have to be on their side of ``SHALLOW``."""
+"""The share of windows, before and after a collapse, that have to be on their side of ``SHALLOW``, or of the middle
+between both rates if it is higher."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,10 @@ def _collapse(rates: Sequence[float]) -> int:
     for place in range(BEFORE, int((1 - FOR_GOOD) * len(rates)) + 1):
         before, after = rates[:place], rates[place:]
         usual, left = median(before), median(after)
-        if left >= DEEP * usual:
+        if left >= SHALLOW * usual or (left >= DEEP * usual and len(after) < LASTING * len(rates)):
             continue
-        fine, low = sum(rate > SHALLOW * usual for rate in before), sum(rate < SHALLOW * usual for rate in after)
+        between = max(SHALLOW * usual, (usual + left) / 2)
+        fine, low = sum(rate > between for rate in before), sum(rate < between for rate in after)
         if fine < ORDERLY * len(before) or low < (1 + ORDERLY) / 2 * len(after):
             continue
         off = fsum(abs(rate - usual) for rate in before) + fsum(abs(rate - left) for rate in after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 from statistics import fmean, median, stdev
 
 from plugpull.measure.student import t_quantile
@@ -15,6 +15,10 @@ ODD_SHARE = 0.15
 up to 5 % on a busy host: of three, two are often very close to each other by chance."""
 ODD_RANGES = 3.0
 """And at least this many times as far away from them as they are from each other."""
+
+COUNTING = 1.5
+"""How much of ``counting`` an interval has at least: with 1, those of quiet disks are too narrow at some rates, and
+with 2 too wide at others."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,12 @@ class Estimate:
         return (self.high - self.mean) if self.high is not None else float("inf")
 
 
-def estimate(samples: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+def estimate(samples: Sequence[float], confidence: float = CONFIDENCE, *, counting: float = 0.0) -> Estimate:
     """The mean of at least one sample. Raises ValueError without any.
+
+    ``counting`` is the standard deviation that each sample has because whole requests are counted. The samples of a
+    quiet disk may all be off in the same way, and then differ less from each other than from the truth. Without it,
+    intervals of 3 samples of disks with 0.1 % of noise contain the truth in 88 % of cases, and with it in 97 %.
 
     A percentile bootstrap would be too narrow: with 5 samples it contains the true mean in 84 % of cases, not 95 %.
 
@@ -53,7 +61,8 @@ def estimate(samples: Sequence[float], confidence: float = CONFIDENCE) -> Estima
     mean = fmean(values)
     if len(values) == 1:
         return Estimate(mean, None, None, values)
-    half = t_quantile((1 + confidence) / 2, len(values) - 1) * stdev(values) / sqrt(len(values))
+    half = hypot(t_quantile((1 + confidence) / 2, len(values) - 1) * stdev(values), COUNTING * counting)
+    half /= sqrt(len(values))
     return Estimate(mean, mean - half, mean + half, values, odd_ones(values))
 
 

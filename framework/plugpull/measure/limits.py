@@ -109,7 +109,11 @@ def _best(
     """The best model in which disks have equal shares of a limit, unless one with unequal shares is much better."""
     search = _Search(means, noise, declared, candidates)
     model = search.run()
-    if model is None or model.misfit <= UNFAIR * sum(len(one.rates) for one in means):
+    if model is None:
+        return None
+    # Limits that nothing declares, inside others, are what unequal shares look like where few sets were measured.
+    invented = any(one.disks < two.disks and one.disks not in declared for one in model.limits for two in model.limits)
+    if model.misfit <= UNFAIR * sum(len(one.rates) for one in means) and not invented:
         return model  # equal shares explain all that noise leaves
     unfair = _Search(means, noise, declared, candidates, weighted=True).run()
     return model if unfair is None or search.score(model) <= search.score(unfair) else unfair

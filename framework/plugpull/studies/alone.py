@@ -11,6 +11,7 @@ from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
 from plugpull.measure.estimate import estimate
 from plugpull.measure.outliers import outliers
+from plugpull.studies.agreement import disagreements
 from plugpull.studies.capacity import impossible
 from plugpull.studies.expected import below_expectation
 from plugpull.studies.figures import doubts, figure, interval, rate
@@ -28,24 +29,26 @@ class Alone(Check, frozen=True, tag="alone"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.disks)
-        said.doubt(missing_of(story))
+        said.doubt(missing_of(story), *disagreements(story))
         for series in series_of(story):
             self._series(story, series, said)
         named = [one.subject for one in said.conclusions if one.kind == "outlier"]
         return said.judgement(_worst(said, named))
 
     def _series(self, story: Story, series: Series, said: Collector) -> None:
-        good = {}
+        good, known = {}, {}
         for disk in self.disks:
-            samples = list(series.alone(disk).values())
+            samples, counting = list(series.alone(disk).values()), series.counting((disk,))
             what = f"{series.mode} rate of {disk} alone"
             said.doubt(*doubts(f"the {what}", samples, series.repeats, spoilt_of(series, (disk,))))
             if samples:
-                said.measure(figure(f"{series.mode} alone", disk, samples, {"disks": 1, **series.parameters}))
+                parameters = {"disks": 1, **series.parameters}
+                said.measure(figure(f"{series.mode} alone", disk, samples, parameters, counting=counting))
                 for cost in processor_figures(story, series.mode, disk, list(series.of((disk,)).values())):
                     said.measure(cost)
-                impossible(story, (disk,), series.mode, estimate(samples), said)
-                below_expectation(story, disk, series.mode, estimate(samples), said)
+                known[disk] = estimate(samples, counting=counting)
+                impossible(story, (disk,), series.mode, known[disk], said)
+                below_expectation(story, disk, series.mode, known[disk], said)
             if len(samples) > 1:
                 good[disk] = samples  # a repeat that is unlike the others does not count there
         for one in outliers(good) if len(good) == len(self.disks) else ():
@@ -58,7 +61,7 @@ class Alone(Check, frozen=True, tag="alone"):
                     "Leave it out of a series of comparisons, or find out why first.",
                     value=round(one.change, 4),
                     unit="of the usual rate",
-                    evidence=tuple(f"{disk}: {interval(estimate(samples))}" for disk, samples in good.items()),
+                    evidence=tuple(f"{disk}: {interval(known[disk])}" for disk in good),
                 )
             )
 

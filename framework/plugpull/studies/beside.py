@@ -13,6 +13,7 @@ from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
 from plugpull.measure.compare import FLOOR
 from plugpull.measure.estimate import estimate
+from plugpull.studies.agreement import disagreements
 from plugpull.studies.capacity import impossible
 from plugpull.studies.changes import Compared, NamedRepeats, compared
 from plugpull.studies.figures import doubts, figure, rate
@@ -26,7 +27,7 @@ class Beside(Check, frozen=True, tag="beside"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.disks)
-        said.doubt(missing_of(story))
+        said.doubt(missing_of(story), *disagreements(story))
         unshown = [clause for series in series_of(story) for clause in self._series(story, series, said)]
         return said.judgement(", ".join(dict.fromkeys([*(one.kind for one in said.conclusions), *unshown])))
 
@@ -45,8 +46,9 @@ class Beside(Check, frozen=True, tag="beside"):
             said.doubt(*wrong)
             if samples:
                 parameters: dict[str, str | float] = {"disks": len(disks), "on": name, **series.parameters}
-                said.measure(figure(f"{series.mode} beside", ", ".join(disks), samples, parameters))
-                impossible(story, disks, series.mode, estimate(samples), said)
+                counting = series.counting(disks)
+                said.measure(figure(f"{series.mode} beside", ", ".join(disks), samples, parameters, counting=counting))
+                impossible(story, disks, series.mode, estimate(samples, counting=counting), said)
             if samples and not wrong:
                 places.append(NamedRepeats(name, samples))
         table = compared(combinations(places, 2))

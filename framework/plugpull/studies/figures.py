@@ -15,10 +15,16 @@ NOISY = 0.25
 
 
 def figure(
-    name: str, subject: str, samples: Sequence[float], parameters: Mapping[str, str | float], unit: str = "B/s"
+    name: str,
+    subject: str,
+    samples: Sequence[float],
+    parameters: Mapping[str, str | float],
+    unit: str = "B/s",
+    counting: float = 0.0,
 ) -> Measurement:
-    """The mean of at least one repeat, with its 95 % Student interval. Nothing that is measured can be below 0."""
-    found = estimate(samples)
+    """The mean of at least one repeat, with its 95 % Student interval. Nothing that is measured can be below 0.
+    ``counting``: see ``estimate``."""
+    found = estimate(samples, counting=counting)
     return Measurement(
         name=name,
         subject=subject,

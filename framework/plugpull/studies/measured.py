@@ -6,12 +6,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import hypot
 from statistics import linear_regression
 
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.starved import HZ, QUIET, granted, starved_within
 from plugpull.history.events import Event, LoadBegun, Measured, ScenarioBegun
 from plugpull.history.story import Story
+from plugpull.measure.resolution import slope_spread
 
 STARVED = 0.1
 """A measurement does not count if the DUT was starved for a larger share of it."""
@@ -24,11 +26,13 @@ READ_MODES = ("read", "randread")
 
 @dataclass(frozen=True)
 class MeasuredRates:
-    """``rates`` are bytes per second by disk. ``spoilt`` says why it does not count; empty if it does."""
+    """``rates`` are bytes per second by disk. ``spoilt`` says why it does not count; empty if it does. ``counting`` is
+    the standard deviation that the sum of the rates has because whole requests are counted."""
 
     event: Measured
     rates: dict[str, float]
     spoilt: str = ""
+    counting: float = 0.0
 
     @property
     def disks(self) -> frozenset[str]:
@@ -65,6 +69,10 @@ class Series:
     def alone(self, disk: str) -> dict[int, float]:
         """The rate of this disk by itself, by round."""
         return {number: one.total for number, one in self.of((disk,)).items()}
+
+    def counting(self, disks: Iterable[str]) -> float:
+        """The largest ``counting`` of the measurements of exactly these disks at once."""
+        return max((one.counting for one in self.of(disks).values()), default=0.0)
 
 
 def series_of(story: Story) -> tuple[Series, ...]:
@@ -132,25 +140,32 @@ def spoilt_of(series: Series, disks: Iterable[str] = ()) -> tuple[str, ...]:
 
 def _reading(story: Story, event: Measured) -> MeasuredRates:
     begin, end = event.begin, event.at or event.begin
-    rates = {}
+    rates, spreads = {}, []
     for disk in event.disks:
-        rate = _rate(story, disk, begin, end, reads=event.mode in READ_MODES)
-        if rate is None:
+        found = _rate(story, disk, begin, end, reads=event.mode in READ_MODES)
+        if found is None:
             return MeasuredRates(event, {}, f"the samples of {disk} do not cover the measurement at {begin:.1f} s")
-        rates[disk] = rate
-    return MeasuredRates(event, rates, _ended_early(story, event, begin, end) or held_up(story, begin, end))
+        rates[disk], spread = found
+        spreads.append(spread)
+    spoilt = _ended_early(story, event, begin, end) or held_up(story, begin, end)
+    return MeasuredRates(event, rates, spoilt, hypot(*spreads))
 
 
-def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> float | None:
-    """The slope of the line through all samples. The counters count whole requests, and the difference of the first
-    and the last sample would be wrong by up to one of them: the slope is more exact."""
+def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> tuple[float, float] | None:
+    """The slope of the line through all samples, and how exact it is. The counters count whole requests, and the
+    difference of the first and the last sample would be wrong by up to one of them: the slope is more exact."""
     inside = story.readings(disk).between(begin, end)
     if len(inside) < 2 or inside[0].diskseq != inside[-1].diskseq:
         return None
-    if inside[-1].at - inside[0].at < (1 - STARVED) * (end - begin):
+    first, last = inside[0], inside[-1]
+    if last.at - first.at < (1 - STARVED) * (end - begin):
         return None
-    slope, _ = linear_regression([one.at for one in inside], [one.read if reads else one.written for one in inside])
-    return max(0.0, slope)
+    times = [one.at for one in inside]
+    slope, _ = linear_regression(times, [one.read if reads else one.written for one in inside])
+    moved = last.read - first.read if reads else last.written - first.written
+    one, two = first.counters, last.counters
+    requests = two.reads - one.reads if reads else two.writes - one.writes
+    return max(0.0, slope), slope_spread(times, slope, moved / max(1, requests))
 
 
 def _ended_early(story: Story, event: Measured, begin: float, end: float) -> str:

@@ -59,7 +59,10 @@ class RecoveryCost(Check, frozen=True, tag="recovery_cost"):
         wrong = list(doubts(f"the {part.mode} rate of the {name} {when} the cut", sums, part.repeats, spoilt_of(part)))
         said.doubt(*wrong)
         if sums:
-            said.measure(figure(f"{part.mode} {when} the cut", ", ".join(disks), sums, part.parameters))
+            counting = max(one.counting for one in readings)
+            said.measure(
+                figure(f"{part.mode} {when} the cut", ", ".join(disks), sums, part.parameters, counting=counting)
+            )
         return [] if wrong else sums
 
 

@@ -12,6 +12,7 @@ from plugpull.judging.results import Conclusion
 from plugpull.measure import scaling as statistics
 from plugpull.measure.estimate import Estimate, estimate
 from plugpull.measure.limits import SharedLimit
+from plugpull.studies.agreement import disagreements
 from plugpull.studies.bottlenecks import conclude_limit, limits_of, share_in_words
 from plugpull.studies.capacity import impossible
 from plugpull.studies.expected import below_expectation
@@ -39,7 +40,7 @@ class Scales(Check, frozen=True, tag="scaling"):
         if len(self.disks) < 2:
             said.doubt("a scaling curve needs at least two disks")
             return said.judgement()
-        said.doubt(missing_of(story))
+        said.doubt(missing_of(story), *disagreements(story))
         parts = [part.disks for part in parts_of(story)]
         for series in series_of(story):
             for disks in self._sets():
@@ -58,16 +59,17 @@ class Scales(Check, frozen=True, tag="scaling"):
         yield from (self.disks[:count] for count in range(2, len(self.disks) + 1))
 
     def _rates(self, story: Story, series: Series, disks: tuple[str, ...], said: Collector) -> None:
-        samples = [one.total for one in series.of(disks).values()]
+        samples, counting = [one.total for one in series.of(disks).values()], series.counting(disks)
         who = f"{disks[0]} alone" if len(disks) == 1 else f"{len(disks)} disks at once"
         said.doubt(*doubts(f"the {series.mode} rate of {who}", samples, series.repeats, spoilt_of(series, disks)))
         if samples and len(disks) > 1:
             parameters = {"disks": len(disks), **series.parameters}
-            said.measure(figure(f"{series.mode} together", ", ".join(disks), samples, parameters))
-            impossible(story, disks, series.mode, estimate(samples), said)
+            found = estimate(samples, counting=counting)
+            said.measure(figure(f"{series.mode} together", ", ".join(disks), samples, parameters, counting=counting))
+            impossible(story, disks, series.mode, found, said)
             for part in parts_of(story):
                 if set(part.disks) == set(disks):
-                    below_expectation(story, part.name, series.mode, estimate(samples), said)
+                    below_expectation(story, part.name, series.mode, found, said)
 
     # --- the curve ----------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from plugpull.history.readings import Reading
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion, Measurement
 from plugpull.measure.dips import USUAL, Dip, Dips, dips, usual_rate
+from plugpull.studies.agreement import disagreements
 from plugpull.studies.figures import rate
 from plugpull.studies.measured import claims_of, missing_of, series_of
 
@@ -46,7 +47,7 @@ class Sustained(Check, frozen=True, tag="sustained"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self, self.disks)
-        said.doubt(missing_of(story))
+        said.doubt(missing_of(story), *disagreements(story))
         for series in series_of(story):
             for reading in series.readings:
                 said.doubt(reading.spoilt)

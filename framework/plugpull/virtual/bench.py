@@ -260,7 +260,7 @@ class VirtualBench:
             self._console.wait_closed(5.0)
         return (*processors, *self._console.last_words())
 
-    def seen_from_outside(self) -> Iterator[ev.SeenFromOutside]:
+    def seen_from_outside(self) -> Iterator[ev.SeenFromOutside | ev.CountedOutside]:
         at = self.link.clock.now()[0] if self.link.clock.mapped else None
         for disk in self._rig.disk:
             if disk.scratch:
@@ -270,6 +270,9 @@ class VirtualBench:
                 with suppress(RigError):  # a disk without power has nothing left to write out
                     firmware.write_out()
             yield bystanders.look(firmware.medium, disk.name, at)
+        if self._machine.running:
+            for name, (read, written) in self._plugs.counted().items():
+                yield ev.CountedOutside(at=at, disk=name, read_bytes=read, written_bytes=written)
 
     def cpu_seconds(self) -> float | None:
         return process.cpu_seconds(self._machine.process.pid)

@@ -56,6 +56,16 @@ class Plugs:
         """The devices that QEMU itself lists."""
         return {entry["name"] for entry in self._qmp.run("qom-list", path="/machine/peripheral")}
 
+    def counted(self) -> dict[str, tuple[int, int]]:
+        """The bytes that each plugged disk has transferred since it was plugged in, by QEMU's own count: (read,
+        written)."""
+        found = {}
+        for entry in self._qmp.run("query-blockstats", 10.0):
+            name = str(entry.get("node-name", "")).removeprefix("medium-")
+            if entry.get("qdev") and name in self._plugged:
+                found[name] = int(entry["stats"]["rd_bytes"]), int(entry["stats"]["wr_bytes"])
+        return found
+
     # --- media --------------------------------------------------------------------------------------------------
 
     def share(self, name: str, rate: int) -> None:

@@ -269,7 +269,7 @@ class RealBench:
     def cpu_seconds(self) -> None:
         """None: a real DUT has its processors to itself."""
 
-    def seen_from_outside(self) -> Iterable[ev.SeenFromOutside]:
+    def seen_from_outside(self) -> Iterable[ev.SeenFromOutside | ev.CountedOutside]:
         return ()
 
     def close(self) -> None:

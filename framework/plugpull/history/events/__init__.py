@@ -31,6 +31,7 @@ from plugpull.history.events.cuts import (
     PortState,
 )
 from plugpull.history.events.disks import (
+    CountedOutside,
     DiskAttached,
     DiskDetached,
     DiskMoved,
@@ -139,6 +140,7 @@ __all__ = [
     "CensusMoment",
     "ClockMapped",
     "ConsoleLine",
+    "CountedOutside",
     "CutArmed",
     "CutSwitched",
     "DiskAttached",
@@ -291,6 +293,7 @@ AnyEvent = (
     | FileScanEnded
     | FilesystemChecked
     | FilesOver
+    | CountedOutside
     | SeenFromOutside
     | ProcessStuck
     | StepBegun

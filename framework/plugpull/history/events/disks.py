@@ -105,6 +105,15 @@ class Sampled(Event, frozen=True, kw_only=True, tag="sample"):
     cpu: tuple[int, int] = (0, 0)
 
 
+class CountedOutside(Event, frozen=True, kw_only=True, tag="outside.counted"):
+    """The bytes that an emulated disk itself counted since it was last plugged in: what reached it, whatever the DUT's
+    kernel and its programs say."""
+
+    disk: str
+    read_bytes: int
+    written_bytes: int
+
+
 class SeenFromOutside(Event, frozen=True, kw_only=True, tag="outside"):
     """The bench looked at a disk's medium behind the DUT's back, by ``method``. ``ok``: it is as it was made;
     ``detail`` says what is different."""
