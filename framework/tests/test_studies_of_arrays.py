@@ -34,6 +34,7 @@ def _arrays(
     seed: object = 0,
     baseline: bool = True,
     table: dict[str, Any] | None = None,
+    states: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Judgement:
     """Disks of 2 MB/s, below a limit in MB/s that they share, and one array of each level and number of them."""
     rig = a_rig([2.0] * disks, *([(range(disks), limit)] if limit else []), noise=noise, seed=seed)
@@ -43,6 +44,10 @@ def _arrays(
     for number, cell in enumerate(array_cells(disks), 1):
         name = f"array{number}"
         bench.events.append(_made(name, cell, rig.names[: cell.members], at))
+        values = {"array_state": "clean", "sync_action": "idle", "degraded": "0"} | dict(
+            (states or {}).get(cell.level, {})
+        )
+        bench.events.append(ev.ArrayState(at=at + 0.5, array=name, kname="md127", values=values, members={}))
         share = min(2.0, (limit or 1e9) / cell.members) * MB
 
         def figures(
@@ -88,6 +93,31 @@ def test_an_array_that_reads_far_too_slowly_is_below_expectation() -> None:
     one = found.conclusions[0]
     assert one.value == pytest.approx(-0.9, abs=0.02)
     assert "reads" in one.text
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"sync_action": "resync"}, "md did a resync of array"),
+        ({"sync_action": "recover"}, "md did a recover of array"),
+        ({"sync_action": "check"}, "md did a check of array"),
+        ({"degraded": "1"}, "was degraded while the"),
+    ],
+)
+def test_an_array_that_is_rebuilt_in_the_background_is_not_below_expectation(values: dict[str, str], said: str) -> None:
+    """A third of the rate is then no fault of the array."""
+    slow = {("raid5", "read"): 0.3, ("raid5", "write"): 0.3}
+    assert {one.kind for one in _arrays(slow).conclusions} == {"below-expectation"}
+    found = _arrays(slow, states={"raid5": values})
+    assert found.conclusions == ()
+    assert found.unknowns
+    assert all(said in doubt for doubt in found.unknowns), found.unknowns
+    assert not [one for one in found.measurements if one.parameters["level"] == "raid5"]
+
+
+def test_an_array_at_rest_is_measured_as_usual() -> None:
+    found = _arrays(states={"raid5": {"sync_action": "frozen"}})
+    assert (found.findings, found.unknowns, found.conclusions) == ((), (), ())
 
 
 def test_an_array_behind_a_bottleneck_is_as_fast_as_that_allows() -> None:

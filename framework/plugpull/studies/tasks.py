@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.history.events import DriveCacheSwitched, Event, FioFigures, FioRan, ScenarioBegun
+from plugpull.history.events import ArrayState, DriveCacheSwitched, Event, FioFigures, FioRan, ScenarioBegun
 from plugpull.history.story import Story
 from plugpull.studies.measured import held_up
+
+AT_REST = ("idle", "frozen")
+"""What md's ``sync_action`` says while it copies nothing."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,23 @@ def _tasks_of(story: Story) -> tuple[RanTask, ...]:
 
 
 def _spoilt(story: Story, event: FioRan) -> str:
-    return held_up(story, event.begin, event.at or event.begin)
+    return held_up(story, event.begin, event.at or event.begin) or _out_of_sync(story, event)
+
+
+def _out_of_sync(story: Story, event: FioRan) -> str:
+    """Why this is not the rate of an array in sync, a clause: md copied or compared its members meanwhile, or one was
+    missing. Empty if it is."""
+    end = event.at or event.begin
+    for name in event.disks:
+        states = [one for one in story.of(ArrayState) if one.array == name and one.at is not None and one.at <= end]
+        earlier = [one for one in states if (one.at or 0.0) <= event.begin]
+        for state in states[max(0, len(earlier) - 1) :]:
+            action = state.values.get("sync_action", "idle")
+            if action not in AT_REST:
+                return f"md did a {action} of {name} while the {event.task} was measured at {event.begin:.1f} s"
+            if state.values.get("degraded", "0") != "0":
+                return f"{name} was degraded while the {event.task} was measured at {event.begin:.1f} s"
+    return ""
 
 
 def named(story: Story, task: str, disk: str) -> dict[int, FioFigures]:
