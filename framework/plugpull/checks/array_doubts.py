@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plugpull.checks.array_states import state_doubts
 from plugpull.checks.arrays import ArrayRecord, arrays_of
 from plugpull.history.events import ArrayActed, ArrayMade, ArrayState, LegReadBegun
 from plugpull.history.story import Story
@@ -26,6 +27,7 @@ def array_doubts(story: Story) -> Iterator[str]:
         yield from _slots(record)
         yield from _unfinished(record)
         yield from _interrupted(story, record)
+        yield from state_doubts(story, record)
     for leg in story.of(LegReadBegun):
         if misread(story, leg):
             yield f"{leg.disk} was read from sector {leg.offset} on, where the data of {leg.array} does not begin"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.array_states import usable
 from plugpull.checks.array_survived import compared
 from plugpull.checks.arrays import ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
@@ -42,7 +43,7 @@ class ArrayFailed(Check, frozen=True, tag="array_failed"):
                         took.append(found)
                     else:
                         said.take(found)
-                said.take(*_stopped(record), *compared(record))
+                said.take(*_stopped(record), *_assembled(story, record), *compared(record))
         if not took and said.clean:
             said.doubt(f"nothing was written to {', '.join(self.arrays)} when it failed")
         slowest = max(took, default=None)
@@ -88,6 +89,19 @@ def _stopped(record: ArrayRecord) -> Iterator[Accusation | str]:
         if not stop.ok:
             what = f"{record.name} could not be stopped after it had failed: {stop.detail or '?'}"
             yield _accusation(record.name, what, stop.at)
+
+
+def _assembled(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """Members that are missing in the end, although the array was assembled with them and their disks stayed."""
+    done = [act for act in record.done("assemble") if act.ok]
+    last = record.last
+    if not done or last is None or (last.at or 0.0) < (done[-1].at or 0.0):
+        return
+    gone = {one.disk for one in record.absences if one.gone >= (done[-1].at or 0.0)}
+    missing = [disk for disk in done[-1].disks if disk not in usable(last) and disk not in gone]
+    if missing:
+        what = f"{record.name} was assembled with {', '.join(missing)}, and did without in the end"
+        yield _accusation(record.name, what, last.at)
 
 
 def _accusation(array: str, what: str, at: float | None) -> Accusation:

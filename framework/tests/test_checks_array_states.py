@@ -1,0 +1,247 @@
+"""What contradicts itself in the states of an array is no PASS, and what md shows of a fault is a finding."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from array_stories import ARRAY, CHECKED, MEMBERS, NOTICED, READDED, STOPPED, act, mirror, stamps, state
+from ledgers import Book, ledger_bytes
+from msgspec.structs import replace
+from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
+
+from plugpull.checks import array_failed, array_survived
+from plugpull.checks.coherent import coherent
+from plugpull.history import events as ev
+
+SECOND = SURVIVORS[0]
+EARLY = GONE - 4.0
+"""Before the cut, with the array at rest."""
+
+
+def doubts(bench: Bench) -> str:
+    return "; ".join(bench.judge(coherent()).unknowns)
+
+
+def said(bench: Bench) -> list[str]:
+    return [one.summary for one in bench.judge(array_survived(ARRAY)).findings]
+
+
+def made(**fields: Any) -> Bench:
+    bench = healthy()
+    mirror(bench)
+    bench.replace(ev.ArrayMade, **fields)
+    return bench
+
+
+def with_value(at: float, name: str, value: str, **how: Any) -> ev.ArrayState:
+    one = state(at, **how)
+    return replace(one, values=one.values | {name: value})
+
+
+def rebuilding(at: float, sector: int) -> ev.ArrayState:
+    return with_value(at, "sync_completed", f"{sector} / 8192", action="recover", degraded=1, disk1="spare")
+
+
+def kernel(bench: Bench, at: float, text: str) -> None:
+    bench.add(ev.KernelMessage(at=at, text=text, level=6, seq=1))
+
+
+def miscounted(bench: Bench, begin: float, end: float) -> None:
+    """``degraded`` does not say that the member is missing."""
+    bench.add(state(begin, disk1="faulty"), state(end, degraded=1, disk1="faulty"))
+
+
+def renamed(bench: Bench) -> None:
+    bench.add(replace(state(EARLY), kname="md126"), state(EARLY + 0.1))
+
+
+def vanished(bench: Bench) -> None:
+    bench.add(ev.ArrayState(at=EARLY, array=ARRAY, kname="md127", values={}, members={}), state(EARLY + 0.1))
+
+
+def foreign(bench: Bench) -> None:
+    odd = state(EARLY)
+    bench.add(replace(odd, members=odd.members | {"sdz": ("2", "in_sync")}))
+    bench.add(state(EARLY + 3.0))
+
+
+def went_back(bench: Bench) -> None:
+    bench.add(rebuilding(READDED + 0.7, 4096), rebuilding(READDED + 0.9, 512))
+
+
+def fell_out(bench: Bench) -> None:
+    bench.add(state(24.0), state(24.2, degraded=1, disk1="spare"), state(24.4))
+
+
+def added_without_a_rebuild(bench: Bench) -> None:
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", action="add")
+    bench.replace(ev.ArrayState, lambda event: event.at == READDED, values=state(READDED, degraded=1).values)
+
+
+def interrupted(bench: Bench) -> None:
+    kernel(bench, READDED + 1.0, "md: md127: recovery interrupted.")
+
+
+def superblock(bench: Bench) -> None:
+    kernel(bench, EARLY - 2.0, "md: super_written gets error=-5")
+
+
+def too_small(bench: Bench) -> None:
+    bench.replace(ev.ArrayMade, size=1 << 20)
+
+
+ODD: dict[Callable[[Bench], None], str] = {
+    lambda bench: miscounted(bench, NOTICED, NOTICED + 2.5): "counts 0 missing members",
+    renamed: "was md127 and then md126, although nobody had stopped it",
+    vanished: "was gone at",
+    foreign: "sdz is a member of array1, which was not made of it",
+    went_back: "the recover of array1 went back from sector 4096 to 512",
+    fell_out: "disk1 was in sync in array1 and was not",
+    added_without_a_rebuild: "disk1 was in sync in array1 without a rebuild",
+    interrupted: "was interrupted: md: md127: recovery interrupted.",
+    superblock: "failed to write a superblock",
+    too_small: "has 1048576 bytes, and raid1 of its members has 8388608",
+}
+
+
+@pytest.mark.parametrize(("change", "why"), ODD.items(), ids=[why[:30] for why in ODD.values()])
+def test_what_contradicts_itself_is_a_doubt(change: Callable[[Bench], None], why: str) -> None:
+    bench = made()
+    change(bench)
+    assert why in doubts(bench)
+
+
+def short_miscount(bench: Bench) -> None:
+    miscounted(bench, NOTICED + 0.1, NOTICED + 1.0)
+
+
+def stopped_by_the_cut(bench: Bench) -> None:
+    """A rebuild of the second member that the cut of the first interrupts."""
+    bench.add(state(GONE - 1.0, "recover"))
+    kernel(bench, GONE + 0.2, "md: md127: recovery interrupted.")
+
+
+def died_with_the_disk(bench: Bench) -> None:
+    kernel(bench, GONE + 0.05, "md: super_written gets error=-5")
+
+
+def begun_again_by_an_add(bench: Bench) -> None:
+    went_back(bench)
+    bench.add(act(READDED + 0.85, "add", SECOND))
+
+
+def added_and_rebuilt(bench: Bench) -> None:
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", action="add")
+
+
+def known_by_its_kernel_name(bench: Bench) -> None:
+    """A member that the array has not missed yet: the agent does not know the disk any more."""
+    odd = state(GONE + 0.1)
+    kname = next(one.kname for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == VICTIM)
+    bench.replace(ev.ArrayState, lambda event: event.at == NOTICED, at=NOTICED + 5.0)
+    bench.add(replace(odd, members={kname: odd.members[VICTIM], SECOND: odd.members[SECOND]}))
+
+
+FINE = (
+    short_miscount,
+    stopped_by_the_cut,
+    died_with_the_disk,
+    begun_again_by_an_add,
+    added_and_rebuilt,
+    known_by_its_kernel_name,
+)
+
+
+@pytest.mark.parametrize("change", FINE)
+def test_what_md_does_when_a_member_comes_and_goes_is_no_doubt(change: Callable[[Bench], None]) -> None:
+    bench = made()
+    change(bench)
+    assert doubts(bench) == ""
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flag", ["write_error", "want_replacement", "blocked"])
+def test_a_flag_of_a_failed_request_to_a_member_that_is_there_is_a_finding(flag: str) -> None:
+    bench = made()
+    bench.add(state(EARLY, degraded=0, **{SECOND: f"in_sync,{flag}"}), state(EARLY + 0.2))
+    (only,) = said(bench)
+    assert only == f"array1 marked {SECOND} {flag} at {EARLY:.2f} s, although its disk had not left"
+
+
+def test_a_flag_of_the_member_that_was_cut_is_none() -> None:
+    bench = made()
+    bench.add(state(CUT + 0.05, degraded=0, **{VICTIM: "in_sync,write_error,want_replacement"}))
+    assert said(bench) == []
+
+
+@pytest.mark.parametrize("word", ["readonly", "read-auto"])
+def test_an_array_that_takes_no_writes_is_a_finding(word: str) -> None:
+    bench = made()
+    bench.load(ARRAY, 10.0, CHECKED - 0.2, exit_status=0, asked=True)
+    assert said(bench) == []
+    bench.add(state(EARLY, word=word), state(EARLY + 0.1))
+    assert said(bench) == [f"array1 was {word} while it was written"]
+
+
+def test_an_array_may_be_read_only_while_nobody_writes() -> None:
+    bench = made()
+    bench.add(state(EARLY, word="read-auto"), state(EARLY + 0.1))
+    assert said(bench) == []
+
+
+def test_a_mismatch_that_a_check_counts_stays_one() -> None:
+    bench = healthy()
+    mirror(bench, "raid5", (*MEMBERS, SURVIVORS[1]) if len(SURVIVORS) > 1 else MEMBERS)
+    bench.replace(ev.ArrayState, lambda event: event.at == CHECKED, values=with_value(
+        CHECKED, "mismatch_cnt", "16", action="check").values)  # fmt: skip
+    assert any("found 16 sectors whose parity does not match" in one for one in said(bench))
+
+
+@pytest.mark.parametrize(("took", "found"), [(0.3, False), (40.0, True)])
+def test_an_array_must_be_stopped_in_time(took: float, found: bool) -> None:
+    bench = healthy(until=STOPPED + 60.0)
+    mirror(bench)
+    stop = {"at": STOPPED + took, "seconds": took}
+    bench.replace(ev.ArrayActed, lambda event: event.action == "stop", **stop)
+    bench.replace(ev.ArrayState, lambda event: not event.values, at=STOPPED + took)
+    assert any("stopping array1 took 40" in one and "(limit 30 s)" in one for one in said(bench)) is found
+
+
+@pytest.mark.parametrize(("took", "found"), [(2.0, False), (40.0, True)])
+def test_an_array_may_not_hold_up_who_writes_to_it(took: float, found: bool) -> None:
+    bench = healthy(until=100.0)
+    mirror(bench)
+    stamps(bench)
+    book = Book()
+    held = book.issue(0)
+    book._step += round(took * 1000)
+    book.complete(held)
+    data = base64.b64encode(ledger_bytes(book.made))
+    bench.replace(ev.LedgerPart, lambda event: event.disk == ARRAY, data=data.decode())
+    length = len(ledger_bytes(book.made))
+    bench.replace(ev.LedgerEnded, lambda event: event.disk == ARRAY, at=12.0 + took + 1.0, received=length)
+    for kind in (ev.ReadBackBegun, ev.ReadBackPart, ev.ReadBackEnded):
+        bench.replace(kind, lambda event: event.disk == ARRAY, at=12.0 + took + 2.0)
+    assert any("a write to array1 took 40" in one and "(limit 30 s)" in one for one in said(bench)) is found
+
+
+# --- assembled again --------------------------------------------------------------------------------------------------
+
+
+def assembled(bench: Bench, **members: str) -> list[str]:
+    mirror(bench)
+    bench.detach(SECOND, GONE + 0.1)
+    bench.load(ARRAY, 12.0, GONE + 1.0, errno=5, exit_status=1, asked=False)
+    bench.add(act(STOPPED - 1.0, "assemble", *MEMBERS), state(STOPPED - 0.8, degraded=len(members), **members))
+    return [one.summary for one in bench.judge(array_failed(ARRAY)).findings]
+
+
+def test_an_array_that_is_assembled_whole_has_all_members_in_the_end() -> None:
+    assert assembled(healthy()) == []
+    said = assembled(healthy(), **{VICTIM: "faulty"})
+    assert said == ["array1 was assembled with disk1, and did without in the end"]
