@@ -15,6 +15,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.belief import WriteCache, belief_at
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
+from plugpull.checks.file_doubts import recovery_faults, round_doubts
 from plugpull.checks.file_errors import failed_with_power
 from plugpull.checks.file_rounds import FileRound, file_rounds, joined, missing_file_records
 from plugpull.checks.filesystem_check import MAY_BE_UNCLEAN, WITHOUT_CHECKER, Checked, checker_says, last_lines
@@ -118,7 +119,6 @@ def _judged(story: Story, one: FileRound) -> _Judged:
     made.doubts += _misfits(one, ledger)
     begin = ledger.operations[0].submitted if ledger.operations else one.begun.at or 0.0
     made.errors = _errors_seen(ledger)
-    made.doubts += _vanished(one)
     made.power, made.cuts = _power(story, one, begin)
     if not made.cuts and one.unmounted and ledger.operations and not made.errors:
         _sync_at_unmount(ledger)
@@ -131,23 +131,14 @@ def _judged(story: Story, one: FileRound) -> _Judged:
         if one.removal is not None and one.removal.begun.repaired:
             made.repaired = judge(ledger, decode_found_tree(joined(one.removal.parts)), promises, effect)
             made.doubts += made.repaired.problems
+    made.doubts += round_doubts(story, one, ledger, made.cuts)
     if one.scan.begun.lost and not one.doubts:
         what = f"a {one.begun.fstype} filesystem"
         made.opinion.wrong.append(FileWrong(FileDamage.UNMOUNTABLE, "", what, "a disk without one"))
         made.doubts = []
     _conclude(story, made, promises)
-    made.accusations += failed_with_power(story, one, made.cuts)
+    made.accusations += [*failed_with_power(story, one, made.cuts), *recovery_faults(story, one)]
     return made
-
-
-def _vanished(one: FileRound) -> Iterator[str]:
-    """Files that the scan found and the removal did not, although nothing was repaired or cut in between."""
-    if one.scan is None or one.removal is None or one.removal.begun.repaired or not one.scan.begun.job:
-        return
-    before, after = decode_found_tree(joined(one.scan.parts)), decode_found_tree(joined(one.removal.parts))
-    gone = sorted({entry.path for entry in before.entries} - {entry.path for entry in after.entries})
-    if gone and not before.problems and not after.problems:
-        yield f"{gone[0]} was found by the scan, and was not there any more when the files were removed"
 
 
 def _misfits(one: FileRound, ledger: FileLedger) -> Iterator[str]:

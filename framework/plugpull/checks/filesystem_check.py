@@ -6,6 +6,7 @@ Measured with the tools of Debian 12: e2fsprogs 1.47.0, xfsprogs 6.1.0, btrfs-pr
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 from plugpull.history.events import FilesystemChecked
@@ -30,6 +31,12 @@ MAY_BE_UNCLEAN = frozenset({"vfat", "exfat", "ntfs3"})
 """Without a journal, a cut leaves the dirty bit, lost clusters and wrong counts. That is not damage."""
 
 
+_FOUND_ERRORS = re.compile(
+    r"still has errors|(?:\berrors|error\(s\)) found|Fix\? no|^ERROR: |\[ASSERT\]|\[Fail\]|would have ", re.MULTILINE
+)
+"""Errors in the words of a checker. With a status of 0, they contradict it."""
+
+
 class Checked(StrEnum):
     """What a checker found."""
 
@@ -44,7 +51,7 @@ def checker_says(check: FilesystemChecked) -> Checked:
     if status is None or status < 0:
         return Checked.UNKNOWN  # not run to its end: a signal killed it
     if status == 0:
-        return Checked.CLEAN
+        return Checked.UNKNOWN if _FOUND_ERRORS.search(check.output) else Checked.CLEAN
     bits = ERRORS.get(check.fstype)
     if bits is None:
         return Checked.UNCLEAN if status == 1 else Checked.UNKNOWN

@@ -18,6 +18,10 @@ HELD_BY_NOBODY = "held by nobody visible"
 """What the agent says of an ``umount`` that failed although no process has anything open there."""
 
 
+HEALTHY_WITHIN = 30.0
+"""Seconds for the ``umount`` of a filesystem whose disk is there: it may have something to write."""
+
+
 class Unmountable(Check, frozen=True, tag="unmountable"):
     """The last ``umount`` of each of ``disks`` succeeded, and took at most ``within`` seconds. It counts only if the
     filesystem was mounted, and was so when the disk was cut. If it was mounted again afterwards, each ``umount`` of a
@@ -44,6 +48,7 @@ class Unmountable(Check, frozen=True, tag="unmountable"):
                     took.append((last.seconds, within))
                     said.take(*_held_up(story, last, within))
                     said.take(*_held_by_the_kernel(story, disk, last))
+                    said.take(*_slow_later(story, last, within))
         if not took:
             return said.judgement()
         slowest, within = max(took)
@@ -61,6 +66,16 @@ def _held_up(story: Story, last: Acted, within: float) -> Iterator[Accusation | 
         yield Accusation(subject=disk, summary=what, at=last.at)
     elif last.seconds > within and not excused(story, ended - last.seconds, ended, within):
         yield f"{what}, but the DUT was starved meanwhile"
+
+
+def _slow_later(story: Story, last: Acted, within: float) -> Iterator[Accusation | str]:
+    """The first ``umount`` of a disk after ``last`` that took too long: those of healthy mounts."""
+    within = max(within, HEALTHY_WITHIN)
+    for event in story.of(Acted):
+        later = event.action == "umount" and event.disk == last.disk and (event.at or 0.0) > (last.at or 0.0)
+        if later and event.ok and event.seconds > within:
+            yield from _held_up(story, event, within)
+            return
 
 
 def _held_by_the_kernel(story: Story, disk: str, last: Acted) -> Iterator[Accusation]:
