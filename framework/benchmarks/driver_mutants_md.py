@@ -69,10 +69,13 @@ MUTANTS = (
     ),
     _mutant(
         "raid5_parity_wrong",
-        "leaves the old data in the parity when a part of a stripe is written",
+        "leaves the data that stays out of the parity when a part of a stripe is written",
         _RAID5,
-        "\t\t\ttx = ops_run_prexor5(sh, percpu, tx);\n",
-        "\t\t\t(void)ops_run_prexor5;\n",
+        # Three members: md reads what stays and computes the parity again, which is less to read.
+        "\t\toff_dest = sh->dev[pd_idx].offset;\n\t\tfor (i = disks; i--; ) {\n"
+        "\t\t\tstruct r5dev *dev = &sh->dev[i];\n\t\t\tif (i != pd_idx) {\n",
+        "\t\toff_dest = sh->dev[pd_idx].offset;\n\t\tfor (i = disks; i--; ) {\n"
+        "\t\t\tstruct r5dev *dev = &sh->dev[i];\n\t\t\tif (i != pd_idx && head_sh->dev[i].written) {\n",
         ("legs_hold array_survived nothing_lost", "parity does not match|does not hold|wrong sectors"),
         "gets_it_back and raid5]",
     ),
