@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,11 @@ from rig_builder import a_rig
 from plugpull.judging.results import Results, ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
+STEP = 1.0
+"""Seconds between two looks at what a run has written."""
+SILENCE = 600.0
+"""Seconds, counted in steps of this process, so that time in which nothing on the machine runs does not count. A run
+records something each second; a guest that boots does not, for 240 s at most."""
 QEMU_CRASHED = "QEMU was killed by SIGSEGV"
 UNSTEADY = "but its baseline was not steady"
 RIG = (
@@ -58,11 +65,45 @@ def run_small(folder: Path, defects: str = "", *arguments: str, rig: str = RIG) 
     return ended
 
 
+def run_while_it_goes_on(
+    command: list[str], folder: Path, silence: float = SILENCE, size_of: Callable[[Path], int] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder for as long as its output or the files below the folder grow.
+
+    How long a run takes depends on the machine. One that has written nothing for ``silence`` seconds of this process
+    hangs; it is killed, and ``TimeoutExpired`` is raised. ``size_of`` is how much is below a folder.
+    """
+    said = folder / "output.txt"
+    with said.open("w") as out:
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=os.environ, cwd=folder)
+        size, quiet = -1, 0.0
+        while child.poll() is None:
+            try:
+                child.wait(STEP)
+            except subprocess.TimeoutExpired:
+                now = (size_of or written)(folder)
+                size, quiet = now, 0.0 if now != size else quiet + STEP
+            if quiet >= silence and child.poll() is None:
+                child.kill()
+                child.wait()
+                raise subprocess.TimeoutExpired(command, silence, said.read_text())
+    return subprocess.CompletedProcess(command, child.returncode, said.read_text(), "")
+
+
+def written(folder: Path) -> int:
+    """The bytes of all files below a folder. One that is removed meanwhile does not count."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            total += path.lstat().st_size
+    return total
+
+
 def _run_small(folder: Path, defects: str, *arguments: str, rig: str) -> Ended:
     file = folder / "rig.toml"
     file.write_text(rig + defects)
     command = [sys.executable, "-m", "plugpull", "run", "--rig", str(file), "--out", str(folder / "runs"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=os.environ, cwd=folder)
+    done = run_while_it_goes_on(command, folder)
     latest = folder / "runs" / "latest"
     assert latest.is_dir(), f"no run was made; status {done.returncode}\n{done.stdout}\n{done.stderr}"
     directory = latest.resolve()
