@@ -233,15 +233,21 @@ def test_an_array_may_not_hold_up_who_writes_to_it(took: float, found: bool) -> 
 # --- assembled again --------------------------------------------------------------------------------------------------
 
 
-def assembled(bench: Bench, **members: str) -> list[str]:
+def assembled(bench: Bench, *, stale: bool, **members: str) -> list[str]:
     mirror(bench)
     bench.detach(SECOND, GONE + 0.1)
     bench.load(ARRAY, 12.0, GONE + 1.0, errno=5, exit_status=1, asked=False)
+    if not stale:
+        bench.drop(ev.ArrayState, lambda event: event.at not in (NOTICED, READDED))
     bench.add(act(STOPPED - 1.0, "assemble", *MEMBERS), state(STOPPED - 0.8, degraded=len(members), **members))
     return [one.summary for one in bench.judge(array_failed(ARRAY)).findings]
 
 
 def test_an_array_that_is_assembled_whole_has_all_members_in_the_end() -> None:
-    assert assembled(healthy()) == []
-    said = assembled(healthy(), **{VICTIM: "faulty"})
+    assert assembled(healthy(), stale=False) == []
+    said = assembled(healthy(), stale=False, **{VICTIM: "faulty"})
     assert said == ["array1 was assembled with disk1, and did without in the end"]
+
+
+def test_a_member_that_the_array_had_gone_on_without_may_be_left_out() -> None:
+    assert assembled(healthy(), stale=True, **{VICTIM: "faulty"}) == []

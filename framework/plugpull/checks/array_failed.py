@@ -92,13 +92,16 @@ def _stopped(record: ArrayRecord) -> Iterator[Accusation | str]:
 
 
 def _assembled(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
-    """Members that are missing in the end, although the array was assembled with them and their disks stayed."""
+    """Members that are missing in the end, although the array was assembled with them and their disks stayed. One that
+    the array had gone on without is stale, and md leaves it out."""
     done = [act for act in record.done("assemble") if act.ok]
     last = record.last
     if not done or last is None or (last.at or 0.0) < (done[-1].at or 0.0):
         return
     gone = {one.disk for one in record.absences if one.gone >= (done[-1].at or 0.0)}
-    missing = [disk for disk in done[-1].disks if disk not in usable(last) and disk not in gone]
+    before = [usable(state) for state in record.running if (state.at or 0.0) < (done[-1].at or 0.0) - done[-1].seconds]
+    stale = {disk for disk in done[-1].disks for there in before if there and disk not in there}
+    missing = [disk for disk in done[-1].disks if disk not in usable(last) and disk not in gone | stale]
     if missing:
         what = f"{record.name} was assembled with {', '.join(missing)}, and did without in the end"
         yield _accusation(record.name, what, last.at)
