@@ -49,7 +49,8 @@ def test_error_handling_that_stalls_other_disks_is_named(tmp_path: Path) -> None
     ended = run_with(tmp_path, "usb_storage_stalls")
     assert (ended.status, ended.only.verdict) == (EXIT_FAIL, Verdict.FAIL), ended.output
     assert ("kept_pace", "survivor") in {(finding.check, finding.subject) for finding in ended.only.findings}
-    assert "survivor stood still for" in ended.only.sentence
+    # A stall of more than 5 s is a finding on its longest request, too, and any of them may come first.
+    assert any("survivor stood still for" in finding.summary for finding in ended.only.findings), ended.output
     (survivor,) = ended.only.survivors
     assert survivor.stall_s is not None
     assert survivor.stall_s > 3
