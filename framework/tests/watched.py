@@ -40,7 +40,8 @@ def watched(bench: Bench | None = None) -> Bench:
     """The healthy story as an agent of today's version records it."""
     bench = bench or healthy()
     bench.replace(ev.DutReady, records=RECORDS)
-    bench.add(ev.TimersSet(at=10.1, moment="begin"), ev.TimersSet(at=25.9, moment="restored"))
+    changed = (("/proc/sys/kernel/hung_task_timeout_secs", "120", "20"),)
+    bench.add(ev.TimersSet(at=10.1, moment="begin", changed=changed), ev.TimersSet(at=25.9, moment="restored"))
     for number in range(1, int((bench.until - 10.0) / 2) + 1):
         bench.add(ev.Activity(at=10.0 + 2 * number, seconds=2.0, threads={"usb-storage (84)": 0.12}, soft=0.02))
     for attached in [event for event in bench.events if isinstance(event, ev.DiskAttached)]:

@@ -14,11 +14,15 @@ from plugpull.checks.array_doubts import array_doubts
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
+from plugpull.checks.counts import negative_counts
+from plugpull.checks.disk_record import disk_doubts
+from plugpull.checks.dut_record import dut_doubts
 from plugpull.checks.load_ends import load_doubts
 from plugpull.checks.log_arrivals import arrivals_doubted
 from plugpull.checks.log_identity import other_speeds
 from plugpull.checks.order import disorder
 from plugpull.checks.rig_record import rig_doubts
+from plugpull.checks.study_record import study_doubts
 from plugpull.checks.uevent_record import uevents_doubted
 from plugpull.checks.witness_times import witnesses_apart
 from plugpull.history.events import DiskAttached, DiskDetached
@@ -48,6 +52,8 @@ class Coherent(Check, frozen=True, tag="coherent"):
         for what in (*witnesses, *disorder(story), *load_doubts(story), *arrivals_doubted(story)):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*rig_doubts(story), *other_speeds(story), *uevents_doubted(story), *array_doubts(story)):
+            said.doubt(f"the record contradicts itself: {what}")
+        for what in (*disk_doubts(story), *dut_doubts(story), *study_doubts(story), *negative_counts(story)):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story))
         return said.judgement()

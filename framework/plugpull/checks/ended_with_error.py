@@ -9,6 +9,7 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of, limit, not_executed, seconds
+from plugpull.checks.failed_as import not_of_a_loss
 from plugpull.checks.limits import ended_with_error as limit_of
 from plugpull.checks.starved import awake, excused
 from plugpull.history.cut import Cut
@@ -70,6 +71,8 @@ class EndedWithError(Check, frozen=True, tag="ended_with_error"):
         if not failed:
             how = "went on until it was asked to stop" if ended.asked else "ended without an error"
             return self._accusation(disk, f"the load on {disk} {how} though the disk was gone", ended.at)
+        if other := not_of_a_loss(story, ended):
+            return other
         took, within = max(0.0, ended.at - begin), limit_of(story, disk, self.within)
         what = f"the load on {disk} ended with an error only after {seconds(took)} {limit(within)}"
         if awake(story, begin, ended.at) > within + cut.error:

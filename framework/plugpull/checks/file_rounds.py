@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -20,6 +21,14 @@ from plugpull.history.events import (
     FilesystemChecked,
 )
 from plugpull.history.story import Story
+
+_ENDED = b'"do":"end"'
+"""In the last line of a ledger whose writer did all that it was to do (``integrity/oracle/files/ledger.py``)."""
+
+
+_TIMES = re.compile(rb'"at":(\d+(?:\.\d+)?)')
+CLOCKS = 0.25
+"""Seconds by which the clocks of a writer and of the agent may differ: both are the DUT's."""
 
 
 @dataclass
@@ -231,6 +240,12 @@ def _incomplete(one: FileRound) -> Iterator[str]:
         yield f"{one.ended.received} bytes of its ledger arrived, {had} are on record"
     elif one.ended.stuck:
         yield "its writer was stuck and could not be ended"
+    elif one.ended.status == 0 and _ENDED not in one.ledger and one.ledger:
+        yield "its writer ended without an error, and its ledger does not end"
+    elif one.ended.at is not None and _last_return(one.ledger) > one.ended.at + CLOCKS:
+        yield "its writer ended before its last operation did"
+    if one.check is not None and one.check.fstype != one.begun.fstype:
+        yield f"it is {one.begun.fstype} by its beginning, and {one.check.fstype} by its check"
     if one.scan is None:
         yield "it was not scanned"
         return
@@ -241,6 +256,12 @@ def _incomplete(one: FileRound) -> Iterator[str]:
         yield "that its files were removed is not on record"
     else:
         yield from _unfinished(one.removal, "removal")
+
+
+def _last_return(ledger: bytes) -> float:
+    """When the last operation of a ledger returned, DUT seconds."""
+    times = _TIMES.findall(ledger[-1000:])
+    return float(times[-1]) if times else float("-inf")
 
 
 def _unfinished(scan: FileScan, what: str) -> Iterator[str]:

@@ -94,6 +94,8 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
         if line.event is not None and line.event.kind not in OTHER_HARDWARE:
             slept = line.at is not None and expected.slept(line.at) and expected.powerless(line.body)
             said = "" if slept else _known_line(story, line.event.kind, line)
+            if not said and _is_virtual(story) and _of_the_host(line) and not _asleep(expected, line):
+                said = f"the kernel logged an error of a host controller, which no cut of a disk causes: {line.body}"
         elif line.body.startswith(CUT_HERE):
             there = is_followed_by_report(line, groups)
             said = "" if there else f"the kernel began a report that is not on record: {line.body}"
@@ -111,8 +113,21 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
 
 OTHER_HARDWARE = frozenset({"ata.error", "dm.error", "hw.undervoltage", "nvme.error", "pci.error", "thunderbolt.error"})
 """Kinds of messages about hardware that need not be the rig's. They are judged by their level, as unknown ones are."""
+HOST_ERROR = "hcd.error"
+"""Errors of host controllers. On healthy emulated benches they were logged only as the DUT woke up."""
+_UNANSWERED = re.compile(r"context command|assigning device slot|[Ss]etup|[Aa]ddress device|in resume")
+"""Commands of the driver that a device with a bad contact lets fail, and what a DUT says that wakes up."""
 HELD = "held"
 """Marks a line that is a finding."""
+
+
+def _of_the_host(line: RecordedLine) -> bool:
+    """Whether a host controller had an error that is not a device's which did not answer."""
+    return line.event is not None and line.event.kind == HOST_ERROR and not _UNANSWERED.search(line.body)
+
+
+def _asleep(expected: Expected, line: RecordedLine) -> bool:
+    return line.at is not None and expected.slept(line.at)
 
 
 def _known_line(story: Story, kind: str, line: RecordedLine) -> str:

@@ -145,6 +145,11 @@ def _others(story: Story, record: ArrayRecord, legs: Mapping[str, _Leg], begun: 
         yield f"{', '.join(elsewhere)} was not read where the data of {record.name} begins"
     if any((leg.begun.run, leg.begun.session) != (begun.run, begun.session) for leg in legs.values()):
         yield f"the members of {record.name} were read before its last session"
+    if any(leg.begun.device != begun.device for leg in legs.values()):
+        yield f"the members of {record.name} were read for the stamps of another disk"
+    read = {tuple((first - leg.begun.offset, size) for first, size in leg.begun.extents) for leg in legs.values()}
+    if len(read) > 1 or () in read:
+        yield f"not the same parts of each member of {record.name} were read"
 
 
 def _agree(record: ArrayRecord, copies: Mapping[int, Found]) -> Iterator[Accusation | str]:

@@ -13,9 +13,10 @@ from plugpull.history.events import AgentLost, DutDied, LedgerBegun, LoadBegun, 
 from plugpull.history.readings import Reading
 from plugpull.history.story import Story
 
-ENDED = (0, 128)
+ENDED = (0, 128, -2)
 """Exit status of a load that ended when it was asked to: the writer's, and fio's (``exit_value = 128`` in its
-``sig_int``). 645 of 645 loads on healthy benches had one of them."""
+``sig_int``). 645 of 645 loads on healthy benches had one of them. A fio that is asked before it can catch the signal
+ends by it."""
 STILL = 3
 """The last samples that show a request in flight: in 147 healthy scenarios no disk had one in all of them."""
 SAID_BY_FIO = "terminating on signal"
@@ -52,6 +53,8 @@ def load_doubts(story: Story) -> Iterator[str]:
         if ended is not None:
             if load.at is not None and ended.at is not None and ended.at < load.at:
                 yield f"the load on {load.disk} ended at {ended.at:.2f} s, before it began at {load.at:.2f} s"
+            if ended.asked and (ended.asked_at or 0.0) > (ended.at or 0.0) + AROUND:
+                yield f"the load on {load.disk} ended at {ended.at or 0.0:.2f} s, before it was asked to"
             yield from _odd_end(ended)
             yield from _other_bytes(story, load, ended)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plugpull.checks.answered import Answered
+from plugpull.checks.arrays_sound import ArraysSound
 from plugpull.checks.as_declared import AsDeclared
 from plugpull.checks.base import Check, check_name
 from plugpull.checks.blocked import NothingBlocked
@@ -42,6 +43,7 @@ STANDING: tuple[Check, ...] = (
     KeptWhilePowered(),
     DataSound(),
     FoundAgain(None),
+    ArraysSound(),
     NothingBlocked(),
     NothingSpins(),
     CpusAnswer(),

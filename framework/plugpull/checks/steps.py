@@ -73,7 +73,10 @@ def _unswitched(story: Story) -> Iterator[str]:
         for state in ("off", "on"):
             edges = [edge for edge in story.of(Edge) if edge.cut in numbers and edge.state == state]
             ports = {(edge.switch, edge.port) for edge in edges if edge.phase == "acknowledged"}
-            said = any(numbers & set(one.cuts) and one.state == state for one in story.of(CutSwitched))
+            switched = [one for one in story.of(CutSwitched) if numbers & set(one.cuts) and one.state == state]
+            said = bool(switched)
+            if len(switched) == 1 and switched[0].ports != len(ports) and set(switched[0].cuts) == numbers:
+                yield f"{switched[0].ports} ports were switched {state} at once, and {len(ports)} acknowledged"
             # Permanent cuts are restored port by port.
             if len(ports) > 1 and not said and not (state == "on" and cuts[0].permanent):
                 yield f"how far apart {len(ports)} ports were switched {state} at once is not on record"

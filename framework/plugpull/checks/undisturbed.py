@@ -15,6 +15,7 @@ from plugpull.checks.complaints import Complaint, accusations_of, explained_by_c
 from plugpull.checks.evidence import judged_span, miswired
 from plugpull.checks.kernel_clean import kernel_clean
 from plugpull.checks.log_properties import changes
+from plugpull.checks.mounting import step_doubts
 from plugpull.checks.neighbours import Neighbours
 from plugpull.checks.no_errors import no_errors
 from plugpull.checks.nothing_stuck import nothing_stuck
@@ -76,7 +77,14 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
             *_loads(story, expected, asked),
         )
         said.sort()
-        said.doubt(miswired(story), *strangers(story), *untimed(story), *_resets(story, expected), *_changed(story))
+        said.doubt(
+            *step_doubts(story),
+            miswired(story),
+            *strangers(story),
+            *untimed(story),
+            *_resets(story, expected),
+            *_changed(story),
+        )
         return said.judgement("nobody else disturbed" if said.clean else "")
 
     def claims(self, story: Story) -> Iterable[Claim]:

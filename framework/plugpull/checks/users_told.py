@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from errno import EBADMSG, EILSEQ
 
 from plugpull.checks import limits
 from plugpull.checks.accusation import Accusation
@@ -11,7 +10,7 @@ from plugpull.checks.arrays import arrays_of, may_fail_from
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, not_executed, seconds, victims_of
-from plugpull.checks.failed_as import failed_as_something_else
+from plugpull.checks.failed_as import failed_as_something_else, not_of_a_loss
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
 from plugpull.history.cut import Cut
@@ -120,8 +119,8 @@ def _one(story: Story, cut: Cut, load: LoadBegun) -> Accusation | str | float:
     if not ended.errno and (ended.asked or not ended.exit_status):
         how = "went on until it was asked to end" if ended.asked else "ended without an error"
         return _accusation(disk, f"the load on {disk} {how} though the disk was gone", ended)
-    if ended.errno in (EILSEQ, EBADMSG):
-        return f"the load on {disk} ended with errno {ended.errno}, which is wrong data and not the loss of its disk"
+    if other := not_of_a_loss(story, ended):
+        return other
     took = awake(story, gone, max(gone, ended.at))
     if took - cut.error > within:
         return _accusation(

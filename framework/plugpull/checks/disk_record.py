@@ -1,0 +1,188 @@
+"""Does the record of each disk fit itself: the fields of its announcements, its properties, its counters?
+
+An announcement, the properties that were read then, sysfs and the samples say the same of a disk. The kernel gives no
+device number to two disks at once. Who reads a disk is on record. Where they disagree, something of the record is wrong
+or missing, and it accuses nobody.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+from plugpull.checks.limits import bench_kind
+from plugpull.history.events import (
+    Acted,
+    ArrayActed,
+    DiskAttached,
+    DiskProperties,
+    DiskRecovered,
+    DriveCacheSwitched,
+    FileRoundBegun,
+    FioRan,
+    LedgerBegun,
+    LedgerEnded,
+    LegReadBegun,
+    LoadBegun,
+    LoadEnded,
+    Phase,
+    ReadBackBegun,
+    ReadBackEnded,
+    TimersSet,
+    Uevent,
+    Verified,
+)
+from plugpull.history.readings import ReadingRun
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.scope import place_of
+
+APART = 1.0
+"""Seconds by which two disks with one device number may overlap: the removal of a disk is read late."""
+FIELDS = ("devt", "serial", "place", "driver", "speed", "model", "sysfs")
+"""What the agent reads of every disk that is announced, if it can (``dut/agent/disks.py``)."""
+SAME = (("driver", "driver"), ("speed", "speed"))
+"""Fields of an announcement and the properties that say the same."""
+SECTOR = 512
+USING = frozenset({"array", "fill", "measure", "mkfs", "scan", "soak", "verify"})
+"""Phases in which more than what is on record may read a disk."""
+NOT_READ = 2 << 20
+"""Bytes that may be read from a disk while nothing on record reads it: udev and the kernel read 0.1 MB at most, on 226
+healthy emulated benches."""
+AROUND = 1.0
+"""Seconds before and after a use of a disk in which it may be read."""
+PROBED = 3.0
+"""Seconds after the announcement of a disk in which the kernel and udev read it."""
+
+
+def disk_doubts(story: Story) -> Iterator[str]:
+    """What the record of the disks says against itself, a sentence each."""
+    yield from _device_numbers(story)
+    yield from _empty(story)
+    yield from _properties(story)
+    if bench_kind(story) == "virtual":
+        yield from _readers(story)
+        yield from _unknown_devices(story)
+        yield from _timeouts(story)
+
+
+def _device_numbers(story: Story) -> Iterator[str]:
+    stays = [one for one in story.of(DiskAttached) if one.devt and one.at is not None]
+    last: dict[str, DiskAttached] = {}
+    for stay in sorted(stays, key=lambda one: one.at or 0.0):
+        before = last.get(stay.devt)
+        gone = None if before is None else story.detached_at(before)
+        if before is not None and before.kname != stay.kname and (gone is None or gone > (stay.at or 0.0) + APART):
+            yield f"{stay.disk or stay.kname} was announced with the device number of {before.disk or before.kname}"
+        last[stay.devt] = stay
+
+
+def _empty(story: Story) -> Iterator[str]:
+    """Fields that the record has of one announcement of a disk and not of another one."""
+    for disk in dict.fromkeys(one.disk for one in story.of(DiskAttached) if one.disk):
+        stays = [one for one in story.attachments(disk) if one.diskseq]
+        for name in FIELDS:
+            lacking = [one for one in stays if not getattr(one, name)]
+            if lacking and len(lacking) < len(stays):
+                yield f"{disk} was announced at {lacking[0].at or 0.0:.2f} s, and its {name} is not on record"
+        for one in stays:
+            if one.sysfs and one.sysfs.rpartition("/")[2] != one.kname:
+                yield f"{disk} was announced as {one.kname}, and is {one.sysfs.rpartition('/')[2]} in sysfs"
+
+
+def _properties(story: Story) -> Iterator[str]:
+    """Properties that were read when a disk came, and are not those that it was announced with."""
+    stays = {(one.kname, one.diskseq): one for one in story.of(DiskAttached) if one.disk and one.diskseq}
+    for read in story.of(DiskProperties):
+        stay = stays.get((read.kname, read.diskseq))
+        if stay is None or read.moment != "attached" or read.disk != stay.disk:
+            continue
+        for field, name in SAME:
+            said, found = getattr(stay, field), read.values.get(name, "")
+            if said and found and said != found:
+                yield f"{stay.disk} was announced with {field} {said}, and its properties say {found}"
+        size = read.values.get("size", "")
+        if size.isdecimal() and int(size) and stay.size and int(size) * SECTOR != stay.size:
+            yield f"{stay.disk} was announced with {stay.size} bytes, and its properties say {int(size) * SECTOR}"
+
+
+def _timeouts(story: Story) -> Iterator[str]:
+    """Timeouts of commands that plugpull did not set: a disk that hangs shows later than the record goes."""
+    came = {(one.kname, one.diskseq): one.values.get("timeout") for one in story.of(DiskProperties)[::-1]}
+    given = {after for event in story.of(TimersSet) for path, _, after in event.changed if path.endswith("/timeout")}
+    for read in story.of(DiskProperties):
+        timeout = read.values.get("timeout")
+        changed = read.moment == "end" and timeout and timeout != came.get((read.kname, read.diskseq))
+        if changed and given and timeout not in given:
+            yield f"the command timeout of {read.disk} is {timeout} s at the end, and nobody set it to that"
+
+
+def _unknown_devices(story: Story) -> Iterator[str]:
+    """USB devices that came to an emulated controller of the rig, and are neither disks nor above them: nothing plugs
+    them in. 1,325 of 1,325 devices were those of disks and hubs."""
+    paths = {one.sysfs.partition("/block/")[0] for one in story.all_attachments if one.sysfs}
+    controllers = {place_of(path).controller for path in paths} - {""}
+    parts = {part for path in paths for part in path.split("/")}
+    for event in story.of(Uevent):
+        if (event.action, event.subsystem, event.devtype) != ("add", "usb", "usb_device") or event.disks:
+            continue
+        name = event.devpath.rpartition("/")[2]
+        if "-" in name and name not in parts and place_of(event.devpath).controller in controllers:
+            yield f"a USB device came at {name} at {event.at or 0.0:.2f} s, where the rig has none"
+            return
+
+
+# --- who reads a disk -------------------------------------------------------------------------------------------------
+
+
+def _readers(story: Story) -> Iterator[str]:
+    """Disks that were read for long while nothing on record read them."""
+    if any((story.of(FioRan), story.of(ArrayActed), story.of(FileRoundBegun), story.of(LegReadBegun))):
+        return
+    scratch = [str(disk.get("name")) for disk in story.rig.get("disk", ()) if disk.get("scratch") is True]
+    for disk in scratch:
+        uses = sorted(_uses(story, disk))
+        for part in story.readings(disk).parts:
+            read = 0 if part.stream.columns[0].constant else _read_between(part, uses)
+            if read > NOT_READ:
+                yield f"{read} bytes were read from {disk}, and nothing on record read them"
+                break
+
+
+def _read_between(part: ReadingRun, uses: list[tuple[float, float]]) -> int:
+    """Bytes read in a part outside its uses, which are in order."""
+    numbers, total, free = part.column(0), 0, float("-inf")
+    for begin, end in (*uses, (float("inf"), float("inf"))):
+        if begin > free:
+            first, last = bisect_left(part.at, free), bisect_right(part.at, begin) - 1
+            if last > first:
+                total += max(0, numbers[last] - numbers[first])
+        free = max(free, end)
+    return total
+
+
+def _uses(story: Story, disk: str) -> Iterator[tuple[float, float]]:
+    """The (begin, end) of what may read a disk, DUT seconds."""
+    ends: dict[tuple[str, str], float] = {}
+    over_at: list[LoadEnded | LedgerEnded | ReadBackEnded]
+    over_at = [*story.of(LoadEnded), *story.of(LedgerEnded), *story.of(ReadBackEnded)]
+    for over in over_at:
+        if over.disk == disk and over.at is not None:
+            ends[disk, over.job] = max(over.at, ends.get((disk, over.job), over.at))
+    begins: list[LoadBegun | LedgerBegun | ReadBackBegun]
+    begins = [*story.of(LoadBegun), *story.of(LedgerBegun), *story.of(ReadBackBegun)]
+    for begun in begins:
+        if begun.disk == disk:
+            yield (begun.at or 0.0) - AROUND, ends.get((disk, begun.job), float("inf")) + AROUND
+    steps: list[Acted | Verified | DiskRecovered | DriveCacheSwitched] = [*story.of(Acted), *story.of(Verified)]
+    for step in (*steps, *story.of(DiskRecovered), *story.of(DriveCacheSwitched)):
+        if step.disk == disk:
+            took = step.seconds if isinstance(step, Acted) else 0.0
+            yield (step.at or 0.0) - took - AROUND, (getattr(step, "until", None) or step.at or 0.0) + AROUND
+    for stay in story.attachments(disk):
+        yield (stay.at or 0.0) - AROUND, (stay.at or 0.0) + PROBED
+    phases = [*story.of(Phase), None]
+    for phase, following in pairwise(phases):
+        if phase is not None and phase.name in USING:
+            until = float("inf") if following is None else following.at or 0.0
+            yield (phase.at or 0.0) - AROUND, until + AROUND

@@ -1,0 +1,54 @@
+"""Does the record of the DUT fit itself: its CPU time, its suspensions, its shortened timeouts, its rig file?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.watched import recorded
+from plugpull.history.events import AgentLost, ClockMapped, CutArmed, DutDied, DutReady, DutSuspended, TimersSet
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.story_log import log_of
+
+AROUND = 1.0
+"""Seconds before and after a suspension in which the kernel logs it."""
+SUSPENDED = "PM: suspend"
+"""How the kernel's lines about a suspension begin (kernel/power/suspend.c)."""
+
+
+def dut_doubts(story: Story) -> Iterator[str]:
+    """What the record of the DUT says against itself, a sentence each."""
+    yield from _ran_less(story)
+    yield from _suspended(story)
+    yield from _timers(story)
+    if not story.rig and story.of(CutArmed) and recorded(story, "state"):
+        yield "disks were cut, and the rig file is not on record"
+
+
+def _ran_less(story: Story) -> Iterator[str]:
+    """CPU time that an emulated DUT had and lost again: whether it was starved is not known."""
+    if len(story.of(DutReady)) != 1:
+        return
+    known = [(event.at or 0.0, event.ran) for event in story.of(ClockMapped) if event.ran is not None]
+    for (_, one), (at, two) in pairwise(known):
+        if two < one:
+            yield f"the CPU time of the DUT fell from {one:.2f} s to {two:.2f} s at {at:.2f} s"
+            return
+
+
+def _suspended(story: Story) -> Iterator[str]:
+    for event in story.of(DutSuspended):
+        begin, end = event.at or 0.0, event.until
+        lines = log_of(story).own_between(begin - AROUND, end + AROUND) if event.ok else ()
+        if event.ok and not any(SUSPENDED in line.body for line in lines):
+            yield f"the DUT was suspended at {begin:.2f} s, and its kernel did not say so"
+
+
+def _timers(story: Story) -> Iterator[str]:
+    """An emulated DUT of which no timeout was shortened, nor said why."""
+    if bench_kind(story) != "virtual" or bool(story.of(AgentLost)) or bool(story.of(DutDied)):
+        return
+    for event in story.of(TimersSet):
+        if event.moment == "begin" and not event.changed and not event.failed:
+            yield "the timeouts of the kernel were not shortened: what it reports later is not on record"

@@ -1,0 +1,76 @@
+"""Do the measurements of a study fit each other and the loads that they were made of?
+
+A study says what was measured in two places: the load and its measurement, the plan and its numbers, the bytes of a
+task and its requests. In 3,620 measurements on healthy benches all of them were the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from plugpull.history.events import FioFigures, FioRan, LoadBegun, Measured
+from plugpull.history.story import Story
+
+BEGUN_LATE = 0.5
+"""Seconds after the beginning of a measurement in which the record of its load may come."""
+ROUNDED = 1.1
+"""The largest percentile divided by the longest request: fio puts its requests into bins. It was 1.006 at most."""
+
+
+def study_doubts(story: Story) -> Iterator[str]:
+    """Why the measurements prove nothing, a sentence each."""
+    for one in story.of(Measured):
+        yield from _other_load(story, one)
+    yield from _plan(story)
+    for ran in story.of(FioRan):
+        for disk, figures in ran.figures.items():
+            why = "" if figures.error else _impossible(figures)
+            if why:
+                yield f"the figures of '{ran.task}' on {disk} are impossible: {why}"
+
+
+def _other_load(story: Story, one: Measured) -> Iterator[str]:
+    for disk in one.disks:
+        begun = [
+            load for load in story.of(LoadBegun) if load.disk == disk and (load.at or 0.0) <= one.begin + BEGUN_LATE
+        ]
+        if not begun:
+            continue
+        load = begun[-1]
+        if (load.mode, load.block, load.depth) != (one.mode, one.block, one.depth):
+            measured = f"{one.mode} of {one.block} bytes, depth {one.depth}"
+            ran = f"{load.mode} of {load.block} bytes, depth {load.depth}"
+            yield f"measurement {one.number} is of {measured}, and {ran} ran on {disk}"
+
+
+def _plan(story: Story) -> Iterator[str]:
+    """Measurements that are in no round, and one whose plan is another than that of both beside it. A plan may grow
+    while it is carried out."""
+    made: list[Measured | FioRan] = [*story.of(Measured), *story.of(FioRan)]
+    for one in made:
+        if one.number < 1 or not 1 <= one.repeat <= one.repeats:
+            yield f"a measurement is number {one.number} in round {one.repeat} of {one.repeats}"
+            return
+    series: tuple[tuple[Measured | FioRan, ...], ...] = (story.of(Measured), story.of(FioRan))
+    for kind in series:
+        for (one, two), (_, three) in pairwise(pairwise(kind)):
+            plans = [(each.planned, each.repeats) for each in (one, two, three)]
+            row = two.number == one.number + 1 and three.number == two.number + 1
+            if row and plans[0] == plans[2] != plans[1]:
+                yield f"measurement {two.number} is one of {two.planned}, and those beside it are of {one.planned}"
+                return
+
+
+def _impossible(figures: FioFigures) -> str:
+    """Why fio cannot have reported these figures; empty if it can."""
+    if min(figures.bytes, figures.requests) < 0:
+        return "a count is negative"
+    if bool(figures.bytes) != bool(figures.requests):
+        return f"{figures.bytes} bytes in {figures.requests} requests"
+    ranked = sorted((float(share), value) for share, value in figures.percentiles.items())
+    if any(low > high for (_, low), (_, high) in pairwise(ranked)):
+        return "a higher percentile is faster than a lower one"
+    if ranked and figures.longest is not None and ranked[-1][1] > figures.longest * ROUNDED:
+        return f"the slowest request took {figures.longest:g} s, and {100 - ranked[-1][0]:g} % took longer"
+    return ""
