@@ -111,6 +111,43 @@ add(
     ARRAY,
 )
 
+add(
+    "second witness",
+    "an array never counts its missing member",
+    (UNKNOWN, FAIL),
+    "Its members' states show that one was missing.",
+    lambda tape: tape.map(
+        of("array.state"),
+        lambda event: event | {"values": event["values"] | ({"degraded": "0"} if event["values"] else {})},
+    ),
+    ARRAY,
+)
+add(
+    "second witness",
+    "a recovery shows in the log alone",
+    (UNKNOWN, FAIL),
+    "Whether the member was rebuilt is not known.",
+    lambda tape: tape.map(
+        of("array.state"),
+        lambda event: (
+            event
+            | {
+                "values": event["values"]
+                | ({"sync_action": "idle"} if event["values"].get("sync_action") == "recover" else {})
+            }
+        ),
+    ),
+    ARRAY,
+)
+add(
+    "second witness",
+    "no sample of any disk",
+    UNKNOWN,
+    "Whether anybody stood still is not known.",
+    lambda tape: tape.drop(of("sample")),
+    ARRAY,
+)
+
 # --- studies ----------------------------------------------------------------------------------------------------------
 
 add(
@@ -135,6 +172,26 @@ add(
     UNKNOWN,
     "Rounds are counted from 1.",
     lambda tape: one(tape, tape.all(of("measured"))[3], repeat=0),
+    STUDY,
+)
+
+add(
+    "second witness",
+    "a meter reads forty megawatts",
+    UNKNOWN,
+    "No outlet gives that.",
+    lambda tape: tape.insert(
+        {
+            "type": "meter.opened",
+            "at": tape.judged_at - 5.0,
+            "meter": "shelf",
+            "driver": "virtual",
+            "disks": list(tape.disks),
+            "side": "mains",
+            "rate": 10.0,
+        },
+        {"type": "power", "at": tape.judged_at - 4.0, "meter": "shelf", "uncertainty": 0.2, "watts": 4e7},
+    ),
     STUDY,
 )
 

@@ -82,6 +82,26 @@ def test_a_check_whose_result_is_missing() -> None:
     assert bench.judge(arrays_sound()).unknowns == (f"{ARRAY} was checked, and what came of it is not on record",)
 
 
+def test_a_recovery_that_only_the_log_shows() -> None:
+    bench = array_bench()
+    bench.add(ev.KernelMessage(at=CHECKED - 0.1, text="md: md127: recovery done."))
+    assert bench.judge(arrays_sound()).unknowns == ()
+    states = [one for one in bench.events if isinstance(one, ev.ArrayState)]
+    bench.drop(ev.ArrayState)
+    bench.add(*(one for one in states if one.values.get("sync_action") != "recover"))
+    (doubt,) = bench.judge(arrays_sound()).unknowns
+    assert "its states do not show it" in doubt
+
+
+def test_missing_members_that_no_state_counts() -> None:
+    bench = array_bench()
+    bench.drop(ev.ArrayState)
+    bench.add(*(state(16.0 + number, degraded=number // 5, disk1="faulty") for number in range(5)))
+    assert len(bench.judge(arrays_sound()).unknowns) == 1
+    bench.add(state(22.0, degraded=1, disk1="faulty"))
+    assert bench.judge(arrays_sound()).unknowns == ()
+
+
 # --- studies ----------------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +145,14 @@ def test_figures_that_are_impossible(changed: dict[str, Any], doubted: bool) -> 
     fields: Any = {"mode": "write", "block": BLOCK, "depth": 1, "number": 1, "planned": 1, "repeat": 1, "repeats": 1}
     bench.add(ev.FioRan(at=32.0, begin=30.0, task="direct", disks=(VICTIM,), figures=figures, **fields))
     assert bool(list(study_doubts(bench.story()))) is doubted
+
+
+def test_a_meter_that_reads_more_than_an_outlet_gives() -> None:
+    bench = healthy()
+    bench.add(ev.PowerSampled(at=20.0, meter="shelf", watts=40.0))
+    assert list(study_doubts(bench.story())) == []
+    bench.add(ev.PowerSampled(at=21.0, meter="shelf", watts=4e7))
+    assert list(study_doubts(bench.story())) == ["a meter read 4e+07 W"]
 
 
 # --- disks ------------------------------------------------------------------------------------------------------------

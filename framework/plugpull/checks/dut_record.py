@@ -22,6 +22,9 @@ def dut_doubts(story: Story) -> Iterator[str]:
     yield from _ran_less(story)
     yield from _suspended(story)
     yield from _timers(story)
+    sampled = bool(story.sample_times) or bool(story.of(AgentLost)) or bool(story.of(DutDied))
+    if not sampled and bench_kind(story) == "virtual" and story.of(CutArmed) and recorded(story, "state"):
+        yield "disks were cut, and no sample of any disk is on record"
     if not story.rig and story.of(CutArmed) and recorded(story, "state"):
         yield "disks were cut, and the rig file is not on record"
 

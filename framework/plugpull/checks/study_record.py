@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from plugpull.history.events import FioFigures, FioRan, LoadBegun, Measured
+from plugpull.history.events import FioFigures, FioRan, LoadBegun, Measured, PowerSampled
 from plugpull.history.story import Story
 
 BEGUN_LATE = 0.5
 """Seconds after the beginning of a measurement in which the record of its load may come."""
+IMPOSSIBLE = 25_000.0
+"""Watts that no outlet gives."""
 ROUNDED = 1.1
 """The largest percentile divided by the longest request: fio puts its requests into bins. It was 1.006 at most."""
 
@@ -23,6 +25,9 @@ def study_doubts(story: Story) -> Iterator[str]:
     for one in story.of(Measured):
         yield from _other_load(story, one)
     yield from _plan(story)
+    most = max((one.watts for one in story.of(PowerSampled) if one.watts is not None), default=0.0)
+    if most > IMPOSSIBLE:
+        yield f"a meter read {most:g} W"
     for ran in story.of(FioRan):
         for disk, figures in ran.figures.items():
             why = "" if figures.error else _impossible(figures)
