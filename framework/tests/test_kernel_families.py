@@ -198,6 +198,9 @@ OF_LISTS = (
     ("usb.overcurrent", "usb1", "usb usb1-port1: over-current condition"),
     ("usb.overcurrent", "", "hub.c: port 1 over-current change"),
     ("warn.lockdep", "", "possible recursive locking detected"),
+    ("hcd.error", "0000:39:00.0", "xhci_hcd 0000:39:00.0: PM: dpm_run_callback(): pci_pm_resume+0x0/0xf0 returns -19"),
+    ("usb.link-error", "", "PM: Device 6-1.4 failed to suspend: error -6"),
+    ("usb.reset", "2-1.3", "r8152-cfgselector 2-1.3: reset SuperSpeed USB device"),
     ("usb.disconnect", "2-1", "usb 2-1: USB disconnect, device number 6    <- \uc7a5\uce58"),
     ("warn.kobject", "", "kobject_add_internal failed for md124 with -EEXIST, don't"),
     (
@@ -220,6 +223,10 @@ HEALTHY = (
     "pci 0000:00:07.0: DPC: RP PIO log size 0 is invalid",
     "ata3.00: LPM support broken, forcing max_power",
     "possible recursion.",
+    "xhci_hcd 0000:00:14.0: PM: pci_pm_resume_noirq+0x0/0x130 returned 0 after 71386 usecs",
+    "nvme 0000:01:00.0: PM: pci_pm_suspend+0x0/0x170 returned",
+    "PM: Device 6-002c failed to suspend: error -6",
+    "PM: Device 6-0050 failed to suspend: error -6",
     "sd 3:0:0:0: [sdb] tag#3 Done: SUCCESS Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s",
     "squashfs: Unknown parameter 'foo'",
     "ufshcd-qcom 1d84000.ufshc: UPIU[7] - issue time 12 us",
@@ -325,6 +332,7 @@ QUOTED = (
     "`usb 1-2: USB disconnect, device number 5`",
     "[  735.186363] mmc0: error -110 whilst initialising SD card is the error",
     "device descriptor read/64, error -71 - USB problem",
+    "  \u2022 nvme nvmeX: controller is down",
     "I/O error,blk_update_request: I/O error,Buffer I/O error.\u041e\u0448\u0438\u0431\u043a\u0438",
     "mmc0: error -84 whilst initialising SD card \u6216\u8005 mmc0: error -110 whilst initialising SD card",
 )

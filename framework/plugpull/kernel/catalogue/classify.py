@@ -39,7 +39,7 @@ _SUBJECTS = tuple(
         r"^(sd[a-z]+\d*|nvme\d+n\d+|sr\d+)(?: ?:|,)",
         r"^ *md(?:/raid\d*)?:? ?(md\w+):",
         r"\bof RAID array (md\w+)",
-        r"\b(?:usb|onboard[_-]usb[_-]\w+) (\d+-[\d.]+|usb\d+)\b",
+        r"\b(?:usb|usbip-host|\w+-cfgselector|onboard[_-]usb[_-]\w+) (\d+-[\d.]+|usb\d+)\b",
         r"^(?:usb-storage|uas|hub) (\d+-[\d.]+)",
         r"^(?:sd|scsi|sr|ses|st|sg|osst|ch) (\d+:\d+:\d+:\d+)",
         r"^scsi (host\d+)",

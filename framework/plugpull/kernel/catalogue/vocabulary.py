@@ -20,7 +20,20 @@ NOTHING, RARE, OURS = "-", ".", "+"
 SPEAKERS = (
     *(f"{name} {digit}" for name in ("usb", "hub", "uas", "usb-storage", "sd", "sr", "scsi") for digit in range(10)),
     *(f"ata{digit}" for digit in range(1, 10)),
-    *("usb usb", "scsi host", "nvme ", "xhci", "ehci", "ohci", "uhci", "dwc2 ", "dwc3 ", "ahci ", "thunderbolt "),
+    *(
+        "usb usb",
+        "scsi host",
+        "nvme ",
+        "xhci",
+        "ehci",
+        "ohci",
+        "uhci",
+        "dwc2 ",
+        "dwc3 ",
+        "ahci ",
+        "thunderbolt ",
+        "cfgselector ",
+    ),
     *("pcieport ", "EXT4-fs", "EXT3-fs", "EXT2-fs", "JBD2", "XFS (", "BTRFS", "F2FS-fs", "FAT-fs", "ntfs3", "UDF-fs"),
     *("md: ", "md/raid", "device-mapper: ", "Buffer I/", "end_request", "blk_update", "print_req_error", "INFO: task"),
 )
