@@ -168,15 +168,6 @@ add(
 )
 add(
     "second witness",
-    "a measurement in no round",
-    UNKNOWN,
-    "Rounds are counted from 1.",
-    lambda tape: one(tape, tape.all(of("measured"))[3], repeat=0),
-    STUDY,
-)
-
-add(
-    "second witness",
     "a meter reads forty megawatts",
     UNKNOWN,
     "No outlet gives that.",

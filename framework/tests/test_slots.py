@@ -111,11 +111,11 @@ def test_a_slot_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> None:
 
 def test_who_waits_says_so_and_gets_the_slot(tmp_path: Path) -> None:
     said: list[str] = []
-    told, got = threading.Event(), threading.Event()
+    sent, got = threading.Event(), threading.Event()
 
     def notify(text: str) -> None:
         said.append(text)
-        told.set()
+        sent.set()
 
     def wait() -> None:
         with Slots(1, tmp_path).hold(notify=notify):
@@ -124,7 +124,7 @@ def test_who_waits_says_so_and_gets_the_slot(tmp_path: Path) -> None:
     with holder(tmp_path, 1):
         waiting = threading.Thread(target=wait)
         waiting.start()
-        assert told.wait(PATIENCE)
+        assert sent.wait(PATIENCE)
         assert not got.wait(0.5)
     assert got.wait(PATIENCE)
     waiting.join()
