@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -21,6 +22,9 @@ MAPPING_INTERVAL = 1.0
 SILENCE = 10.0
 """Seconds without an answer after which the agent counts as lost. Generous: an emulated DUT may be starved by its
 host."""
+SLEEPING = 60.0
+"""Seconds after which a DUT that was asked to sleep must be heard again. One whose USB device was cut meanwhile woke
+after 10.6 s: it resumes one device after the other, and a control transfer to one that is gone takes 5 s to fail."""
 POST_MORTEM = 3.0
 """Seconds to wait for signs of death that come by themselves: a process that ends, last words on a console."""
 EXAMINED = 120.0
@@ -47,6 +51,7 @@ class Listener:
         self._unreadable = 0
         self._died = False
         self._losing = False
+        self._sleep_asked = self._sleep_until = float("-inf")
         self._examined = threading.Event()
         self._examined.set()
         self.lost = ""
@@ -106,6 +111,16 @@ class Listener:
         with self._lock:
             self._streams[job] = said
 
+    def let_sleep(self, seconds: float) -> None:
+        """Ask nothing of an agent whose machine is about to sleep, until it is heard after ``seconds``: it cannot
+        answer while it is frozen, and what is on its way to it when its devices are suspended may be lost."""
+        self._sleep_asked = time.monotonic()
+        self._sleep_until = self._sleep_asked + seconds
+
+    def _asleep(self, bench: Bench) -> bool:
+        awake = bench.link.heard >= self._sleep_until
+        return not awake and time.monotonic() < self._sleep_asked + SLEEPING
+
     def _take(self, message: Message, bench: Bench) -> None:
         try:
             if message.get("ev") == "stream":
@@ -136,9 +151,14 @@ class Listener:
 
     def _keep(self, bench: Bench) -> None:
         while not self._stop.wait(MAPPING_INTERVAL):
+            if self._asleep(bench):
+                continue
+            begun = time.monotonic()
             try:
                 self._map(bench)
             except AgentGone as loss:
+                if self._sleep_asked >= begun and not bench.link.lost:
+                    continue  # it was asked to sleep when this question was under way
                 if not self._stop.is_set() and not bench.link.lost:
                     self._agent_lost(f"the agent fell silent: {loss.what}", bench)
                 return

@@ -24,6 +24,7 @@ class Suspended:
 
     def __enter__(self) -> Self:
         self._asked_at = self._context.now()
+        self._context.listener.let_sleep(self._seconds + ASLEEP)
         if not self._context.bench.link.call("suspend", seconds=self._seconds):
             raise NotServed("the DUT's kernel cannot test suspending", hint="it needs CONFIG_PM_SLEEP_DEBUG")
         self._context.pause(ASLEEP)
