@@ -165,3 +165,15 @@ def test_commands_that_fail_while_a_disk_is_probed_again(count: str, many: int) 
     change(bench, "attached", (VICTIM,), {"failed_commands": count}, CUT)
     found = [one.summary for one in bench.judge(same_properties()).findings]
     assert found == ["2 commands more to disk1 failed as it came back than the time before"] * many
+
+
+@pytest.mark.parametrize(("asleep", "count", "many"), [(True, "0x1", 0), (True, "0x2", 1), (False, "0x1", 1)])
+def test_a_disk_that_was_reset_as_the_machine_woke_says_so_once(asleep: bool, count: str, many: int) -> None:
+    bench = watched()
+    change(bench, "attached", DISKS, {"failed_commands": "0x0"})
+    change(bench, "end", DISKS, {"failed_commands": "0x0"})
+    change(bench, "end", ("disk2",), {"failed_commands": count})
+    if asleep:
+        bench.add(ev.DutSuspended(at=CUT - 1.0, until=CUT + 2.5, ok=True))
+    found = [one.summary for one in bench.judge(same_properties()).findings]
+    assert found == ["1 command of disk2 failed though it never went"] * many

@@ -31,6 +31,7 @@ from plugpull.history.events import (
     Residue,
 )
 from plugpull.history.story import Story
+from plugpull.history.suspensions import suspensions
 
 AFTER_RETURN = {
     "driver": "is driven by {now} instead of {was}",
@@ -209,6 +210,8 @@ def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -
         more = _more(name, was, now)
         if name == "failed_commands" and more > 0:
             more -= changes_announced(story, disk, was.at or 0.0, now.at or 0.0)
+            # A disk that was reset as the machine woke says so to the next command, which is repeated.
+            more -= sum((was.at or 0.0) <= begin <= (now.at or 0.0) for begin, _ in suspensions(story))
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} of {disk} {how} though it never went"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
