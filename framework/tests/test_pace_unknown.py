@@ -159,6 +159,22 @@ def _one_slow(slow: float, later: float) -> Callable[[float], float]:
     return lambda at: later if at > CUT else before(at)
 
 
+def wandering(at: float) -> float:
+    """The pace of a guest on a busy host: it changes every 1.5 s, before the cut and after it."""
+    return (1.0, 0.25, 0.9, 0.5, 0.6, 0.4, 0.7, 0.3)[int((at - SETTLED) / 1.5) % 8]
+
+
+def test_a_pace_that_wandered_before_the_cut_accuses_nobody() -> None:
+    result = verdict(healthy(pace=only("disk2", wandering)))
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.findings == ()
+
+
+def test_what_is_slower_than_all_of_a_wandering_pace_is_a_finding() -> None:
+    result = verdict(healthy(pace=only("disk2", lambda at: 0.05 if at > CUT else wandering(at))))
+    assert result.verdict is Verdict.FAIL
+
+
 @BOTH
 def test_a_baseline_that_a_stall_has_poisoned(check: Check) -> None:
     bench = healthy(pace=only("disk2", lambda at: 0 if SETTLED + 0.3 < at < CUT - 0.1 else 0.1 if at > CUT else 1.0))

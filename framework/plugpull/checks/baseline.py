@@ -19,6 +19,9 @@ LEAST = 1.0
 """The minimum length of a baseline, seconds."""
 STEADY = 1 / 3
 """Windows below this share of the highest one do not count."""
+STEADY_SPREAD = 0.1
+"""The relative standard deviation up to which windows count as those of one pace. On an idle host it is up to 0.05; on
+a busy one the pace wanders by 0.2 to 0.4, and windows that follow each other are alike, so that ranks prove nothing."""
 SIGMAS = 2.0
 """Differences of up to this many standard errors count as chance: 95 % of cases."""
 
@@ -40,6 +43,12 @@ class Baseline:
     def stationary(self) -> bool:
         """False if some windows are so slow that the usual pace is not known."""
         return not self.dropped
+
+    @property
+    def steady_but_for_one(self) -> bool:
+        """Whether all windows but the slowest one are of one pace."""
+        others = sorted(self.rates)[1:]
+        return len(others) > 1 and pstdev(others) <= STEADY_SPREAD * fmean(others)
 
     def noise(self, seconds: float) -> float:
         """Standard error of a mean rate over ``seconds``, as a share of the baseline rate."""

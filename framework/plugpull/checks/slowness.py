@@ -132,7 +132,8 @@ class Slowness:
         if self._as_fast_as_its_host():
             return False
         half = self.verdict.limits.min_ratio - self._margin(length) / 2
-        return final < half and not self._as_before(self.seen.line.end - length, self.seen.line.end)
+        ranked = self.base.steady_but_for_one and final < half
+        return ranked and not self._as_before(self.seen.line.end - length, self.seen.line.end)
 
     def _as_before(self, begin: float, end: float) -> bool:
         """Whether a span may be as slow by chance, as a part of the half seconds before the cut was: by its mean, or by
@@ -142,9 +143,9 @@ class Slowness:
         how slow they were, so that a single one does not hide a lasting loss.
 
         An emulated disk without a rate of its own is as fast as the host lets it be, and a busy host slows it for
-        seconds. It is judged by the slowest half second that it had."""
+        seconds. It is judged by the slowest half second that it had, and so is one whose pace wandered before."""
         line, ratio = self.seen.line, self.verdict.limits.min_ratio
-        if self._as_fast_as_its_host():
+        if self._as_fast_as_its_host() or not self.base.steady_but_for_one:
             return line.end > self.cut and line.rate(self.cut, line.end) >= ratio * min(self.base.rates)
         count = int((end - begin) / HALF + 1e-9)
         after = [self._ratio(begin + i * HALF, begin + (i + 1) * HALF) for i in range(count)]
