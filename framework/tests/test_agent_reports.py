@@ -31,9 +31,9 @@ def test_reports_leave_in_the_order_of_their_numbers() -> None:
 
 
 def test_a_disk_is_announced_before_anything_is_said_of_it() -> None:
-    service, sent, told = Service(lambda line: None), Sent(), list[dict[str, Any]]()
+    service, sent, before = Service(lambda line: None), Sent(), list[dict[str, Any]]()
     service.outbox = sent  # type: ignore[assignment]
     service.sampler = Mock()
-    service.attendant = Mock(attach=lambda disk: told.extend(sent.messages))
+    service.attendant = Mock(attach=lambda disk: before.extend(sent.messages))
     service._send({"ev": "disk.add", "disk": {"kname": "sda", "diskseq": 7}})
-    assert [message["ev"] for message in told] == ["disk.add"]
+    assert [message["ev"] for message in before] == ["disk.add"]
