@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
+from typing import NamedTuple
 
 FULL = 1e-9
 """Relative: a disk or a limit that has less left than this is full."""
@@ -150,6 +151,14 @@ LEAST_WEIGHT = 0.01
 """Of a disk that has next to nothing while others work."""
 
 
+class _Values(NamedTuple):
+    """What a fit changes: rates alone, limits, weights."""
+
+    alone: Mapping[str, float]
+    limits: tuple[FairLimit, ...]
+    weights: Mapping[str, float]
+
+
 class Fitting:
     """Fits models to the rates of all conditions. It keeps what many models need: whose rates are in which sum."""
 
@@ -157,6 +166,7 @@ class Fitting:
         self.observed = observed
         self._variances = [_variances(one, noise) for one in observed]
         self._inside: dict[frozenset[str], list[tuple[frozenset[str], float]]] = {}
+        self._steps: dict[Hashable, tuple[FairModel | None, _Values]] = {}
 
     def fit(self, limits: Sequence[FairLimit], *, weighted: bool = False) -> FairModel | None:
         """The best model with limits of these disks, beginning with these values; ``None`` if one of them never binds.
@@ -165,21 +175,34 @@ class Fitting:
         what its disks have together in all conditions in which it binds. A ``weighted`` model also has a weight for
         each disk: its usual share of what those that a limit slows have on average.
         """
-        alone, weights = _first_guess(self.observed), EQUAL
+        values = _Values(_first_guess(self.observed), tuple(limits), EQUAL)
         best: FairModel | None = None
         for _ in range(WEIGHTED_STEPS if weighted else STEPS):
-            predicted = self._predicted(alone, limits, weights)
-            misfit = fsum(map(_misfit, self.observed, predicted, self._variances))
-            binding = [self._binding(limit, predicted) for limit in limits]
-            if all(binding) and (best is None or misfit < best.misfit):
-                best = FairModel(alone, tuple(limits), misfit, weights)
-            shared = list(zip(limits, map(self._shared, limits, binding), strict=True))
-            heavier = self._weights(predicted, alone, shared, weights) if weighted else weights
-            changed = _alone(self.observed, predicted, alone), [self._moved(*one) for one in shared], heavier
-            if changed == (alone, limits, weights):
+            model, improved = self._step(values, weighted)
+            if model is not None and (best is None or model.misfit < best.misfit):
+                best = model
+            if improved == values:
                 break
-            alone, limits, weights = changed
+            values = improved
         return best
+
+    def _step(self, values: _Values, weighted: bool) -> tuple[FairModel | None, _Values]:
+        """The model with these values, if each limit binds, and better values. Many fits come to the same values."""
+        key = (weighted, tuple(values.alone.items()), values.limits, tuple(values.weights.items()))
+        if key not in self._steps:
+            self._steps[key] = self._computed(values, weighted)
+        return self._steps[key]
+
+    def _computed(self, values: _Values, weighted: bool) -> tuple[FairModel | None, _Values]:
+        alone, limits, weights = values
+        predicted = self._predicted(alone, limits, weights)
+        misfit = fsum(map(_misfit, self.observed, predicted, self._variances))
+        binding = [self._binding(limit, predicted) for limit in limits]
+        shared = list(zip(limits, map(self._shared, limits, binding), strict=True))
+        heavier = self._weights(predicted, alone, shared, weights) if weighted else weights
+        moved = tuple(self._moved(*one) for one in shared)
+        improved = _Values(_alone(self.observed, predicted, alone), moved, heavier)
+        return FairModel(alone, limits, misfit, weights) if all(binding) else None, improved
 
     def _disks(self, limit: FairLimit) -> list[tuple[frozenset[str], float]]:
         """For each condition, which disks of a limit work in it, and the sum of their rates."""
