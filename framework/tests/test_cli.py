@@ -182,6 +182,18 @@ def test_nothing_that_could_be_run(words: list[str], said: str, empty: Path) -> 
     assert list(empty.iterdir()) == []
 
 
+@pytest.mark.parametrize("uses", [False, True])
+def test_hypothesis_is_imported_only_if_a_scenario_does_so(empty: Path, uses: bool) -> None:
+    (empty / "test_own.py").write_text("import hypothesis\n" if uses else "")
+    line = (
+        "import sys\nfrom plugpull.cli import main\ntry:\n    sys.exit(main(['run', 'test_own.py', '-k', 'nosuch']))\n"
+    )
+    line += "finally:\n    print('hypothesis' in sys.modules)"
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
+    ended = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False, env=environment)
+    assert ended.stdout.splitlines()[-1] == str(uses), ended
+
+
 def test_a_directory_without_scenarios(empty: Path) -> None:
     (empty / "nothing").mkdir()
     ended = plugpull("run", "nothing")

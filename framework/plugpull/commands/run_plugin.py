@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -30,6 +31,9 @@ BEGIN_AND_END = 7.0
 """Seconds that a study takes beside its measurements: the guest is restored, and looked at in the end."""
 NAMED = 6
 """The maximum number of scenarios named before the run."""
+
+HYPOTHESIS = "hypothesispytest"
+"""The name under which Hypothesis is a plugin of pytest."""
 
 
 class RunPlugin:
@@ -59,6 +63,12 @@ class RunPlugin:
             times |= soak_times(session.config, ids)
             for line in announced(self._rig, ids, times):
                 terminal.write_line(f"plugpull: {clean(line)}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Leave Hypothesis, which takes time to import, out of the summary, unless a scenario uses it."""
+        if "hypothesis" not in sys.modules:
+            session.config.pluginmanager.unregister(name=HYPOTHESIS)
 
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         session = config.stash.get(SESSION, None)
