@@ -82,7 +82,7 @@ def _modules_compiled_once() -> Iterator[None]:
     Else each worker and each command that a test starts compiles hundreds of modules again.
     """
     before = {name: os.environ.pop(name, "") for name in (_NO_BYTECODE, _BYTECODE_IN)}
-    with TemporaryDirectory(prefix="plugpull-test-") as folder:
+    with TemporaryDirectory(prefix="plugpull-test-", ignore_cleanup_errors=True) as folder:
         os.environ |= {_BYTECODE_IN: folder} if before[_NO_BYTECODE] else {_BYTECODE_IN: before[_BYTECODE_IN]}
         try:
             yield
