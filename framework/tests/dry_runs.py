@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from stories import BACK, CUT, GONE, LAST, RESTORED, SETTLED, STOPPED, Bench, healthy, later
+from stories import BACK, CUT, GONE, LAST, RATE, RESTORED, SETTLED, STOPPED, Bench, healthy, later
 
 import plugpull.run
 import plugpull.soak.turn
@@ -84,10 +84,14 @@ class DryRig(ScenarioRig):
     def play(self) -> None:
         """Record a healthy cable cut, and what it asks to be judged."""
         since = time.monotonic()
-        for event in healthy().scenario()[1:-1]:
+        for event in healthy(pace=self._pace).scenario()[1:-1]:
             self.context.recorder.record(self._here(event, since))
             if isinstance(event, ev.Judged):
                 self.asked += len(event.checks)
+
+    def _pace(self, disk: str, at: float) -> float:
+        """The rate of a disk, as this rig's file has it."""
+        return next((one.rate for one in self.context.rig.disk if one.name == disk and one.rate), RATE)
 
     def _here(self, event: ev.Event, since: float) -> ev.Event:
         """The same event on this rig, ``since`` seconds later: its disks are where its file says."""
@@ -126,7 +130,9 @@ class DryRig(ScenarioRig):
         checks = (removed(victim), returned(victim), *others, kernel_clean())
         self.asked += len(checks)
         since = time.monotonic()
-        for event in cable_cut(victim, disks, checks, returns=returns).scenario()[1:-1]:
+        bench = cable_cut(victim, disks, checks, returns=returns)
+        bench.pace = self._pace
+        for event in bench.scenario()[1:-1]:
             self.context.recorder.record(self._here(event, since))
         if not returns:
             with Path("gone").open("a") as gone:

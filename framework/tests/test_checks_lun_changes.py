@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from stories import CUT, GONE, Bench
+from stories import BACK, CUT, GONE, VICTIM, Bench
 from test_kernel_scope import warn
 from watched import change, watched
 
@@ -76,3 +76,16 @@ def test_one_report_excuses_one_command() -> None:
     bench.add(warn(f"sd 0:0:2:0: {CHANGED}", GONE + 0.1, 4))
     change(bench, "end", ("disk2",), {"failed_commands": "0x3"})
     assert findings(bench) == ["2 commands of disk2 failed though it never went"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "count", "many"), [("virtio_scsi", 1, 0), ("virtio_scsi", 2, 1), ("usb-storage", 1, 1)]
+)
+def test_a_disk_that_is_plugged_into_an_emulated_host_may_report_itself(driver: str, count: int, many: int) -> None:
+    """As it is found after its return: once."""
+    bench = shelf({"disk1": 1, "disk2": 0, "disk3": 0})
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM, driver=driver)
+    bench.add(warn(f"sd 1:0:1:0: {CHANGED}", BACK - 0.08, 4))
+    change(bench, "attached", (VICTIM,), {"failed_commands": f"{count:#x}"}, CUT)
+    found = [one.summary for one in bench.judge(same_properties()).findings]
+    assert found == ["1 command more to disk1 failed as it came back than the time before"] * many

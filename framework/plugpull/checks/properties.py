@@ -12,7 +12,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.log_identity import another_device, another_hub
-from plugpull.checks.lun_changes import changes_announced
+from plugpull.checks.lun_changes import COMING, changes_announced
 from plugpull.checks.watched import recorded
 from plugpull.history.cut import Cut
 from plugpull.history.events import (
@@ -147,7 +147,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
                 emulated = WITHOUT_UDEV if bench_kind(story) == "virtual" else ()
                 yield from self._differences(disk, was, now, (*names, *emulated), "after its return")
                 if emulated:
-                    yield from _failed_in_probing(disk, was, now)
+                    yield from _failed_in_probing(story, disk, was, now)
 
     def _ends(self, story: Story) -> Iterator[Accusation]:
         for disk in _disks(story):
@@ -256,11 +256,14 @@ def _off_at(cut: Cut, at: float) -> bool:
     return off is not None and off - cut.error < at and (on is None or on > at)
 
 
-def _failed_in_probing(disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:
+def _failed_in_probing(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:
     """Commands that failed while a disk was probed after its return, apart from those that fail each time. Of 27
     emulated disks that were found, each had one."""
     for name, words in FAILURES.items():
         more = _more(name, was, now)
+        if name == "failed_commands" and more > 0:
+            times = [changes_announced(story, disk, (one.at or 0.0) - COMING, one.at or 0.0) for one in (was, now)]
+            more -= times[1] - times[0]
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} more to {disk} {words} as it came back than the time before"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
