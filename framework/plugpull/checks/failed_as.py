@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from errno import EIO, ENODATA, ENODEV, ENOMEDIUM, ENXIO, EREMOTEIO, ESHUTDOWN, ETIMEDOUT
+from errno import EILSEQ, EIO, ENODATA, ENODEV, ENOMEDIUM, ENXIO, EREMOTEIO, ESHUTDOWN, ETIMEDOUT
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.complaints import explained_by_cuts
@@ -64,4 +64,5 @@ def not_of_a_loss(story: Story, ended: LoadEnded) -> str:
     known = LOST if bench_kind(story) in ("virtual", "") else LOST | BEHIND_A_BRIDGE
     if not ended.errno or ended.errno in known:
         return ""
-    return f"the load on {ended.disk} ended with errno {ended.errno}, which is not that of a disk that is gone"
+    what = "wrong data" if ended.errno == EILSEQ else "not that of a disk that is gone"
+    return f"the load on {ended.disk} ended with errno {ended.errno}, which is {what}"

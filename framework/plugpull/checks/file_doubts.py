@@ -13,7 +13,7 @@ from plugpull.checks.file_rounds import FileRound, joined
 from plugpull.checks.filesystem_check import MAY_BE_UNCLEAN
 from plugpull.checks.starved import awake
 from plugpull.history.cut import Cut
-from plugpull.history.events import Acted
+from plugpull.history.events import Acted, FilesystemChecked
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.files.found import FoundEntry, decode_found_tree
 from plugpull.integrity.oracle.files.ledger import FileLedger
@@ -116,15 +116,21 @@ def _refused(story: Story, one: FileRound, ledger: FileLedger, cuts: tuple[Cut, 
 
 
 def _mounted_only_later(story: Story, one: FileRound) -> Iterator[str]:
-    """A mount that failed while the disk was there, before one that succeeded."""
+    """A mount that failed while the disk was there, before one that succeeded without a repair between them."""
     if one.mount is None or not one.mount.ok or one.mount.at is None:
         return
     for event in story.of(Acted):
         if event.disk != one.disk or event.action != "mount" or event.ok or not _between(one, event):
             continue
-        if _undisturbed(story, one, event):
+        if _undisturbed(story, one, event) and not _repaired_since(story, one, event):
             yield f"its mount failed before it succeeded: {event.detail or 'the reason is not on record'}"
             return
+
+
+def _repaired_since(story: Story, one: FileRound, event: Acted) -> bool:
+    repairs = [check.at for check in story.of(FilesystemChecked) if check.disk == one.disk and check.repaired]
+    until = one.mount.at if one.mount is not None else None
+    return any((event.at or 0.0) <= (at or 0.0) <= (until or 0.0) for at in repairs)
 
 
 def _between(one: FileRound, event: Acted) -> bool:
