@@ -1,4 +1,4 @@
-"""Bugs put into the kernel's drivers that were thought of after all checks, and run before any check knew of them.
+"""Bugs put into the kernel's drivers, thought of together with the checks that name them.
 
 Fields and conventions as in ``driver_mutants_list.py``.
 """

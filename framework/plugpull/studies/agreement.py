@@ -9,9 +9,9 @@ from plugpull.history.readings import Readings
 from plugpull.history.story import Story
 
 AGREE = 0.01
-"""The share by which two counts of the same bytes may differ. In 20 measuring scenarios on emulated benches, fio and
-the kernel counted exactly the same bytes written on all 73 disks, in 1,500 loads. QEMU's own count of three more was
-the same, too."""
+"""The share by which two counts of the same bytes may differ. In all measuring scenarios that were compared, on
+emulated benches, fio and the kernel counted exactly the same bytes written, and QEMU's own count of three disks was the
+same, too."""
 SCAN = 256 << 10
 """Bytes that others may read for each load: 128 KiB, the kernel's look for partitions, in those scenarios."""
 LITTLE = 16 << 10
