@@ -16,7 +16,7 @@ from desks import DESK, PATIENCE, Desk, DeskSwitch, desk
 from stories import BACK, CUT, GONE, RESTORED, Bench, healthy
 
 from plugpull.checks import removed, returned
-from plugpull.dut.conversation.clock import DutClock
+from plugpull.dut.conversation.clock import DutClock, Exchange
 from plugpull.errors import RigError
 from plugpull.faults import cut
 from plugpull.faults.breaker import Breaker
@@ -226,13 +226,20 @@ def test_nothing_is_switched_when_not_all_can_be_put_on_record(tmp_path: Path) -
         assert (cables.commands, mains.commands) == ([], [])
 
 
+class NeverMapped(DutClock):
+    """The clock of a DUT whose listener comes to no exchange of clocks, however long a test takes."""
+
+    def add(self, exchange: Exchange) -> None:
+        pass
+
+
 def test_a_dut_that_has_told_no_time_yet_keeps_nothing_off(tmp_path: Path) -> None:
     """After a lost connection the DUT is connected again, and its new agent's clock is not mapped at once."""
     with shelf(tmp_path) as (on_desk, cables, mains):
         breaker = Breaker(on_desk.context)
         one, two = points(on_desk, "disk1.cable", "disk1.power")
         breaker.switch_all(((1, one), (2, two)), False)
-        on_desk.bench.link.clock = DutClock()
+        on_desk.bench.link.clock = NeverMapped()
         breaker.heal()
         assert (cables.ports, mains.ports) == ({"1": True}, {"1": True})
         (healed,) = on_desk.recorded(ev.Healed)
