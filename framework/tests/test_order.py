@@ -364,7 +364,7 @@ def test_a_port_that_was_switched_off_twice_for_one_cut() -> None:
     assert wiring_doubts(healthy().story()) == ()
 
 
-@pytest.mark.parametrize(("errno", "many"), [(84, 1), (19, 0), (5, 0)])
+@pytest.mark.parametrize(("errno", "many"), [(84, 1), (19, 0), (5, 0), (28, 0)])
 def test_a_victims_load_that_ended_with_wrong_data(errno: int, many: int) -> None:
     bench = healthy()
     bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, errno=errno)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from errno import EILSEQ, EIO, ENODATA, ENODEV, ENOMEDIUM, ENXIO, EREMOTEIO, ESHUTDOWN, ETIMEDOUT
+from errno import EILSEQ, EIO, ENODATA, ENODEV, ENOMEDIUM, ENOSPC, ENXIO, EREMOTEIO, ESHUTDOWN, ETIMEDOUT
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.complaints import explained_by_cuts
@@ -25,8 +25,10 @@ _STATUS = re.compile(
 _NEVER = ("critical space allocation", "critical nexus", "reservation conflict", "protection")
 """What no cut explains on a real DUT either. A bridge that outlives its disk may report errors of target and medium."""
 _MEANS = {"critical space allocation": ", which means a full disk (ENOSPC)"}
-LOST = frozenset({EIO, ENXIO, ENODEV, ESHUTDOWN, ETIMEDOUT, ENOMEDIUM})
-"""The errors that a program gets of a disk that is gone: of 81 loads on disks that were cut, 60 had ENODEV, 21 EIO."""
+LOST = frozenset({EIO, ENXIO, ENODEV, ENOSPC, ESHUTDOWN, ETIMEDOUT, ENOMEDIUM})
+"""The errors that a program gets of a disk that is gone: of 81 loads on disks that were cut, 60 had ENODEV, 21 EIO. A
+disk that was just marked as dead has no size any more (block/genhd.c, ``__blk_mark_disk_dead``), and a write beyond the
+end fails with ENOSPC (block/fops.c, ``blkdev_write_iter``)."""
 BEHIND_A_BRIDGE = frozenset({EREMOTEIO, ENODATA})
 """The same if a bridge outlives its disk, and reports errors of target and medium."""
 SHOWN = 5
