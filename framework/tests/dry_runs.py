@@ -90,7 +90,7 @@ class DryRig(ScenarioRig):
                 self.asked += len(event.checks)
 
     def _pace(self, disk: str, at: float) -> float:
-        """The rate of a disk, as this rig's file has it."""
+        """Bytes per second of a disk: the rate that the rig file declares, or that of ``stories``."""
         return next((one.rate for one in self.context.rig.disk if one.name == disk and one.rate), RATE)
 
     def _here(self, event: ev.Event, since: float) -> ev.Event:

@@ -20,8 +20,8 @@ LEAST = 1.0
 STEADY = 1 / 3
 """Windows below this share of the highest one do not count."""
 STEADY_SPREAD = 0.1
-"""The relative standard deviation up to which windows count as those of one pace. On an idle host it is up to 0.05; on
-a busy one the pace wanders by 0.2 to 0.4, and windows that follow each other are alike, so that ranks prove nothing."""
+"""The relative standard deviation up to which windows count as those of one pace. On a busy host it was 0.33 and
+0.37, and windows that follow each other were alike, so that ranks prove nothing."""
 SIGMAS = 2.0
 """Differences of up to this many standard errors count as chance: 95 % of cases."""
 

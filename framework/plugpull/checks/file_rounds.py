@@ -24,8 +24,6 @@ from plugpull.history.story import Story
 
 _ENDED = b'"do":"end"'
 """In the last line of a ledger whose writer did all that it was to do (``integrity/oracle/files/ledger.py``)."""
-
-
 _TIMES = re.compile(rb'"at":(\d+(?:\.\d+)?)')
 CLOCKS = 0.25
 """Seconds by which the clocks of a writer and of the agent may differ: both are the DUT's."""

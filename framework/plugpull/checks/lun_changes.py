@@ -16,6 +16,7 @@ from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 _CHANGED = re.compile(r"\bLUN assignments on this target have changed\b")
 HOTPLUG = "virtio_scsi"
+"""The driver of disks that are plugged into an emulated SCSI host."""
 COMING = 3.0
 """Seconds between a disk's first messages and its uevent."""
 LATE = 0.5

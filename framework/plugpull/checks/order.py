@@ -266,10 +266,11 @@ def _written_between(story: Story, disk: str) -> Iterator[str]:
         return
     until = _written_until(story, disk)
     parts = story.readings(disk).parts
+    begun: dict[int, float] = {}  # when each attachment began to be sampled: samples may be missing since then
     for part in parts:
-        begun = next(one.at[0] for one in parts if one.stream is part.stream)  # samples may be missing since then
+        first = begun.setdefault(id(part.stream), part.at[0])
         again = part.stream is not parts[0].stream
-        if again and begun > until and part[len(part) - 1].written:
+        if again and first > until and part[len(part) - 1].written:
             at, written = part.at[len(part) - 1], part[len(part) - 1].written
             yield f"{written} bytes were written to {disk} by {at:.2f} s, after its return, and nothing wrote to it"
             return

@@ -19,7 +19,8 @@ from .wire import now
 Send = Callable[[Dict[str, Any]], None]
 MAX_OUTPUT = 1 << 20
 STARTING = 5.0
-"""Seconds that a program may take from its start until it catches SIGINT: fio on a busy emulated machine took 1.5."""
+"""Seconds that a program may take from its start until it catches SIGINT: fio on a busy emulated machine took
+more than 1.4."""
 
 
 def process_state(pid: int) -> Dict[str, Any]:
