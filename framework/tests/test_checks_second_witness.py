@@ -225,3 +225,15 @@ def test_counts_below_zero() -> None:
 def test_an_error_that_the_loss_of_a_disk_does_not_cause(errno: int, doubted: bool) -> None:
     ended = ev.LoadEnded(at=16.0, disk=VICTIM, job="load1", asked=False, errno=errno)
     assert bool(not_of_a_loss(healthy().story(), ended)) is doubted
+
+
+@pytest.mark.parametrize(
+    ("mode", "phase", "doubted"), [("write", "", False), ("read", "", True), ("write", "mkfs", True)]
+)
+def test_a_write_beyond_the_end_of_a_disk_that_has_no_size_any_more(mode: str, phase: str, doubted: bool) -> None:
+    bench = healthy()
+    bench.replace(ev.LoadBegun, lambda event: event.disk == VICTIM, mode=mode)
+    if phase:
+        bench.add(ev.Phase(at=9.0, name="mkfs"))
+    ended = ev.LoadEnded(at=16.0, disk=VICTIM, job=f"load-{VICTIM}", asked=False, errno=28)
+    assert bool(not_of_a_loss(bench.story(), ended)) is doubted

@@ -14,7 +14,7 @@ from errno import EILSEQ, EIO, ENODATA, ENODEV, ENOMEDIUM, ENOSPC, ENXIO, EREMOT
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.complaints import explained_by_cuts
 from plugpull.checks.limits import bench_kind
-from plugpull.history.events import LoadEnded
+from plugpull.history.events import LoadBegun, LoadEnded, Phase
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import Level
 from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
@@ -25,10 +25,8 @@ _STATUS = re.compile(
 _NEVER = ("critical space allocation", "critical nexus", "reservation conflict", "protection")
 """What no cut explains on a real DUT either. A bridge that outlives its disk may report errors of target and medium."""
 _MEANS = {"critical space allocation": ", which means a full disk (ENOSPC)"}
-LOST = frozenset({EIO, ENXIO, ENODEV, ENOSPC, ESHUTDOWN, ETIMEDOUT, ENOMEDIUM})
-"""The errors that a program gets of a disk that is gone: of 81 loads on disks that were cut, 60 had ENODEV, 21 EIO. A
-disk that was just marked as dead has no size any more (block/genhd.c, ``__blk_mark_disk_dead``), and a write beyond the
-end fails with ENOSPC (block/fops.c, ``blkdev_write_iter``)."""
+LOST = frozenset({EIO, ENXIO, ENODEV, ESHUTDOWN, ETIMEDOUT, ENOMEDIUM})
+"""The errors that a program gets of a disk that is gone: of 81 loads on disks that were cut, 60 had ENODEV, 21 EIO."""
 BEHIND_A_BRIDGE = frozenset({EREMOTEIO, ENODATA})
 """The same if a bridge outlives its disk, and reports errors of target and medium."""
 SHOWN = 5
@@ -64,7 +62,17 @@ def failed_as_something_else(story: Story) -> Iterator[Accusation]:
 def not_of_a_loss(story: Story, ended: LoadEnded) -> str:
     """A sentence if a load on a disk that was cut ended with an error that the loss of a disk does not cause."""
     known = LOST if bench_kind(story) in ("virtual", "") else LOST | BEHIND_A_BRIDGE
-    if not ended.errno or ended.errno in known:
+    if not ended.errno or ended.errno in known or _beyond_its_end(story, ended):
         return ""
     what = "wrong data" if ended.errno == EILSEQ else "not that of a disk that is gone"
     return f"the load on {ended.disk} ended with errno {ended.errno}, which is {what}"
+
+
+def _beyond_its_end(story: Story, ended: LoadEnded) -> bool:
+    """Whether the error is ENOSPC of a load that wrote to the disk itself. A disk that was just marked as dead has no
+    size any more (block/genhd.c, ``__blk_mark_disk_dead``), and a write beyond the end of a block device fails with it
+    (block/fops.c, ``blkdev_write_iter``); a read there reads nothing, and in a file it means a full filesystem."""
+    if ended.errno != ENOSPC or any(phase.name == "mkfs" for phase in story.of(Phase)):
+        return False
+    loads = (load for load in story.of(LoadBegun) if (load.disk, load.job) == (ended.disk, ended.job))
+    return any(load.mode not in ("read", "randread") for load in loads)
