@@ -111,6 +111,8 @@ PREFIXES = {
     "Samsung, colon in a name": "[   12.345678]  [3:crtc_commit:138:  530] ",
     "Amlogic, dash": "[   12.345678@2]- ",
     "marks that no program writes": "@@ ~ ",
+    "the end of a first line's time": "345678] ",
+    "the end of a first line's time, with its point": ".345678] ",
     "a logger without a tag": "12:01:33.123 host02 kern.err ",
     "a time with slashes": "2024/01/02 10:11:12 host kernel ",
     "a level in words": "[WARN] ",
@@ -237,6 +239,22 @@ def test_what_programs_print_too_is_the_kernels_behind_its_prefix_only(message: 
     event = classify(f"[   12.345678] {message}")
     assert event is not None
     assert event.kind == "fs.error"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("fatal.oops", "bug: kernel null pointer dereference, address: 0000000000000010"),
+        ("fatal.oops", "unable to handle kernel paging request at virtual address dead000000000100"),
+        ("fatal.lockup", "watchdog: bug: soft lockup - cpu#1 stuck for 26s! [kworker/1:2:123]"),
+        ("fatal.panic", "kernel panic - not syncing: fatal exception"),
+    ],
+)
+def test_small_letters_are_a_title_or_a_line_that_was_typed(kind: str, message: str) -> None:
+    assert classify(message) is None
+    event = classify(f"[   12.345678] {message}")
+    assert event is not None
+    assert event.kind == kind
 
 
 def test_what_a_program_indents_otherwise_is_the_kernels_behind_its_own_spaces() -> None:

@@ -49,9 +49,9 @@ FEW = 8
 """Words of a line up to which their entries are kept."""
 _FILLED = re.compile(r"(?<=\S) {12,}(?=\S)")
 """The rest of a terminal's line."""
-PROGRAMS = {"btrfs-progs": "", "sg3_utils": "    "}
-"""In the source of an entry: these programs print the same words. They are the kernel's behind its prefix only, or
-behind these spaces."""
+PROGRAMS = {"btrfs-progs": "", "sg3_utils": "    ", "typed by people": ""}
+"""In the source of an entry: these programs print the same words, or people write them. They are the kernel's behind
+its prefix only, or behind these spaces."""
 _OWN_DIGIT = re.compile(r"\{\d+(?:,\d*)?\}|(\d)")
 """A digit in a regular expression that does not say how often something repeats."""
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)

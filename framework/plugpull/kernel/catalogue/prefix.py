@@ -29,7 +29,7 @@ _PARTS = (
     r"\[(?:\s|=C2=A0|=A0|=20)*\+?\d+(?:[.,]\d+)?(?:[@,]\d+)?s? *(?:< +\d+\.\d+ ?>)?\](?:- ?|: | ?)",  # dmesg, also -d
     r"\[ *\d+(?:\.\d*)?(?:\.{2,4}|\u2026|\.[xX]{2,9})\] ?",  # the same, shortened by a person
     r"\[\d{1,3}(?:;\d{1,3}){0,4}m ?|(?:stdout|stderr) [FP] ",  # colours without their first character; containers
-    r"\d{1,7}\.\d{3,9}\] ",  # pasted without the first bracket
+    r"(?:\d{1,7}\.\d{3,9}|(?<!.)\.?\d{1,9})\] ",  # pasted without the first bracket, or with the end of a time only
     r"\d{3}: (?=[A-Za-z]\w+[ :])",  # the CPU, in real-time kernels
     r"\[[EWDINV]\] ?|\[ *[TC]\d+(?:@C?\d+)?\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
     r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]]{1,24}: *\d+\] ?",  # vendors of phones
