@@ -287,6 +287,18 @@ def test_a_dip_that_is_not_over_at_the_end_is_no_collapse_after_others_as_long()
     assert dips([*cycle, *[20.0] * 30, *cycle[:12]]).collapse is None
 
 
+def test_a_disk_that_keeps_a_tenth_of_its_rate_writes_few_windows_afterwards() -> None:
+    """Two windows of 60 are a quarter of the time."""
+    late = [*_series(random.Random("late"), 58), 2.0, 2.0]
+    found = dips(late)
+    assert found.collapse is not None
+    assert found.collapse.first == 58
+    assert dips([*late[:58], 6.0, 6.0]).collapse is None, "a tenth of the time"
+    before = [*late[:20], 2.0, 2.0, *late[20:58], 2.0, 2.0]
+    assert [dip.first for dip in dips(before).dips] == [20, 60]
+    assert dips(before).collapse is None, "it was as long before, and ended"
+
+
 def test_dips_among_the_first_windows_and_close_to_each_other_are_found() -> None:
     rates = _series(random.Random("often"), 60)
     places = list(range(4, 60, 6))

@@ -78,6 +78,29 @@ def test_a_hub_inside_a_controller_has_both_limits() -> None:
     assert [one.demand for one in found] == pytest.approx([35.0, 20.0], rel=0.02)
 
 
+def test_a_limit_around_a_hub_is_that_of_all_although_the_hub_slows_its_disks_more() -> None:
+    """The others lose 2 of 30, one of them nothing: it has a larger share. Without the hub's disks they have all 30."""
+    truth = TruthRig([10.0] * 6, [(tuple(range(6)), 46.0), ((0, 1, 2), 18.0)], [(0, 1, 2)], [1, 1, 1, 1, 1.6, 1])
+    for repeats in (3, 5):
+        found = find_limits(trials(truth, repeats, normal(0.01), "around"), parts_of(truth))
+        assert wrong(truth, found) == ""
+        assert [one.instead for one in found or ()] == [(), ()]
+
+
+def test_disks_are_not_said_to_share_a_limit_that_others_may_share_with_unequal_shares() -> None:
+    """Of the hub's three disks one loses nothing: it has a larger share, or is not behind the limit. It shows
+    when it rests and the other two work."""
+    alone: list[Mapping[str, float]] = [{disk: 10.0} for disk in "abcd"]
+    together: list[Mapping[str, float]] = [{"a": 10.0, "b": 10.0}, {"a": 10.0, "b": 5.0, "c": 5.0}]
+    together.append({"a": 10.0, "b": 5.0, "c": 5.0, "d": 10.0})
+    (found,) = find_limits(_rounds(*alone, *together), ["abc"]) or ()
+    assert (found.disks, found.instead) == (("b", "c"), ("a", "b", "c"))
+    (pair,) = find_limits(_rounds(*alone, *together, {"b": 5.0, "c": 5.0}), ["abc"]) or ()
+    assert (pair.disks, pair.instead) == (("b", "c"), ())
+    (three,) = find_limits(_rounds(*alone, *together, {"b": 10.0, "c": 10.0}), ["abc"]) or ()
+    assert (three.disks, three.instead) == (("a", "b", "c"), ())
+
+
 def _rounds(*conditions: Mapping[str, float]) -> list[TogetherRates]:
     """Five rounds of each condition, with noise of 1 %."""
     draw = random.Random("rounds")

@@ -14,7 +14,7 @@ from synthetic_rigs import SyntheticRig
 from plugpull.checks.base import Judgement
 from plugpull.load import sequential_write
 from plugpull.load.designs import Condition, leave_one_out, more_and_more, part_by_part, scaling_design
-from plugpull.studies import scaling
+from plugpull.studies import alone, scaling
 
 HUBBED = {
     "controller": [{"name": "usb", "ports": 15}],
@@ -94,6 +94,50 @@ def test_a_bottleneck_that_only_reading_reaches_is_named_too(disks: int, members
     assert one.value == pytest.approx(3.0 * MB, rel=0.05)
     assert "share a bottleneck: together they read " in one.text
     assert "write at once as fast as one by one" in only(found, "no-bottleneck").text
+
+
+def test_a_limit_of_reading_that_two_sets_of_disks_may_share_is_unknown() -> None:
+    """disk1 has a larger share of the hub, and loses nothing. When reading, no disk is left out to see whose limit it
+    is; when writing, it shows."""
+    names = [f"disk{number}" for number in range(1, 6)]
+    disks = [PlacedDisk.at(name, *(["hub1"] if number < 3 else []), "usb") for number, name in enumerate(names)]
+    table = {
+        "hub": [{"name": "hub1", "at": "usb.10", "ports": 8}],
+        "disk": [
+            {"name": disk, "at": f"{disk.above[0]}.{n}", "serial": f"S-{disk}", "scratch": True}
+            for n, disk in enumerate(disks, 1)
+        ],
+    }
+    fair = a_rig([2.0] * 5)
+    rig = SyntheticRig([2.0 * MB] * 5, [(range(3), 4.0 * MB)], noise=0.01, seed="whose", weights=[2, 1, 1, 1, 1])
+
+    class OnlyReading(StudyBench):
+        def _trial(self, number: int, planned: int, repeat: int, condition: Condition[str], *rest: Any) -> Any:
+            self.rig = rig if condition.pattern.mode == "read" else fair
+            return super()._trial(number, planned, repeat, condition, *rest)
+
+    found = judged(OnlyReading(fair, scaling_design(disks), table=table), scaling(names))
+    assert kinds(found) == [("no-bottleneck", "disk1, disk2, disk3, disk4, disk5")], "of writing"
+    (doubt,) = found.unknowns
+    assert "disk2, disk3 slow each other down when they read, but it cannot be said what shares a limit" in doubt
+    assert doubt.endswith(": these alone, or disk1, disk2, disk3 with unequal shares")
+    both = judged(StudyBench(rig, scaling_design(disks), table=table), scaling(names))
+    assert {one.subject for one in both.conclusions} == {"hub hub1", "disk1, disk2, disk3"}
+    assert both.unknowns == ()
+
+
+@pytest.mark.parametrize(("fast", "seconds"), [(2.0, 1.3), (0.4, 1.2)])
+def test_nothing_is_concluded_from_rates_that_change_in_each_measurement(fast: float, seconds: float) -> None:
+    """The drives' caches take the beginning of each write at twice the rate, or the disks start slowly."""
+    rig = a_rig([2.0] * 4, (range(4), 5.2))
+    changing = StudyBench(rig, scaling_design(rig.names), pace=lambda disk, at: fast if at < seconds - 0.5 else 1.0)
+    for check in (scaling(rig.names), alone(rig.names)):
+        found = judged(changing, check)
+        assert found.conclusions == ()
+        doubts = [one for one in found.unknowns if " changes in each measurement, from " in one]
+        assert [one.split()[1] for one in doubts] == ["write", "read"]
+    before = StudyBench(rig, scaling_design(rig.names), pace=lambda disk, at: fast if at < -0.1 else 1.0)
+    assert {kind for kind, _ in kinds(judged(before, scaling(rig.names)))} == {"knee", "ceiling", "shared-bottleneck"}
 
 
 def test_disks_that_share_nothing_have_no_bottleneck() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -166,6 +167,39 @@ def test_a_disk_that_is_slow_only_at_the_end_has_not_collapsed(left: float) -> N
     """2 s of 15 s may be a dip that is not over yet."""
     found = _long(lambda disk, at: left if disk == "disk2" and at > 13 else 1.0)
     assert "collapse" not in [kind for kind, _ in kinds(found)]
+
+
+@pytest.mark.parametrize("left", [0.0, 0.03, 0.1, 0.3])
+def test_a_disk_that_keeps_little_or_nothing_has_collapsed_however_little_it_writes(left: float) -> None:
+    """The last window of a disk that stops is never full."""
+    found = _long(lambda disk, at: left if disk == "disk2" and at > 11 else 1.0)
+    assert kinds(found) == [("collapse", "disk2")]
+    one = only(found, "collapse")
+    assert one.value == pytest.approx(left - 1, abs=0.08)
+    numbers = re.search(r"after ([\d.]+) MiB, .* has not come back ([\d.]+) s later, at the end", one.text)
+    assert numbers is not None
+    assert [float(each) for each in numbers.groups()] == pytest.approx([22e6 / (1 << 20), 4.0], abs=0.5)
+    stops = _long(lambda disk, at: 0.0 if disk == "disk2" and at > 14 else 1.0)
+    assert kinds(stops) == [("dip", "disk2")]
+    assert "not over at the end" in only(stops, "dip").evidence[0]
+
+
+def test_disks_that_collapse_one_after_the_other_are_named() -> None:
+    found = _long(lambda disk, at: 0.3 if at > (6 if disk == "disk1" else 8) else 1.0)
+    assert (kinds(found), found.unknowns) == ([("collapse", "disk1"), ("collapse", "disk2")], ())
+    at_once = _long(lambda disk, at: 0.3 if at > 6 else 1.0)
+    assert at_once.conclusions == ()
+    assert "all disks slowed down at once" in at_once.unknowns[0]
+
+
+def test_the_rate_of_a_long_write_is_all_that_was_written_by_the_time_it_took() -> None:
+    """The median of windows is that of windows with more whole requests than the others."""
+    for rate in (1.0, 1.5, 2.0, 2.097):
+        rig = a_rig([rate], noise=0.0)
+        (steady,) = judged(StudyBench(rig, all_for_long(rig.names), repeats=1), sustained(rig.names)).measurements
+        assert steady.value == pytest.approx(rate * 1e6, rel=0.01)
+    slower = _long(lambda disk, at: 0.5 if at > 7.5 and disk == "disk1" else 1.0)
+    assert slower.measurements[0].value == pytest.approx(1.5e6, rel=0.02)
 
 
 def test_a_disk_that_becomes_a_little_slower_has_not_collapsed() -> None:

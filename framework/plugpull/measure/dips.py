@@ -25,11 +25,15 @@ LEAST = 0.02
 BEFORE = 3
 """Windows before a collapse at least."""
 FOR_GOOD = 0.1
-"""A dip that lasts until the end, and for at least this share of the series, is a collapse."""
+"""A dip that lasts until the end is a collapse if it takes at least this share of the windows, ..."""
+REMAINING = 0.2
+"""... or this share of the time: a disk that keeps a tenth of its rate writes few windows in it."""
 LASTING = 0.2
 """The same for a fall that leaves more than ``DEEP``."""
+LEAST_RATE = 1e-9
+"""Bytes per second, in place of none."""
 LONGER = 1.5
-"""And for this many times as long as any dip before it: the last one of several may only not be over yet."""
+"""And for this many times as long as any dip before it, in time: the last one of several may only not be over yet."""
 ORDERLY = 0.8
 """The share of windows, before and after a collapse, that have to be on their side of ``SHALLOW``, or of the middle
 between both rates if it is higher."""
@@ -77,6 +81,8 @@ def dips(rates: Sequence[float]) -> Dips:
     if len(rates) < USUAL:
         raise ValueError(f"{len(rates)} windows are too few to say what is usual: {USUAL} are needed")
     end = _collapse(rates)
+    if end < len(rates) and _time(rates[end:]) < LONGER * _longest(_dips(rates[:end], usual_rate(rates[:end])), rates):
+        end = len(rates)
     usual = usual_rate(rates[:end])
     found = list(_dips(rates[:end], usual)) if end >= USUAL or end == len(rates) else []
     last = None
@@ -85,8 +91,8 @@ def dips(rates: Sequence[float]) -> Dips:
         found = [dip if dip.recovery is not None else replace(dip, recovery=0) for dip in found]
         found.append(last)
     elif found and found[-1].recovery is None:
-        longest = max((dip.length + (dip.recovery or 0) for dip in found[:-1]), default=0)
-        if len(rates) - found[-1].first >= max(FOR_GOOD * len(rates), LONGER * longest):
+        first, longest = found[-1].first, _longest(found[:-1], rates)
+        if _lasting(rates, first) and _time(rates[first:]) >= LONGER * longest:
             last = found[-1]
     return Dips(tuple(found), last, min(range(len(rates)), key=rates.__getitem__))
 
@@ -98,12 +104,28 @@ def usual_rate(rates: Sequence[float]) -> float:
     return len(usual) / fsum(1 / rate for rate in usual) if usual else middle
 
 
+def _time(rates: Iterable[float]) -> float:
+    """How long these windows take, if each has one byte. None takes for ever."""
+    return fsum(1 / max(rate, LEAST_RATE) for rate in rates)
+
+
+def _longest(found: Iterable[Dip], rates: Sequence[float]) -> float:
+    return max((_time(rates[dip.first : dip.first + dip.length + (dip.recovery or 0)]) for dip in found), default=0.0)
+
+
+def _lasting(rates: Sequence[float], first: int) -> bool:
+    """Whether what is left from a window on is long enough to be called for good."""
+    return len(rates) - first >= FOR_GOOD * len(rates) or _time(rates[first:]) >= REMAINING * _time(rates)
+
+
 def _collapse(rates: Sequence[float]) -> int:
     """The index from which on the rate is low for good; the number of windows if it is not."""
     best, least = len(rates), float("inf")
-    for place in range(BEFORE, int((1 - FOR_GOOD) * len(rates)) + 1):
+    for place in range(BEFORE, len(rates)):
         before, after = rates[:place], rates[place:]
         usual, left = median(before), median(after)
+        if not _lasting(rates, place):
+            continue
         if left >= SHALLOW * usual or (left >= DEEP * usual and len(after) < LASTING * len(rates)):
             continue
         between = max(SHALLOW * usual, (usual + left) / 2)

@@ -260,13 +260,22 @@ class Fitting:
             for number in numbers:
                 one, rates = self.observed[number], predicted[number]
                 disks = self._disks(limit)[number][0]
-                members = [disk for disk in disks if rates[disk] < FREE * alone[disk]]
+                members = _slowed_most(disks, rates, alone, before)
                 if len(members) > 1:
                     level = fsum([one.rates[disk] for disk in members]) / fsum([before.get(d, 1.0) for d in members])
                     found += [(disk, max(one.rates[disk] / level, LEAST_WEIGHT), one.repeats) for disk in members]
         weights = {**before, **_means(found)}
         usual = fsum(weights.values()) / len(weights) if weights else 1.0
         return {disk: weight / usual for disk, weight in weights.items()}
+
+
+def _slowed_most(
+    disks: Collection[str], rates: Mapping[str, float], alone: Mapping[str, float], weights: Mapping[str, float]
+) -> list[str]:
+    """Of the disks of a limit that is used up, those that this limit slows: others have less by a limit inside it."""
+    levels = {disk: rates[disk] / weights.get(disk, 1.0) for disk in disks}
+    highest = max(levels.values(), default=0.0)
+    return [disk for disk in disks if rates[disk] < FREE * alone[disk] and levels[disk] >= FREE * highest]
 
 
 def _first_guess(observed: Sequence[ObservedRates]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from math import fsum
 from statistics import fmean
 
 from plugpull.measure.estimate import Estimate, estimate
-from plugpull.measure.fair import FairLimit, FairModel, Fitting, ObservedRates, RunNoise, fair_rates
+from plugpull.measure.fair import FREE, FairLimit, FairModel, Fitting, ObservedRates, RunNoise, fair_rates
 from plugpull.measure.noise import TogetherRates, noise_of, observed, without_odd
 from plugpull.measure.student import t_quantile
 
@@ -24,6 +24,8 @@ UNFAIR = 0.6
 """Above this, disks may have unequal shares of a limit. Weights are tried, ..."""
 WEIGHT = 2.0
 """... which have to explain this much of the misfit each, and ``PRIOR`` besides."""
+AS_GOOD = 6.0
+"""Another model explains as much if its misfit is larger by at most this."""
 CREDIT = 6
 """Degrees of freedom that are added for that: the noise is not known exactly."""
 MOST = 8
@@ -33,22 +35,26 @@ MOST = 8
 @dataclass(frozen=True)
 class SharedLimit:
     """``disks`` share a limit: together they reach ``ceiling``, where they would reach ``demand`` without it. ``knee``
-    is the number of them, in their order, at which they reach it. Ceiling and knee have a sample per round."""
+    is the number of them, in their order, at which they reach it. Ceiling and knee have a sample per round. ``instead``
+    are disks that may share it as well, as far as was measured: then these have unequal shares, or those of ``disks``
+    have."""
 
     disks: tuple[str, ...]
     ceiling: Estimate
     knee: Estimate
     demand: float
+    instead: tuple[str, ...] = ()
 
 
 def find_limits(
-    trials: Sequence[TogetherRates], parts: Iterable[Collection[str]] = ()
+    trials: Sequence[TogetherRates], parts: Iterable[Collection[str]] = (), known: Iterable[Collection[str]] = ()
 ) -> tuple[SharedLimit, ...] | None:
     """The limits that disks share, the ones of most disks first. ``None`` if no such limits describe the measurements,
     or if there are too few repeats to know their noise.
 
     Each disk must be measured alone. ``parts`` are the disks below each hub and controller: of two explanations that
-    are about as good, the one with such a part is taken. Raises ValueError for a disk that was not measured alone.
+    are about as good, the one with such a part is taken. ``known`` are disks that share a limit as other measurements
+    showed: they explain what they can. Raises ValueError for a disk that was not measured alone.
     """
     trials = without_odd(trials)
     order = [trial.disks[0] for trial in trials if len(trial.disks) == 1]
@@ -59,11 +65,17 @@ def find_limits(
     if noise is None:
         return None
     means = [observed(trial) for trial in without_drift]
-    declared = {frozenset(part) & frozenset(order) for part in parts} | {frozenset(order)}
-    model = _best(means, noise, declared, _candidates(means, order, declared))
+    shown = {frozenset(disks) & frozenset(order) for disks in known}
+    declared = {frozenset(part) & frozenset(order) for part in parts} | {frozenset(order)} | shown
+    model, others = _best(means, noise, declared, _candidates(means, order, declared))
+    shown_only = [one for one in others if one.limits and all(limit.disks in shown for limit in one.limits)]
+    if shown_only:
+        model, others = shown_only[0], ()
     if model is None or model.misfit > DESCRIBES * (CREDIT + sum(len(one.rates) for one in means)):
         return None
-    found = (_shared(limit, model, trials, order) for limit in model.limits)
+    found = (
+        replace(_shared(limit, model, trials, order), instead=_instead(limit, others, order)) for limit in model.limits
+    )
     return tuple(sorted(found, key=lambda one: (-len(one.disks), order.index(one.disks[0]))))
 
 
@@ -105,18 +117,36 @@ def _best(
     noise: RunNoise,
     declared: Collection[frozenset[str]],
     candidates: Sequence[frozenset[str]],
-) -> FairModel | None:
-    """The best model in which disks have equal shares of a limit, unless one with unequal shares is much better."""
+) -> tuple[FairModel | None, Sequence[FairModel]]:
+    """The best model in which disks have equal shares of a limit, unless one with unequal shares is much better; and
+    others that explain as much."""
     search = _Search(means, noise, declared, candidates)
     model = search.run()
     if model is None:
-        return None
+        return None, ()
     # Limits that nothing declares, inside others, are what unequal shares look like where few sets were measured.
     invented = any(one.disks < two.disks and one.disks not in declared for one in model.limits for two in model.limits)
     if model.misfit <= UNFAIR * sum(len(one.rates) for one in means) and not invented:
-        return model  # equal shares explain all that noise leaves
-    unfair = _Search(means, noise, declared, candidates, weighted=True).run()
-    return model if unfair is None or search.score(model) <= search.score(unfair) else unfair
+        found = [model]  # equal shares explain all that noise leaves
+    else:
+        unfair = _Search(means, noise, declared, candidates, weighted=True).run()
+        found = sorted([model, *([unfair] if unfair is not None else [])], key=search.score)
+    best, *others = found
+    if not best.weights and any(one.disks not in declared for one in best.limits):
+        parts = [disks for disks in candidates if disks in declared]
+        unequal = _Search(means, noise, declared, parts, weighted=True).run()
+        others += [unequal] if unequal is not None else []
+    return best, [one for one in others if one.misfit <= best.misfit + AS_GOOD]
+
+
+def _instead(limit: FairLimit, others: Iterable[FairModel], order: Sequence[str]) -> tuple[str, ...]:
+    """Disks that share another limit in place of this one, in a model that explains as much."""
+    for model in others:
+        sets = [one.disks for one in model.limits]
+        if sets and limit.disks not in sets:
+            nearest = min(sets, key=lambda disks: len(disks ^ limit.disks))
+            return tuple(disk for disk in order if disk in nearest)
+    return ()
 
 
 class _Search:
@@ -208,14 +238,16 @@ class _Search:
 
 
 def _share(model: FairModel, limit: FairLimit, working: Collection[str]) -> float:
-    """What the disks of a limit have, as a share of what they would have without it."""
+    """What the disks that a limit slows have, as a share of what they would have without it. Others below it may have
+    less by a limit inside it."""
     inside = limit.disks.intersection(working)
     if len(inside) < 2:
         return 1.0
     others = [one for one in model.limits if one is not limit]
     without = fair_rates(model.alone, others, working, model.weights)
     having = model.rates(working)
-    return fsum(having[disk] for disk in inside) / fsum(without[disk] for disk in inside)
+    slowed = [disk for disk in inside if having[disk] < FREE * without[disk]]
+    return fsum(having[disk] for disk in slowed) / fsum(without[disk] for disk in slowed) if slowed else 1.0
 
 
 # --- figures of a limit ------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from plugpull.studies.expected import below_expectation
 from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.measured import Series, claims_of, missing_of, series_of, spoilt_of
 from plugpull.studies.processors import processor_figures
+from plugpull.studies.within import changing
 
 
 class Alone(Check, frozen=True, tag="alone"):
@@ -51,7 +52,9 @@ class Alone(Check, frozen=True, tag="alone"):
                 below_expectation(story, disk, series.mode, known[disk], said)
             if len(samples) > 1:
                 good[disk] = samples  # a repeat that is unlike the others does not count there
-        for one in outliers(good) if len(good) == len(self.disks) else ():
+        changes = changing(series)
+        said.doubt(changes)
+        for one in outliers(good) if len(good) == len(self.disks) and not changes else ():
             said.conclude(
                 Conclusion(
                     kind="outlier",

@@ -34,10 +34,16 @@ class FoundLimits(NamedTuple):
     described: bool
 
 
-def limits_of(series: Series, disks: tuple[str, ...], parts: Iterable[Collection[str]], curve: Scaling) -> FoundLimits:
+def limits_of(
+    series: Series,
+    disks: tuple[str, ...],
+    parts: Iterable[Collection[str]],
+    known: Iterable[Collection[str]],
+    curve: Scaling,
+) -> FoundLimits:
     """The limits that some of these disks share. From a collapse on, measurements say nothing about limits."""
     trials = _trials(series, disks, curve.collapse.disks if curve.collapse is not None else len(disks) + 1)
-    found = find_limits(trials, parts)
+    found = find_limits(trials, parts, known)
     return FoundLimits(_without_model(trials, disks, curve) if found is None else found, found is not None)
 
 

@@ -21,18 +21,22 @@ GRANTED = 0.85
 """Nor if an emulated DUT got less than this share of its processor time from its host. Of 90 measurements on hosts
 with 3 to 7 runnable processes for 2 processors, 79 had more and were within 5.4 % of the declared rates; 11 had less,
 and were up to 27 % off."""
+HALF = 4
+"""Samples of half of a measurement at least."""
 READ_MODES = ("read", "randread")
 
 
 @dataclass(frozen=True)
 class MeasuredRates:
     """``rates`` are bytes per second by disk. ``spoilt`` says why it does not count; empty if it does. ``counting`` is
-    the standard deviation that the sum of the rates has because whole requests are counted."""
+    the standard deviation that the sum of the rates has because whole requests are counted. ``halves`` are the sums of
+    the rates in the first half of the time and in the second one, if known."""
 
     event: Measured
     rates: dict[str, float]
     spoilt: str = ""
     counting: float = 0.0
+    halves: tuple[float, float] | None = None
 
     @property
     def disks(self) -> frozenset[str]:
@@ -148,7 +152,7 @@ def _reading(story: Story, event: Measured) -> MeasuredRates:
         rates[disk], spread = found
         spreads.append(spread)
     spoilt = _ended_early(story, event, begin, end) or held_up(story, begin, end)
-    return MeasuredRates(event, rates, spoilt, hypot(*spreads))
+    return MeasuredRates(event, rates, spoilt, hypot(*spreads), _halves(story, event))
 
 
 def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> tuple[float, float] | None:
@@ -166,6 +170,19 @@ def _rate(story: Story, disk: str, begin: float, end: float, *, reads: bool) -> 
     one, two = first.counters, last.counters
     requests = two.reads - one.reads if reads else two.writes - one.writes
     return max(0.0, slope), slope_spread(times, slope, moved / max(1, requests))
+
+
+def _halves(story: Story, event: Measured) -> tuple[float, float] | None:
+    begin, end = event.begin, event.at or event.begin
+    middle, sums = (begin + end) / 2, [0.0, 0.0]
+    for disk in event.disks:
+        readings = story.readings(disk)
+        for number, part in enumerate((readings.between(begin, middle), readings.between(middle, end))):
+            if len(part) < HALF:
+                return None
+            moved = [one.read if event.mode in READ_MODES else one.written for one in part]
+            sums[number] += linear_regression([one.at for one in part], moved).slope
+    return sums[0], sums[1]
 
 
 def _ended_early(story: Story, event: Measured, begin: float, end: float) -> str:

@@ -20,6 +20,7 @@ from plugpull.studies.figures import doubts, figure, interval, rate
 from plugpull.studies.measured import Series, claims_of, missing_of, series_of, spoilt_of
 from plugpull.studies.places import parts_of
 from plugpull.studies.processors import busy_share
+from plugpull.studies.within import changing
 
 WIDE = 0.10
 """If the interval of the share that disks reach together is wider than this, more repeats are needed."""
@@ -41,14 +42,16 @@ class Scales(Check, frozen=True, tag="scaling"):
             said.doubt("a scaling curve needs at least two disks")
             return said.judgement()
         said.doubt(missing_of(story), *disagreements(story))
-        parts = [part.disks for part in parts_of(story)]
+        known: list[tuple[str, ...]] = []
         for series in series_of(story):
             for disks in self._sets():
                 self._rates(story, series, disks, said)
             repeats = self._repeats(series)
-            if len(repeats) > 1:
-                limits = self._curve(story, series, repeats, parts, said)
-                parts += [limit.disks for limit in limits]  # writing first: of it, most is known
+            changes = changing(series)
+            said.doubt(changes)
+            if len(repeats) > 1 and not changes:
+                limits = self._curve(story, series, repeats, known, said)
+                known += [limit.disks for limit in limits]  # writing first: of it, most is known
         return said.judgement("; ".join(dict.fromkeys(_short(one) for one in said.conclusions)))
 
     def claims(self, story: Story) -> Iterable[Claim]:
@@ -91,7 +94,7 @@ class Scales(Check, frozen=True, tag="scaling"):
         story: Story,
         series: Series,
         repeats: list[statistics.Repeat],
-        parts: list[tuple[str, ...]],
+        known: list[tuple[str, ...]],
         said: Collector,
     ) -> tuple[SharedLimit, ...]:
         """The collapse of all disks, and knee, ceiling and shared bottleneck of those that share a limit."""
@@ -102,24 +105,32 @@ class Scales(Check, frozen=True, tag="scaling"):
         )
         if found.collapse is not None:
             said.conclude(self._collapse(series, found.collapse))
-        limits, described = limits_of(series, self.disks, parts, found)
+        parts = [part.disks for part in parts_of(story)]
+        limits, described = limits_of(series, self.disks, parts, known, found)
         if not limits and found.answer == "unclear" and share.half > WIDE / 2:
             why = f"it cannot be said whether the disks limit each other when they {series.mode}"
             said.doubt(f"{why}: {share_in_words(share)}")
         tried = self._each_left_out(series)
-        known = {one.subject for one in said.conclusions if one.kind == "shared-bottleneck"}
-        limits = tuple(limit for limit in limits if not self._saturated(story, series, limit, said))
-        for limit in limits:
+        named = {one.subject for one in said.conclusions if one.kind == "shared-bottleneck"}
+        sure = tuple(limit for limit in limits if not self._doubted(story, series, limit, said))
+        for limit in sure:
             collapsed = found.collapse is not None and len(limit.disks) >= found.collapse.disks
             # A limit that only reading reaches shows with more and more disks. What writing showed is not said again.
-            shared = tried or (described and ", ".join(limit.disks) not in known)
+            shared = tried or (described and ", ".join(limit.disks) not in named)
             conclude_limit(story, series, limit, self.disks, said, shared=shared, collapsed=collapsed)
         if tried and not limits and found.answer == "free":
             said.conclude(self._free(series, share))
-        return limits
+        return sure
 
-    def _saturated(self, story: Story, series: Series, limit: SharedLimit, said: Collector) -> bool:
-        """Whether the DUT's processors were busy all the time while these disks worked: then nothing is concluded."""
+    def _doubted(self, story: Story, series: Series, limit: SharedLimit, said: Collector) -> bool:
+        """Whether nothing is concluded from a limit: the DUT's processors were busy all the time while these disks
+        worked, or others may share it instead."""
+        if limit.instead:
+            said.doubt(
+                f"{', '.join(limit.disks)} slow each other down when they {series.mode}, but it cannot be said what "
+                f"shares a limit: these alone, or {', '.join(limit.instead)} with unequal shares"
+            )
+            return True
         working = [one for one in series.readings if not one.spoilt and set(limit.disks) <= one.disks]
         busy = busy_share(story, working)
         if busy < SATURATED:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import fsum
 from statistics import median
 
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
@@ -16,7 +17,7 @@ from plugpull.history.events import Measured
 from plugpull.history.readings import Reading
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion, Measurement
-from plugpull.measure.dips import USUAL, Dip, Dips, dips, usual_rate
+from plugpull.measure.dips import DEEP, USUAL, Dip, Dips, dips, usual_rate
 from plugpull.studies.agreement import disagreements
 from plugpull.studies.figures import rate
 from plugpull.studies.measured import claims_of, missing_of, series_of
@@ -25,6 +26,8 @@ WINDOWS = 60
 """Windows of a long write. Each has the same number of bytes."""
 REGULAR = 3
 """Distances between dips that have to be equal, within a window each, for them to be a disk's own."""
+APART = 2.5
+"""Usual windows between the beginnings of dips that several disks have at once, at most."""
 REQUESTS = 4
 """Requests of a window at least: the counters count whole ones."""
 
@@ -32,9 +35,11 @@ REQUESTS = 4
 @dataclass(frozen=True)
 class Windows:
     """The rates of consecutive windows of ``size`` bytes, and the DUT times between them. ``begins`` are the bytes that
-    were written when something slowed the disk down in each window, or else at its beginning."""
+    were written when something slowed the disk down in each window, or else at its beginning. ``written`` are those of
+    all windows together: the last one may not be full."""
 
     size: int
+    written: int
     rates: tuple[float, ...]
     times: tuple[float, ...]
     begins: tuple[float, ...]
@@ -97,12 +102,17 @@ def windows_of(story: Story, event: Measured, disk: str) -> Windows | None:
     if not inside or total // size < USUAL:
         return None
     edges = [inside[0].written + number * size for number in range(total // size + 1)]
-    times = tuple(_time_of(inside, edge) for edge in edges)
+    times = [_time_of(inside, edge) for edge in edges]
     spans = [max(awake(story, one, two), 1e-3) for one, two in pairwise(times)]
+    written, last = edges[-1] - edges[0], awake(story, times[-1], inside[-1].at)
+    if last > median(spans) / DEEP:  # the window that was not filled has at most this rate
+        written = total
+        times.append(inside[-1].at)
+        spans.append(last)
     rates = tuple(size / span for span in spans)
     usual = usual_rate(rates)
     begins = tuple(_slows_at(inside, one, two, usual, event.block) - inside[0].written for one, two in pairwise(times))
-    return Windows(size, rates, times, begins)
+    return Windows(size, written, rates, tuple(times), begins)
 
 
 def _slows_at(readings: Sequence[Reading], begin: float, end: float, usual: float, block: int) -> float:
@@ -125,22 +135,20 @@ def _time_of(readings: Sequence[Reading], written: int) -> float:
 
 
 def _at_once(found: dict[str, tuple[Windows, Dips]]) -> dict[str, tuple[Dip, ...]]:
-    """By disk, its dips during which all others were in a dip as well, and which may therefore not be its own.
+    """By disk, its dips that began when all others began to be in one as well, and which may therefore not be its own.
 
     Empty for a single disk, and if the dips of all, but of one at most, are regular: these happen anyway, and the dips
     of the last one are not those of the bench.
     """
     if len(found) < 2 or sum(not _regular(windows, seen) for windows, seen in found.values()) < 2:
         return {}
-    spans = {
-        disk: [(windows.times[dip.first], windows.times[dip.first + dip.length]) for dip in seen.dips]
-        for disk, (windows, seen) in found.items()
-    }
+    starts = {disk: [windows.times[dip.first] for dip in seen.dips] for disk, (windows, seen) in found.items()}
+    near = APART * max(windows.size / usual_rate(windows.rates) for windows, _ in found.values())
     common: dict[str, tuple[Dip, ...]] = {}
     for disk, (_, seen) in found.items():
-        others = [each for other, each in spans.items() if other != disk]
-        for dip, (begin, end) in zip(seen.dips, spans[disk], strict=True):
-            if all(any(one < end and begin < two for one, two in each) for each in others):
+        others = [each for other, each in starts.items() if other != disk]
+        for dip, begin in zip(seen.dips, starts[disk], strict=True):
+            if all(any(abs(one - begin) <= near for one in each) for each in others):
                 common[disk] = (*common.get(disk, ()), dip)
     return common
 
@@ -156,7 +164,7 @@ def _measurement(event: Measured, disk: str, windows: Windows) -> Measurement:
     return Measurement(
         name="write sustained",
         subject=disk,
-        value=round(median(windows.rates), 3),
+        value=round(windows.written / fsum(windows.size / one for one in windows.rates), 3),
         unit="B/s",
         n=len(windows.rates),
         samples=tuple(round(one, 1) for one in windows.rates),
@@ -193,13 +201,15 @@ def _dips(disk: str, windows: Windows, found: tuple[Dip, ...], *, periodic: bool
 
 def _collapse(disk: str, windows: Windows, found: Dip) -> Conclusion:
     size = windows.size / (1 << 20)
-    left = median(windows.rates[found.first :])
-    begin = windows.begins[found.first] / (1 << 20)
+    slows = windows.begins[found.first]
+    begin = slows / (1 << 20)
+    seconds = windows.times[-1] - windows.times[found.first]
+    left = (windows.written - slows) / seconds
     return Conclusion(
         kind="collapse",
         subject=disk,
         text=f"The write rate of {disk} collapses after {begin:.3g} MiB, from {rate(found.usual)} to "
-        f"{rate(left)}, and does not come back.",
+        f"{rate(left)}, and has not come back {seconds:.3g} s later, at the end.",
         value=round(left / found.usual - 1, 4),
         unit="of the usual rate",
         evidence=(f"{len(windows.rates)} windows of {size:.3g} MiB",),
