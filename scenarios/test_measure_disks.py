@@ -12,6 +12,7 @@ from plugpull.studies import alone, scaling
 @pytest.mark.row("R01")
 @pytest.mark.row("R02")
 @pytest.mark.row("R10")
+@pytest.mark.row("U04")
 @pytest.mark.row("X24")
 @pytest.mark.row("X25")
 @pytest.mark.row("X22")

@@ -39,11 +39,12 @@ OF_A_TURN = ("removed", "returned", "kept_pace", "no_errors", "data_intact", "ke
 
 
 class StockScenario(NamedTuple):
-    """``checks`` are those that it asks for; the standing ones come on top."""
+    """``checks`` are those that it asks for; the standing ones come on top. ``rows``: the one that it stands for, and
+    then others that it shows as well."""
 
     file: str
     name: str
-    row: str
+    rows: tuple[str, ...]
     story: str
     needs: tuple[str, ...]
     checks: tuple[str, ...]
@@ -59,8 +60,7 @@ def stock_scenarios(folder: Path = SCENARIOS) -> Iterator[StockScenario]:
                 yield StockScenario(
                     path.name,
                     name,
-                    # Of several marks, pytest takes the closest to the function, which is the last in the source.
-                    next(reversed(list(_rows(function))), ""),
+                    _rows(function),
                     " ".join((ast.get_docstring(function) or "").split()),
                     tuple(dict.fromkeys(need for call in calls if (need := _need(call)))),
                     tuple(dict.fromkeys(_judged(calls))),
@@ -69,12 +69,12 @@ def stock_scenarios(folder: Path = SCENARIOS) -> Iterator[StockScenario]:
 
 def table() -> str:
     """The table, in Markdown."""
-    lines = ["| file | row | scenario | needs | judges |", "|---|---|---|---|---|"]
+    lines = ["| file | rows | scenario | needs | judges |", "|---|---|---|---|---|"]
     for one in stock_scenarios():
         needs = "; ".join(one.needs) or "any rig"
         checks = ", ".join(f"`{check}`" for check in one.checks)
         story = f"`{one.name}`: {one.story}"
-        lines.append(f"| `{one.file}` | {one.row} | {story} | {needs} | {checks} |")
+        lines.append(f"| `{one.file}` | {', '.join(one.rows)} | {story} | {needs} | {checks} |")
     return "\n".join(lines)
 
 
@@ -96,10 +96,11 @@ def _calls(function: ast.FunctionDef, functions: Mapping[str, ast.FunctionDef]) 
                 yield from _calls(functions[node.func.id], functions)
 
 
-def _rows(function: ast.FunctionDef) -> Iterator[str]:
-    for mark in function.decorator_list:
-        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.row":
-            yield ast.literal_eval(mark.args[0])
+def _rows(function: ast.FunctionDef) -> tuple[str, ...]:
+    """Of several marks, pytest takes the closest to the function, which is the last in the source: it comes first."""
+    marks = [mark for mark in function.decorator_list if isinstance(mark, ast.Call)]
+    rows = [ast.literal_eval(mark.args[0]) for mark in marks if ast.unparse(mark.func) == "pytest.mark.row"]
+    return tuple(rows[-1:] + rows[:-1])
 
 
 def _need(call: ast.Call) -> str:
