@@ -174,6 +174,9 @@ FAILING = (
     ("usb.enumeration-error", "1-5.3", "usb 1-5.3-port3: failed to disable port power"),
 )
 OF_LISTS = (
+    ("pci.error", "0000:00:1c.0", "pcieport 0000:00:1c.0: DPC: ERR_FATAL detected"),
+    ("scsi.error", "0000:65:00.0", "lpfc 0000:65:00.0: 0:1413 Failed to init iocb list."),
+    ("block.error", "mmc0", "mmc0: Resetting controller."),
     ("ata.error", "ata2", "ata2: SRST fail, set srst fail flag"),
     ("scsi.error", "7:0:0:0", "sd 7:0:0:0: ioctl_internal_command return code = 8070000"),
     ("scsi.error", "", "SCSI device (ioctl) reports ILLEGAL REQUEST."),

@@ -85,6 +85,20 @@ def test_a_disk_that_leaves_and_returns_in_a_log_without_errors(
     assert capsys.readouterr().out == "no errors, neither of a device nor of the kernel itself\n"
 
 
+def test_a_device_is_detected_once_by_two_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "kern.log"
+    lines = LEAVING.format(150).splitlines()
+    log.write_text("\n".join([*lines[:4], *failed("b", 151)]) + "\n")
+    assert main(["log", "--summary", str(log)]) == 0
+    assert "it was detected (" in " ".join(capsys.readouterr().out.split())
+    log.write_text("\n".join([*lines[:2], *lines[:2], *lines[2:4], *failed("b", 151)]) + "\n")
+    assert main(["log", "--summary", str(log)]) == 0
+    assert "it was detected 2 times (" in " ".join(capsys.readouterr().out.split())
+    log.write_text("\n".join([lines[1], lines[1], *lines[2:4], *failed("b", 151)]) + "\n")
+    assert main(["log", "--summary", str(log)]) == 0
+    assert "it was detected 2 times (" in " ".join(capsys.readouterr().out.split())
+
+
 def test_unknown_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "kern.log"
     log.write_text(

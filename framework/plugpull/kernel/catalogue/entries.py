@@ -7,9 +7,9 @@ Lines with ``#`` are comments; those with ``!`` are for the census (``kernel/cen
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 
 from plugpull.kernel.catalogue.entry import Entry, Severity
 from plugpull.kernel.catalogue.wording import Beginning
@@ -30,7 +30,10 @@ _ANSWER = re.compile(r"\[(?:nothing: (.+)|([\w.-]+) (fatal|warning|error|info))\
 
 def read_text(name: str) -> str:
     """The contents of ``messages/NAME.txt``."""
-    return files(__package__).joinpath("messages", f"{name}.txt").read_text(encoding="utf-8")
+    # importlib.resources would load zipfile and tempfile, which takes as long as all of the messages.
+    text = pkgutil.get_data(__package__, f"messages/{name}.txt")
+    assert text is not None
+    return text.decode()
 
 
 def read_entries(name: str, text: str) -> Iterator[Entry]:

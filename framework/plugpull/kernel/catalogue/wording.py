@@ -20,7 +20,7 @@ MOST_LETTERS = 16
 """Characters of a word that are searched. Longer words are no rarer in logs."""
 _CONVERSION = r"%[-+ #0]*[\d.*]*(?:hh|h|ll|l|L|q|j|z|t)?(?:p[A-Za-z\d]*|[diouxXcsefgEGw%])"
 _PIECE = re.compile(rf"(?P<conversion>{_CONVERSION})|(?P<group>\{{(?:\\.|[^{{}}\\])*\}})|(?P<escaped>\\.)|(?P<end>\$$)")
-_SPACES = r" {2,}"
+_SPACES = r"  +"
 """Spaces that a web page makes one."""
 _SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$|{_SPACES}")
 _LAST = re.compile(r"(?<=\S) +%(?:s|p[A-Za-z]+)$")
@@ -29,7 +29,7 @@ _FIRST_WORD = re.compile(r"^%s([A-Za-z])(?=[a-z]{4})")
 _FULL_STOP = re.compile(r"(?<=[a-z]{2})\.$")
 """Some versions have it and others do not."""
 _BAR = re.compile(r"(?<!\\)\|")
-_COMMON = re.compile(r"[a-z ]+")
+_COMMON = str.maketrans("", "", "abcdefghijklmnopqrstuvwxyz ")
 _SPECIAL = re.compile(r"[\\{}|$]")
 MOST_COMBINATIONS = 64
 _NUMBER, _HEX = r" *-?\d+", r" *(?:0[xX])?[\da-fA-F]+"
@@ -58,12 +58,18 @@ def inner_pattern_of(wording: str, beginnings: Beginnings) -> str:
 
 
 def _essential(wording: str) -> str:
-    return _LAST.sub("", _any_case(_FULL_STOP.sub("", wording)))
+    return _LAST.sub("", _any_case(_without_full_stop(wording)))
+
+
+def _without_full_stop(wording: str) -> str:
+    return _FULL_STOP.sub("", wording) if wording.endswith(".") else wording
 
 
 def _any_case(wording: str) -> str:
     """A wording that may be anywhere, with both cases of its first letter: what begins a sentence in one driver is
     behind a name in another."""
+    if not wording.startswith("%s"):
+        return wording
     return _FIRST_WORD.sub(lambda found: f"%s{{{found[1].lower()}|{found[1].upper()}}}", wording)
 
 
@@ -86,12 +92,14 @@ def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
 
 def needles_of(wording: str) -> frozenset[str]:
     """Words of which every such message contains at least one. Raises ValueError if there is none of three letters."""
-    wording = _any_case(_FULL_STOP.sub("", wording))
-    longest = max(_SPLIT.split(wording), key=len)
+    wording = _any_case(_without_full_stop(wording))
+    split = _SPLIT.split(wording)
+    longest = max(split, key=len)
     if len(longest) >= CERTAIN:
         return frozenset({_plain(longest)[:MOST_LETTERS]})
-    runs = [frozenset({_rarest_part(_plain(run))}) for run in _SPLIT.split(wording)]
-    groups = [frozenset(map(_best_of, _choices(piece))) for piece, kind in _pieces(wording) if kind == "choice"]
+    runs = [frozenset({_rarest_part(_plain(run))}) for run in split]
+    pieces = _pieces(wording) if "|" in wording else ()
+    groups = [frozenset(map(_best_of, _choices(piece))) for piece, kind in pieces if kind == "choice"]
     best = max((*runs, *groups), key=lambda words: min(map(_rarity, words)))
     if min(map(len, best)) < SHORTEST:
         raise ValueError(f"no word of {wording!r} is in every message")
@@ -210,6 +218,8 @@ def _best_of(choice: str) -> str:
 
 
 def _rarest_part(word: str) -> str:
+    if len(word) <= MOST_LETTERS:
+        return word
     parts = [word[at : at + MOST_LETTERS] for at in range(max(1, len(word) - MOST_LETTERS + 1))]
     return max(parts, key=_rarity)
 
@@ -217,4 +227,4 @@ def _rarest_part(word: str) -> str:
 def _rarity(word: str) -> int:
     """An estimate of how rare a word is in lines that match no entry. Capitals, digits and punctuation are rarer than
     small letters."""
-    return len(word) + 2 * len(_COMMON.sub("", word))
+    return len(word) + 2 * len(word.translate(_COMMON))

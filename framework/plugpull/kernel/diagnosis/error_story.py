@@ -37,6 +37,8 @@ LOOK_BACK = 3
 """Steps before the current one in which an event of the same kind is looked for."""
 KERNEL = "kernel"
 THE_KERNEL = Device(KERNEL, "the kernel", Level.NOTHING)
+_FOUND = ": New USB device found"
+"""The second line about a device that is detected, in most logs: the first one announces it."""
 _IDS = re.compile(r"^usb (\S+): New USB device found, idVendor=([\da-f]{4}), idProduct=([\da-f]{4})")
 
 
@@ -195,8 +197,14 @@ class _Steps:
 
     steps: list[StoryStep] = field(default_factory=list)
     troubled: bool = False
+    announced: bool = False
 
     def add(self, happening: Happening) -> None:
+        if happening.kind == "usb.connect":
+            found = _FOUND in happening.body
+            second, self.announced = found and self.announced, not found
+            if second:
+                return
         bad = happening.event.severity is not Severity.INFO and not happening.expected
         self.troubled |= bad and not usual(happening.body)
         for step in self.steps[: -LOOK_BACK - 1 : -1]:
