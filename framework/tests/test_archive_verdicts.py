@@ -45,6 +45,8 @@ def after(letters: str) -> Standing:
         ("PPPPPPFPPPPP", "passing", "n7"),
         ("PPPPPPFPFFFF", "flaky", "n6"),
         ("PPPPPPFPFFFFF", "ongoing", "n8"),
+        ("PPPPPPFPFFFFFFFF", "ongoing", "n8"),
+        ("PPPPPPFPFFFFFG", "new", "n13"),
         ("PPPPPPFPPFPPF", "flaky", "n6"),
         ("PPPFFFFPF", "flaky", "n7"),
         ("PPPPPPFPPPPPPPPF", "flaky", "n15"),
@@ -224,6 +226,20 @@ def test_a_kernel_line_that_is_not_run_any_more_is_gone(tmp_path: Path) -> None:
         found = {one.line: one.name for one in trend_of(tmp_path).series}
         assert found["6.1"] == ("gone" if night >= 6 else "passing")
     assert found["6.12"] == "passing"
+
+
+def test_a_rig_that_does_not_run_any_more_is_gone(tmp_path: Path) -> None:
+    """One that was renamed, but not one that runs once a week. It is there again as soon as it runs."""
+    for night in range(29):
+        put(tmp_path, results(night, [scenario()], rig="old" if night < 4 else "renamed"))
+        if night % 7 == 3:
+            put(tmp_path, results(night, [scenario()], rig="weekly"))
+        found = {one.rig: (one.name, one.since) for one in trend_of(tmp_path).series}
+        assert found["old"] == (("gone", date(4)) if night >= 6 else ("passing", date(0)))
+        assert night < 10 or found["weekly"] == ("passing", date(3))
+    assert found["renamed"] == ("passing", date(4))
+    put(tmp_path, results(29, [scenario(verdict="F")], rig="old"))
+    assert {one.rig: one.name for one in trend_of(tmp_path).series}["old"] == "new"
 
 
 def test_two_kernels_a_night(tmp_path: Path) -> None:

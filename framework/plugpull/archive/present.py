@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 
 from plugpull.archive.disks import disks_by_run
 
 TOGETHER = 12 * 3600.0
 """Seconds before the newest run of a rig that belong to the same date as it."""
 WITHOUT = 3
-"""Dates on which a rig ran without a kernel line, after which the line is gone."""
+"""Dates on which a rig ran without a kernel line, or other rigs ran without a rig, after which it is gone."""
+HABIT = 20
+"""Newest dates of a rig that say how often it runs."""
 RARE = 20
 """Nights after which the series of one disk is gone, although its scenario still runs with other disks."""
 RECENT = 10
@@ -52,6 +56,8 @@ class Nights:
     """The disks of the runs that say which they had: names by identity."""
     newest: set[str] = field(default_factory=set)
     """When the newest runs of each rig and kernel line started: what happened since is news."""
+    ended: dict[Lane, str] = field(default_factory=dict)
+    """The first night without a rig, or without a kernel line, for those that are gone."""
 
     @property
     def most(self) -> int:
@@ -72,8 +78,8 @@ class Nights:
         whole = [night for night in of_lane if night.whole]
         if not whole:
             return ""
-        if ended := self._ended(lane):
-            return ended
+        if lane in self.ended:
+            return self.ended[lane]
         if removed := self._removed(disk, whole):
             return removed
         mine = self.series.get(series, set())
@@ -91,23 +97,6 @@ class Nights:
         present = [number for number, night in enumerate(known) if disk in self.disks[night.id]]
         after = present[-1] + 1 if present else len(known)
         return known[after].name if after < len(known) else ""
-
-    def _ended(self, lane: Lane) -> str:
-        """When a rig first ran without this kernel line, if it has since done so several times."""
-        last = self.lanes[lane][-1].started
-        later = sorted(
-            (night.started, night.name)
-            for (rig, _), nights in self.lanes.items()
-            if rig == lane[0]
-            for night in nights
-            if night.whole and night.started > last + TOGETHER
-        )
-        dates, before = [], float("-inf")
-        for started, name in later:
-            if started > before + TOGETHER:
-                dates.append(name)
-                before = started
-        return dates[0] if len(dates) >= WITHOUT else ""
 
 
 def nights_of(db: sqlite3.Connection) -> Nights:
@@ -127,7 +116,45 @@ def nights_of(db: sqlite3.Connection) -> Nights:
     for id, rig, line, scenario in db.execute("SELECT id, rig, kernel_line, scenario FROM series WHERE metric = ''"):
         siblings[(rig, line), scenario].add(id)
     newest = {night.name for night in _last(lanes.values(), NEWS)}
-    return Nights(dict(lanes), names, dict(series), dict(siblings), recent, disks_by_run(db), newest)
+    ended = _ended_rigs(lanes) | _ended_lines(lanes)
+    return Nights(dict(lanes), names, dict(series), dict(siblings), recent, disks_by_run(db), newest, ended)
+
+
+def _ended_lines(lanes: Mapping[Lane, list[Night]]) -> dict[Lane, str]:
+    """When a rig first ran without a kernel line, for the lines without which it has since run several times."""
+    of_rig: defaultdict[str, list[Night]] = defaultdict(list)
+    for (rig, _), nights in lanes.items():
+        of_rig[rig] += nights
+    ended = {}
+    for lane, nights in lanes.items():
+        dates = _dates(of_rig[lane[0]], after=nights[-1].started) if len(of_rig[lane[0]]) > len(nights) else []
+        if len(dates) >= WITHOUT:
+            ended[lane] = dates[0].name
+    return ended
+
+
+def _ended_rigs(lanes: Mapping[Lane, list[Night]]) -> dict[Lane, str]:
+    """When other rigs first ran without a rig, for the rigs that several times in a row did not run when they should
+    have, such as one that was renamed. A rig that runs once a week is missed later than one that runs every night."""
+    everyone = [night for nights in lanes.values() for night in nights]
+    ended = {}
+    for rig in {rig for rig, _ in lanes}:
+        own = _dates([night for (name, _), nights in lanes.items() if name == rig for night in nights], whole=False)
+        later = _dates(everyone, after=own[-1].started)
+        usual = median([two.started - one.started for one, two in pairwise(own[-HABIT:])] or [0.0])
+        if len(later) >= WITHOUT and later[-1].started - own[-1].started > (WITHOUT - 0.5) * usual:
+            ended.update({lane: later[0].name for lane in lanes if lane[0] == rig})
+    return ended
+
+
+def _dates(nights: Iterable[Night], *, after: float = float("-inf"), whole: bool = True) -> list[Night]:
+    """The first run of each date later than the date of ``after``. ``whole``: only of runs that judged."""
+    dates: list[Night] = []
+    for night in sorted(nights, key=lambda one: (one.started, one.name)):
+        if night.started > after + TOGETHER and (night.whole or not whole):
+            dates.append(night)
+            after = night.started
+    return dates
 
 
 def _last(lanes: Iterable[list[Night]], count: int) -> Iterable[Night]:

@@ -137,6 +137,8 @@ def _settle(progress: Streaks, failed: bool) -> None:
         if progress.streak >= CLEARED:
             progress.flaky, progress.flips, progress.flipped = False, 0, ""
             progress.failed_before, progress.calmed = False, not failed
+            if failed:  # from here on it is one failure, which began with its streak
+                progress.reasons = dict.fromkeys(progress.reasons, progress.since)
     elif progress.streak >= (CONFIRMED if failed else CLEARED):
         progress.flips, progress.flipped = 0, ""
     elif progress.flips >= 2:
