@@ -191,6 +191,7 @@ def test_a_run_that_was_ended_twice_goes_on(how: signal.Signals, tmp_path: Path)
     verdicts = [one["verdict"] for one in results["scenarios"]]
     assert verdicts == ["FAIL", "UNKNOWN", "PASS", "UNKNOWN", "PASS"], output_text
     assert status == EXIT_FAIL
+    assert "; turn 5; since turn 5: 1 PASS; " in output_text
     assert [one["id"][-6:] for one in results["scenarios"]] == [f"[{number:04}]" for number in range(1, 6)]
     names = [line.split(" ")[-3:] for line in (tmp_path / "turns").read_text().splitlines()]
     assert all("disk2" not in one for one in names[1:])

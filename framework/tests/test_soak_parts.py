@@ -175,6 +175,8 @@ def test_progress_in_a_line() -> None:
     assert progress.text() == (
         "soak: 15 min of 2 h, 1 h 45 min left; turn 7; 6 PASS; set aside: disk2 since 2030-01-01T00:00:00Z"
     )
+    progress.earlier = 4
+    assert "; turn 7; since turn 5: 6 PASS; " in progress.text(), "a restarted controller does not know what was before"
 
 
 def test_progress_above_the_table_of_a_terminal() -> None:

@@ -17,12 +17,14 @@ from plugpull.soak.length import length_text
 @dataclass
 class SoakProgress:
     """``total`` seconds are to be worked, and ``worked`` of them were done at ``since`` (``time.monotonic()``).
-    ``verdicts`` are those of the turns of this process. ``aside`` has the disks that were set aside, and since when."""
+    ``verdicts`` are those of the turns of this process, before which there were ``earlier`` turns. ``aside`` has the
+    disks that were set aside, and since when."""
 
     total: float
     worked: float = 0.0
     since: float = field(default_factory=time.monotonic)
     turns: int = 0
+    earlier: int = 0
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     aside: dict[str, str] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
@@ -42,7 +44,8 @@ class SoakProgress:
         ran = f"{length_text(min(self.done, self.total))} of {length_text(self.total)}"
         said = [f"soak: {ran}, {length_text(self.left)} left", f"turn {self.turns}"]
         if self.verdicts:
-            said.append(", ".join(f"{self.verdicts[one]} {one.value}" for one in Verdict if self.verdicts[one]))
+            counts = ", ".join(f"{self.verdicts[one]} {one.value}" for one in Verdict if self.verdicts[one])
+            said.append(f"since turn {self.earlier + 1}: {counts}" if self.earlier else counts)
         if self.aside:
             said.append("set aside: " + ", ".join(f"{disk} since {wall}" for disk, wall in self.aside.items()))
         return "; ".join(said)

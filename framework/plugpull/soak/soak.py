@@ -66,7 +66,8 @@ class Soak:
         if state is None:
             run.recorder.record(ev.SoakBegun(seconds=run.options.lasting, directory=str(Path.cwd())))
         else:
-            self.progress.worked, self.progress.turns = state.worked, state.turns
+            self.progress.worked = state.worked
+            self.progress.turns = self.progress.earlier = state.turns
             self.progress.aside = {disk: event.wall for disk, event in state.aside.items()}
             run.go_on_without(state.aside)
             self._known, self._cause = {disk.name for disk in run.rig.disk}, "unseen"
