@@ -26,6 +26,7 @@ from plugpull.report.live import LiveView
 from plugpull.rig.load import load_rig
 from plugpull.rig.topology import Topology, without_disks
 from plugpull.soak.draw import (
+    APART,
     LONGEST_HELD,
     SHORTEST_HELD,
     draw_fault,
@@ -110,6 +111,15 @@ def test_a_wait_is_random_and_bounded(seed: int, seconds: float) -> None:
     assert 10 <= mean <= 300
     assert 0 <= draw_wait(stream, seconds) <= 3 * mean
     assert SHORTEST_HELD < LONGEST_HELD
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_hours_have_forty_faults(seed: int) -> None:
+    """As long as a turn takes no longer beside its wait than on an emulated bench."""
+    stream, spent, turns = Random(seed), 0.0, 0
+    while (spent := spent + draw_wait(stream, 7200.0) + APART) < 7200.0:
+        turns += 1
+    assert 40 <= turns <= 80
 
 
 def test_waits_are_about_as_long_as_they_should_be() -> None:

@@ -14,8 +14,10 @@ SHORTEST_HELD, LONGEST_HELD = 0.5, 10.0
 """Seconds that a fault lasts. Short ones are more frequent: the logarithm is drawn."""
 TWO_AT_ONCE = 0.2
 """The share of turns in which two points are cut at once, where two can be."""
-TURNS = 40
-"""A soak is to have at least about so many turns: in a short one, faults follow each other sooner."""
+TURNS = 50
+"""A soak is to have about so many turns or more: in a short one, faults follow each other sooner."""
+APART = 45.0
+"""Seconds that a turn takes beside its wait on an emulated bench: a new guest, settling, a return, reading."""
 MOST_WAITED = 300.0
 """Seconds of undisturbed load before a fault in the long run: the mean."""
 LEAST_WAITED = 10.0
@@ -67,7 +69,7 @@ def _held(stream: Random) -> float:
 
 def mean_wait(seconds: float) -> float:
     """The mean wait before a fault in a soak of this length, in seconds."""
-    return min(MOST_WAITED, max(LEAST_WAITED, seconds / TURNS))
+    return min(MOST_WAITED, max(LEAST_WAITED, seconds / TURNS - APART))
 
 
 def draw_wait(stream: Random, seconds: float) -> float:
