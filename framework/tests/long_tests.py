@@ -1,4 +1,4 @@
-"""Tests that would make the whole test command longer than twenty minutes, and run when they are asked for."""
+"""Tests that would make the whole test command much longer, and run when they are asked for."""
 
 from __future__ import annotations
 

@@ -169,10 +169,11 @@ def test_what_cannot_be_done_is_said_before_anything_is_started(
     ("words", "said"),
     [
         (["-k", "nosuch"], "plugpull: no scenario matches -k 'nosuch'\n  hint: choose from: test_"),
+        (["-k", "while_writng"], "hint: choose from: test_while_writing, "),
         (["-k", "not an expression"], "Wrong expression passed to '-k'"),
         ([str(CHECKOUT / "scenarios/test_discovery.py::test_nosuch")], "not found: "),
     ],
-    ids=("no match", "no expression", "no such test in a file"),
+    ids=("no match", "a slip", "no expression", "no such test in a file"),
 )
 def test_nothing_that_could_be_run(words: list[str], said: str, empty: Path) -> None:
     ended = plugpull("run", *words)

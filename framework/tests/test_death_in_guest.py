@@ -207,7 +207,8 @@ def test_a_guest_that_is_gone_says_what_became_of_it(run: Run, way: str, said: s
     assert_goes_on(run)
 
 
-@pytest.mark.parametrize("way", ["lockup1 10 1", pytest.param("stall 10 1", marks=only_if_asked)])
+@only_if_asked
+@pytest.mark.parametrize("way", ["lockup1 10 1", "stall 10 1"])
 def test_a_cpu_that_is_taken_away_just_before_the_end_is_found(run: Run, way: str) -> None:
     """The kernel reports it after 15 s, and the scenario waits for that. ``benchmarks/deaths.py`` also takes the
     interrupts of one CPU away, which may be the one that the agent runs on."""

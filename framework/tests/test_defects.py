@@ -60,6 +60,7 @@ def test_a_disk_that_never_returns_fails(never_returned: Ended) -> None:
     assert "victim did not come back" in ended.only.sentence
 
 
+@only_if_asked
 def test_a_disk_that_does_not_survive_a_bad_contact_fails(tmp_path: Path) -> None:
     ended = run_small(tmp_path, defect("never-returns", disk="victim"), "-k", "bad_contact and touch")
     assert (ended.status, ended.only.verdict) == (EXIT_FAIL, Verdict.FAIL), ended.output
@@ -133,6 +134,7 @@ def test_an_agent_that_falls_silent_is_unknown(tmp_path: Path) -> None:
     assert "agent" in ended.only.sentence
 
 
+@only_if_asked  # it boots an image of its own
 def test_fio_missing_is_unknown_before_anything_is_cut(tmp_path: Path) -> None:
     ended = run_small(tmp_path, defect("fio-missing"), *WRITING)
     assert (ended.status, ended.only.verdict) == (EXIT_UNKNOWN, Verdict.UNKNOWN), ended.output

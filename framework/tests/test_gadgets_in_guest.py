@@ -96,6 +96,7 @@ def test_a_ykush() -> None:
         assert made.cuts[:2] == [("disk1", "cable", False), ("disk1", "cable", True)]
 
 
+@only_if_asked
 def test_a_ykush_that_is_unplugged_and_one_too_many() -> None:
     with chain(desk(1)) as made, plugged(made, "ykush") as double:
         outcomes = do(

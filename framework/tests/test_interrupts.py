@@ -24,7 +24,7 @@ from plugpull.judging.results_io import read_results
 
 pytestmark = pytest.mark.bench
 
-MOMENTS = int(os.environ.get("PLUGPULL_INTERRUPTS", "4"))
+MOMENTS = int(os.environ.get("PLUGPULL_INTERRUPTS", "3"))
 """How many moments are tried. Each takes about as long as a scenario; set it to 20 or more for a thorough run."""
 SEED = int(os.environ.get("PLUGPULL_INTERRUPTS_SEED", "1"))
 LATEST = 11.0

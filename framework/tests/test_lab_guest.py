@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from chains import chain
+from long_tests import only_if_asked
 
 from fixtures.lab import Lab, desk, lab
 from plugpull.switches.host import Completed
@@ -32,6 +33,7 @@ def _serials(made: Lab) -> set[str]:
     return {line for line in made.run(["sh", "-c", script]).stdout.split() if line.startswith("LAB-")}
 
 
+@only_if_asked
 def test_a_guest_without_extras_has_no_network_and_cuts_its_own_disks() -> None:
     with lab(desk(2)) as made:
         assert _within(SOON, lambda: _serials(made) == {"LAB-000001", "LAB-000002"})
@@ -57,30 +59,35 @@ def test_a_guest_without_extras_has_no_network_and_cuts_its_own_disks() -> None:
         assert made.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
 
 
-def test_files_and_programs_of_the_guest_are_within_reach() -> None:
-    with lab(desk(1)) as made:
-        data = os.urandom(1_500_000)
-        made.put("/tmp/folder/data", data)
-        assert made.get("/tmp/folder/data") == data
-        job = made.start(["sh", "-c", "echo here; sleep 1000"])
-        assert _within(SOON, lambda: made.output(job) == "here\n")
-        assert made.stop(job).stdout == "here\n"
-        assert made.run(["sh", "-c", "echo $A; exit 3"], env={"A": "b"}) == Completed(3, "b\n", "")
-
-
-def test_every_extra_is_there() -> None:
+@pytest.fixture(scope="module")
+def everything() -> Iterator[Lab]:
     with chain(desk(2, hub=True)) as made:
-        _ssh_works(made)
-        assert _within(SOON, lambda: len(_serials(made)) == 2)
-        ppps = made.run(["uhubctl"])
-        assert "LAB-000002" in ppps.stdout, ppps
-        assert made.run(["ls", "/sys/class/udc"]).stdout.split() == [f"dummy_udc.{n}" for n in range(4)]
-        assert made.run(["ls", "-d", "/sys/kernel/config/usb_gadget"]).status == 0
-        listed = made.run(["python3", "-c", "import hid, pykush; print(len(hid.enumerate()))"])
-        assert listed.status == 0, listed
-        made.put("/root/rig.toml", desk(1).encode())
-        checked = made.run(["python3", "-m", "plugpull", "rig", "check", "/root/rig.toml"])
-        assert "cut disk1.cable (data by cables.1) takes disk1" in checked.stdout, checked
+        yield made
+
+
+def test_files_and_programs_of_the_guest_are_within_reach(everything: Lab) -> None:
+    data = os.urandom(1_500_000)
+    everything.put("/tmp/folder/data", data)
+    assert everything.get("/tmp/folder/data") == data
+    job = everything.start(["sh", "-c", "echo here; sleep 1000"])
+    assert _within(SOON, lambda: everything.output(job) == "here\n")
+    assert everything.stop(job).stdout == "here\n"
+    assert everything.run(["sh", "-c", "echo $A; exit 3"], env={"A": "b"}) == Completed(3, "b\n", "")
+
+
+def test_every_extra_is_there(everything: Lab) -> None:
+    made = everything
+    _ssh_works(made)
+    assert _within(SOON, lambda: len(_serials(made)) == 2)
+    ppps = made.run(["uhubctl"])
+    assert "LAB-000002" in ppps.stdout, ppps
+    assert made.run(["ls", "/sys/class/udc"]).stdout.split() == [f"dummy_udc.{n}" for n in range(4)]
+    assert made.run(["ls", "-d", "/sys/kernel/config/usb_gadget"]).status == 0
+    listed = made.run(["python3", "-c", "import hid, pykush; print(len(hid.enumerate()))"])
+    assert listed.status == 0, listed
+    made.put("/root/rig.toml", desk(1).encode())
+    checked = made.run(["python3", "-m", "plugpull", "rig", "check", "/root/rig.toml"])
+    assert "cut disk1.cable (data by cables.1) takes disk1" in checked.stdout, checked
 
 
 def _ssh_works(made: Lab) -> None:

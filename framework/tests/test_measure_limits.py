@@ -9,6 +9,7 @@ from statistics import median
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_tests import only_if_asked
 from rig_families import (
     FAMILIES,
     TruthRig,
@@ -45,10 +46,10 @@ def test_groups_ceilings_and_knees_are_those_of_the_rig(family: str, seed: int, 
 @pytest.mark.parametrize(
     ("vary", "repeats", "stalls"),
     [
-        pytest.param(normal(0.03), 3, 0.0, id="3 repeats"),
+        pytest.param(normal(0.03), 3, 0.0, id="3 repeats", marks=only_if_asked),
         pytest.param(normal(0.08), 5, 0.0, id="8 %"),
-        pytest.param(heavy_tailed(0.03), 5, 0.0, id="heavy tails"),
-        pytest.param(normal(0.02), 5, 0.02, id="stalls"),
+        pytest.param(heavy_tailed(0.03), 5, 0.0, id="heavy tails", marks=only_if_asked),
+        pytest.param(normal(0.02), 5, 0.02, id="stalls", marks=only_if_asked),
         pytest.param(drifting(0.02, 0.04), 5, 0.0, id="a host that drifts by 4 % each round"),
     ],
 )

@@ -38,7 +38,7 @@ import signal, sys
 from pathlib import Path
 from plugpull.setup import selftest
 signal.signal(signal.SIGINT, signal.default_int_handler)
-selftest._run([sys.executable, "tidies.py"], Path.cwd(), {})
+selftest._tool("tidies", Path.cwd(), [sys.executable, "tidies.py"])
 """
 
 
@@ -77,6 +77,16 @@ def test_a_process_that_a_test_left_behind_is_found(
     assert (left.name, left.ok) == ("leftovers", False)
     assert f"pid {pid}: sleep 300" in capsys.readouterr().out
     assert not selftest._summary([tests, left])
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_linter_runs_beside_the_tests_and_is_shown_in_one_piece(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    line = f"import os; print('one', flush=True); print('nice', os.nice(0)); raise SystemExit({status})"
+    step = selftest._tool("linter", tmp_path, [sys.executable, "-c", line])
+    assert (step.name, step.ok) == ("linter", status == 0)
+    assert f"\none\nnice {min(os.nice(0) + 10, 19)}\n" in capsys.readouterr().out
 
 
 def test_no_test_at_all_is_a_failure(tmp_path: Path) -> None:

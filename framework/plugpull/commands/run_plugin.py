@@ -4,10 +4,11 @@ ended."""
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ BEGIN_AND_END = 7.0
 """Seconds that a study takes beside its measurements: the guest is restored, and looked at in the end."""
 NAMED = 6
 """The maximum number of scenarios named before the run."""
+_SHOWN = 8
+"""The maximum number of scenarios named when none matches."""
 
 HYPOTHESIS = "hypothesispytest"
 """The name under which Hypothesis is a plugin of pytest."""
@@ -83,7 +86,7 @@ def nothing_to_run(arguments: argparse.Namespace, rig: Rig, deselected: Sequence
         return UsageError(f"no soak in {where}: --for needs a scenario that uses the fixture soak")
     if not deselected:
         return UsageError(f"no scenario in {' '.join(arguments.path) or 'the stock scenarios'}")
-    hint = f"choose from: {', '.join(dict.fromkeys(deselected))}"
+    hint = f"choose from: {_nearest(arguments.expression or '', deselected)}"
     if arguments.expression:
         return UsageError(f"no scenario matches -k {arguments.expression!r}", hint=hint)
     if getattr(arguments, "markers", None):
@@ -91,6 +94,15 @@ def nothing_to_run(arguments: argparse.Namespace, rig: Rig, deselected: Sequence
     return UsageError(
         f"no scenario is marked with a row of the rig {rig.rig.name}: {', '.join(rig.rig.rows)}", hint=hint
     )
+
+
+def _nearest(wanted: str, ids: Iterable[str]) -> str:
+    """Some names of scenarios, without parameters, those first that are most like what was asked for."""
+    names = list(dict.fromkeys(name.split("[")[0] for name in ids))
+    near = difflib.get_close_matches(f"test_{wanted}", names, n=_SHOWN, cutoff=0.5)
+    shown = [*near, *(name for name in names if name not in near)][:_SHOWN]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def root_of(paths: Sequence[str], stock: Path) -> Path:

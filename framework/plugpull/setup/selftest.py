@@ -67,12 +67,12 @@ def run_tests(argv: list[str]) -> bool:
 
 
 def _everything(root: Path) -> list[ToolRun]:
-    with _collecting(root):
-        lint = _lint(root)
-    # Guests wait for disks half of their time. What the quick tests take must not be what a guest needs.
-    with _pytest_started("quick tests", root, _QUICK, beside=True) as quick:
-        guests = _pytest("guests", root, [*_GUESTS, *_files_with_guests(root)])
-        return [*lint, *quick(), *guests]
+    # Guests take longest, and wait for disks half of their time. What the rest takes must not be what a guest needs.
+    with _pytest_started("guests", root, [*_GUESTS, *_files_with_guests(root)]) as guests:
+        with _collecting(root):
+            lint = _lint(root)
+        with _pytest_started("quick tests", root, _QUICK, beside=True) as quick:
+            return [*lint, *guests(), *quick()]
 
 
 @contextmanager
@@ -119,9 +119,18 @@ def _has_python(path: Path) -> bool:
 
 
 def _tool(name: str, root: Path, command: list[str]) -> ToolRun:
+    """A linter, beside others: with less of the processors, and its output is printed in one piece."""
     begun = time.monotonic()
-    status = _run(command, root, os.environ)
+    with TemporaryDirectory(prefix="plugpull-test-") as folder:
+        said = Path(folder) / "output"
+        with said.open("wb") as output, _started(["nice", *command], root, os.environ, output) as process:
+            status = process.wait()
+        _show(command, said)
     return ToolRun(name, status == 0, time.monotonic() - begun, Counter())
+
+
+def _show(command: list[str], said: Path) -> None:
+    print(f"\n$ {shlex.join(command)}\n{said.read_text(errors='replace')}", flush=True)
 
 
 def _pytest(name: str, root: Path, arguments: Sequence[str]) -> list[ToolRun]:
@@ -150,7 +159,7 @@ def _pytest_started(
             def ended() -> list[ToolRun]:
                 ok = process.wait() == 0
                 if beside:
-                    print(f"\n$ {shlex.join(command)}\n{said.read_text(errors='replace')}", flush=True)
+                    _show(command, said)
                 return [ToolRun(name, ok, _seconds(report), _counts(report)), *_leftovers(mark)]
 
             yield ended
@@ -165,17 +174,13 @@ def _leftovers(mark: str) -> list[ToolRun]:
     return [ToolRun("leftovers", False, time.monotonic() - begun, Counter())]
 
 
-def _run(command: list[str], root: Path, environment: Mapping[str, str]) -> int:
-    """The command's exit status. Raises KeyboardInterrupt when Ctrl-C ended it."""
-    with _started(command, root, environment) as process:
-        return process.wait()
-
-
 @contextmanager
 def _started(
     command: list[str], root: Path, environment: Mapping[str, str], output: IO[bytes] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that runs while the block does. The terminal interrupts it too, and it gets time to clean up."""
+    """A command that runs while the block does. The terminal interrupts it too, and it gets time to clean up.
+
+    Raises KeyboardInterrupt when Ctrl-C ended it."""
     print(f"$ {shlex.join(command)}", flush=True)
     with subprocess.Popen(command, cwd=root, env=environment, stdout=output, stderr=output) as process:
         try:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from plugpull.cache import Cache
 from plugpull.errors import RigError, UsageError
 from plugpull.setup.apt import Apt, KernelSource
+from plugpull.virtual.chosen_packages import chosen_packages
 from plugpull.virtual.image import Additions, ArchiveMember, Tree
 from plugpull.virtual.kernel import KernelTree, missing_modules
 
@@ -47,9 +48,12 @@ def find_mdadm(cache: Cache, notify: Callable[[str], None], apt: Apt | None = No
     if installed is not None:
         return Path(installed)
     source = KernelSource(cache.root / "apt", notify, apt or Apt())
-    package = source.apt.package(_PROGRAM)
-    if package is None:
+    packages = chosen_packages(
+        cache, source.apt, "package", [_PROGRAM], lambda: filter(None, [source.apt.package(_PROGRAM)])
+    )
+    if not packages:
         return None
+    package = packages[0]
 
     def build(place: Path) -> None:
         with TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:

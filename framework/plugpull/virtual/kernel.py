@@ -11,13 +11,15 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from plugpull.cache import Cache
 from plugpull.errors import UsageError
-from plugpull.setup.apt import DEFAULT_KERNELS, Apt, KernelPackage, KernelSource
+from plugpull.setup.apt import DEFAULT_KERNELS, Apt, KernelSource
+from plugpull.virtual.chosen_packages import chosen_packages
 from plugpull.virtual.kernel_modules import ModuleIndex, kmod_tool, module_name, read_module, required
 
 __all__ = ["NEEDED", "KernelTree", "find_kernel", "missing_modules", "module_name", "read_module", "required_modules"]
@@ -44,6 +46,11 @@ class KernelTree:
     modules: Path
     source: str
     digest: str
+
+    @cached_property
+    def index(self) -> ModuleIndex:
+        """Its modules. Raises UsageError when depmod has not indexed them."""
+        return ModuleIndex.read(self.modules)
 
 
 def find_kernel(
@@ -77,8 +84,7 @@ def find_kernel(
 
 def missing_modules(tree: KernelTree, names: Iterable[str]) -> list[str]:
     """Those of ``names`` that the kernel has neither as a module nor built in."""
-    index = ModuleIndex.read(tree.modules)
-    return [name for name in names if not index.has(name)]
+    return [name for name in names if not tree.index.has(name)]
 
 
 def required_modules(tree: KernelTree, wanted: list[str], overrides: Mapping[str, Path] | None = None) -> list[Path]:
@@ -87,7 +93,7 @@ def required_modules(tree: KernelTree, wanted: list[str], overrides: Mapping[str
     ``overrides`` (module name -> file) replace the kernel's own. Files may be compressed: ``read_module`` decompresses
     them. Raises UsageError.
     """
-    return required(ModuleIndex.read(tree.modules), wanted, overrides or {})
+    return required(tree.index, wanted, overrides or {})
 
 
 # --- packages ----------------------------------------------------------------------------------------------
@@ -96,7 +102,7 @@ def required_modules(tree: KernelTree, wanted: list[str], overrides: Mapping[str
 def _from_packages(
     names: Sequence[str], source: KernelSource, cache: Cache, notify: Callable[[str], None]
 ) -> KernelTree:
-    packages = _resolved(names, source, cache)
+    packages = chosen_packages(cache, source.apt, "kernel", names, lambda: source.resolve(names))
     title = ", ".join(map(str, packages))
 
     def build(place: Path) -> None:
@@ -106,19 +112,6 @@ def _from_packages(
 
     place = cache.get("kernel", _key("pkg", title), build, description=title, needs=_PACKAGE_BYTES)
     return _only_tree(place, title)
-
-
-def _resolved(names: Sequence[str], source: KernelSource, cache: Cache) -> tuple[KernelPackage, ...]:
-    """Resolve package names with apt, which takes 0.5 s; the result is cached until the package lists change."""
-    lists = Path("/var/lib/apt/lists")
-    state = str(lists.stat().st_mtime_ns) if lists.is_dir() else ""
-
-    def build(place: Path) -> None:
-        (place / "packages").write_text("\n".join(map(str, source.resolve(names))))
-
-    key = _key("apt", f"{names} {state} {source.apt.options}")
-    text = (cache.get("choice", key, build, description=f"packages of {names[0]}") / "packages").read_text()
-    return tuple(KernelPackage(*line.split("=", 1)) for line in text.splitlines())
 
 
 def _unpack(debs: Sequence[Path], place: Path, stage: Path) -> None:

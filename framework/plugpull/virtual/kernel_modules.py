@@ -25,7 +25,7 @@ _SUFFIX = re.compile(r"\.ko(\.(gz|xz|zst))?$")
 
 def module_name(path: Path | str) -> str:
     """The module's name in the kernel: ``usb_storage`` for ``.../usb-storage.ko.xz``."""
-    return _SUFFIX.sub("", Path(path).name).replace("-", "_")
+    return _SUFFIX.sub("", os.path.basename(path)).replace("-", "_")
 
 
 def read_module(path: Path) -> bytes:

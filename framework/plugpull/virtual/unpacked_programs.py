@@ -16,12 +16,11 @@ from tempfile import TemporaryDirectory
 
 from plugpull.cache import Cache
 from plugpull.errors import RigError, UsageError
-from plugpull.setup.apt import Apt, KernelPackage, KernelSource
+from plugpull.setup.apt import Apt, KernelSource
+from plugpull.virtual.chosen_packages import chosen_packages
 from plugpull.virtual.image import missing_libraries
 
 _BYTES = 64 << 20
-_STATE = ("/var/lib/apt/lists", "/var/lib/dpkg/status")
-"""What decides which packages apt would install: the packages on offer, and the installed ones."""
 _FOLDERS = ("usr/sbin", "sbin", "usr/bin", "bin")
 
 
@@ -50,7 +49,8 @@ def unpack_programs(
         return None
     source = KernelSource(cache.root / "apt", notify, apt or Apt())
     try:
-        packages = _resolved(sorted(programs), source, cache)
+        names = sorted(programs)
+        packages = chosen_packages(cache, source.apt, "needed", names, lambda: source.needed(names))
         key = f"unpacked-{_hash(packages)}"
         title = ", ".join(map(str, packages))
 
@@ -64,18 +64,6 @@ def unpack_programs(
     except (RigError, UsageError) as error:
         notify(f"not in the guest: {', '.join(sorted(programs))}: {error.what}")
         return None
-
-
-def _resolved(names: Sequence[str], source: KernelSource, cache: Cache) -> tuple[KernelPackage, ...]:
-    """What apt would install, which takes it 2 s to find out. Cached until packages change. Raises UsageError."""
-    state = [str(Path(path).stat().st_mtime_ns) if Path(path).exists() else "" for path in _STATE]
-
-    def build(place: Path) -> None:
-        (place / "packages").write_text("\n".join(map(str, source.needed(names))))
-
-    key = f"apt-{_hash([*names, *state, source.apt.options])}"
-    text = (cache.get("choice", key, build, description=f"packages of {', '.join(names)}") / "packages").read_text()
-    return tuple(KernelPackage(*line.split("=", 1)) for line in text.splitlines())
 
 
 def _unpack(packages: Iterable[Path], place: Path) -> None:
