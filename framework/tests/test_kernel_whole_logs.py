@@ -138,6 +138,7 @@ def test_a_result_long_after_a_disks_message_is_not_the_disks() -> None:
             "lost page write due to I/O error on sdb1",
             ("block.error", "sdb1"),
         ),
+        ("Buffer I/O error on dev sdb1, logical block 5,", "lost async page write", ("block.error", "sdb1")),
         (
             "FAT-fs (sdb1): error, fat_get_cluster: invalid cluster chain (i_pos 0)",
             "    File system has been set read-only",

@@ -42,7 +42,7 @@ _FAMILIES = (
         _SCSI,
     ),
     _Family(re.compile(r"^res [\da-f]{2}/"), _ATA),
-    _Family(re.compile(r"^lost (?:async |sync )?page write due to"), re.compile(r"^Buffer I/O error on dev")),
+    _Family(re.compile(r"^lost (?:async |sync )?page write(?: due to|$)"), re.compile(r"^Buffer I/O error on dev")),
     _Family(
         re.compile(r"^[Ff]ile ?system has been set read-only|^fat_\w+: |^invalid access to FAT"),
         re.compile(r"^(?:FAT|VFAT|MSDOS|exFAT)(?:-fs)?[ :(]"),
