@@ -177,6 +177,7 @@ OF_LISTS = (
     ("pci.error", "0000:00:1c.0", "pcieport 0000:00:1c.0: DPC: ERR_FATAL detected"),
     ("scsi.error", "0000:65:00.0", "lpfc 0000:65:00.0: 0:1413 Failed to init iocb list."),
     ("block.error", "mmc0", "mmc0: Resetting controller."),
+    ("uas.error", "host7", "scsi host7: uas_eh_bus"),
     ("ata.error", "ata2", "ata2: SRST fail, set srst fail flag"),
     ("scsi.error", "7:0:0:0", "sd 7:0:0:0: ioctl_internal_command return code = 8070000"),
     ("scsi.error", "", "SCSI device (ioctl) reports ILLEGAL REQUEST."),
