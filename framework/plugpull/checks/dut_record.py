@@ -9,6 +9,7 @@ from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
 from plugpull.history.events import AgentLost, ClockMapped, CutArmed, DutDied, DutReady, DutSuspended, TimersSet
 from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.sleep import slept_unasked
 from plugpull.kernel.diagnosis.story_log import log_of
 
 AROUND = 1.0
@@ -46,6 +47,10 @@ def _suspended(story: Story) -> Iterator[str]:
         lines = log_of(story).own_between(begin - AROUND, end + AROUND) if event.ok else ()
         if event.ok and not any(SUSPENDED in line.body for line in lines):
             yield f"the DUT was suspended at {begin:.2f} s, and its kernel did not say so"
+        if not event.ok:
+            yield f"the DUT was to be suspended at {begin:.2f} s, and was not: {event.detail or '?'}"
+    for begin, _ in slept_unasked(story):
+        yield f"the kernel says that it was suspended at {begin:.2f} s, and that it was asked to is not on record"
 
 
 def _timers(story: Story) -> Iterator[str]:

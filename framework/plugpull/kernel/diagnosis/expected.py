@@ -23,6 +23,7 @@ from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
 from plugpull.kernel.diagnosis.arrivals import attached_times
 from plugpull.kernel.diagnosis.scope import About, Level, Scope, Stay
+from plugpull.kernel.diagnosis.sleep import slept_unasked
 
 MARGIN = 0.05
 """Seconds by which the stamps of the kernel log may be earlier than the edge that caused them."""
@@ -73,6 +74,8 @@ suspended machines."""
 WAKING = 10.0
 """Seconds after a suspension in which its devices come back: a control transfer takes 5 s to fail."""
 _POWERLESS = re.compile(r"root hub lost power or was reset")
+_NOT_AWAKE = re.compile(r"\bPM: (?:dpm_run_callback\(\)|(?:device \S+ )?failed to)|\bPM: .*\breturns -\d+")
+"""A device could not be suspended or did not come back (drivers/base/power/main.c): sleeping is no reason for that."""
 
 
 def never(kind: str, body: str) -> bool:
@@ -120,11 +123,12 @@ class Expected:
         self._scope = scope or Scope(story)
         self.windows = (*_windows(story, miswired), *_unarmed(story))
         self._recovered = tuple(_recovered(story))
-        self._slept = tuple((begin - margin(story), end) for begin, end in suspensions(story))
+        slept = (*suspensions(story), *slept_unasked(story))
+        self._slept = tuple((begin - margin(story), end) for begin, end in slept)
 
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a cut explains a message about these. ``kind`` is empty for an uncatalogued one."""
-        if self.slept(at) and (not never(kind, body) or _POWERLESS.search(body)):
+        if self.slept(at) and not _NOT_AWAKE.search(body) and (not never(kind, body) or _POWERLESS.search(body)):
             return True
         if never(kind, body):
             return False
@@ -144,7 +148,7 @@ class Expected:
         return bool(_POWERLESS.search(body))
 
     def slept(self, at: float) -> bool:
-        """Whether the DUT was suspended on request at ``at``, or was waking its devices: each is reset then."""
+        """Whether the DUT was suspended at ``at``, or was waking its devices: each is reset then."""
         return any(begin <= at <= end + WAKING for begin, end in self._slept)
 
     def of_stay(self, stay: Stay, at: float) -> bool:
