@@ -13,6 +13,7 @@ from plugpull.checks.evidence import cuts_of, seconds
 from plugpull.checks.evidence import limit as limit_words
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.short_reads import short_reads
+from plugpull.checks.slow_requests import slow_requests
 from plugpull.checks.starved import awake, granted
 from plugpull.history.events import LoadBegun, LoadEnded, ReadBackBegun, ReadBackEnded
 from plugpull.history.readings import Readings
@@ -33,7 +34,8 @@ scenarios ended with a request in flight: their loads had ended, and their data 
 
 class Answered(Check, frozen=True, tag="answered"):
     """A disk that was not cut never completes nothing for longer than ``limit`` seconds while requests are in flight.
-    At the end, every attached disk can be read, and an emulated one about as soon as at the beginning.
+    At the end, every attached disk can be read, and an emulated one about as soon as at the beginning. No single
+    request of a load takes longer, either.
 
     ``None`` is the default of the kind of bench. ``kept_pace`` judges the longest single request of a survivor."""
 
@@ -54,7 +56,7 @@ class Answered(Check, frozen=True, tag="answered"):
                 accused.add(disk)
             elif took > LEFT_OPEN and _open_at_the_end(story, disk, end):
                 said.doubt(f"{disk} had requests in flight when the record ended, none completed for {seconds(took)}")
-        said.take(*short_reads(story))
+        said.take(*slow_requests(story, limit), *short_reads(story))
         worst = f"requests answered (within {seconds(longest)}, limit {limit:g} s)" if longest and said.clean else ""
         return said.judgement(worst)
 

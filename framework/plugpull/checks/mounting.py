@@ -13,6 +13,8 @@ MOUNTED = {"virtual": 15.0, "": 15.0}
 """Seconds that a mount may take on an emulated bench, with the recovery of its journal: it took 2.7 s at most."""
 REAL = 90.0
 """The same on a real bench."""
+UNMOUNTED = 30.0
+"""Seconds that an umount may take where no check asks about it. On emulated benches it took 1.6 s at most."""
 AROUND = 2.0
 """Seconds around a step in which a cut may have disturbed it."""
 
@@ -29,3 +31,5 @@ def step_doubts(story: Story) -> Iterator[str]:
             yield f"no filesystem could be made on {step.disk}: {step.detail or '?'}"
         elif step.action == "mount" and awake(story, begin, end) > MOUNTED.get(bench_kind(story), REAL):
             yield f"mounting {step.disk} took {step.seconds:.1f} s"
+        elif step.action == "umount" and step.ok and awake(story, begin, end) > UNMOUNTED:
+            yield f"unmounting {step.disk} took {step.seconds:.1f} s"
