@@ -29,6 +29,7 @@ def state_doubts(story: Story, record: ArrayRecord) -> Iterator[str]:
     yield from _moved(record)
     yield from _begun_again(story, record)
     yield from _not_rebuilt(record)
+    yield from _never_missing(record)
     yield from _interrupted(story, record)
     yield from _superblock_errors(story, record)
     yield from _odd_size(record)
@@ -161,6 +162,19 @@ def _not_rebuilt(record: ArrayRecord) -> Iterator[str]:
         if act.ok and done and not any(state.values.get("sync_action") == "recover" for state in later[: done + 1]):
             yield f"{', '.join(act.disks)} was in sync in {record.name} without a rebuild"
             return
+
+
+def _never_missing(record: ArrayRecord) -> Iterator[str]:
+    """A member that was put back into an array that never counted a missing one (md.c, md_update_sb)."""
+    for act in record.done("readd", "add"):
+        counts = [state.values["degraded"] for state in record.states if _before(state, act)]
+        if act.ok and act.disks and counts and set(counts) == {"0"}:
+            yield f"{', '.join(act.disks)} was put back into {record.name}, which never counted a missing member"
+            return
+
+
+def _before(state: ArrayState, act: ArrayActed) -> bool:
+    return "degraded" in state.values and (state.at or 0.0) <= (act.at or 0.0) + CLOCKS
 
 
 def _after(state: ArrayState, act: ArrayActed) -> bool:

@@ -84,10 +84,11 @@ def array_survived(arrays: Disks | Named, back: bool = True) -> ArraySurvived:
 
 
 def _failed(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
-    """Signs of failure before more members were missing than the level covers."""
+    """Signs of failure before more members were missing than the level covers. An array is inactive while it is made
+    and stopped: if nothing of that is on record, its states accuse nobody."""
     too_many = record.overwhelmed_at
     until = min(may_fail_from(story, record.name), float("inf") if too_many is None else too_many) - CLOCKS
-    for state in record.running:
+    for state in record.running if record.acts else ():
         word = state.values.get("array_state", "")
         if word and word not in WORKING and (state.at or 0.0) < until:
             yield _accusation(record, f"{record.name} is {word}{_missing(record, state.at)}", state.at)

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
-from plugpull.history.events import DriveCacheSwitched
+from plugpull.checks.study_record import switched
+from plugpull.history.events import DriveCacheSwitched, FioRan
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.device_names import Names
 from plugpull.kernel.diagnosis.expected import Expected
@@ -66,7 +67,10 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Accusati
 
 
 def _asked(story: Story, disk: str, value: str, at: float) -> bool:
-    """Whether the study of caches switched the cache of this disk just then, in this direction."""
+    """Whether the study of caches switched the cache of this disk just then, in this direction; or at times that are
+    not on record."""
+    if not switched(story, disk) and any(ran.drive_cache is False and disk in ran.disks for ran in story.of(FioRan)):
+        return True
     return any(
         one.disk == disk
         and value == _WORDS["enabled" if one.on else "disabled"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from plugpull.history.events import FioFigures, FioRan, LoadBegun, Measured, PowerSampled
+from plugpull.history.events import DriveCacheSwitched, FioFigures, FioRan, LoadBegun, Measured, PowerSampled
 from plugpull.history.story import Story
 
 BEGUN_LATE = 0.5
@@ -30,7 +30,7 @@ def study_doubts(story: Story) -> Iterator[str]:
         yield f"a meter read {most:g} W"
     for ran in story.of(FioRan):
         for disk, figures in ran.figures.items():
-            why = "" if figures.error else _impossible(figures)
+            why = "" if figures.error else _impossible(figures) or _of_other_sizes(ran, figures)
             if why:
                 yield f"the figures of '{ran.task}' on {disk} are impossible: {why}"
 
@@ -65,6 +65,19 @@ def _plan(story: Story) -> Iterator[str]:
             if row and plans[0] == plans[2] != plans[1]:
                 yield f"measurement {two.number} is one of {two.planned}, and those beside it are of {one.planned}"
                 return
+
+
+def switched(story: Story, disk: str) -> bool:
+    """Whether the record has any switching of the cache of this disk."""
+    return any(event.disk == disk for event in story.of(DriveCacheSwitched))
+
+
+def _of_other_sizes(ran: FioRan, figures: FioFigures) -> str:
+    """Why the bytes are not those of the requests; empty if they are. After a warm-up fio counts the bytes of requests
+    that were in flight at its end, and not the requests."""
+    if abs(figures.bytes - figures.requests * ran.block) <= ran.block * (ran.depth + 1):
+        return ""
+    return f"{figures.bytes} bytes in {figures.requests} requests of {ran.block} bytes"
 
 
 def _impossible(figures: FioFigures) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import GAP, awake, granted, starved
+from plugpull.checks.still_there import still_there
 from plugpull.checks.track import TimeLine, Track, interpolate, on_line, track
 from plugpull.errors import RigError
 from plugpull.history.events import LedgerBegun, LoadBegun, LoadEnded, LoadSettled, Phase
@@ -312,6 +313,8 @@ def _gone_at(story: Story, disk: str, readings: Readings) -> float | None:
     attachment = story.attachment_at(disk, readings[0].at) or story.attachments(disk)[0]
     gone_at = story.detached_at(attachment)
     own_cuts = any(disk in cut.armed.victims for cut in story.cut_records)
+    if gone_at is not None and still_there(story, attachment.kname, story.number_of(attachment), gone_at):
+        return None
     return None if own_cuts else gone_at
 
 

@@ -21,6 +21,7 @@ from plugpull.checks.no_errors import no_errors
 from plugpull.checks.nothing_stuck import nothing_stuck
 from plugpull.checks.pace import kept_pace
 from plugpull.checks.residue import nothing_left
+from plugpull.checks.still_there import still_there
 from plugpull.checks.strangers import strangers
 from plugpull.checks.untouched import bystanders_of
 from plugpull.history.cut import Cut
@@ -141,7 +142,8 @@ def _removals(story: Story, expected: Expected) -> Iterator[Accusation]:
         if event.at is None:
             continue
         if isinstance(event, DiskDetached) and event.disk:
-            disks: tuple[str, ...] = (event.disk,)
+            there = still_there(story, event.kname, event.diskseq, event.at)
+            disks: tuple[str, ...] = () if there else (event.disk,)
         elif isinstance(event, Uevent) and event.action == "remove" and (event.subsystem, event.devtype) in _PARTS:
             disks = event.disks
         else:
