@@ -281,6 +281,20 @@ def test_check_writes_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["history.jsonl"]
 
 
+def test_check_notices_results_that_were_edited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "history.jsonl").write_bytes(encode(run_of(failed().scenario())))
+    main(["report", str(tmp_path)])
+    assert main(["check", str(tmp_path)]) == 1
+    assert "results.json" not in capsys.readouterr().out
+    results = tmp_path / "results.json"
+    results.write_text(results.read_text().replace('"verdict": "FAIL"', '"verdict": "PASS"'))
+    assert main(["check", str(tmp_path)]) == 1
+    assert "note: results.json says PASS, and another verdict of " in capsys.readouterr().out
+    results.write_text("{")
+    assert main(["check", str(tmp_path)]) == 1
+    assert "is not a results file" in capsys.readouterr().out
+
+
 def test_a_run_that_was_cut_short_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "history.jsonl").write_bytes(encode(run_of(healthy().scenario())[:-1]))
     assert main(["check", str(tmp_path)]) == 3

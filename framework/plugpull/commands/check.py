@@ -94,11 +94,29 @@ def lines_of(run: Path, history: History, results: Results) -> Iterator[str]:
         yield f"        {skipped.reason}"
     yield from sentences(results.coverage)
     yield from (f"unknown: {reason}" for reason in results.unknowns if reason not in results.sentence)
+    yield from _stored_otherwise(run, results)
     if history.edited:
         yield f"note: {EDITED}"
     elif history.flawed:
         yield f"hint: if it was edited on purpose: plugpull check --edited {run}"
     yield results.sentence
+
+
+def _stored_otherwise(run: Path, results: Results) -> Iterator[str]:
+    """A note if the run's ``results.json`` has other verdicts: it was edited, or written by another version."""
+    from plugpull.judging.results_io import RESULTS_FILE, read_results
+
+    try:
+        stored = read_results(run / RESULTS_FILE) if (run / RESULTS_FILE).is_file() else results
+    except UsageError as error:
+        yield f"note: {error}"
+        return
+    judged = {scenario.id: scenario.verdict for scenario in results.scenarios}
+    others = [one.id for one in stored.scenarios if judged.get(one.id) is not one.verdict]
+    if stored.verdict is not results.verdict or others or len(stored.scenarios) != len(judged):
+        where = f", and another verdict of {others[0]}" if others else ""
+        yield f"note: {RESULTS_FILE} says {stored.verdict.value}{where}; it was edited, or judged by another version"
+        yield f"hint: plugpull report {run}"
 
 
 def _report(arguments: argparse.Namespace) -> int:
