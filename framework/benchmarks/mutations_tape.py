@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.mutations_events import Event, Names, between, both, of
+from benchmarks.mutations_events import Event, Names, between, both, either, of
 from benchmarks.mutations_time import COUNTERS, DelayedEvents
 
 INFLIGHT = {"read": 5, "write": 6}
@@ -30,8 +30,8 @@ class Tape(DelayedEvents):
         return {(event["kname"], event["diskseq"]) for event in self.all(of("disk.attached", disk=disk))}
 
     def pace(self, disk: str, factor: Callable[[float], float]) -> Tape:
-        """Every increment of the disk's counters is multiplied by ``factor`` of its time; the ends of its loads show
-        what was moved then."""
+        """Every increment of the disk's counters is multiplied by ``factor`` of its time. The ends of its loads and the
+        emulated disk itself show what was moved then."""
         keys = self.keys(disk)
         last: dict[tuple[str, int], list[int]] = {}
         made: dict[tuple[str, int], list[float]] = {}
@@ -74,7 +74,7 @@ class Tape(DelayedEvents):
                     event[field] = int(event[field] * moved(self, place, event["at"]) / was)
             return event
 
-        return self.map(of("load.end", disk=disk), fit)
+        return self.map(either(of("load.end", disk=disk), of("outside.counted", disk=disk)), fit)
 
     def freeze(self, disk: str, begin: float, end: float) -> Tape:
         """The disk moves nothing between two times, with requests in flight."""

@@ -161,7 +161,7 @@ def _later(event: Event, since: float, seconds: float, gained: _Gained) -> Event
         event["disks"] = rows
         if any(event.get("cpu", (0, 0))):
             event["cpu"] = [int(value + more) for value, more in zip(event["cpu"], gained.jiffies, strict=True)]
-    elif event["type"] == "load.end" and event["disk"] in gained.loads:
+    elif event["type"] in ("load.end", "outside.counted") and event["disk"] in gained.loads:
         for name, more in zip(("read_bytes", "written_bytes"), gained.loads[event["disk"]], strict=True):
             if event.get(name):
                 event[name] += int(more)

@@ -21,6 +21,8 @@ from plugpull.checks.load_ends import load_doubts
 from plugpull.checks.log_arrivals import arrivals_doubted
 from plugpull.checks.log_identity import other_speeds
 from plugpull.checks.order import disorder
+from plugpull.checks.outside_counts import counted_otherwise
+from plugpull.checks.resets_logged import resets_unlogged
 from plugpull.checks.rig_record import rig_doubts
 from plugpull.checks.study_record import study_doubts
 from plugpull.checks.uevent_record import uevents_doubted
@@ -54,6 +56,8 @@ class Coherent(Check, frozen=True, tag="coherent"):
         for what in (*rig_doubts(story), *other_speeds(story), *uevents_doubted(story), *array_doubts(story)):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*disk_doubts(story), *dut_doubts(story), *study_doubts(story), *negative_counts(story)):
+            said.doubt(f"the record contradicts itself: {what}")
+        for what in (*counted_otherwise(story), *resets_unlogged(story)):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story))
         return said.judgement()

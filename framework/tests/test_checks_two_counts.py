@@ -1,0 +1,237 @@
+"""What is on record in two places, and differs: sleep, resets, bytes, requests, removals, switched caches, arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from array_stories import ARRAY, mirror
+from msgspec.structs import replace
+from stories import BACK, CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
+
+from plugpull.checks import answered, array_survived, undisturbed
+from plugpull.checks.coherent import coherent
+from plugpull.checks.dut_record import dut_doubts
+from plugpull.checks.mounting import step_doubts
+from plugpull.checks.outside_counts import counted_otherwise
+from plugpull.checks.pace import kept_pace
+from plugpull.checks.resets_logged import resets_unlogged
+from plugpull.checks.study_record import study_doubts
+from plugpull.checks.uevent_record import uevents_doubted
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.scope import place_of
+
+DISK = SURVIVORS[0]
+
+
+def kernel(bench: Bench, at: float, text: str, level: int = 6) -> None:
+    bench.add(ev.KernelMessage(at=at, text=text, level=level))
+
+
+def usb_of(bench: Bench, disk: str = DISK) -> str:
+    return place_of(next(one.sysfs for one in bench.story().all_attachments if one.disk == disk)).usb
+
+
+# --- sleep ------------------------------------------------------------------------------------------------------------
+
+
+def slept(bench: Bench) -> None:
+    """The kernel says that it was suspended, and a survivor was reset as it woke."""
+    kernel(bench, 20.0, "PM: suspend entry (s2idle)")
+    kernel(bench, 22.0, "PM: suspend exit")
+    kernel(bench, 22.1, f"usb {usb_of(bench)}: reset high-speed USB device number 5 using xhci_hcd")
+
+
+def test_a_sleep_that_nobody_is_on_record_for_is_a_doubt_and_explains_resets() -> None:
+    bench = healthy()
+    slept(bench)
+    (doubt,) = dut_doubts(bench.story())
+    assert "suspended at 20.00 s, and that it was asked to is not on record" in doubt
+    assert bench.judge(undisturbed()).findings == ()
+    bench.add(ev.DutSuspended(at=20.0, until=22.0, ok=True))
+    assert list(dut_doubts(bench.story())) == []
+
+
+def test_a_sleep_that_did_not_come_to_pass_is_a_doubt() -> None:
+    bench = healthy()
+    slept(bench)
+    bench.add(ev.DutSuspended(at=20.0, until=22.0, ok=False, detail="busy"))
+    (doubt,) = dut_doubts(bench.story())
+    assert doubt == "the DUT was to be suspended at 20.00 s, and was not: busy"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "usb {usb}: PM: dpm_run_callback(): usb_dev_resume+0x0/0x20 returns -110",
+        "usb {usb}: PM: failed to resume async: error -110",
+    ],
+)
+def test_sleep_does_not_explain_a_device_that_does_not_wake(text: str) -> None:
+    bench = healthy()
+    slept(bench)
+    bench.add(ev.DutSuspended(at=20.0, until=22.0, ok=True))
+    assert bench.judge(undisturbed()).findings == ()
+    kernel(bench, 21.9, text.format(usb=usb_of(bench)), level=3)
+    (finding,) = bench.judge(undisturbed()).findings
+    assert finding.subject == DISK
+
+
+# --- resets, removals -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("logged", "failed", "doubted"), [(3, 0, False), (2, 0, True), (2, 1, False), (0, 0, True)])
+def test_resets_on_request_are_in_the_log(logged: int, failed: int, doubted: bool) -> None:
+    bench = healthy()
+    usb = usb_of(bench)
+    bench.add(ev.DiskRecovered(at=12.0, disk=DISK, until=13.0, resets=3, failed=failed))
+    for number in range(logged):
+        kernel(bench, 12.2 + number / 5, f"usb {usb}: reset high-speed USB device number 5 using xhci_hcd")
+    assert bool(list(resets_unlogged(bench.story()))) is doubted
+
+
+def test_a_disk_that_left_by_the_record_and_was_sampled_on_did_not_leave() -> None:
+    bench = healthy()
+    stay = next(one for one in bench.story().all_attachments if one.disk == DISK)
+    gone = ev.DiskDetached(at=CUT + 1.0, disk=DISK, kname=stay.kname, diskseq=stay.diskseq)
+    bench.add(gone)
+    for check in (undisturbed(), kept_pace(DISK)):
+        assert not any("removed" in one.summary or "left" in one.summary for one in bench.judge(check).findings)
+    assert any("was sampled until" in one for one in bench.judge(coherent()).unknowns)
+
+
+def test_a_disk_that_left_and_was_not_sampled_any_more_left() -> None:
+    bench = healthy()
+    bench.detach(DISK, CUT + 1.0)
+    assert any("left at" in one.summary for one in bench.judge(undisturbed()).findings)
+    assert any("was removed" in one.summary for one in bench.judge(kept_pace(DISK)).findings)
+
+
+def uevent(at: float, number: int, action: str) -> ev.Uevent:
+    path = "/devices/pci0000:00/0000:00:10.0/usb1/1-2/1-2:1.0/host5/target5:0:0/5:0:0:0/block/sdx"
+    return ev.Uevent(at=at, action=action, subsystem="block", devpath=path, devtype="disk", seqnum=number)
+
+
+def test_disks_come_and_go_in_turns_by_their_uevents() -> None:
+    bench = healthy()
+    bench.drop(ev.Uevent)
+    bench.add(uevent(11.0, 1, "add"), uevent(12.0, 2, "remove"), uevent(13.0, 3, "add"))
+    assert not any("twice" in one for one in uevents_doubted(bench.story()))
+    bench.add(uevent(13.1, 4, "add"))
+    assert any("the disk sdx came twice" in one for one in uevents_doubted(bench.story()))
+
+
+# --- bytes and requests -----------------------------------------------------------------------------------------------
+
+
+def written(story: Story, disk: str) -> int:
+    return story.readings(disk)[-1].written
+
+
+@pytest.mark.parametrize(("share", "doubted"), [(1.0, False), (0.5, True), (2.0, True)])
+def test_an_emulated_disk_is_written_what_the_kernel_counted(share: float, doubted: bool) -> None:
+    bench = healthy()
+    last, much = bench.story().sample_times[-1], written(bench.story(), DISK)
+    bench.add(ev.CountedOutside(at=last + 0.1, disk=DISK, read_bytes=0, written_bytes=int(much * share)))
+    assert much > 1 << 20
+    assert bool(list(counted_otherwise(bench.story()))) is doubted
+
+
+def test_a_disk_that_was_plugged_in_again_unnoticed_counts_again() -> None:
+    bench = healthy()
+    bench.drop(ev.DiskDetached)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM and (event.at or 0.0) > CUT, disk="")
+    last = bench.story().sample_times[-1]
+    bench.add(ev.CountedOutside(at=last + 0.1, disk=VICTIM, read_bytes=0, written_bytes=0))
+    assert list(counted_otherwise(bench.story())) == []
+
+
+def requests(bench: Bench, **fields: Any) -> Any:
+    bench.checks = ()  # kept_pace is asked about the disk
+    bench.replace(ev.LoadEnded, lambda event: event.disk == DISK, **fields)
+    return bench.judge(answered())
+
+
+def test_one_request_that_takes_long_while_others_are_completed() -> None:
+    assert requests(healthy(), longest=0.4).findings == ()
+    (finding,) = requests(healthy(), longest=9.2).findings
+    assert finding.summary == f"a request of {DISK} took 9.20 s (limit 5 s)"
+    assert requests(healthy(), longest=9.2, errno=5).findings == ()
+
+
+def test_the_slowest_request_of_a_cut_disk_is_not_judged() -> None:
+    bench = healthy()
+    bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, longest=9.2, errno=0)
+    assert bench.judge(answered()).findings == ()
+
+
+@pytest.mark.parametrize(("current", "doubted"), [(True, True), (False, False)])
+def test_a_slowest_request_that_is_not_on_record_is_a_doubt(current: bool, doubted: bool) -> None:
+    bench = healthy()
+    bench.replace(ev.DutReady, records=("reports",) if current else ())
+    bench.replace(ev.LoadBegun, argv=("fio", "--name=load"))
+    judgement = requests(bench, longest=None, written_bytes=1 << 20)
+    assert any("slowest request of the load" in one for one in judgement.unknowns) is doubted
+
+
+@pytest.mark.parametrize(("number", "depth", "doubted"), [(64, 1, False), (60, 4, False), (64 * 5, 1, True)])
+def test_bytes_of_a_task_are_those_of_its_requests(number: int, depth: int, doubted: bool) -> None:
+    bench = healthy()
+    figures = ev.FioFigures(bytes=4 << 20, seconds=2.0, requests=number)
+    ran = ev.FioRan(
+        at=20.0, begin=17.0, task="direct", disks=(DISK,), mode="write", block=65536, depth=depth, number=1, planned=1,
+        repeat=1, repeats=1, figures={DISK: figures},
+    )  # fmt: skip
+    bench.add(ran)
+    assert any("requests of 65536 bytes" in one for one in study_doubts(bench.story())) is doubted
+
+
+@pytest.mark.parametrize(("took", "doubted"), [(1.6, False), (120.0, True)])
+def test_an_umount_that_takes_minutes_is_a_doubt(took: float, doubted: bool) -> None:
+    bench = healthy()
+    bench.add(ev.Acted(at=BACK + 200.0, action="umount", disk=DISK, ok=True, seconds=took))
+    assert bool(list(step_doubts(bench.story()))) is doubted
+
+
+# --- arrays and caches ------------------------------------------------------------------------------------------------
+
+
+def test_a_member_that_was_put_back_had_been_counted_as_missing() -> None:
+    bench = healthy()
+    mirror(bench)
+    assert not any("never counted" in one for one in bench.judge(coherent()).unknowns)
+    states = [event for event in bench.story().of(ev.ArrayState) if "degraded" in event.values]
+    for one in states:
+        whole = one.values | {"degraded": "0"}
+        bench.replace(ev.ArrayState, lambda event, at=one.at: event.at == at, values=whole)
+    assert any("which never counted a missing member" in one for one in bench.judge(coherent()).unknowns)
+
+
+def test_an_array_of_which_nothing_done_is_on_record_accuses_nobody() -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.drop(ev.ArrayActed)
+    stopping = next(one for one in bench.story().of(ev.ArrayState) if one.values)
+    bench.add(replace(stopping, at=GONE - 3.0, values=stopping.values | {"array_state": "inactive"}))
+    judgement = bench.judge(array_survived(ARRAY))
+    assert not any("inactive" in one.summary for one in judgement.findings)
+    assert judgement.unknowns
+
+
+LOST = "sd {address}: [{kname}] Write cache: disabled, read cache: enabled, doesn't support DPO or FUA"
+
+
+@pytest.mark.parametrize(("off", "found"), [(False, False), (None, True), (True, True)])
+def test_a_cache_that_a_study_switched_accuses_nobody(off: bool | None, found: bool) -> None:
+    bench = healthy()
+    stay = next(one for one in bench.story().all_attachments if one.disk == DISK)
+    for at, text in ((11.0, LOST.replace("disabled", "enabled")), (20.0, LOST)):
+        kernel(bench, at, text.format(address=place_of(stay.sysfs).address, kname=stay.kname))
+    ran = ev.FioRan(
+        at=21.0, begin=18.0, task="O_SYNC", disks=(DISK,), mode="write", block=65536, depth=1, number=1, planned=1,
+        repeat=1, repeats=1, drive_cache=off,
+    )  # fmt: skip
+    bench.add(ran)
+    said = [one.summary for one in bench.judge(undisturbed()).findings]
+    assert any("has no write cache since" in one for one in said) is found
