@@ -61,6 +61,22 @@ def test_a_sleep_that_did_not_come_to_pass_is_a_doubt() -> None:
     assert doubt == "the DUT was to be suspended at 20.00 s, and was not: busy"
 
 
+@pytest.mark.parametrize(("until", "doubted"), [(22.2, False), (52.0, True)])
+def test_a_sleep_ends_when_the_kernel_says_so(until: float, doubted: bool) -> None:
+    bench = healthy()
+    slept(bench)
+    bench.add(ev.DutSuspended(at=20.0, until=until, ok=True))
+    assert any("by its kernel it was awake at 22.00 s" in one for one in dut_doubts(bench.story())) is doubted
+
+
+@pytest.mark.parametrize(("total", "doubted"), [(200, False), (100, True)])
+def test_the_jiffies_of_an_emulated_dut_never_stand_still(total: int, doubted: bool) -> None:
+    bench = healthy()
+    begun = ev.Sampled(at=20.0, disks={}, cpu=(10, 100))
+    bench.add(begun, replace(begun, at=24.0, cpu=(11, total)))
+    assert any("counted no CPU time" in one for one in dut_doubts(bench.story())) is doubted
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -197,14 +213,17 @@ def test_an_umount_that_takes_minutes_is_a_doubt(took: float, doubted: bool) -> 
 # --- arrays and caches ------------------------------------------------------------------------------------------------
 
 
+def none_missing(event: ev.Event) -> ev.Event:
+    if not isinstance(event, ev.ArrayState) or "degraded" not in event.values:
+        return event
+    return replace(event, values=event.values | {"degraded": "0"})
+
+
 def test_a_member_that_was_put_back_had_been_counted_as_missing() -> None:
     bench = healthy()
     mirror(bench)
     assert not any("never counted" in one for one in bench.judge(coherent()).unknowns)
-    states = [event for event in bench.story().of(ev.ArrayState) if "degraded" in event.values]
-    for one in states:
-        whole = one.values | {"degraded": "0"}
-        bench.replace(ev.ArrayState, lambda event, at=one.at: event.at == at, values=whole)
+    bench.events = [none_missing(event) for event in bench.events]
     assert any("which never counted a missing member" in one for one in bench.judge(coherent()).unknowns)
 
 

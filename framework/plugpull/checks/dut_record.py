@@ -9,11 +9,13 @@ from plugpull.checks.limits import bench_kind
 from plugpull.checks.watched import recorded
 from plugpull.history.events import AgentLost, ClockMapped, CutArmed, DutDied, DutReady, DutSuspended, TimersSet
 from plugpull.history.story import Story
-from plugpull.kernel.diagnosis.sleep import slept_unasked
+from plugpull.kernel.diagnosis.sleep import EXIT, slept_unasked
 from plugpull.kernel.diagnosis.story_log import log_of
 
 AROUND = 1.0
 """Seconds before and after a suspension in which the kernel logs it."""
+STILL = 3.0
+"""Seconds after which the count of the DUT's jiffies must have grown: there are 100 a second."""
 SUSPENDED = "PM: suspend"
 """How the kernel's lines about a suspension begin (kernel/power/suspend.c)."""
 
@@ -21,6 +23,7 @@ SUSPENDED = "PM: suspend"
 def dut_doubts(story: Story) -> Iterator[str]:
     """What the record of the DUT says against itself, a sentence each."""
     yield from _ran_less(story)
+    yield from _no_jiffies(story)
     yield from _suspended(story)
     yield from _timers(story)
     sampled = bool(story.sample_times) or bool(story.of(AgentLost)) or bool(story.of(DutDied))
@@ -41,12 +44,27 @@ def _ran_less(story: Story) -> Iterator[str]:
             return
 
 
+def _no_jiffies(story: Story) -> Iterator[str]:
+    """The jiffies of an emulated DUT, which are counted as long as it runs (/proc/stat). They never stood still in 44
+    scenarios."""
+    begin, most = 0.0, -1
+    for at, _, total in story.cpu_times if bench_kind(story) == "virtual" else ():
+        if total > most:
+            begin, most = at, total
+        elif at - begin >= STILL:
+            yield f"the DUT counted no CPU time from {begin:.2f} s to {at:.2f} s, and was sampled"
+            return
+
+
 def _suspended(story: Story) -> Iterator[str]:
     for event in story.of(DutSuspended):
         begin, end = event.at or 0.0, event.until
         lines = log_of(story).own_between(begin - AROUND, end + AROUND) if event.ok else ()
         if event.ok and not any(SUSPENDED in line.body for line in lines):
             yield f"the DUT was suspended at {begin:.2f} s, and its kernel did not say so"
+        woke = [line.at for line in log_of(story).own_between(begin, end + AROUND) if line.body.startswith(EXIT)]
+        if event.ok and woke and end > max(woke) + AROUND:
+            yield f"the DUT was suspended until {end:.2f} s, and by its kernel it was awake at {max(woke):.2f} s"
         if not event.ok:
             yield f"the DUT was to be suspended at {begin:.2f} s, and was not: {event.detail or '?'}"
     for begin, _ in slept_unasked(story):
