@@ -12,9 +12,12 @@ from msgspec.structs import replace
 from stories import CUT, VICTIM, Bench
 
 from plugpull.checks import unmountable
+from plugpull.checks.file_doubts import round_doubts
+from plugpull.checks.file_rounds import file_rounds
 from plugpull.checks.filesystem_check import Checked, checker_says
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree
+from plugpull.integrity.oracle.files.ledger import decode_file_ledger
 
 
 def found_twice(first: FoundTree, second: FoundTree, fstype: str = "ext4") -> Bench:
@@ -190,3 +193,15 @@ def test_a_checker_that_finds_nothing(fstype: str, output: str) -> None:
 def test_a_checker_that_finds_errors_and_ends_with_0_gives_no_verdict(fstype: str, output: str) -> None:
     check = ev.FilesystemChecked(disk=VICTIM, fstype=fstype, command="fsck", status=0, seconds=0.1, output=output)
     assert checker_says(check) is Checked.UNKNOWN
+
+
+@pytest.mark.parametrize(("status", "doubted"), [(0, True), (1, False)])
+def test_a_writer_whose_operation_failed_does_not_end_well(status: int, doubted: bool) -> None:
+    book, _, _ = synced()
+    book.fsync("a", errno=errno.EIO)
+    bench = bench_with_files()
+    write(bench, book, "ext4", 1, 0.0)
+    bench.replace(ev.FileRoundEnded, status=status)
+    (one,) = file_rounds(bench.story())
+    said = list(round_doubts(bench.story(), one, decode_file_ledger(one.ledger), ()))
+    assert any("its writer ended without an error" in doubt for doubt in said) is doubted

@@ -259,15 +259,6 @@ def test_a_cache_that_a_study_switched_accuses_nobody(off: bool | None, found: b
 # --- what a cut explains ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("mechanism", "found"), [("data", True), ("mains", False)])
-def test_only_a_cut_of_power_explains_an_over_current(mechanism: str, found: bool) -> None:
-    bench = healthy()
-    bench.replace(ev.CutArmed, mechanism=mechanism)
-    kernel(bench, CUT + 0.3, f"usb {usb_of(bench, VICTIM)}: over-current condition", level=3)
-    said = [one.summary for one in bench.judge(undisturbed()).findings]
-    assert any("over-current" in one for one in said) is found
-
-
 def test_the_loss_of_a_member_does_not_spoil_the_bitmap_of_an_array() -> None:
     bench = healthy()
     mirror(bench)

