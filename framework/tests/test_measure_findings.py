@@ -76,6 +76,14 @@ def test_a_collapse_is_named_with_its_number_of_disks_and_is_not_the_ceiling() -
     assert found.ceiling.mean == pytest.approx(25, rel=0.05)
 
 
+def test_disks_that_nothing_limits_before_they_collapse_have_no_ceiling() -> None:
+    """The hinge of three points may bend a little by chance."""
+    repeats = [Repeat((10.0,) * 4, (10.0, 20.1, 29.9, 8.0)), Repeat((10.1,) * 4, (10.1, 20.2, 30.0, 8.1))] * 2
+    found = scaling(repeats)
+    assert found.collapse is not None
+    assert (found.collapse.disks, found.knee, found.ceiling) == (4, None, None)
+
+
 @pytest.mark.parametrize("noise", [0.01, 0.04, 0.08])
 def test_a_collapse_is_found_where_it_is_and_not_where_there_is_none(noise: float) -> None:
     """Rates that fall by a quarter or more beyond some number of disks, 3 repeats; at most one of 30 is wrong."""

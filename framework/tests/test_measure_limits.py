@@ -88,6 +88,14 @@ def test_a_limit_around_a_hub_is_that_of_all_although_the_hub_slows_its_disks_mo
         assert [one.instead for one in found or ()] == [(), ()]
 
 
+def test_one_fast_disk_that_loses_a_little_among_others_is_no_sign_of_a_limit() -> None:
+    """When all work, they lose 2 % of what they have together, and that from the fast one."""
+    alone: list[Mapping[str, float]] = [{disk: 16.0 if disk == "e" else 10.0} for disk in "abcde"]
+    sets = ["ab", "abc", "abcd", "abce", "abde", "acde", "bcde", "abcde"]
+    together = [{disk: 10.0 if disk != "e" else 14.7 if one == "abcde" else 16.0 for disk in one} for one in sets]
+    assert find_limits(_rounds(*alone, *together)) == ()
+
+
 def test_disks_are_not_said_to_share_a_limit_that_others_may_share_with_unequal_shares() -> None:
     """Of the hub's three disks one loses nothing: it has a larger share, or is not behind the limit. It shows
     when it rests and the other two work."""

@@ -247,7 +247,8 @@ def _share(model: FairModel, limit: FairLimit, working: Collection[str]) -> floa
     without = fair_rates(model.alone, others, working, model.weights)
     having = model.rates(working)
     slowed = [disk for disk in inside if having[disk] < FREE * without[disk]]
-    return fsum(having[disk] for disk in slowed) / fsum(without[disk] for disk in slowed) if slowed else 1.0
+    counted = slowed if len(slowed) > 1 else inside  # one that is a little faster than the others is no sign of a limit
+    return fsum(having[disk] for disk in counted) / fsum(without[disk] for disk in counted)
 
 
 # --- figures of a limit ------------------------------------------------------------------------------------------

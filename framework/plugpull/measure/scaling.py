@@ -82,6 +82,9 @@ def scaling(repeats: Sequence[Repeat]) -> Scaling:
         return Scaling("limited" if is_limited(share) else "unclear", share, collapse=collapse)
     known = [one for one in found if one is not None]
     knees, ceilings = estimate([knee for knee, _ in known]), estimate([ceiling for _, ceiling in known])
+    if collapse is not None and ceilings.mean >= LIMITED * fmean([fsum(one.alone[:count]) for one in repeats]):
+        # Before it collapsed, nothing limited them.
+        return Scaling("limited" if is_limited(share) else "unclear", share, collapse=collapse)
     return Scaling("limited", share, knees, ceilings, collapse)
 
 
