@@ -95,7 +95,7 @@ def _confessions(story: Story, groups: Sequence[ReportGroup]) -> Iterator[Accusa
             slept = line.at is not None and expected.slept(line.at) and expected.powerless(line.body)
             said = "" if slept else _known_line(story, line.event.kind, line)
             if not said and _is_virtual(story) and _of_the_host(line) and not _asleep(expected, line):
-                said = f"the kernel logged an error of a host controller, which no cut of a disk causes: {line.body}"
+                said = HELD if _LOST_COUNT.search(line.body) else HOST_SAID + line.body
         elif line.body.startswith(CUT_HERE):
             there = is_followed_by_report(line, groups)
             said = "" if there else f"the kernel began a report that is not on record: {line.body}"
@@ -115,6 +115,14 @@ OTHER_HARDWARE = frozenset({"ata.error", "dm.error", "hw.undervoltage", "nvme.er
 """Kinds of messages about hardware that need not be the rig's. They are judged by their level, as unknown ones are."""
 HOST_ERROR = "hcd.error"
 """Errors of host controllers. On healthy emulated benches they were logged only as the DUT woke up."""
+HOST_SAID = "the kernel logged an error of a host controller, which no cut of a disk causes: "
+_LOST_COUNT = re.compile(
+    r"no TDs queued|not part of current TD|completed Set TR Deq Ptr|unknown stream ring|unknown event type|"
+    r"Completion event does not match|no room on ep ring|event .*disabled endpoint|Set TR Deq Ptr command is pending",
+    re.IGNORECASE,
+)
+"""What a driver says whose records of its rings do not agree with its controller (drivers/usb/host/xhci-ring.c). An
+emulated controller follows its driver, however slow its host is."""
 _UNANSWERED = re.compile(r"context command|assigning device slot|[Ss]etup|[Aa]ddress device|in resume")
 """Commands of the driver that a device with a bad contact lets fail, and what a DUT says that wakes up."""
 HELD = "held"
