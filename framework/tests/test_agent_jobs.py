@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ from agents import PATIENCE, alive, pid_in, wait_dead, wait_for
 
 from plugpull.dut.agent import jobs as jobs_module
 from plugpull.dut.agent.jobs import MAX_OUTPUT, Jobs
+from plugpull.dut.agent.streams import Stream
 from plugpull.dut.conversation.link import Message
 
 
@@ -157,3 +159,21 @@ def test_a_job_pins_its_descriptor_until_it_ends(shop: Ended, tmp_path: Path) ->
     shop.end_of("pin")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_job_that_ended_keeps_no_pipe(shop: Ended, monkeypatch: pytest.MonkeyPatch, streamed: bool) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def start(*args: Any, **how: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*args, **how))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    shop.jobs.start(
+        "short", ["sh", "-c", "echo out; echo err >&2"], stream=Stream("short", shop.reported.put) if streamed else None
+    )
+    wait_for(shop.reported, lambda message: message.get("ev") == "job.end")
+    pipes = [pipe for pipe in (started[0].stdout, started[0].stderr) if pipe is not None]
+    assert [pipe.closed for pipe in pipes] == [True] * len(pipes)

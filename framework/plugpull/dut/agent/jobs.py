@@ -150,6 +150,10 @@ class JobProcess:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         status = self._process.wait()
+        # The job is kept, and would keep its pipes: a soak would run out of descriptors.
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
         self._release()
         self.ended.set()
         self._send(
