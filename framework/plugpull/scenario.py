@@ -47,6 +47,8 @@ from plugpull.targets.target import Target, Targets, targets_of
 
 GONE_WITHIN = 10.0
 """Seconds that the DUT gets to remove the last traces of a disk that was cut. Later ones count as left over."""
+UNKNOWN_JOB_GRACE = 5.0
+"""Seconds that a program which nobody asked to end gets for each of the signals that end it."""
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
@@ -364,6 +366,8 @@ class ScenarioRig(Measuring):
             return
         try:
             self.context.phase("heal")
+            # A run that was interrupted while a load was being started does not know of it.
+            self.context.bench.link.call("jobs.stop", 3 * UNKNOWN_JOB_GRACE + 10, jobs=None, grace=UNKNOWN_JOB_GRACE)
             alive = self.context.bench.link.call("jobs.alive", 10.0)
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
             self.context.recorder.record(ev.Residue(at=self.context.now(), processes=left))

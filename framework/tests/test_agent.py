@@ -171,6 +171,19 @@ def test_the_end_of_the_stream_ends_it() -> None:
         assert time.monotonic() - begun < 30, "at once, not when somebody's patience ends"
 
 
+def test_what_nobody_asked_to_end_is_ended_in_the_end(tmp_path: Path) -> None:
+    stubborn = f"trap '' INT; echo $$ > {tmp_path}/stubborn; while :; do sleep 1; done"
+    with agent(program=STARTING) as started:
+        assert started.link.call("jobs.stop", PATIENCE, jobs=None, grace=0.1) == {}
+        started.link.call("start", PATIENCE, job="unknown", argv=["sleep", "1000"])
+        started.link.call("start", PATIENCE, job="stubborn", argv=["sh", "-c", stubborn])
+        pid_in(tmp_path / "stubborn")
+        assert started.link.call("jobs.stop", PATIENCE, jobs=["stubborn"], grace=0.0)["stubborn"]
+        ended = started.link.call("jobs.stop", PATIENCE, jobs=None, grace=PATIENCE)
+        assert ended == {"unknown": {"stuck": False}}
+        assert "sleep 1000" not in str(started.link.call("jobs.alive", PATIENCE))
+
+
 def test_the_end_of_the_stream_ends_what_it_started(tmp_path: Path) -> None:
     scripts = {
         "polite": f"echo $$ > {tmp_path}/polite; exec sleep 1000",

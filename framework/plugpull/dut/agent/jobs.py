@@ -89,7 +89,7 @@ class JobProcess:
         self._send = send
         self._fds = fds
         self.ended = threading.Event()
-        self._asked = False
+        self.asked = False
         self._begun = now()
         self._argv = argv
         self._started: "queue.SimpleQueue[Optional[BaseException]]" = queue.SimpleQueue()
@@ -162,7 +162,7 @@ class JobProcess:
                 "at": now(),
                 "job": self.name,
                 "status": status,
-                "asked": self._asked,
+                "asked": self.asked,
                 "output": kept.decode("utf-8", "replace"),
             }
         )
@@ -180,7 +180,7 @@ class JobProcess:
         A program with a stream gets SIGTERM in between. At the second signal, it reports the writes in flight instead
         of waiting for them.
         """
-        self._asked = True
+        self.asked = True
         self._let_it_start()
         again = (signal.SIGTERM,) if self.stream is not None else ()
         for number in (signal.SIGINT, *again, signal.SIGKILL):
@@ -208,10 +208,11 @@ class Jobs:
             self._jobs[name] = job
         return job.pid
 
-    def stop(self, names: List[str], grace: float) -> Dict[str, Dict[str, Any]]:
-        """End these processes, side by side. Each says whether it is stuck."""
+    def stop(self, names: Optional[List[str]], grace: float) -> Dict[str, Dict[str, Any]]:
+        """End these processes, side by side; ``None``: all that nobody asked to end. Each says whether it is stuck."""
         with self._lock:
-            chosen = [self._jobs[name] for name in names if name in self._jobs]
+            left = [name for name, job in self._jobs.items() if not (job.asked or job.ended.is_set())]
+            chosen = [self._jobs[name] for name in (left if names is None else names) if name in self._jobs]
         results: Dict[str, Dict[str, Any]] = {}
 
         def stop_one(job: JobProcess) -> None:

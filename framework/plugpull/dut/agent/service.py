@@ -286,8 +286,8 @@ class Service(Actions):
         """The controller has so many bytes of this job's stream on record."""
         self.jobs.acknowledge(job, upto)
 
-    def op_jobs_stop(self, jobs: List[str], grace: float) -> Dict[str, Any]:
-        """End these, side by side; per job whether it is stuck and, if so, in what."""
+    def op_jobs_stop(self, jobs: Optional[List[str]], grace: float) -> Dict[str, Any]:
+        """End these, or else all that nobody asked to end. Per job whether it is stuck and, if so, in what."""
         return self.jobs.stop(jobs, grace)
 
     def op_jobs_alive(self) -> List[Dict[str, Any]]:
