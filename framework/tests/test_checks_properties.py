@@ -95,6 +95,16 @@ def test_missing_properties_are_unknown() -> None:
     assert bench.judge(same_properties()).unknowns == ("how disk2 was driven at the end is not on record",)
 
 
+def test_how_a_disk_was_driven_at_the_beginning_is_on_record_for_all_or_for_none() -> None:
+    bench = watched()
+    assert bench.judge(same_properties()).unknowns == ()
+    first = [event for event in bench.events if isinstance(event, ev.DiskAttached) and (event.at or 0.0) < GONE]
+    bench.add(*(properties(attached, 10.95, "begin") for attached in first))
+    assert bench.judge(same_properties()).unknowns == ()
+    bench.drop(ev.DiskProperties, lambda event: event.moment != "begin" or event.disk != "disk2")
+    assert bench.judge(same_properties()).unknowns == ("how disk2 was driven at the beginning is not on record",)
+
+
 def test_a_disk_that_is_healed_on_the_way_out_comes_back_after_the_last_look() -> None:
     bench = watched()
     bench.attach("disk1", 25.65)

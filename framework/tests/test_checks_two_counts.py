@@ -13,7 +13,7 @@ from plugpull.checks import answered, array_survived, undisturbed
 from plugpull.checks.coherent import coherent
 from plugpull.checks.dut_record import dut_doubts
 from plugpull.checks.mounting import step_doubts
-from plugpull.checks.outside_counts import counted_otherwise
+from plugpull.checks.outside_counts import counted_otherwise, not_counted
 from plugpull.checks.pace import kept_pace
 from plugpull.checks.resets_logged import resets_unlogged
 from plugpull.checks.study_record import study_doubts
@@ -152,6 +152,21 @@ def test_an_emulated_disk_is_written_what_the_kernel_counted(share: float, doubt
     bench.add(ev.CountedOutside(at=last + 0.1, disk=DISK, read_bytes=0, written_bytes=int(much * share)))
     assert much > 1 << 20
     assert bool(list(counted_otherwise(bench.story()))) is doubted
+
+
+def test_each_emulated_disk_that_is_there_is_counted() -> None:
+    bench = healthy()
+    assert list(not_counted(bench.story())) == []
+    at = bench.story().sample_times[-1] + 0.1
+    for disk in (VICTIM, *SURVIVORS):
+        bench.add(ev.CountedOutside(at=at, disk=disk, read_bytes=0, written_bytes=0))
+    assert list(not_counted(bench.story())) == []
+    bench.drop(ev.CountedOutside, lambda event: event.disk != SURVIVORS[0])
+    assert list(not_counted(bench.story())) == [f"what the emulated {SURVIVORS[0]} itself counted is not on record"]
+    assert any("itself counted is not on record" in one for one in bench.judge(coherent()).unknowns)
+    bench.drop(ev.CountedOutside, lambda event: event.disk != VICTIM)
+    bench.drop(ev.DiskAttached, lambda event: event.disk != VICTIM or (event.at or 0.0) < BACK)
+    assert len(list(not_counted(bench.story()))) == 1
 
 
 def test_a_disk_that_was_plugged_in_again_unnoticed_counts_again() -> None:

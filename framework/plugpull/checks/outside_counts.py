@@ -32,6 +32,16 @@ def counted_otherwise(story: Story) -> Iterator[str]:
             yield f"the emulated {outside.disk} was written {said} bytes, and the kernel counted {counted}"
 
 
+def not_counted(story: Story) -> Iterator[str]:
+    """Disks that were there when the bench read the counts of the emulated disks, and whose count is not on record."""
+    counts = [outside for outside in story.of(CountedOutside) if outside.at is not None]
+    for disk in story.rig.get("disk", ()) if counts else ():
+        stays = story.attachments(str(disk["name"]))
+        there = stays and (stays[-1].at or 0.0) < (counts[0].at or 0.0) and story.detached_at(stays[-1]) is None
+        if there and all(outside.disk != disk["name"] for outside in counts):
+            yield f"what the emulated {disk['name']} itself counted is not on record"
+
+
 def _over(story: Story, load: LoadBegun, at: float) -> bool:
     ended = story.load_end(load)
     return ended is not None and ended.at is not None and ended.at <= at

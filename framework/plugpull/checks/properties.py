@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from math import inf
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.arrays import held_by_array
@@ -184,12 +185,15 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         looked = [event.at for event in story.of(DiskProperties) if event.moment == "end" and event.at is not None]
         # The properties are read right after the processes left by loads.
         end = min(looked or [event.at for event in story.of(Residue) if event.at is not None], default=None)
+        begun = min((event.at or 0.0 for event in story.of(DiskProperties) if event.moment == "begin"), default=0.0)
         missing = []
         for attached in (one for one in story.of(DiskAttached) if one.disk):
             key, at = (attached.kname, attached.diskseq), attached.at or 0.0
             asked = end is not None and at < end - JUST_CAME and story.detached_at(attached) is None
             if (*key, "attached") not in known and _stayed(story, attached):
                 missing.append(f"how {attached.disk} was driven at {at:.2f} s is not on record")
+            elif at < begun < (story.detached_at(attached) or inf) and (*key, "begin") not in known:
+                missing.append(f"how {attached.disk} was driven at the beginning is not on record")
             elif asked and (*key, "end") not in known:
                 missing.append(f"how {attached.disk} was driven at the end is not on record")
         return missing
