@@ -47,18 +47,21 @@ class Column:
         if not numbers:
             return
         assert isinstance(self.numbers, array), "a part of a column is not appended to"
-        added, numbers, same = _array_of(numbers, self.numbers.typecode)
+        first, count = numbers[0], len(numbers)
+        same = first == numbers[-1] and numbers.count(first) == count
+        if same and self.constant and self.numbers and self.numbers[0] == first:
+            self.rising = len(self.numbers) + count - 1
+            self.numbers.extend(self.numbers[:1] * count)
+            return
+        added, numbers, same, negative = _array_of(numbers, self.numbers.typecode, same)
         if added.typecode != self.numbers.typecode:
             added, self.numbers = array(WIDE, added), array(WIDE, self.numbers)
         self.constant = self.constant and same and (not self.numbers or self.numbers[0] == added[0])
-        # The top byte of a number is 0 if it is not negative and not huge.
-        high = added[:1] if same else added
-        if added.typecode == WIDE and high.tobytes()[7::8].count(0) != len(high):
-            self.negative = self.negative or min(high) < 0
+        self.negative = self.negative or negative
         if self._compared:
             self._compare(numbers, same)
         else:
-            self.rising = len(self.numbers) + len(numbers) - 1
+            self.rising = len(self.numbers) + count - 1
         self.numbers.extend(added)
 
     def _compare(self, numbers: Sequence[int], same: bool) -> None:
@@ -82,25 +85,25 @@ class Column:
         return part
 
 
-def _array_of(numbers: Sequence[int], typecode: str) -> tuple[array[int], Sequence[int], bool]:
-    """The numbers as an array, of ``typecode`` if they fit; the same numbers as objects; and whether all are the
-    same."""
+def _array_of(numbers: Sequence[int], typecode: str, same: bool) -> tuple[array[int], Sequence[int], bool, bool]:
+    """The numbers as an array, of ``typecode`` if they fit; the same numbers as objects; whether all are the same; and
+    whether some are below 0."""
     first, last = numbers[0], numbers[-1]
     narrow = typecode == NARROW and first in SMALL and last in SMALL
-    if first == last and numbers.count(first) == len(numbers):
+    if same:
         one = max(LEAST, min(MOST, first))
-        return array(NARROW if narrow else WIDE, (one,)) * len(numbers), numbers, True
+        return array(NARROW if narrow else WIDE, (one,)) * len(numbers), numbers, True, one < 0
     if narrow and max(numbers) in SMALL and min(numbers) in SMALL:
-        return array(NARROW, numbers), numbers, False
+        return array(NARROW, numbers), numbers, False, False
     try:
-        # Numbers without a sign are put into an array in half the time.
+        # Numbers without a sign are put into an array in half the time. The top byte of one that is not huge is 0.
         data = array("Q", numbers).tobytes()
     except OverflowError:
         data = b""
     if data and data[7::8].count(0) == len(numbers):
-        return array(WIDE, data), numbers, False
+        return array(WIDE, data), numbers, False, False
     numbers = [max(LEAST, min(MOST, number)) for number in numbers]
-    return array(WIDE, numbers), numbers, len(set(numbers)) == 1
+    return array(WIDE, numbers), numbers, len(set(numbers)) == 1, min(numbers) < 0
 
 
 def unchanged(columns: Sequence[Column]) -> Iterator[int]:

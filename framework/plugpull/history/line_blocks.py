@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import attrgetter, methodcaller
+from itertools import chain, compress, groupby
+from operator import methodcaller
 
 from plugpull.history.events import (
     DutReady,
@@ -18,7 +18,7 @@ from plugpull.history.events import (
     ScenarioEnded,
     Seal,
 )
-from plugpull.history.sample_lines import SAMPLE, SampleLine, decode_samples
+from plugpull.history.sample_lines import SAMPLE, Part, SampleDecoder, numbers_of
 from plugpull.history.seals import label_of
 
 AT_ONCE = 256
@@ -27,30 +27,50 @@ half as much time again."""
 MOST_BYTES = 4 << 20
 """Bytes after which no more lines are taken into a block."""
 
-_is_sample, _number = methodcaller("startswith", SAMPLE), attrgetter("n")
+_is_sample = methodcaller("startswith", SAMPLE)
+_is_seal, _is_whole = methodcaller("startswith", b'{"type":"seal",'), methodcaller("endswith", b"\n")
 
 _DIVIDING = (Event, RunBegun, RunEnded, RunResumed, ScenarioBegun, ScenarioEnded, DutReady, Sampled, Seal)
 """Events that change what the lines after them belong to, or that have to be taken by themselves."""
 
 
-def blocks_of_lines(source: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Consecutive lines. What has no newline at its end, a piece of a line, comes alone."""
+def blocks_of_lines(source: Iterable[Sequence[bytes]]) -> Iterator[Sequence[bytes]]:
+    """Consecutive lines, from one seal to the next if they are not too many: seals are taken by themselves. What has no
+    newline at its end, a piece of a line, comes alone."""
     lines: list[bytes] = []
-    size = 0
-    for raw in source:
-        if not raw.endswith(b"\n"):
-            if lines:
-                yield lines
-            yield [raw]
-            lines, size = [], 0
+    for some in source:
+        if all(map(_is_whole, some)):
+            lines += some
+            *found, lines = _divided(lines)
+            yield from found
             continue
-        lines.append(raw)
-        size += len(raw)
-        if len(lines) >= AT_ONCE or size >= MOST_BYTES:
-            yield lines
-            lines, size = [], 0
+        for whole, own in groupby((*lines, *some), _is_whole):
+            if whole:
+                yield from filter(None, _divided(list(own)))
+            else:
+                yield from map(_alone, own)
+        lines = []
     if lines:
         yield lines
+
+
+def _alone(piece: bytes) -> list[bytes]:
+    return [piece]
+
+
+def _divided(lines: list[bytes]) -> Iterator[list[bytes]]:
+    """The lines, divided after seals; what comes last may be followed by more lines, or be empty."""
+    begin = 0
+    ends = [place for place, seal in enumerate(map(_is_seal, lines), 1) if seal]
+    for end in (*ends, len(lines)):
+        while end - begin >= AT_ONCE or (end in ends and begin < end):
+            yield lines[begin : min(end, begin + AT_ONCE)]
+            begin = min(end, begin + AT_ONCE)
+    left = lines[begin:]
+    if sum(map(len, left)) >= MOST_BYTES:
+        yield left
+        left = []
+    yield left
 
 
 @dataclass(frozen=True)
@@ -60,22 +80,20 @@ class LineGroup:
 
     lines: Sequence[bytes]
     numbers: Sequence[int | None]
-    samples: Sequence[SampleLine]
+    samples: Sequence[Part]
     others: Sequence[Event]
     before: Sequence[int]
 
 
-def groups_of(lines: Sequence[bytes], decode: Callable[[bytes], Event | None]) -> Iterator[LineGroup | bytes]:
+def groups_of(
+    lines: Sequence[bytes], samples: SampleDecoder, decode: Callable[[bytes], Event | None]
+) -> Iterator[LineGroup | bytes]:
     """The lines in turn: lines of a scenario together, and lines that have to be taken by themselves.
 
-    ``decode`` decodes a line that is not a sample. If one of the samples is damaged, all lines come by themselves.
+    ``decode`` decodes a line that is not a sample. Lines of which a sample is damaged come by themselves.
     """
     flags = list(map(_is_sample, lines))
     places = [place for place, sample in enumerate(flags) if not sample]
-    samples = decode_samples(list(compress(lines, flags)))
-    if samples is None:
-        yield from lines
-        return
     others = [decode(lines[place]) for place in places]
     begin = first = 0
     for index, place in enumerate((*places, len(lines))):
@@ -83,8 +101,11 @@ def groups_of(lines: Sequence[bytes], decode: Callable[[bytes], Event | None]) -
         if event is not None and type(event) not in _DIVIDING:
             continue
         if begin < place:
-            own = samples[begin - first : place - index]
-            yield _group(lines[begin:place], own, places[first:index], others[first:index], begin)
+            found = samples.decode(list(compress(lines[begin:place], flags[begin:place])))
+            if found is None:
+                yield from lines[begin:place]
+            else:
+                yield _group(lines[begin:place], found, places[first:index], others[first:index], begin)
         if place < len(lines):
             yield lines[place]
         begin, first = place + 1, index + 1
@@ -92,16 +113,17 @@ def groups_of(lines: Sequence[bytes], decode: Callable[[bytes], Event | None]) -
 
 def _group(
     lines: Sequence[bytes],
-    samples: Sequence[SampleLine],
+    samples: Sequence[Part],
     places: Sequence[int],
     others: Sequence[Event | None],
     begin: int,
 ) -> LineGroup:
+    of_samples = list(chain.from_iterable(map(numbers_of, samples)))
     numbers: list[int | None] = []
     before: list[int] = []
     for index, place in enumerate((*places, begin + len(lines))):
         count = place - begin - len(numbers)
-        numbers.extend(map(_number, samples[len(before) : len(before) + count]))
+        numbers.extend(of_samples[len(before) : len(before) + count])
         before.extend([index] * count)
         if index < len(places):
             numbers.append(label_of(lines[place - begin]).n)

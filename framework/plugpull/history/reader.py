@@ -31,6 +31,7 @@ from plugpull.history.events import (
 from plugpull.history.line_blocks import LineGroup, blocks_of_lines, groups_of
 from plugpull.history.open_values import KINDS, with_open_values
 from plugpull.history.readings import Reading
+from plugpull.history.sample_lines import SampleDecoder
 from plugpull.history.samples import Rate, SampleTable
 from plugpull.history.seals import Audit, label_of
 from plugpull.history.segments import HistoryLines
@@ -171,7 +172,8 @@ class _Sorter:
             self._carry(event)
         self.events.extend(group.others)
         self.before_sample.extend(array("L", [so_far + before for before in group.before]))
-        self.samples.extend(group.samples)
+        for part in group.samples:
+            self.samples.add(part)
 
     def lose(self) -> None:
         self.lost_lines += 1
@@ -292,7 +294,7 @@ def read_history(path: Path, *, edited: bool = False, reduce: Callable[[Story], 
     file = path / HISTORY_FILE if path.is_dir() else path
     try:
         with HistoryLines(file, LONGEST_LINE) as lines, uncollected():
-            history = replace(_parse(lines, edited, reduce), running=lines.written)
+            history = replace(_parse(lines.many(), edited, reduce), running=lines.written)
     except OSError as error:
         raise UsageError(
             f"cannot read the history {file}: {error.strerror or error}",
@@ -319,11 +321,11 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _parse(lines: Iterable[bytes], edited: bool, reduce: Callable[[Story], Story] | None) -> History:
-    sorter, audit, torn = _Sorter(reduce=reduce), Audit(), False
+def _parse(lines: Iterable[Sequence[bytes]], edited: bool, reduce: Callable[[Story], Story] | None) -> History:
+    sorter, audit, samples, torn = _Sorter(reduce=reduce), Audit(), SampleDecoder(), False
     for block in blocks_of_lines(lines):
         if block[0].endswith(b"\n"):
-            for group in groups_of(block, _decode):
+            for group in groups_of(block, samples, _decode):
                 _take_group(sorter, audit, group, edited)
         elif len(block[0]) == LONGEST_LINE:
             _take_line(sorter, audit, block[0], edited)

@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from math import isnan, nan
 from operator import attrgetter, lt
 from typing import NamedTuple, Protocol
@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from plugpull.history.columns import Column, unchanged
 from plugpull.history.counters import Counters
 from plugpull.history.events import Sampled
+from plugpull.history.sample_lines import Part, SampleSpan
 
 Key = tuple[str, int]
 """Kernel name and diskseq of an attachment."""
@@ -173,6 +174,21 @@ class SampleTable:
     def __len__(self) -> int:
         return len(self.at) + len(self._block)
 
+    def add(self, part: Part) -> None:
+        """Append samples as they are read from lines; ``close`` puts the last of them into the columns."""
+        if not isinstance(part, SampleSpan):
+            self.extend(part)
+            return
+        self.close()
+        first = len(self.at)
+        self.at.extend(part.at)
+        cpus = zip(count(first), part.busy, part.total, strict=False)
+        self.cpus.update([(row, (busy, total)) for row, busy, total in cpus if total or busy])
+        if any(part.reports):
+            self.reports.update((row, report) for row, report in enumerate(part.reports, first) if report)
+        for kname, columns in zip(part.names, part.counters, strict=True):
+            self._put(kname, first, columns)
+
     def extend(self, samples: Iterable[SampleLike]) -> None:
         """Append samples; ``close`` puts the last of them into the columns."""
         samples = list(samples)
@@ -199,9 +215,9 @@ class SampleTable:
         self.reports.update((row, report) for row, report in enumerate(map(_report, block), first) if report)
         readings = zip(*(sample.disks.values() for sample in block), strict=True)
         for kname, rows in zip(self._names, readings, strict=True):
-            self._add(kname, first, tuple(zip(*rows, strict=True)))
+            self._put(kname, first, tuple(zip(*rows, strict=True)))
 
-    def _add(self, kname: str, first: int, columns: Sequence[Sequence[int]]) -> None:
+    def _put(self, kname: str, first: int, columns: Sequence[Sequence[int]]) -> None:
         """The readings of one kernel name in consecutive rows: of more than one attachment if its diskseq changes."""
         sequences, begin, count = columns[0], 0, len(columns[0])
         whole = sequences.count(sequences[0]) == count
