@@ -154,6 +154,18 @@ def test_an_emulated_disk_is_written_what_the_kernel_counted(share: float, doubt
     assert bool(list(counted_otherwise(bench.story()))) is doubted
 
 
+@pytest.mark.parametrize(("much", "doubted"), [(0, False), (2, False), (5, True)])
+def test_what_is_written_just_before_an_emulated_disk_is_asked_is_in_the_next_sample(much: int, doubted: bool) -> None:
+    bench = healthy()
+    last = next(one for one in reversed(bench.samples()) if isinstance(one, ev.Sampled))
+    at, seen = last.at or 0.0, written(bench.story(), DISK)
+    kname = next(one.kname for one in bench.story().all_attachments if one.disk == DISK)
+    counters = last.disks[kname]._replace(written_bytes=seen + (2 << 20))
+    bench.add(ev.CountedOutside(at=at + 0.01, disk=DISK, read_bytes=0, written_bytes=seen + (much << 20)))
+    bench.add(replace(last, at=at + 0.05, disks=last.disks | {kname: counters}))
+    assert bool(list(counted_otherwise(bench.story()))) is doubted
+
+
 def test_each_emulated_disk_that_is_there_is_counted() -> None:
     bench = healthy()
     assert list(not_counted(bench.story())) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.evidence import cuts_of
-from plugpull.history.events import CountedOutside, LoadBegun
+from plugpull.history.events import CountedOutside, DiskAttached, LoadBegun
 from plugpull.history.story import Story
 
 AGREE = 0.01
@@ -26,10 +26,25 @@ def counted_otherwise(story: Story) -> Iterator[str]:
         since = stays[-1].at or 0.0
         if any(cut.off.commanded_at is None or cut.off.commanded_at >= since for cut in cuts_of(story, outside.disk)):
             continue
-        own = [one for one in story.readings(outside.disk).before(outside.at) if one.diskseq == stays[-1].diskseq]
-        said, counted = outside.written_bytes, own[-1].written if own else 0
-        if own and abs(said - counted) > max(LITTLE, AGREE * max(said, counted)):
-            yield f"the emulated {outside.disk} was written {said} bytes, and the kernel counted {counted}"
+        counted = _counted(story, stays[-1], outside.at)
+        said = outside.written_bytes
+        if counted and not counted[0] - _slack(said, counted[0]) <= said <= counted[1] + _slack(said, counted[1]):
+            nearest = min(counted, key=lambda one: abs(said - one))
+            yield f"the emulated {outside.disk} was written {said} bytes, and the kernel counted {nearest}"
+
+
+def _counted(story: Story, stay: DiskAttached, at: float) -> tuple[int, int] | None:
+    """What the kernel had counted in the last sample before ``at`` and in the first one after it, which may be more:
+    an unmount writes in no time. ``None`` without a sample before it."""
+    readings = story.readings(stay.disk)
+    begun = len(readings.before(at))
+    least = next((one.written for one in reversed(readings[:begun]) if one.diskseq == stay.diskseq), None)
+    later = next((one.written for one in readings[begun:] if one.diskseq == stay.diskseq), least)
+    return None if least is None or later is None else (least, later)
+
+
+def _slack(said: int, counted: int) -> float:
+    return max(LITTLE, AGREE * max(said, counted))
 
 
 def not_counted(story: Story) -> Iterator[str]:
