@@ -10,7 +10,7 @@ from statistics import mean, variance
 import pytest
 from archives import date, measurement, put, results, scenario
 
-from plugpull.archive.change_points import Segment, ValueChange, extend, settled_spread
+from plugpull.archive.change_points import Segment, ValueChange, extend, grid_of, settled_spread, suspicion
 from plugpull.archive.trend import make_index, trend_of
 
 UPDATED = 20
@@ -109,3 +109,45 @@ def test_a_change_after_another_unit_is_named(tmp_path: Path) -> None:
         one = measurement("write rate", draw.gauss(mean, 0.02 * mean), unit="B/s" if night < 10 else "MB/s")
         put(tmp_path, results(night, [scenario(measurements=[one])]))
     assert [change.at for change in trend_of(tmp_path).changes] == [date(18)]
+
+
+ON_A_GRID = (0.2, 0.2, 0.21, 0.2, 0.2, 0.19, 0.2, 0.2, 0.2, 0.21, 0.2, 0.2)
+
+
+def doubted(values: list[float]) -> bool:
+    """Whether a change is named of these nights, on any of them."""
+    segment, found = Segment(), False
+    for night, value in enumerate(values):
+        segment, change = extend(segment, night, value)
+        found = found or change is not None or suspicion(segment) is not None
+    return found
+
+
+@pytest.mark.parametrize("newest", [0.21, 0.19])
+@pytest.mark.parametrize("before", [ON_A_GRID, (0.2,) * 12])
+def test_one_step_of_a_coarse_grid_is_not_a_change(newest: float, before: tuple[float, ...]) -> None:
+    assert not doubted([*before, *(newest,) * 8])
+
+
+@pytest.mark.parametrize("newest", [0.24, 0.16])
+@pytest.mark.parametrize("before", [ON_A_GRID, (0.2,) * 12])
+def test_several_steps_of_a_coarse_grid_are_a_change(newest: float, before: tuple[float, ...]) -> None:
+    assert doubted([*before, *(newest,) * 5])
+
+
+def test_the_same_step_of_finer_values_is_a_change() -> None:
+    draw = random.Random(4)
+    assert doubted([draw.gauss(mean, 0.002) for mean in (0.2,) * 12 + (0.21,) * 5])
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ((0.2, 0.21, 0.2), 0.01),
+        ((0.204, 0.208, 0.216, 0.22, 0.204), 0.004),
+        ((118e6, 121e6), 1.0),
+        ((0.2001, 0.2113, 0.1987, 0.2054), 0.0001),
+    ],
+)
+def test_the_step_of_a_grid_is_estimated_from_the_values(values: tuple[float, ...], step: float) -> None:
+    assert grid_of(values) <= step if step == 1.0 else grid_of(values) == pytest.approx(step)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import sqrt
+from math import gcd, sqrt
 from statistics import fmean, quantiles
 from typing import Literal
 
@@ -40,9 +40,10 @@ FEW = 5
 """With fewer nights than this before a change, their own spread says too little for Welch's test."""
 PLAUSIBLE = 0.05
 """The limit of Welch's test there."""
-SUSPECT = {1: 2e-5, 2: 2e-5, 3: 3e-5, 4: 3e-4, 5: 8e-4, 6: 2e-4}
+SUSPECT = {1: 2e-5, 2: 2e-5, 3: 3e-5, 4: 2e-4, 5: 1.15e-3, 6: 1e-4}
 """Limits of p for suspicions, by the number of newest nights. Few nights rarely show a change of 5 % in 2 % of noise,
-and would give most of the false alarms."""
+and would give most of the false alarms. A change is to be named within five nights, so most of them are allowed there.
+"""
 SUSPECT_MORE = 1e-5
 """The limit for more nights, of which each change of interest is far below it."""
 AFTER_FEW = 0.3
@@ -52,6 +53,16 @@ NEWEST = 6
 """Nights that may belong to a change that is not yet proved."""
 GRAIN = 0.002
 """Values closer than this share of their mean are rounded: a spread below it is not believed."""
+
+STEPS = 1.1
+"""A change is more than one step of the grid that the values are on: 0.20 and 0.21 s are neighbours, if all have two
+decimals."""
+ROUNDED = 0.5
+"""The least spread of values on a grid, in its steps."""
+SCALE = 1_000_000
+"""Six decimals of a value are looked at for its grid."""
+DIFFERENT = 4
+"""With so many different values, what divides all their differences is the step of their grid."""
 
 SAMPLED = frozenset({"longest stall", "all stalls", "recovered after"})
 SAMPLING = 0.04
@@ -125,10 +136,26 @@ class Segment:
     def mean(self, begin: int, end: int) -> float:
         return self.values[0] + (self.sums[end] - self.sums[begin]) / (end - begin)
 
+    def grid(self) -> float:
+        """The step of the grid that the newest values are on: 0.01 for 0.2 and 0.21. Without one, it is tiny."""
+        return grid_of(self.values[-MEMORY:])
+
     def scatter(self, begin: int, end: int) -> float:
         """The sum of squared distances from the mean."""
         total = self.sums[end] - self.sums[begin]
         return max(self.squares[end] - self.squares[begin] - total * total / (end - begin), 0.0)
+
+
+def grid_of(values: Iterable[float]) -> float:
+    """The step of the grid that values are on: what divides all their differences, or the last decimal that they have
+    if they are few."""
+    known = sorted({round(value * SCALE) for value in values})
+    if len(known) >= DIFFERENT:
+        return gcd(*(two - one for one, two in pairwise(known))) / SCALE
+    step = SCALE
+    while any(number % step for number in known):
+        step //= 10
+    return step / SCALE
 
 
 def grain_of(metric: str) -> float:
@@ -165,7 +192,7 @@ def _best_split(segment: Segment) -> tuple[int, ValueChange] | None:
             continue
         p = _welch(segment, begin, split, size, gap, abs(base))
         if p * len(TAILS) < SURE or (split - begin < FEW and p < PLAUSIBLE):
-            student = _student(segment, begin, split, size)
+            student = _student(segment, begin, split, size, grid=segment.grid())
             p = max(p, student) if split - begin >= FEW else student
         if p * len(TAILS) < SURE and (best is None or _misfit(segment, begin, split, size) < best[0]):
             best = (_misfit(segment, begin, split, size), split, p * len(TAILS))
@@ -222,9 +249,10 @@ def suspicion(segment: Segment, prior: Prior | None = None, *, alone: bool = Tru
     size = len(segment.values)
     begin = max(0, size - MEMORY)
     best: tuple[float, float, int] | None = None
+    grid = segment.grid()
     for tail in range(1 if alone else 2, min(LONGEST_SUSPICION, size - begin - LEAST) + 1):
         split = size - tail
-        p = _student(segment, begin, split, size, prior)
+        p = _student(segment, begin, split, size, prior, grid)
         share = p / SUSPECT.get(tail, SUSPECT_MORE) / (1.0 if split - begin >= FEW else AFTER_FEW)
         if share < 1.0 and (best is None or share < best[0]):
             best = (share, p, split)
@@ -234,17 +262,19 @@ def suspicion(segment: Segment, prior: Prior | None = None, *, alone: bool = Tru
     return ValueChange(segment.nights[split], segment.mean(begin, split), segment.mean(split, size), p, "suspected")
 
 
-def _student(segment: Segment, begin: int, split: int, end: int, prior: Prior | None = None) -> float:
+def _student(
+    segment: Segment, begin: int, split: int, end: int, prior: Prior | None = None, grid: float = 0.0
+) -> float:
     base = segment.mean(begin, split)
     gap = segment.mean(split, end) - base
-    if abs(gap) < FLOOR * abs(base) or gap == 0.0:
+    if abs(gap) < max(FLOOR * abs(base), STEPS * grid) or gap == 0.0:
         return 1.0
     one, two = split - begin, end - split
     freedom, scatter = float(one + two - 2), _misfit(segment, begin, split, end)
     if prior is not None:
         freedom += prior.freedom
         scatter += prior.freedom * prior.spread * base * base
-    spread = max(scatter / freedom, max(GRAIN * abs(base), segment.grain) ** 2)
+    spread = max(scatter / freedom, max(GRAIN * abs(base), segment.grain, ROUNDED * grid) ** 2)
     if spread == 0.0:
         return 0.0
     return two_sided(gap / sqrt(spread * (1 / one + 1 / two)), freedom)

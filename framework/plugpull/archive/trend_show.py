@@ -95,7 +95,7 @@ def headline(trend: Trend) -> str:
     suspected = sum(one.state == "suspected" for one in trend.changes)
     said += [f"{changed} value{'s' * (changed > 1)} changed"] * bool(changed)
     said += [f"{suspected} suspected to have changed"] * bool(suspected)
-    return f"{trend.nights} nights: {', '.join(said) or 'no results'}"
+    return f"{trend.nights} night{'s' * (trend.nights != 1)}: {', '.join(said) or 'no results'}"
 
 
 # --- one entry -------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def bench_line(one: BenchTrouble) -> str:
     where = f"{one.rig or 'a rig without a name'}, kernel {one.kernel or 'not known'}"
     reason = f": {one.reason}" if one.reason else ""
     if one.key:
-        return f"{where}: {one.key} gave no result {one.k} nights in a row{reason}"
+        return f"{where}: {one.key} gave no result {one.k} night{'s' * (one.k != 1)} in a row{reason}"
     words = {
         "decaying": "decays: more nights with something UNKNOWN lately",
         "failing": "the newest night has something UNKNOWN",

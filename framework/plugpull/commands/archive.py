@@ -76,7 +76,7 @@ def _add(arguments: argparse.Namespace) -> int:
 def _report(updated: Updated) -> None:
     for line in unreadable_lines(updated):
         print(clean_line(line), file=sys.stderr)
-    print(f"{updated.runs} runs in the index")
+    print(f"{updated.runs} run{'s' * (updated.runs != 1)} in the index")
 
 
 def unreadable_lines(updated: Updated) -> list[str]:
