@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from archives import date, folder, put, put_nights, results, scenario
+from stories import encode, healthy, run_of
 
 from plugpull.archive.index import INDEX
 from plugpull.archive.tables import TABLES, VERSION
@@ -23,6 +24,7 @@ from plugpull.archive.trend import Trend, make_index, trend_of
 from plugpull.archive.trend_show import as_json, as_markdown, as_text
 from plugpull.cli import main
 from plugpull.exit_status import EXIT_PASS, EXIT_USAGE
+from plugpull.judging.outcome import write_outcome
 
 KILLS = int(os.environ.get("PLUGPULL_KILLS", "6"))
 """Random moments at which a writer is killed. 50 of them take a minute: see the room's README."""
@@ -266,6 +268,37 @@ def test_add(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == EXIT_USAGE, "a run is never replaced"
     assert main(["archive", "add", str(archive), str(tmp_path)]) == EXIT_USAGE
     assert main(["trend", str(tmp_path / "nowhere")]) == EXIT_USAGE
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_results_that_do_not_match_their_history_are_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], edited: bool
+) -> None:
+    run, archive = tmp_path / "a", tmp_path / "archive"
+    run.mkdir()
+    archive.mkdir()
+    (run / "history.jsonl").write_bytes(encode(run_of(healthy().scenario())))
+    results = write_outcome(run)[0]
+    assert results.verdict.value == "PASS"
+    if edited:
+        stored = json.loads((run / "results.json").read_text())
+        (run / "results.json").write_text(json.dumps(stored | {"verdict": "FAIL"}))
+    assert main(["archive", "add", str(archive), str(run)]) == EXIT_PASS
+    assert ("results.json says FAIL" in capsys.readouterr().err) == edited
+
+
+def test_turns_of_a_soak_are_the_repeats_of_one_scenario(tmp_path: Path) -> None:
+    for night in range(2):
+        turns = [
+            scenario(f"a::test_soak[{turn:04}]", "PPF"[turn % 3 * night], values={"write rate": float(turn)})
+            for turn in range(1, 4)
+        ]
+        put(tmp_path, results(night, [*turns, scenario("a::test_size[4096]")]))
+    found = {one.scenario: one.name for one in trend_of(tmp_path).series}
+    assert found == {"a::test_soak": "new", "a::test_size[4096]": "passing"}
+    (detail,) = [one.detail for one in trend_of(tmp_path).series if one.name == "new"]
+    assert detail.startswith("in 1 of 3 turns: ")
+    assert rows(tmp_path, "SELECT DISTINCT value, n FROM measure WHERE n > 1") == [(2.0, 3)]
 
 
 def test_a_damaged_or_old_index_is_made_again(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ older or newer plugpull, must never stop the archive. All text is made safe for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
+from math import fsum
 
 import msgspec
 
@@ -27,6 +29,8 @@ from plugpull.plain import clean_line
 MOST_SCENARIOS = 100_000
 QUOTING = frozenset({"kernel_clean", "kernel_between", "no_errors", "undisturbed"})
 """Checks whose findings quote a kernel message: its kind distinguishes them."""
+FIRST_TURN = "[0001]"
+"""How the id of a soak's first turn ends."""
 _IN_NAME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 
 
@@ -136,12 +140,34 @@ def _notes(found: Object) -> Iterator[tuple[str, str]]:
 
 
 def _outcomes(found: Object, kernel: str, identities: Mapping[str, str]) -> Iterator[Outcome]:
-    for scenario in islice(parts(found, "scenarios"), MOST_SCENARIOS):
+    scenarios = list(islice(parts(found, "scenarios"), MOST_SCENARIOS))
+    soaks = {name.removesuffix(FIRST_TURN) for one in scenarios if (name := text(one, "id")).endswith(FIRST_TURN)}
+    turns: defaultdict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    for scenario in scenarios:
         if name := text(scenario, "id"):
-            yield _outcome(scenario, name, kernel, identities)
+            whole = name.rpartition("[")[0]
+            outcome = _outcome(scenario, whole if whole in soaks else name, kernel, identities)
+            if whole in soaks:
+                turns[whole, outcome.disk].append(outcome)
+            else:
+                yield outcome
+    yield from map(_whole, turns.values())
     for skipped in parts(found, "skipped"):
         if name := text(skipped, "id"):
             yield Outcome(name, "SKIP", detail=text(skipped, "reason"))
+
+
+def _whole(turns: Sequence[Outcome]) -> Outcome:
+    """The turns of a soak that cut the same disk, as one: failed if one failed. Their values are repeats."""
+    failed = sum(one.status == "FAIL" for one in turns)
+    worst = next((one for status in ("FAIL", "PASS") for one in turns if one.status == status), turns[0])
+    return replace(
+        worst,
+        detail=f"in {failed} of {len(turns)} turns: {worst.detail}" if failed else worst.detail,
+        seconds=fsum(one.seconds or 0.0 for one in turns),
+        reasons=tuple(sorted({reason for one in turns for reason in one.reasons})),
+        values=tuple(value for one in turns for value in one.values),
+    )
 
 
 def _outcome(scenario: Object, name: str, kernel: str, identities: Mapping[str, str]) -> Outcome:

@@ -1,6 +1,6 @@
 """The tables of the index. ``README.md`` of this room explains them; a change of them needs a new ``VERSION``."""
 
-VERSION = 2
+VERSION = 3
 """``PRAGMA user_version``. An index of another version is made again from the run directories."""
 
 TABLES = """

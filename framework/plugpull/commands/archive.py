@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull.commands.base import add_command
+from plugpull.errors import UsageError
 from plugpull.exit_status import EXIT_PASS
 from plugpull.plain import clean_line
 
@@ -46,7 +48,8 @@ def add(commands: Commands) -> None:
         actions,
         "add",
         help="copy runs into an archive",
-        description="Copy run directories into an archive and add them to its index.",
+        description="Copy run directories into an archive and add them to its index, which believes their "
+        "results.json. A run that has its history is judged again, and other verdicts there are noted.",
         epilog=EPILOG,
     )
     adds.add_argument("directory", metavar="DIR", type=Path, help="the archive")
@@ -69,8 +72,25 @@ def _add(arguments: argparse.Namespace) -> int:
 
     for run in arguments.run:
         print(clean_line(str(add_run(arguments.directory, run))))
+        for line in _doubts(run):
+            print(clean_line(f"plugpull: {run}: {line}"), file=sys.stderr)
     _report(trend_of(arguments.directory).updated)
     return EXIT_PASS
+
+
+def _doubts(run: Path) -> Iterator[str]:
+    """Notes if a run's ``results.json`` does not say what its history says."""
+    from plugpull.commands.check import stored_otherwise
+    from plugpull.judging.outcome import HISTORY_FILE, judge_run
+
+    if not (run / HISTORY_FILE).is_file():
+        return
+    try:
+        _, results = judge_run(run)
+    except UsageError as error:
+        yield f"note: its results are not compared: {error}"
+        return
+    yield from stored_otherwise(run, results)
 
 
 def _report(updated: Updated) -> None:

@@ -94,7 +94,7 @@ def lines_of(run: Path, history: History, results: Results) -> Iterator[str]:
         yield f"        {skipped.reason}"
     yield from sentences(results.coverage)
     yield from (f"unknown: {reason}" for reason in results.unknowns if reason not in results.sentence)
-    yield from _stored_otherwise(run, results)
+    yield from stored_otherwise(run, results)
     if history.edited:
         yield f"note: {EDITED}"
     elif history.flawed:
@@ -102,7 +102,7 @@ def lines_of(run: Path, history: History, results: Results) -> Iterator[str]:
     yield results.sentence
 
 
-def _stored_otherwise(run: Path, results: Results) -> Iterator[str]:
+def stored_otherwise(run: Path, results: Results) -> Iterator[str]:
     """A note if the run's ``results.json`` has other verdicts: it was edited, or written by another version."""
     from plugpull.judging.results_io import RESULTS_FILE, read_results
 
