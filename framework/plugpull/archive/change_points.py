@@ -40,7 +40,7 @@ FEW = 5
 """With fewer nights than this before a change, their own spread says too little for Welch's test."""
 PLAUSIBLE = 0.05
 """The limit of Welch's test there."""
-SUSPECT = {1: 2e-5, 2: 2e-5, 3: 3e-5, 4: 2e-4, 5: 1e-3, 6: 1e-4}
+SUSPECT = {1: 2e-5, 2: 2e-5, 3: 3e-5, 4: 3e-4, 5: 1e-3, 6: 2e-4}
 """Limits of p for suspicions, by the number of newest nights. Few nights rarely show a change of 5 % in 2 % of noise,
 and would give most of the false alarms. A change is to be named within five nights, so most of them are allowed there.
 """
