@@ -85,6 +85,10 @@ def interrupted(bench: Bench) -> None:
     kernel(bench, READDED + 1.0, "md: md127: recovery interrupted.")
 
 
+def rebuild_without_an_end(bench: Bench) -> None:
+    kernel(bench, READDED + 1.0, "md: recovery of RAID array md127")
+
+
 def superblock(bench: Bench) -> None:
     kernel(bench, EARLY - 2.0, "md: super_written gets error=-5")
 
@@ -102,6 +106,7 @@ ODD: dict[Callable[[Bench], None], str] = {
     fell_out: "disk1 was in sync in array1 and was not",
     added_without_a_rebuild: "disk1 was in sync in array1 without a rebuild",
     interrupted: "was interrupted: md: md127: recovery interrupted.",
+    rebuild_without_an_end: "began 1 times with a recovery of array1, and 0 ended",
     superblock: "failed to write a superblock",
     too_small: "has 1048576 bytes, and raid1 of its members has 8388608",
 }
@@ -145,7 +150,13 @@ def known_by_its_kernel_name(bench: Bench) -> None:
     bench.add(replace(odd, members={kname: odd.members[VICTIM], SECOND: odd.members[SECOND]}))
 
 
+def rebuild_with_its_end(bench: Bench) -> None:
+    kernel(bench, READDED + 1.0, "md: recovery of RAID array md127")
+    bench.add(ev.KernelMessage(at=READDED + 1.5, text="md: md127: recovery done.", level=6, seq=2))
+
+
 FINE = (
+    rebuild_with_its_end,
     short_miscount,
     stopped_by_the_cut,
     died_with_the_disk,

@@ -35,6 +35,15 @@ def test_a_kernel_that_is_not_what_it_was(changes: dict[str, object], said: str)
     assert finding.summary == said
 
 
+def test_a_driver_that_is_not_loaded_any_more_is_a_doubt() -> None:
+    bench = watched()
+    bench.replace(ev.DutState, modules={"usb_storage": 1, "xhci_pci": 0})
+    assert bench.judge(state_kept()).unknowns == ()
+    bench.replace(ev.DutState, lambda state: state.moment == "end", modules={"usb_storage": 1})
+    expected = ("the module xhci_pci was loaded at the beginning, and is not at the end",)
+    assert bench.judge(state_kept()).unknowns == expected
+
+
 def test_on_a_real_dut_others_may_load_modules_and_take_memory() -> None:
     bench = ended_with(
         taint=(1 << 12) + (1 << 13), modules={"usb_storage": 3}, memory={"SUnreclaim": 500 << 20, "KernelStack": 0}

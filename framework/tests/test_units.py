@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from desks import described
 from rig_builder import a_rig
 from rig_texts import mistakes
@@ -138,3 +139,14 @@ def test_resets_that_were_asked_for_are_explained_and_a_removal_is_not() -> None
     assert not bench.judge(undisturbed()).findings
     bench.detach("disk2", 13.1)
     assert "disk2 left at 13.1" in bench.judge(undisturbed()).findings[0].summary
+
+
+@pytest.mark.parametrize("text", ["device descriptor read/64, error -71", "device not accepting address 5, error -71"])
+def test_a_disk_that_does_not_answer_to_a_reset_is_a_finding(text: str) -> None:
+    bench = healthy()
+    bench.add(
+        ev.DiskRecovered(at=12.9, disk="disk2", until=13.2, resets=3),
+        ev.KernelMessage(at=13.0, text=f"usb 1-1.2: {text}", level=3),
+    )
+    (finding,) = bench.judge(undisturbed()).findings
+    assert text in " ".join((finding.summary, *finding.evidence))

@@ -31,6 +31,7 @@ def state_doubts(story: Story, record: ArrayRecord) -> Iterator[str]:
     yield from _not_rebuilt(record)
     yield from _never_missing(record)
     yield from _interrupted(story, record)
+    yield from _unended(story, record)
     yield from _superblock_errors(story, record)
     yield from _odd_size(record)
 
@@ -190,6 +191,21 @@ def _interrupted(story: Story, record: ArrayRecord) -> Iterator[str]:
         if line.body.startswith(words) and not _interferes(story, record, begin, line.at):
             yield f"the kernel says at {line.at:.2f} s that it was interrupted: {line.body}"
             return
+
+
+def _unended(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A resync, a rebuild or a check of a stopped array whose beginning the kernel logged, and not whether it was done
+    or interrupted (md.c, md_do_sync). All 173 in 469 recorded scenarios had both."""
+    stopped = [act.at or 0.0 for act in record.done("stop")]
+    if not stopped:
+        return
+    lines = [line.body for line in log_of(story).own_timed if line.at <= stopped[-1] + CLOCKS]
+    for what in ("resync", "recovery", "data-check"):
+        begun = sum(body.startswith(f"md: {what} of RAID array {record.made.kname}") for body in lines)
+        ends = (f"md: {record.made.kname}: {what} done", f"md: {record.made.kname}: {what} interrupted")
+        ended = sum(body.startswith(ends) for body in lines)
+        if begun > ended:
+            yield f"the kernel began {begun} times with a {what} of {record.name}, and {ended} ended"
 
 
 def _superblock_errors(story: Story, record: ArrayRecord) -> Iterator[str]:

@@ -63,6 +63,7 @@ class StateKept(Check, frozen=True, tag="state_kept"):
         said.doubt(_counts_back(begin, end), *_let_go(story, begin, end))
         if bench_kind(story) == "virtual":  # only plugpull uses the drivers and the memory of an emulated DUT
             said.take(*_held(begin, end), *self._memory(begin, end))
+            said.doubt(*_unloaded(begin, end))
         return said.judgement("the kernel as before" if said.clean else "")
 
     def _missing(self, story: Story, begin: DutState | None, end: DutState | None) -> Judgement:
@@ -84,6 +85,13 @@ class StateKept(Check, frozen=True, tag="state_kept"):
         most = sorted(grown, key=lambda name: -grown[name])
         what = f"the kernel holds {total >> 20} MiB more than at the beginning (limit {self.grown >> 20} MiB)"
         return [_accusation("memory", what, end, tuple(f"{name}: {grown[name]:+d} bytes" for name in most))]
+
+
+def _unloaded(begin: DutState, end: DutState) -> list[str]:
+    """Doubts about drivers of an emulated DUT that were loaded at the beginning and are not at the end: nothing unloads
+    them."""
+    gone = [name for name in HELD if end.modules and name in begin.modules and name not in end.modules]
+    return [f"the module {name} was loaded at the beginning, and is not at the end" for name in gone]
 
 
 def _let_go(story: Story, begin: DutState, end: DutState) -> list[str]:

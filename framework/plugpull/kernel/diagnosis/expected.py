@@ -62,6 +62,11 @@ _NO_BITMAP = re.compile(r"^md\d+: (?:failed to create bitmap|invalid bitmap file
 _SILENT = re.compile(r"hub_(?:ext_port|port|hub)_status failed \(err = -110\)")
 """A hub did not answer within a second when it was asked for its status (drivers/usb/core/hub.c, USB_STS_TIMEOUT). A
 plug that is pulled can disturb one transfer (-71), but not keep the hub from answering."""
+_UNANSWERED = re.compile(
+    r"^usb \S+: (?:device descriptor read/|device not accepting address |device firmware changed|can't set config )"
+)
+"""A disk that is reset does not answer, or is another afterwards (drivers/usb/core/hub.c, hub_port_init and
+usb_reset_and_verify_device). None of 57 healthy resets logged one of them."""
 NEVER = frozenset({"hcd.died"})
 """Kinds of messages that no cut explains."""
 _GIVEN_UP = re.compile(
@@ -136,7 +141,8 @@ class Expected:
             return False
         if _DIRTY.search(body):
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)
-        if any(window.shares(at) and window.disk in about.disks for window in self._recovered):
+        recovered = any(window.shares(at) and window.disk in about.disks for window in self._recovered)
+        if recovered and not _UNANSWERED.search(body):
             return True
         if about.level in (Level.DISK, Level.ARRAY):
             return any(self.of_stay(stay, at) for stay in about.stays)
