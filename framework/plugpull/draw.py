@@ -8,7 +8,7 @@ import random
 import textwrap
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from plugpull.errors import NotServed, UsageError
@@ -29,17 +29,25 @@ P = TypeVar("P", bound=_Named)
 
 
 class Draw:
-    """Chooses for one scenario. ``wanted`` is the name of the first thing it chooses, if that is given.
+    """Chooses for one scenario. ``wanted`` is the name of the first thing it chooses, if that is given. Of what is
+    ``preferred`` something is chosen wherever there is any.
 
     With ``turn``, the number of a night, nothing is left to chance: each night it takes the next candidate, so that as
     many nights as there are candidates cover them all. Scenarios begin with different ones, as their names have it.
     """
 
     def __init__(
-        self, generator: random.Random, scenario: str = "", *, wanted: str = "", turn: int | None = None
+        self,
+        generator: random.Random,
+        scenario: str = "",
+        *,
+        wanted: str = "",
+        turn: int | None = None,
+        preferred: Collection[str] = (),
     ) -> None:
         self._random = generator
         self._wanted = wanted
+        self._preferred = frozenset(preferred)
         self._next = None if turn is None else turn + zlib.crc32(scenario.encode())
 
     def choose(self, candidates: Sequence[P]) -> P:
@@ -48,10 +56,22 @@ class Draw:
         given = next((one for one in candidates if one.name == wanted), None)
         if given is not None:
             return given
+        candidates = [one for one in candidates if one.name in self._preferred] or candidates
         if self._next is None:
             return self._random.choice(candidates)
         self._next += 1
         return candidates[(self._next - 1) % len(candidates)]
+
+
+USB_DRIVERS = {"usb_storage": "usb-storage", "uas": "uas"}
+"""The modules that drive the disks of a protocol, which has the name of its driver."""
+
+
+def disks_driven_by(modules: Iterable[str], rig: Rig) -> tuple[str, ...]:
+    """The scratch disks whose driver is among these modules: a run with another build of a driver is to cut what that
+    drives."""
+    drivers = {USB_DRIVERS[name] for name in modules if name in USB_DRIVERS}
+    return tuple(disk.name for disk in rig.disk if disk.scratch and disk.protocol in drivers)
 
 
 NO_METER = "no meter: this rig has no [[meter]] with scratch disks behind it"

@@ -22,7 +22,7 @@ from plugpull.coordination.journal import Journal, sweep
 from plugpull.coordination.lease import Lease
 from plugpull.coordination.place import place_name, reserved
 from plugpull.coordination.slots import Slots, slots_needed
-from plugpull.draw import Draw
+from plugpull.draw import Draw, disks_driven_by
 from plugpull.dut.bench import Bench
 from plugpull.dut.listener import Listener
 from plugpull.dut.scenario_context import ScenarioContext
@@ -46,6 +46,7 @@ from plugpull.run_directory import folder_names, make_directory, point_latest, r
 from plugpull.run_options import Options
 from plugpull.scenario import ScenarioRig
 from plugpull.streams import VICTIMS, Streams
+from plugpull.virtual.kernel_modules import module_name
 
 __all__ = ["OpenBench", "OpenScenario", "Options", "Run", "begin_run", "restore_what_was_left_off"]
 
@@ -189,7 +190,9 @@ class OpenScenario:
 
     def draw(self, streams: Streams) -> Draw:
         """The source of this scenario's choices."""
-        return Draw(streams.of(VICTIMS), self._name, wanted=self._victim, turn=self._run.options.turn)
+        options = self._run.options
+        preferred = disks_driven_by(map(module_name, options.modules), self._run.rig)
+        return Draw(streams.of(VICTIMS), self._name, wanted=self._victim, turn=options.turn, preferred=preferred)
 
     def failed(self, error: BaseException) -> None:
         """Record that the scenario stopped with an exception."""

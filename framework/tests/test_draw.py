@@ -12,12 +12,15 @@ import pytest
 from dry_runs import dry_run
 
 from plugpull.commands.pytest_line import _dated
-from plugpull.draw import Draw, candidates_of, night, pairs_to_swap
+from plugpull.draw import Draw, candidates_of, disks_driven_by, night, pairs_to_swap
 from plugpull.errors import UsageError
 from plugpull.exit_status import EXIT_USAGE
 from plugpull.history import events as ev
 from plugpull.rig.load import load_rig
 from plugpull.rig.topology import Topology
+from plugpull.run import OpenScenario
+from plugpull.run_options import Options
+from plugpull.streams import Streams
 
 RIGS = Path(__file__).parents[2] / "rigs"
 PARTS = [SimpleNamespace(name=name) for name in ("disk1", "disk2", "disk3")]
@@ -62,6 +65,43 @@ def test_a_turn_leaves_nothing_to_the_seed() -> None:
     one, two = (names(Draw(random.Random(seed), "a", turn=9), 6) for seed in (1, 2))
     assert one == two
     assert sorted(one[:3]) == [part.name for part in PARTS], "the second choice of a scenario is the next one"
+
+
+@pytest.mark.parametrize("turn", [None, 4])
+def test_what_is_preferred_is_chosen_wherever_there_is_any(turn: int | None) -> None:
+    def chosen(preferred: tuple[str, ...], wanted: str = "") -> list[str]:
+        return names(Draw(random.Random(3), "a", turn=turn, preferred=preferred, wanted=wanted), 40)
+
+    assert set(chosen(("disk1", "disk3"))) == {"disk1", "disk3"}
+    assert set(chosen(("elsewhere",))) == set(chosen(())) == {part.name for part in PARTS}
+    assert chosen(("disk1",), wanted="disk2")[0] == "disk2", "a victim that was asked for is taken all the same"
+
+
+@pytest.mark.parametrize(
+    ("modules", "disks"),
+    [
+        (("uas",), ("uas",)),
+        (("usb_storage", "sd_mod"), ("bot", "behind")),
+        (("uas", "usb_storage"), ("bot", "uas", "behind")),
+        (("sd_mod", "usbcore", "raid1"), ()),
+    ],
+)
+def test_another_build_of_a_driver_is_tried_on_the_disks_that_it_drives(
+    modules: tuple[str, ...], disks: tuple[str, ...]
+) -> None:
+    assert disks_driven_by(modules, load_rig(RIGS / "volatile-caches.toml")) == disks
+
+
+def test_a_run_with_a_build_of_a_driver_prefers_its_disks() -> None:
+    def victims(*modules: str) -> set[str]:
+        rig = load_rig(RIGS / "volatile-caches.toml")
+        run: Any = SimpleNamespace(options=Options(rig=RIGS, modules=tuple(map(Path, modules))), rig=rig)
+        scenario: Any = SimpleNamespace(_run=run, _name="a", _victim="")
+        draw = OpenScenario.draw(scenario, Streams(7, "a"))
+        return {draw.choose(rig.disk).name for _ in range(60)}
+
+    assert victims("/tmp/usb-storage.ko.xz", "sd_mod.ko") == {"bot", "behind"}
+    assert victims("sd_mod.ko") == victims() == {"bot", "uas", "behind"}
 
 
 def test_a_night_is_a_number_or_today() -> None:

@@ -109,7 +109,8 @@ def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.ko",
         action="append",
         default=[],
-        help="virtual rigs: load this build of a driver in place of the kernel's own; repeatable",
+        help="virtual rigs: load this build of a driver in place of the kernel's own, and cut disks that it drives; "
+        "repeatable",
     )
 
 
