@@ -143,11 +143,11 @@ MUTANTS = (
     ),
     mutant(
         "flush_error_swallowed",
-        "sd takes a flush that its host could not send for one that was done",
-        _SD,
-        "\tint result = SCpnt->result;\n\tunsigned int good_bytes = result",
-        "\tint result = SCpnt->cmnd[0] == SYNCHRONIZE_CACHE ? (SCpnt->result = 0) : SCpnt->result;\n"
-        "\tunsigned int good_bytes = result",
+        "takes a flush that was under way when a disk went for one that was done",
+        _TRANSPORT,
+        _FAILED,
+        "\t\tif (srb->cmnd[0] == SYNCHRONIZE_CACHE) {\n\t\t\tsrb->result = SAM_STAT_GOOD;\n\t\t\treturn;\n\t\t}\n"
+        + _FAILED,
         ("nothing_lost ended_with_error users_told", "durable lost|flush"),
         "instant_of_a_flush and power",
         "volatile-caches",
@@ -160,7 +160,6 @@ MUTANTS = (
         "\tplugpull_haunt(srb, us);\n" + _GOOD,
         (_DATA, _WRONG),
         "five_power_cuts",
-        "volatile-caches",
         more=(
             ("transport.c", _FAILED, "\t\tplugpull_keep(srb, us);\n" + _FAILED),
             (
@@ -179,6 +178,7 @@ MUTANTS = (
         SCAN + "\tif (plugpull_until) {\n\t\tplugpull_late = usb_get_intf(us->pusb_intf);\n"
         "\t\tschedule_delayed_work(&plugpull_detach, 4 * HZ);\n\t}\n",
         ("returned undisturbed", "gone again|left|driver"),
+        "nothing_comes_later",
         more=(("usb.c", _ASSOCIATE_COMMENT, _DETACH + _ASSOCIATE_COMMENT),),
     ),
     mutant(
