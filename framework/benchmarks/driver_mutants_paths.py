@@ -246,7 +246,7 @@ MUTANTS = (
         "\tsdkp->capacity = lba + 1;\n\t{\n"
         + AFTER_RETURN.format(first="sdkp->first_scan && ", disks=3)
         + "\t\t\tsdkp->capacity--;\n\t}\n\tsdkp->physical_block_size = sector_size;\n",
-        ("same_properties returned", "bytes"),
+        ("same_properties returned undisturbed", "bytes|blocks"),
         "while_idle",
     ),
     mutant(
