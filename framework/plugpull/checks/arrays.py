@@ -57,13 +57,15 @@ class ArrayRecord:
 
     @property
     def running(self) -> tuple[ArrayState, ...]:
-        """The states in which the array was neither assembled nor stopped just then."""
+        """The states in which the array was neither assembled nor stopped just then. While md takes an array apart,
+        it still calls it clean, freezes its recovery (``do_md_stop`` in drivers/md/md.c) and lets one member go after
+        the other."""
         edges = [(act.at or 0.0, act.seconds) for act in self.done("make", "stop", "assemble")]
         return tuple(
             state
             for state in self.states
             if not any(at - took - EDGE <= (state.at or 0.0) <= at + EDGE for at, took in edges)
-            or state.values.get("array_state") in WORKING
+            or (state.values.get("array_state") in WORKING and state.values.get("sync_action") != "frozen")
         )
 
     def missing_at(self, at: float) -> frozenset[str]:
