@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from paces import BOTH, add_cpu, between, only, resampled, verdict
+from paces import BOTH, add_cpu, between, only, resampled, verdict, with_rates
 from stories import CUT, RATE, Bench, healthy
 
 from plugpull.checks import Check
@@ -92,6 +92,18 @@ def test_a_slow_host_does_not_excuse_everything(share: Callable[[float], float])
     bench = healthy(pace=only("disk2", share))
     slow_host(bench, 0.6)
     assert verdict(bench).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("share", "due"), [(0.5, Verdict.FAIL), (0.95, Verdict.PASS)], ids=["half", "healthy"])
+def test_a_slow_host_slows_no_limit_of_an_emulated_disk(share: float, due: Verdict) -> None:
+    """It runs on the host's clock: a host that gives 75 % of its time does not explain half of the rate."""
+    bench = healthy(pace=only("disk2", between(CUT, 99, share)))
+    slow_host(bench, 0.6)
+    judged = with_rates(bench, RATE)
+    assert (Verdict.FAIL if judged.findings else Verdict.UNKNOWN if judged.unknowns else Verdict.PASS) is due, judged
+    survivor = next(one for one in judged.survivors if one.disk == "disk2")
+    assert survivor.final_ratio is not None
+    assert (survivor.final_ratio < 0.85) == (due is Verdict.FAIL)
 
 
 def test_a_host_that_hardly_ran_the_dut() -> None:
