@@ -89,14 +89,11 @@ def test_a_survivor_throttled_to_half_fails(tmp_path: Path) -> None:
 
 
 def test_a_survivor_that_stalls_fails(tmp_path: Path) -> None:
-    # The victim stays away: QEMU 10 stops the guest while it plugs a device in beside one that stalls. And what counts
-    # is the time that the guest ran: on a busy machine, that is half of the 6 s or less.
+    # The victim stays away: QEMU 10 stops the guest while it plugs a device in beside one that stalls. How much of the
+    # 6 s counts depends on how busy the machine is; more than the limit of a stall does.
     ended = run_small(tmp_path, defect("stalls", disk="survivor", seconds=6.0), "-k", "keep_their_pace")
     assert (ended.status, ended.only.verdict) == (EXIT_FAIL, Verdict.FAIL), ended.output
-    (survivor,) = ended.only.survivors
-    assert survivor.stall_s is not None
-    assert survivor.stall_s >= 2.5
-    assert any(f.check == "kept_pace" and "survivor" in f.summary for f in ended.only.findings)
+    assert any(f.check == "kept_pace" and "survivor stood still for" in f.summary for f in ended.only.findings)
 
 
 @only_if_asked
