@@ -10,11 +10,11 @@ from study_benches import MB, StudyBench, a_rig, judged, only, writing
 
 from plugpull.history import events as ev
 from plugpull.load import sequential_write
-from plugpull.load.designs import Condition, each_alone
+from plugpull.load.designs import Condition, each_alone, more_and_more
 from plugpull.measure.estimate import estimate
 from plugpull.studies import alone
 from plugpull.studies.figures import figure
-from plugpull.studies.measured import to_repeat
+from plugpull.studies.measured import series_of, to_repeat
 
 # --- every disk alone ----------------------------------------------------------------------------------------
 
@@ -187,6 +187,24 @@ def test_a_load_that_ended_early_does_not_count() -> None:
     found = alone(rig.names).judge(bench.story())
     assert found.measurements[0].n == 2
     assert "the load on disk1 ended while it was measured (Input/output error)" in found.unknowns[0]
+
+
+def test_of_loads_that_ended_together_the_one_with_the_error_is_named() -> None:
+    rig = a_rig([2.0] * 2)
+    bench = StudyBench(rig, writing(more_and_more(rig.names)), repeats=3)
+    both = next(one for one in bench.events if isinstance(one, ev.Measured) and len(one.disks) == 2)
+    failed = {"disk1": (0, "fio ended because of its error on disk2"), "disk2": (5, "Input/output error")}
+    bench.events = [
+        ev.LoadEnded(
+            at=both.begin + 0.5, disk=event.disk, job=event.job, asked=False, errno=failed[event.disk][0],
+            message=failed[event.disk][1],
+        )
+        if isinstance(event, ev.LoadEnded) and event.job.startswith(f"measure{both.number}-")
+        else event
+        for event in bench.events
+    ]  # fmt: skip
+    (spoilt,) = [one.spoilt for series in series_of(bench.story()) for one in series.readings if one.spoilt]
+    assert spoilt == "the load on disk2 ended while it was measured (Input/output error)"
 
 
 def test_a_rate_beyond_the_link_is_impossible() -> None:

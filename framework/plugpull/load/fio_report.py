@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 MOST = 1 << 20
@@ -16,6 +18,7 @@ MESSAGE = 1000
 """The maximum length of a message kept, in characters."""
 _LARGEST = (1 << 63) - 1
 _PLACE = re.compile(r" offset (\d{1,19}), length (\d{1,19})")
+_ERROR = re.compile(r"\berr=\d")
 _REASON = re.compile(r"(?:fio: )?[a-z0-9-]+: ")
 
 
@@ -39,35 +42,51 @@ class FioReport:
     """False when the report itself is missing: fio was killed before it could write it."""
 
 
-def parse_report(output: str) -> FioReport:
+def parse_report(output: str, target: str = "") -> FioReport:
     """Parse fio's output with ``--output-format=json``. Lines of text may precede and follow the object.
 
-    The time is proportional to the length for any content: a hostile DUT must not hold up the controller.
+    With ``target``: of several jobs, only the one with this description (``measuring_arguments``), and the message
+    about it. The time is proportional to the length for any content: a hostile DUT must not hold up the controller.
     """
     output = output[-MOST:]
     begin, end = output.find("{\n"), output.rfind("}")
     text = (output[:begin] + output[end + 1 :]) if 0 <= begin < end else output
-    message = ""
-    bad: list[tuple[int, int, str]] = []
-    for line in text.splitlines():
-        message = message or line.strip()[:MESSAGE]
-        found = _bad_block(line)
-        if found is not None and len(bad) < MOST_BAD:
-            bad.append(found)
+    lines = text.splitlines()
+    bad = tuple(islice((found for line in lines if (found := _bad_block(line)) is not None), MOST_BAD))
     try:
-        jobs: list[dict[str, Any]] = json.loads(output[begin : end + 1])["jobs"]
+        every: list[dict[str, Any]] = json.loads(output[begin : end + 1])["jobs"]
+        jobs = [job for job in every if job["desc"] == target] if target else every
+        if not jobs:
+            raise ValueError(f"fio reported nothing of {target}")
         return FioReport(
             errno=next((_count(job["error"]) for job in jobs if job.get("error")), 0),
             read_bytes=_count(sum(_count(job["read"]["io_bytes"]) for job in jobs)),
             written_bytes=_count(sum(_count(job["write"]["io_bytes"]) for job in jobs)),
             usr_cpu=_finite(sum(job.get("usr_cpu", 0.0) for job in jobs)),
             sys_cpu=_finite(sum(job.get("sys_cpu", 0.0) for job in jobs)),
-            message=message,
-            bad=tuple(bad),
+            message=_first(_said_of(lines, jobs[0], every) if target else lines),
+            bad=bad,
             longest=_longest(jobs),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return FioReport(message=message, bad=tuple(bad), complete=False)
+        return FioReport(message=_first(lines), bad=bad, complete=False)
+
+
+def _first(lines: Iterable[str]) -> str:
+    return next((line.strip()[:MESSAGE] for line in lines if line.strip()), "")
+
+
+def _said_of(lines: Sequence[str], job: dict[str, Any], every: Sequence[dict[str, Any]]) -> list[str]:
+    """The lines that may be about one of several jobs, those that name its file first.
+
+    Source: ``io_u error on file %s: %s`` (io_u.c, __io_u_log_error), and ``pid=%d, err=%d/file:%s`` without a file
+    (fio.h, __td_verror).
+    """
+    files = {str(one["job options"]["filename"]) for one in every}
+    own = str(job["job options"]["filename"])
+    named = {line: {word.rstrip(":,") for word in line.split()} & files for line in lines}
+    general = [line for line in lines if not named[line] and (job.get("error") or not _ERROR.search(line))]
+    return [line for line in lines if own in named[line]] + general
 
 
 def _bad_block(line: str) -> tuple[int, int, str] | None:

@@ -84,11 +84,16 @@ def load_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> lis
     return ["--name=load", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless, *stamps]
 
 
-def measuring_arguments(pattern: Pattern, span: int, *, in_file: bool = False) -> list[str]:
-    """fio's arguments for a load that runs until it is ended, without stamps: making them takes processor time."""
+def measuring_arguments(pattern: Pattern, span: int, *, in_file: bool = False, together: str = "") -> list[str]:
+    """fio's arguments for a load that runs until it is ended, without stamps: making them takes processor time.
+
+    ``together`` is the name of the target where one fio works on several at once. Its report is known by that, and an
+    error on one target ends the work on all.
+    """
     shape = [f"--rw={pattern.mode}", f"--bs={pattern.block}", f"--iodepth={pattern.depth}", f"--size={span}"]
     endless = ["--time_based", "--runtime=31536000"]
-    return ["--name=measure", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless]
+    beside = [f"--description={together}", "--exitall_on_error"] if together else []
+    return ["--name=measure", *_COMMON, *(() if in_file else _NO_FILES), *shape, *endless, *beside]
 
 
 def fill_arguments(pattern: Pattern, span: int) -> list[str]:

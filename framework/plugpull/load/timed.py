@@ -11,8 +11,9 @@ from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.counters import NOTHING
 from plugpull.load.designs import Condition, Design, interleaved
+from plugpull.load.fio_report import FioReport
 from plugpull.load.patterns import Pattern, measuring_arguments
-from plugpull.load.runner import FioRunner, Job
+from plugpull.load.runner import FioRunner, Job, Work
 from plugpull.load.running import START_DEADLINE, RunningJobs
 from plugpull.load.tasks import FioTask, length_of_task
 from plugpull.streams import ORDER
@@ -83,31 +84,45 @@ def block_for(targets: Iterable[Target]) -> int:
 class TimedLoad(RunningJobs):
     """fio on one or several disks, without stamps and without reading back. What it writes cannot be verified."""
 
-    def __init__(self, context: ScenarioContext, targets: Iterable[Target], pattern: Pattern) -> None:
+    def __init__(
+        self, context: ScenarioContext, targets: Iterable[Target], pattern: Pattern, *, together: bool = False
+    ) -> None:
         super().__init__(context, targets)
         self._pattern = pattern
+        self._together = together and len(self._targets) > 1
         self._fio = FioRunner(context)
 
     def _begin(self) -> None:
         self._mark = self._context.recorder.mark()
-        for target in self._targets:
-            span = target.size - target.size % self._pattern.block
-            arguments = measuring_arguments(self._pattern, span, in_file=target.in_file)
-            job = self._fio.start(target, arguments, span, kind="measure")
-            self._jobs[target.name] = job
-            self._context.recorder.record(
-                ev.LoadBegun(
-                    at=self._context.now(),
-                    disk=job.disk,
-                    job=job.name,
-                    mode=_mode(self._pattern),
-                    block=self._pattern.block,
-                    depth=self._pattern.depth,
-                    span=span,
-                    kname=job.kname,
-                    argv=("fio", *arguments),
-                )
+        works = [self._work(target) for target in self._targets]
+        if self._together:
+            jobs = self._fio.start_together(works, kind="measure")
+            for job, work in zip(jobs, works, strict=True):
+                self._begun(job, work)
+        else:
+            for work in works:
+                self._begun(self._fio.start(*work, kind="measure"), work)
+
+    def _work(self, target: Target) -> Work:
+        span = target.size - target.size % self._pattern.block
+        name = target.name if self._together else ""
+        return Work(target, measuring_arguments(self._pattern, span, in_file=target.in_file, together=name), span)
+
+    def _begun(self, job: Job, work: Work) -> None:
+        self._jobs[job.disk] = job
+        self._context.recorder.record(
+            ev.LoadBegun(
+                at=self._context.now(),
+                disk=job.disk,
+                job=job.name,
+                mode=_mode(self._pattern),
+                block=self._pattern.block,
+                depth=self._pattern.depth,
+                span=work.span,
+                kname=job.kname,
+                argv=("fio", *work.arguments),
             )
+        )
 
     def watch(self, seconds: float) -> tuple[float, float]:
         """Wait until all disks move, and then for ``RAMP`` and ``seconds``. Returns the DUT times of the first and the
@@ -134,7 +149,8 @@ class TimedLoad(RunningJobs):
 
         found = self._context.wait_for(transfers, START_DEADLINE, since=self._mark)
         if job.ended.is_set() and not job.asked:
-            raise RigError(f"the load on {job.disk} ended before it was measured: {job.report.message}")
+            failed = next((one for one in self._jobs.values() if one.report.errno), job)
+            raise RigError(f"the load on {failed.disk} ended before it was measured: {failed.report.message}")
         if found is None:
             raise RigError(f"{job.disk} moved nothing within {START_DEADLINE:g} s of starting its load")
         return found.at or 0.0
@@ -152,7 +168,26 @@ class TimedLoad(RunningJobs):
         return self._pattern.block
 
     def _stop_jobs(self, running: Iterable[Job]) -> dict[str, Message]:
-        return self._fio.stop(running)
+        stuck = self._fio.stop(running)
+        return self._holding(stuck) if self._together else stuck
+
+    def _holding(self, stuck: dict[str, Message]) -> dict[str, Message]:
+        """Of the jobs of a process that could not be ended: those whose disk has requests in flight, or all if none
+        has. The others only wait for it, and what fio moved on them is not known."""
+        samples = (
+            event for event in reversed(self._context.recorder.since(self._mark)) if isinstance(event, ev.Sampled)
+        )
+        disks = last.disks if (last := next(samples, None)) is not None else {}
+        jobs = [job for job in self._jobs.values() if job.name in stuck]
+        holding = {job.name: job.disk for job in jobs if disks.get(job.kname, NOTHING).in_flight}
+        if not holding:
+            return stuck
+        for job in jobs:
+            if job.name not in holding:
+                waits = f"its fio was not ended: it waits for {', '.join(holding.values())}"
+                job.asked, job.report = True, FioReport(message=waits, complete=False)
+                job.ended.set()
+        return {name: stuck[name] for name in holding}
 
 
 def measure(context: ScenarioContext, design: Design[Target], repeats: int, *, virtual: bool) -> None:
@@ -192,7 +227,7 @@ def _measure_once(
     pattern, names = condition.pattern, ", ".join(target.name for target in condition.disks)
     place = f"{number[0]} of {number[1]}" if number[0] <= number[1] else "again"
     context.phase("measure", f"{place}: {pattern.name} on {names}")
-    with TimedLoad(context, condition.disks, pattern) as load:
+    with TimedLoad(context, condition.disks, pattern, together=True) as load:
         begin, end = load.watch(length_of(condition, virtual=virtual))
         context.recorder.record(
             ev.Measured(

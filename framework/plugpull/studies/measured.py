@@ -186,12 +186,16 @@ def _halves(story: Story, event: Measured) -> tuple[float, float] | None:
 
 
 def _ended_early(story: Story, event: Measured, begin: float, end: float) -> str:
+    found = []
     for disk in event.disks:
         loads = [load for load in story.of(LoadBegun) if load.disk == disk and (load.at or 0.0) <= begin]
         ended = story.load_end(loads[-1]) if loads else None
         if ended is not None and ended.at is not None and ended.at < end and not ended.asked:
-            return f"the load on {disk} ended while it was measured ({ended.message or 'no reason given'})"
-    return ""
+            found.append(ended)
+    if not found:
+        return ""
+    first = next((one for one in found if one.errno), found[0])  # the others may have ended because of it
+    return f"the load on {first.disk} ended while it was measured ({first.message or 'no reason given'})"
 
 
 def held_up(story: Story, begin: float, end: float) -> str:

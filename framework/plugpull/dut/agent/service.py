@@ -19,6 +19,7 @@ from .census import census
 from .checkers import lacking
 from .devices import Devices, Failed
 from .disks import Broken, Disk, Refused, all_disks
+from .fio import start_fio
 from .grace import grace_period
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
@@ -228,20 +229,13 @@ class Service(Actions):
     def op_fio(
         self, job: str, argv: List[str], disk: Disk, directory: str = "", uuid: str = "", log: str = ""
     ) -> Dict[str, Any]:
-        """Run fio on a disk proved to be ``disk``, or on a file in the filesystem mounted for ``directory``, which must
-        have this UUID. ``log`` is the text of an iolog to replay, ``{log}`` in the arguments.
+        """Run fio on one disk, or on a file: see ``start_fio``."""
+        one = {"argv": argv, "disk": disk, "directory": directory, "uuid": uuid}
+        return start_fio(self.jobs, self.volumes, job, [one], log)
 
-        ``{file}`` in the arguments becomes what fio may open: the disk's descriptor, or a file below a descriptor of
-        the filesystem's root; never a name that can come to mean something else.
-        """
-        fio = shutil.which("fio")
-        if fio is None:
-            raise Refused("fio is not installed on the DUT")
-        fd = self.volumes.open(directory, uuid) if directory else open_target(disk)
-        target = "/proc/self/fd/%d" % fd + ("/load" if directory else "")
-        fds = (fd, in_memory("plugpull-iolog", log.replace("{file}", target).encode())) if log else (fd,)
-        arguments = [part.replace("{file}", target).replace("{log}", "/proc/self/fd/%d" % fds[-1]) for part in argv]
-        return {"pid": self.jobs.start(job, [fio, *arguments], fds), "at": now()}
+    def op_fio_together(self, job: str, each: List[Dict[str, Any]]) -> Dict[str, Any]:
+        """Run one process of fio on several disks at once: on an emulated DUT its start takes longer than its work."""
+        return start_fio(self.jobs, self.volumes, job, each)
 
     def op_program(self, digest: str, data: str = "") -> bool:
         """Keep a program in memory, to be run on a disk. Without ``data``: say whether it is here."""
