@@ -89,6 +89,16 @@ def rebuild_without_an_end(bench: Bench) -> None:
     kernel(bench, READDED + 1.0, "md: recovery of RAID array md127")
 
 
+def left_out(bench: Bench) -> None:
+    kname = next(one.kname for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == SECOND)
+    kernel(bench, EARLY, f"md: kicking non-fresh {kname} from array!")
+    bench.add(state(EARLY + 0.1))
+
+
+def not_started(bench: Bench) -> None:
+    kernel(bench, EARLY, "md/raid:md127: cannot start dirty degraded array.")
+
+
 def superblock(bench: Bench) -> None:
     kernel(bench, EARLY - 2.0, "md: super_written gets error=-5")
 
@@ -107,6 +117,8 @@ ODD: dict[Callable[[Bench], None], str] = {
     added_without_a_rebuild: "disk1 was in sync in array1 without a rebuild",
     interrupted: "was interrupted: md: md127: recovery interrupted.",
     rebuild_without_an_end: "began 1 times with a recovery of array1, and 0 ended",
+    left_out: "which counts no missing member",
+    not_started: f"the kernel did not start array1 at {EARLY:.2f} s, and nothing that was done to it failed",
     superblock: "failed to write a superblock",
     too_small: "has 1048576 bytes, and raid1 of its members has 8388608",
 }
@@ -155,7 +167,20 @@ def rebuild_with_its_end(bench: Bench) -> None:
     bench.add(ev.KernelMessage(at=READDED + 1.5, text="md: md127: recovery done.", level=6, seq=2))
 
 
+def left_out_and_missing(bench: Bench) -> None:
+    """The state that shows the missing member comes after the message."""
+    kname = next(one.kname for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == VICTIM)
+    kernel(bench, NOTICED - 0.1, f"md: kicking non-fresh {kname} from array!")
+
+
+def not_started_at_first(bench: Bench) -> None:
+    kernel(bench, READDED - 0.1, "md/raid:md127: cannot start dirty degraded array.")
+    bench.add(act(READDED - 0.05, "assemble", ok=False, detail="failed to RUN_ARRAY"), act(READDED - 0.01, "assemble"))
+
+
 FINE = (
+    left_out_and_missing,
+    not_started_at_first,
     rebuild_with_its_end,
     short_miscount,
     stopped_by_the_cut,

@@ -35,6 +35,38 @@ def test_a_kernel_that_is_not_what_it_was(changes: dict[str, object], said: str)
     assert finding.summary == said
 
 
+def with_caches(**end: int) -> Bench:
+    bench = watched()
+    begin = {"kmalloc-2k": 600_000, "request_queue": 16_000}
+    for at, moment, slab in ((10.9, "begin", begin), (25.8, "end", begin | end)):
+        bench.add(ev.Census(at=at, moment=moment, things={}, slab=slab))  # type: ignore[arg-type]
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("cache", "size", "said"),
+    [
+        (
+            "kmalloc-2k",
+            9_000_000,
+            "the kernel's cache kmalloc-2k holds 8203 KiB more than at the beginning (limit 4096",
+        ),
+        ("request_queue", 900_000, "the kernel's cache request_queue holds 863 KiB more than at the beginning (limit"),
+    ],
+)
+def test_a_cache_that_holds_much_more_at_the_last_census(cache: str, size: int, said: str) -> None:
+    bench = with_caches(**{cache: size})
+    (finding,) = bench.judge(state_kept()).findings
+    assert finding.summary.startswith(said)
+    real(bench)
+    assert bench.judge(state_kept()).findings == ()
+
+
+def test_a_cache_that_fills_is_no_leak() -> None:
+    bench = with_caches(**{"kmalloc-2k": 1_200_000, "request_queue": 48_000, "kmalloc-cg-1k": 524_288})
+    assert bench.judge(state_kept()).findings == ()
+
+
 def test_a_driver_that_is_not_loaded_any_more_is_a_doubt() -> None:
     bench = watched()
     bench.replace(ev.DutState, modules={"usb_storage": 1, "xhci_pci": 0})

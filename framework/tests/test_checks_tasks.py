@@ -138,6 +138,24 @@ def test_a_storm_of_interrupts_is_found() -> None:
     assert "720000 x interrupt 28 xhci_hcd" in finding.evidence
 
 
+def test_a_storm_that_costs_little_is_found_too() -> None:
+    bench = watched()
+    busy(bench, 14.0, 22.0, hard=0.4, interrupts=330_000)
+    (finding,) = bench.judge(nothing_spins()).findings
+    assert finding.summary == "at least 330000 interrupts a second come for 8.00 s (limit 100000 for 3 s)"
+
+
+@pytest.mark.parametrize(
+    ("end", "rate", "on"), [(22.0, 40_000, "virtual"), (16.0, 330_000, "virtual"), (22.0, 330_000, "ssh")]
+)
+def test_many_interrupts_a_burst_and_those_of_a_real_dut_are_no_storm(end: float, rate: int, on: str) -> None:
+    bench = watched()
+    busy(bench, 14.0, end, hard=0.4, interrupts=rate)
+    if on == "ssh":
+        real(bench)
+    assert bench.judge(nothing_spins()).findings == ()
+
+
 @pytest.mark.parametrize(("end", "share"), [(18.0, 0.97), (24.0, 0.7)])
 def test_a_burst_and_a_load_are_no_storm(end: float, share: float) -> None:
     bench = watched()

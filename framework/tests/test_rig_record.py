@@ -14,7 +14,7 @@ from watched import watched
 from plugpull.checks.coherent import coherent
 from plugpull.checks.kernel_clean import kernel_clean
 from plugpull.checks.kernel_state import state_kept
-from plugpull.checks.log_identity import another_hub, other_speeds
+from plugpull.checks.log_identity import another_hub, other_speeds, reset_otherwise
 from plugpull.checks.order import disorder
 from plugpull.checks.reach import clock_doubts
 from plugpull.checks.rig_record import PLUGGED, rig_doubts
@@ -84,6 +84,21 @@ def test_a_link_that_the_kernel_logged_otherwise(words: str, many: int) -> None:
     text = f"usb 1-1.1: new {words} USB device number 9 using xhci_hcd"
     bench.add(ev.KernelMessage(at=BACK - 0.5, text=text))
     assert len(list(other_speeds(bench.story()))) == many
+
+
+@pytest.mark.parametrize(("words", "many"), [("high-speed", 0), ("SuperSpeed", 1), ("low-speed", 1)])
+def test_a_reset_at_another_speed_than_that_of_the_link(words: str, many: int) -> None:
+    bench = on_usb()
+    text = f"usb 1-1.1: reset {words} USB device number 9 using xhci_hcd"
+    bench.add(ev.KernelMessage(at=BACK + 0.5, text=text), ev.KernelMessage(at=BACK + 0.6, text=text))
+    assert len(list(reset_otherwise(bench.story()))) == many
+
+
+def test_a_reset_while_no_disk_is_there_says_nothing_of_a_link() -> None:
+    bench = on_usb()
+    text = "usb 1-1.1: reset low-speed USB device number 9 using xhci_hcd"
+    bench.add(ev.KernelMessage(at=BACK - 0.2, text=text))
+    assert list(reset_otherwise(bench.story())) == []
 
 
 @pytest.mark.parametrize(("product", "many"), [("55aa", 0), ("0001", 1)])

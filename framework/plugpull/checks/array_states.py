@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -18,6 +19,8 @@ AROUND = 5.0
 CLOCKS = 0.5
 """Seconds by which the order of an array's states, of what was done to it and of kernel messages is not known."""
 _SYNCS = frozenset({"resync", "recover", "check", "repair"})
+_KICKED = re.compile(r"md: kicking non-fresh (\w+) from array!")
+_NOT_RUN = ("cannot start dirty degraded array", "failed to run raid set", "not enough operational")
 _PARITY = {"raid5": 1, "raid6": 2}
 """Members' worth of parity."""
 
@@ -34,6 +37,8 @@ def state_doubts(story: Story, record: ArrayRecord) -> Iterator[str]:
     yield from _unended(story, record)
     yield from _superblock_errors(story, record)
     yield from _odd_size(record)
+    yield from _let_go(story, record)
+    yield from _not_started(story, record)
 
 
 def usable(state: ArrayState) -> set[str]:
@@ -216,6 +221,40 @@ def _superblock_errors(story: Story, record: ArrayRecord) -> Iterator[str]:
             continue
         if not any(line.at - AROUND <= at <= line.at + CLOCKS for at in _moves(story, record)):
             yield f"the kernel failed to write a superblock at {line.at:.2f} s, while all members were there"
+            return
+
+
+def _let_go(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A member that md did not take as it assembled the array, because its superblock was older (md.c, analyze_sbs),
+    although no state shows a missing member soon after."""
+    for line in log_of(story).own_timed:
+        found = _KICKED.match(line.body)
+        if found is None or not (record.made.at or 0.0) <= line.at or not _of_members(story, record, found[1], line.at):
+            continue
+        soon = [state for state in record.states if line.at - CLOCKS <= (state.at or 0.0) <= line.at + LASTING]
+        if soon and all(state.values.get("degraded", "0") == "0" for state in soon):
+            yield f"the kernel left {found[1]} out of {record.name} at {line.at:.2f} s, which counts no missing member"
+            return
+
+
+def _of_members(story: Story, record: ArrayRecord, kname: str, at: float) -> bool:
+    """Whether a kernel name was that of a member at ``at``."""
+    stays = (story.attachment_at(disk, at) for disk in record.made.members)
+    return any(stay is not None and stay.kname == kname for stay in stays)
+
+
+def _not_started(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """An array that the kernel says it did not start, although nothing that was done to it failed (raid5.c,
+    raid5_run; md.c, do_md_run)."""
+    words = tuple(f"md/raid{level}:{record.made.kname}: {what}" for level in ("", "1", "10") for what in _NOT_RUN)
+    for line in log_of(story).own_timed:
+        if not line.body.startswith(words) or line.at < (record.made.at or 0.0):
+            continue
+        near = [
+            act for act in record.acts if (act.at or 0.0) - act.seconds - AROUND <= line.at <= (act.at or 0.0) + AROUND
+        ]
+        if all(act.ok for act in near):
+            yield f"the kernel did not start {record.name} at {line.at:.2f} s, and nothing that was done to it failed"
             return
 
 

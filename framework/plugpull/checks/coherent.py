@@ -19,7 +19,7 @@ from plugpull.checks.disk_record import disk_doubts
 from plugpull.checks.dut_record import dut_doubts
 from plugpull.checks.load_ends import load_doubts
 from plugpull.checks.log_arrivals import arrivals_doubted
-from plugpull.checks.log_identity import other_speeds
+from plugpull.checks.log_identity import other_speeds, reset_otherwise
 from plugpull.checks.order import disorder
 from plugpull.checks.outside_counts import counted_otherwise, not_counted
 from plugpull.checks.resets_logged import resets_unlogged
@@ -57,7 +57,9 @@ class Coherent(Check, frozen=True, tag="coherent"):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*disk_doubts(story), *dut_doubts(story), *study_doubts(story), *negative_counts(story)):
             said.doubt(f"the record contradicts itself: {what}")
-        for what in (*counted_otherwise(story), *not_counted(story), *resets_unlogged(story)):
+        for what in (*counted_otherwise(story), *not_counted(story)):
+            said.doubt(f"the record contradicts itself: {what}")
+        for what in (*resets_unlogged(story), *reset_otherwise(story)):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story))
         return said.judgement()

@@ -20,6 +20,7 @@ from plugpull.kernel.diagnosis.story_log import log_of
 
 _FOUND = re.compile(r"^usb (\d+-[\d.]+): New USB device found, (idVendor=\w+, idProduct=\w+(?:, bcdDevice=[ \w.]+)?)$")
 _NEW = re.compile(r"^usb (\d+-[\d.]+): new (low-speed|full-speed|high-speed|SuperSpeed)\b")
+_RESET = re.compile(r"^usb (\d+-[\d.]+): reset (low-speed|full-speed|high-speed|SuperSpeed)\b")
 SPEEDS = {
     "low-speed": ("1.5",),
     "full-speed": ("12",),
@@ -77,6 +78,23 @@ def other_speeds(story: Story) -> Iterator[str]:
                 f"{attached.disk} was announced at {at:.2f} s with {attached.speed} Mb/s, and the kernel logged a"
                 f" {logged[-1]} device"
             )
+
+
+def reset_otherwise(story: Story) -> Iterator[str]:
+    """Disks that the kernel reset as devices of another speed than they were attached with, one clause each. A device
+    that answers to a reset at another speed is not reset but found anew (``hub_port_init``)."""
+    for line in log_of(story).own_timed:
+        if (found := _RESET.match(line.body)) is None:
+            continue
+        for one in story.all_attachments:
+            gone = story.detached_at(one)
+            there = one.at is not None and one.at < line.at and (gone is None or line.at < gone)
+            if not there or not one.disk or not one.speed or place_of(one.sysfs).usb != found[1]:
+                continue
+            if one.speed not in SPEEDS[found[2]]:
+                what = f"{one.disk} was attached with {one.speed} Mb/s"
+                yield f"{what}, and reset as a {found[2]} device at {line.at:.2f} s"
+                return
 
 
 def _descriptors(story: Story, attached: DiskAttached) -> dict[str, str]:
