@@ -154,10 +154,20 @@ def test_a_free_earlier_name_is_what_the_kernel_gives() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("timeout", "3600"), ("scheduler", "[none] mq-deadline"), ("nr_requests", "1"), ("power_control", "auto")],
+    [
+        ("timeout", "3600"),
+        ("scheduler", "[none] mq-deadline"),
+        ("nr_requests", "1"),
+        ("power_control", "auto"),
+        ("wwid", "naa.5000c500a1b2c3d5"),
+        ("eh_timeout", "60"),
+        ("chunk_sectors", "8"),
+        ("persist", "0"),
+    ],
 )
 def test_what_only_the_kernel_sets_on_an_emulated_dut(name: str, value: str) -> None:
     usual = {"timeout": "30", "scheduler": "[mq-deadline] none", "nr_requests": "2", "power_control": "on"}
+    usual |= {"wwid": "naa.5000c500a1b2c3d4", "eh_timeout": "10", "chunk_sectors": "0", "persist": "1"}
     for kind, many in (("virtual", 1), ("ssh", 0)):
         bench = watched()
         change(bench, "attached", DISKS, usual)

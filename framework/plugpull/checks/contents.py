@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plugpull.checks.properties import AFTER_RETURN, undivided
+from plugpull.checks.properties import undivided
+from plugpull.checks.property_words import AFTER_RETURN
 from plugpull.checks.watched import recorded
 from plugpull.history.events import Census, DiskProperties, DutDied, DutReady, DutState
 from plugpull.history.story import Story
