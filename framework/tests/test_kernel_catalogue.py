@@ -71,6 +71,13 @@ LINES = (
     ("warn.warning", "", "WARNING: CPU: 1 PID: 33 at drivers/usb/host/xhci-ring.c:1 xhci_irq+0x1/0x2 [xhci_hcd]"),
     ("warn.lockdep", "", "WARNING: possible circular locking dependency detected"),
     ("warn.sanitizer", "", "BUG: KASAN: slab-use-after-free in usb_stor_disconnect+0x1/0x2"),
+    (
+        "warn.sanitizer",
+        "",
+        "DMA-API: xhci_hcd 0000:00:10.0: device driver tries to free DMA memory it has not allocated",
+    ),
+    ("warn.sanitizer", "0000:00:10.0", "xhci_hcd 0000:00:10.0: DMA-API: device driver failed to check map error"),
+    ("warn.warning", "", "percpu ref (blk_queue_usage_counter_release) <= 0 (0) after switching to atomic"),
 )
 
 KNOWN = Path(__file__).with_name("data").joinpath("kernel_lines.txt").read_text().splitlines()[1:]
@@ -151,6 +158,8 @@ def test_every_kind_there_is() -> None:
         "i915 0000:00:02.0: failed to allocate memory",
         "foo: registered new interface driver usb-storage",
         "sdb: detected capacity change from 131072 to 0",
+        "DMA-API: preallocated 65536 debug entries",
+        "percpu: Embedded 54 pages/cpu s184320 r8192 d28672 u1048576",
     ],
 )
 def test_what_must_not_fire(text: str) -> None:

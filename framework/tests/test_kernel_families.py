@@ -241,22 +241,8 @@ OF_LISTS = (
         "xhci_hcd 0000:01:00.0: Event logged [IO_PAGE_FAULT domain=0x0000 address=0xf963e000",
     ),
     ("fs.error", "", "EXT4-fs: no memory for groupinfo slab cache"),
-    ("warn.warning", "", "percpu ref (blk_queue_usage_counter_release) <= 0 (0) after switching to atomic"),
-    (
-        "warn.sanitizer",
-        "",
-        "DMA-API: xhci_hcd 0000:00:10.0: device driver tries to free DMA memory it has not allocated",
-    ),
-    (
-        "warn.sanitizer",
-        "0000:00:10.0",
-        "xhci_hcd 0000:00:10.0: DMA-API: device driver frees DMA memory with different size",
-    ),
 )
 HEALTHY = (
-    "DMA-API: preallocated 65536 debug entries",
-    "DMA-API: debugging enabled by kernel config",
-    "percpu: Embedded 54 pages/cpu s184320 r8192 d28672 u1048576",
     "sata_rcar ee300000.sata: deferred probe timeout, ignoring dependency",
     "renesas_sdhi_internal_dmac ee140000.mmc: deferred probe timeout, ignoring dependency",
     "dwc3 fe900000.usb: error -EPROBE_DEFER: failed to initialize core",

@@ -82,7 +82,7 @@ def other_speeds(story: Story) -> Iterator[str]:
 
 def reset_otherwise(story: Story) -> Iterator[str]:
     """Disks that the kernel reset as devices of another speed than they were attached with, one clause each. A device
-    that answers to a reset at another speed is not reset but found anew (``hub_port_init``)."""
+    that answers to a reset at another speed is not reset, but enumerated again (``hub_port_init``)."""
     for line in log_of(story).own_timed:
         if (found := _RESET.match(line.body)) is None:
             continue
