@@ -201,6 +201,26 @@ def test_half_of_the_disks_are_another_kind(noise: float) -> None:
     assert outliers(rig.alone(5)) == (), "two of a kind"
 
 
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_disks_whose_runs_have_two_rates_have_no_outlier(repeats: int) -> None:
+    """Each run is at its rate or at 80 % of it, by chance. To leave the rarer ones out would leave two groups of disks
+    that do not vary."""
+    false = []
+    for number in range(60):
+        draw = random.Random(f"two rates {repeats} {number}")
+        alone = SyntheticRig([10.0] * draw.randint(4, 8), noise=0.01, seed=("two rates", number)).alone(repeats)
+        found = outliers({disk: [rate * draw.choice([1.0, 0.8]) for rate in rates] for disk, rates in alone.items()})
+        false += [number] if found else []
+    assert len(false) <= 1, false
+
+
+def test_a_repeat_that_stalled_hides_no_outlier() -> None:
+    for number in range(20):
+        alone = SyntheticRig([10.0] * 4 + [6.0], noise=0.01, seed=("stalled", number)).alone(5)
+        alone["disk2"][number % 5] *= 0.4
+        assert [one.name for one in outliers(alone)] == ["disk5"]
+
+
 # --- shared bottlenecks --------------------------------------------------------------------------------------
 
 

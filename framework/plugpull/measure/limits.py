@@ -18,6 +18,8 @@ LIMITED = 0.95
 """A limit that leaves its disks more than this share of what they would have without it is not claimed."""
 PRIOR = 8.0
 """The misfit that a limit of disks must explain besides, if no part of the rig holds exactly these disks."""
+NOISY = 0.08
+"""No limit is claimed if all rates of a run vary together by more than this: such runs have several rates, not one."""
 DESCRIBES = 4.0
 """The model does not describe disks whose misfit is above this per degree of freedom."""
 UNFAIR = 0.6
@@ -50,7 +52,7 @@ def find_limits(
     trials: Sequence[TogetherRates], parts: Iterable[Collection[str]] = (), known: Iterable[Collection[str]] = ()
 ) -> tuple[SharedLimit, ...] | None:
     """The limits that disks share, the ones of most disks first. ``None`` if no such limits describe the measurements,
-    or if there are too few repeats to know their noise.
+    or if there are too few repeats to know their noise. None are claimed of runs that vary too much.
 
     Each disk must be measured alone. ``parts`` are the disks below each hub and controller: of two explanations that
     are about as good, the one with such a part is taken. ``known`` are disks that share a limit as other measurements
@@ -64,6 +66,8 @@ def find_limits(
     noise, without_drift = noise_of(trials)
     if noise is None:
         return None
+    if noise.common > NOISY:
+        return ()
     means = [observed(trial) for trial in without_drift]
     shown = {frozenset(disks) & frozenset(order) for disks in known}
     declared = {frozenset(part) & frozenset(order) for part in parts} | {frozenset(order)} | shown

@@ -13,6 +13,9 @@ from plugpull.measure.fair import ObservedRates, RunNoise
 ODD = 16.0
 """A run does not count if it is this many times as far from the median of its rounds as a quarter of the runs is: of
 three rounds, one may be slow in every condition."""
+STALLS = 1
+"""More runs that are so much faster than the others of their condition are no accident: then runs have several rates,
+and to leave some out would make it look as if each condition had one."""
 LEAST_NOISE = 0.003
 """Relative: few repeats can be alike by chance."""
 LEAST = 1e-9
@@ -34,15 +37,26 @@ class TogetherRates:
 
 def without_odd(trials: Sequence[TogetherRates]) -> list[TogetherRates]:
     """Without the runs in which the disks, on average, had rates unlike those of the other rounds. A condition of which
-    no run would be left keeps all."""
+    no run would be left keeps all; so do all conditions if runs have several rates by chance."""
     off = [{number: _from_median(trial, rates) for number, rates in trial.rounds.items()} for trial in trials]
     usual = [abs(each) for one in off for each in one.values() if each]
     bound = max(ODD_SHARE, ODD * quantiles(usual, n=4)[0]) if len(usual) > 1 else ODD_SHARE
+    if _several_rates(off, bound):
+        return list(trials)
     kept = (
         {number: rates for number, rates in trial.rounds.items() if abs(one[number]) <= bound}
         for trial, one in zip(trials, off, strict=True)
     )
     return [TogetherRates(rounds or trial.rounds) for rounds, trial in zip(kept, trials, strict=True)]
+
+
+def _several_rates(off: Sequence[Mapping[int, float]], bound: float) -> bool:
+    """Whether the faster runs are the odd ones in several conditions. A round does not count if it was slow or fast in
+    most conditions: that is how the host was."""
+    rounds = {number for one in off for number in one}
+    odd = {number: [one[number] for one in off if abs(one.get(number, 0.0)) > bound] for number in rounds}
+    several = [each for each in odd.values() if 2 * len(each) <= len(off)]
+    return sum(value > 0 for each in several for value in each) > STALLS
 
 
 def noise_of(trials: Sequence[TogetherRates]) -> tuple[RunNoise | None, list[TogetherRates]]:

@@ -28,7 +28,10 @@ WIDEST = 0.25
 WILD = 3.0
 """A disk whose repeats vary so many times as much as those of the others is judged by its own noise."""
 STALLED = 0.2
-"""A repeat does not count if it is unlike the others and at least this share off their median."""
+"""A repeat does not count if it is unlike the others and at least this share below their median, ..."""
+FEW = 0.1
+"""... and if no more than this share of all repeats of all disks is, or one. Otherwise that is how the disks are: they
+have two rates, for example."""
 KIND = 0.5
 """Disks that agree with each other are another kind, if they are at least so many times as many as the others."""
 
@@ -53,7 +56,7 @@ def outliers(samples: Mapping[str, Sequence[float]]) -> tuple[Outlier, ...]:
     named. Of three, only a slow one: which of two fast disks and one slow one is unusual cannot be known, but a slow
     one spoils a series. Of two, none.
     """
-    kept = {name: _without_odd(values) for name, values in samples.items()}
+    kept = _without_stalls(samples)
     means = {name: fmean(values) for name, values in kept.items()}
     if len(means) < 3 or min(means.values()) <= 0:
         return ()
@@ -75,10 +78,20 @@ def outliers(samples: Mapping[str, Sequence[float]]) -> tuple[Outlier, ...]:
     )
 
 
-def _without_odd(values: Sequence[float]) -> list[float]:
-    """Without a repeat that stalled."""
-    odd, usual = odd_ones(values), median(values)
-    return [value for place, value in enumerate(values) if place not in odd or abs(value - usual) <= STALLED * usual]
+def _without_stalls(samples: Mapping[str, Sequence[float]]) -> Mapping[str, Sequence[float]]:
+    """Without the repeats that stalled, if they are few."""
+    stalled = {name: _stalled(values) for name, values in samples.items()}
+    if sum(map(len, stalled.values())) > max(1.0, FEW * sum(map(len, samples.values()))):
+        return samples
+    return {
+        name: [value for place, value in enumerate(values) if place not in stalled[name]]
+        for name, values in samples.items()
+    }
+
+
+def _stalled(values: Sequence[float]) -> list[int]:
+    usual = median(values)
+    return [place for place in odd_ones(values) if values[place] <= (1.0 - STALLED) * usual]
 
 
 def _noise(samples: Mapping[str, Sequence[float]]) -> tuple[float, float]:
