@@ -13,8 +13,17 @@ import pytest
 
 from plugpull.commands.run_plugin import BEGIN_AND_END, study_times
 from plugpull.load import sequential_read, sequential_write
-from plugpull.load.designs import all_for_long, each_alone, interleaved, more_and_more, scaling_design, side_by_side
+from plugpull.load.designs import (
+    Condition,
+    all_for_long,
+    each_alone,
+    interleaved,
+    more_and_more,
+    scaling_design,
+    side_by_side,
+)
 from plugpull.load.patterns import measuring_arguments
+from plugpull.load.tasks import FioTask
 from plugpull.load.timed import block_for, expected_seconds
 from plugpull.locate import rigs_dir
 from plugpull.rig.load import load_rig
@@ -67,6 +76,18 @@ def test_long_conditions_and_real_benches_take_longer() -> None:
     assert expected_seconds(short, 3, virtual=True) == pytest.approx(3 * expected_seconds(short, 1, virtual=True))
     assert expected_seconds(long, 1, virtual=True) > 4 * expected_seconds(short, 1, virtual=True)
     assert expected_seconds(short, 1, virtual=False) > expected_seconds(short, 1, virtual=True)
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_one_fio_for_three_disks_starts_sooner_than_three_do(virtual: bool) -> None:
+    def seconds(*disks: str) -> float:
+        return expected_seconds([Condition(disks, sequential_write)], 1, virtual=virtual)
+
+    def task(*disks: str) -> float:
+        return expected_seconds([FioTask("write", disks, "write")], 1, virtual=virtual)
+
+    assert seconds("a", "b", "c") > seconds("a")
+    assert seconds("a", "b", "c") - seconds("a") < task("a", "b", "c") - task("a")
 
 
 def _study(path: Path, name: str, **mark: Any) -> Any:
