@@ -48,7 +48,7 @@ _SUBJECTS = tuple(
         r"^(?:(?:[a-z]\w*-)?(?:[xeuo]hci|xusb)|dwc[23]|musb)[\w.-]* (\S+): ",
         r"^(?:sas: )?(ata\d+(?:\.\d\d)?|mmc\d+): ",
         r"^nvme (\S+): ",
-        r"^(?:acard-)?(?:ahci|sata|pata)[\w-]* (\S+): ",
+        r"^(?:[a-z]\w*-)?(?:ahci|sata|pata)[\w-]* (\S+): ",
         r"^[\w-]+ ([\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.[\da-f])(?::pcie?\d+)?: ",
         r"^thunderbolt (\S+): ",
         r"^device-mapper: [\w -]+: (\d+:\d+|dm-\d+): ",

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.line import LogLine
 
-_PLACE = re.compile(r"^(?:RIP: [\da-f]+:|EIP: |EIP is at |pc : )(\w[\w.]*)\+0x")
+_PLACE = re.compile(
+    r"^(?:RIP: [\da-f]+:|EIP: |EIP is at |e?pc *: |[Pp][Cc] is at |TPC: <|IAOQ\[0\]: |NIP \[[\da-f]+\] |e(?:pc|ra) +: "
+    r"[\da-f]+ |ERA: [\da-f]+ |Krnl PSW : [\da-f]{16} [\da-f]{16} \()\s*(?:\[<[\da-f]+>\]\s*)*([A-Za-z_][\w.]*)\+0x"
+    r"[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?"
+)
+"""Where an oops happened, as x86, ARM, RISC-V, SPARC, PA-RISC, PowerPC, MIPS, LoongArch and s390 write it."""
+_ON_PURPOSE = re.compile(r"panic_on_warn|fault=panic set")
+"""A panic that a setting makes of every warning: the warning is what happened."""
 
 
 def panic_headline(lines: Iterable[str]) -> str:
@@ -29,7 +36,7 @@ def headline_of(lines: Sequence[LogLine]) -> str:
         if event is None or not event.alarming:
             continue
         if event.severity is Severity.FATAL:
-            if warning and "panic_on_warn" in line.body:
+            if warning and on_purpose(line.body):
                 return warning
             quotes_place = event.kind in {"fatal.oops", "fatal.bug"}
             return line.body + _function(lines[position:]) if quotes_place else line.body
@@ -37,9 +44,19 @@ def headline_of(lines: Sequence[LogLine]) -> str:
     return warning
 
 
+def on_purpose(body: str) -> bool:
+    """Whether the message of a panic says that a setting makes a panic of every warning."""
+    return bool(_ON_PURPOSE.search(body))
+
+
+def place_in(body: str) -> tuple[str, str | None] | None:
+    """The function in which an oops happened, and its module, if this line of a report says it."""
+    found = _PLACE.match(body)
+    return (found[1], found[2]) if found else None
+
+
 def _function(lines: Iterable[LogLine]) -> str:
     for line in lines:
-        place = _PLACE.match(line.body)
-        if place:
-            return f" in {place.group(1)}"
+        if place := place_in(line.body):
+            return f" in {place[0]}"
     return ""

@@ -15,7 +15,7 @@ from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.catalogue.prefix import second_message, split_prefix, time_of
 from plugpull.kernel.diagnosis.continuation import continued
 from plugpull.kernel.diagnosis.line_shapes import LineShapes, shape_of
-from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader
+from plugpull.kernel.diagnosis.reports import LONGEST, Report, ReportReader, caller_of
 from plugpull.kernel.diagnosis.restarts import BACK, restart_at
 from plugpull.kernel.diagnosis.unwrap import unwrapped
 
@@ -89,7 +89,7 @@ class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._before = 0
-        self._reported = 0
+        self._reported: dict[str, int] = {}
         self._tail = b""
         self._read = 0
         self._shapes = LineShapes()
@@ -138,11 +138,16 @@ class _Reader:
             return None
         subject = subject_of(body) if second else self._shapes.subject(shape, body)
         event = KernelEvent(entry.kind, entry.severity, subject, text)
-        report, inside = None, number <= self._reported
+        report, inside = None, bool(self._reported) and self._inside(number, text)
         if not inside and event.alarming:
             report = _report_at(block, start, number, event)
-            self._reported = report.last
+            self._reported[caller_of(split_prefix(text)[0])] = report.last
         return LogEvent(self._name, number, event, report, inside, "" if subject else continued(block, start, body))
+
+    def _inside(self, number: int, text: str) -> bool:
+        """Whether a line is between the first and the last one of its caller's report."""
+        self._reported = {caller: last for caller, last in self._reported.items() if last >= number}
+        return bool(self._reported) and caller_of(split_prefix(text)[0]) in self._reported
 
 
 def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Report:
@@ -151,10 +156,10 @@ def _report_at(block: bytes, start: int, number: int, event: KernelEvent) -> Rep
     lines = block[start : start + LONGEST_REPORT].split(b"\n", LONGEST)[:LONGEST]
     for offset, line in enumerate(lines):
         text = line[:LONGEST_LINE].decode("utf-8", "replace")
-        over = list(reader.feed(number + offset, LogLine(text, None if offset else event)))
-        if over:
-            return over[0]
-    return next(reader.close())
+        for over in reader.feed(number + offset, LogLine(text, None if offset else event)):
+            if over.first == number:
+                return over
+    return next(report for report in reader.close() if report.first == number)
 
 
 def _candidates(block: bytes) -> Iterator[tuple[int, int, list[int]]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from plugpull.kernel.catalogue.classify import KernelEvent
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.line import LogLine
-from plugpull.kernel.diagnosis.headline import headline_of
+from plugpull.kernel.diagnosis.headline import headline_of, on_purpose, place_in
 
 FRAMES = 6
 """Frames of the call trace that are kept. The frames below these are the same in most traces."""
@@ -25,11 +25,6 @@ LONGEST = 400
 
 _CALLER = re.compile(r"\[ *([TC]\d+)\]")
 _FRAME = re.compile(r"^\s*(?:\[<?[\da-f]+>?\]\s*)*(\? )?([A-Za-z_][\w.]*)\+0x[\da-f]+/0x[\da-f]+(?: \[([\w-]+)\])?")
-_PLACE = re.compile(
-    r"^(?:RIP: [\da-f]+:|EIP: |EIP is at |pc : |PC is at |NIP \[[\da-f]+\] )"
-    r"\s*(?:\[<[\da-f]+>\]\s*)*([A-Za-z_][\w.]*)\+0x"
-    r"[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?"
-)
 _TRACE = re.compile(r"^\s*(?:Call [Tt]race:|stack backtrace:|Backtrace:|<(?:TASK|IRQ|NMI|SOFTIRQ)>)")
 _END = re.compile(r"^---\[ end ")
 _CUT = re.compile(r"^-+\[ cut here \]|^={20,}$")
@@ -42,6 +37,9 @@ _BODY = re.compile(
     r"|^(?:which lock|but task|the existing|Possible unsafe|other info|\d+ locks? held|stack backtrace|-> #\d+| #\d+:)"
     r"|^\s*(?:lock\(|\*\*\* DEADLOCK|CPU0 +CPU1|---- +----)"
     r"|^#PF: |^rcu: |^\s*\"echo 0 >|^Call [Tt]race"
+    r"|^(?:(?:Mem|Data) abort info|(?:user|swapper) pgtable|Faulting instruction|Failing address|Fault in \w+ space)\b"
+    r"|^(?:NIP|LR|REGS|MSR|CFAR|epc|era|ERA|[Ss]tatus|Cause|TSTATE|Krnl (?:PSW|GPRS)) *[:\[]"
+    r"|^(?:TPC: <|IAOQ\[|[Pp][Cc] is at )"
 )
 _MACHINERY = re.compile(
     r"^(?:dump_stack\w*|show_stack|show_trace\w*|__?warn\w*|warn_slowpath\w*|report_bug|fixup_bug\w*|do_trap\w*"
@@ -50,6 +48,7 @@ _MACHINERY = re.compile(
     r"|__asan_\w+|check_memory_region\w*|nmi_cpu_backtrace\w*|arch_trigger\w*|nmi_trigger\w*|rcu_dump_cpu\w*"
     r"|rcu_sched_clock_irq|print_circular_bug\w*|check_noncircular|debug_\w+|lock_acquire|__lock_acquire"
     r"|ret_from_fork\w*|kthread|entry_SYSCALL\w*|do_syscall_64|SyS_\w+|__[xi]\w+_sys_\w+|system_call\w*|__schedule"
+    r"|__schedule_bug|__+might_(?:sleep|resched)|refcount_warn_\w+|__list_(?:add|del)_\w+|bad_page|warn_alloc"
     r"|schedule|io_schedule\w*|schedule_timeout\w*|_raw_\w*lock\w*|__switch_to)$"
 )
 """Frames that every report has: those that print the report, and the entry into the kernel."""
@@ -101,9 +100,9 @@ class _Open:
 
     def close(self) -> Report:
         headline = headline_of(self.lines) or self.lines[0].indented
-        place = next((found for line in self.lines if (found := _PLACE.match(line.indented))), None)
-        if place is not None and not _machinery(place.group(1)):
-            self._add(0, place.group(1), place.group(2))
+        place = next((found for line in self.lines if (found := place_in(line.indented))), None)
+        if place is not None and not _machinery(place[0]):
+            self._add(0, *place)
         shown = (line.body for line in self.lines if line.event or _SHOWN.match(line.indented) or line.body == headline)
         frames = tuple(self.frames[:FRAMES])
         return Report(self.event, self.first, self.last, headline, frames, tuple(dict.fromkeys(shown)))
@@ -120,8 +119,7 @@ class ReportReader:
 
     def feed(self, number: int, line: LogLine) -> Iterator[Report]:
         """Takes the next line. Yields the reports that are complete by now."""
-        found = _CALLER.search(line.prefix)
-        caller = found.group(1) if found else ""
+        caller = caller_of(line.prefix)
         for key in [key for key, report in self._open.items() if number - report.last > APART]:
             yield self._open.pop(key).close()
         report = self._open.get(caller)
@@ -151,6 +149,12 @@ def reports_in(lines: Iterable[LogLine]) -> list[Report]:
     return sorted(found, key=lambda report: report.first)
 
 
+def caller_of(prefix: str) -> str:
+    """The task or CPU that printed a line, if the kernel notes it (CONFIG_PRINTK_CALLER)."""
+    found = _CALLER.search(prefix)
+    return found.group(1) if found else ""
+
+
 def part_of_report(indented: str) -> bool:
     """Whether a message, with the spaces it begins with, has the shape of a report's line: a register, a frame."""
     return bool(_BODY.match(indented) or _FRAME.match(indented) or _END.match(indented))
@@ -158,4 +162,4 @@ def part_of_report(indented: str) -> bool:
 
 def _worse(new: KernelEvent, old: KernelEvent) -> bool:
     """A report is named after its first fatal message, or after its first warning if it has none."""
-    return old.severity is not Severity.FATAL and new.severity is Severity.FATAL and "panic" not in new.kind
+    return old.severity is not Severity.FATAL and new.severity is Severity.FATAL and not on_purpose(new.text)
