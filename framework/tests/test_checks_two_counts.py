@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from array_stories import ARRAY, mirror
 from msgspec.structs import replace
-from stories import BACK, CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
+from stories import BACK, CUT, GONE, SURVIVORS, VICTIM, Bench, healthy, steady
 
 from plugpull.checks import answered, array_survived, undisturbed
 from plugpull.checks.coherent import coherent
+from plugpull.checks.data_sound import DataSound
 from plugpull.checks.dut_record import dut_doubts
 from plugpull.checks.mounting import step_doubts
 from plugpull.checks.outside_counts import counted_otherwise, not_counted
@@ -164,6 +165,47 @@ def test_what_is_written_just_before_an_emulated_disk_is_asked_is_in_the_next_sa
     bench.add(ev.CountedOutside(at=at + 0.01, disk=DISK, read_bytes=0, written_bytes=seen + (much << 20)))
     bench.add(replace(last, at=at + 0.05, disks=last.disks | {kname: counters}))
     assert bool(list(counted_otherwise(bench.story()))) is doubted
+
+
+MISPLACED = 8 << 20
+
+
+@pytest.mark.parametrize(
+    ("lacks", "has", "found", "doubted"),
+    [
+        (0, 0, False, False),
+        (MISPLACED, MISPLACED, True, False),
+        (MISPLACED, MISPLACED // 8, False, True),
+        (MISPLACED, 0, False, True),
+        (8 << 10, 8 << 10, False, False),
+    ],
+    ids=["healthy", "to another disk", "other sums", "one alone", "repeated transfers"],
+)
+def test_bytes_that_one_disk_lacks_and_another_has_went_to_another_disk(
+    lacks: int, has: int, found: bool, doubted: bool
+) -> None:
+    bench = healthy()
+    story = bench.story()
+    at = story.sample_times[-1] + 0.1
+    for disk, change in zip(SURVIVORS, (-lacks, has), strict=False):
+        bench.add(ev.CountedOutside(at=at, disk=disk, read_bytes=0, written_bytes=written(story, disk) + change))
+    findings = bench.judge(DataSound()).findings
+    assert bool(list(counted_otherwise(bench.story()))) is doubted
+    assert [one.subject for one in findings] == [SURVIVORS[0]] * found
+    if found:
+        assert f"{MISPLACED} bytes that the kernel had written to {SURVIVORS[0]}" in findings[0].summary
+        assert f"and {SURVIVORS[1]} had {MISPLACED} bytes too many" in findings[0].summary
+
+
+def test_counts_that_were_entered_for_the_wrong_disk_accuse_nobody() -> None:
+    bench = healthy(pace=lambda disk, at: steady(disk, at) / (2 if disk == SURVIVORS[0] else 1))
+    story = bench.story()
+    at = story.sample_times[-1] + 0.1
+    one, two = SURVIVORS[:2]
+    assert written(story, one) != written(story, two)
+    for disk, other in ((one, two), (two, one)):
+        bench.add(ev.CountedOutside(at=at, disk=disk, read_bytes=0, written_bytes=written(story, other)))
+    assert bench.judge(DataSound()).findings == ()
 
 
 def test_each_emulated_disk_that_is_there_is_counted() -> None:

@@ -10,13 +10,15 @@ from plugpull.checks.data_intact import DataIntact, bad_reads
 from plugpull.checks.files_kept import FilesKept
 from plugpull.checks.nothing_lost import NothingLost
 from plugpull.checks.opinions import gone_for_good
+from plugpull.checks.outside_counts import written_elsewhere
 from plugpull.history.events import FileRoundBegun, Judged, LedgerBegun, Verified
 from plugpull.history.reader import Story
 
 
 class DataSound(Check, frozen=True, tag="data_sound"):
     """All data that was read back and compared was right, and so were all scanned files. Neither is required:
-    ``data_intact``, ``nothing_lost`` and ``files_kept`` require it, and judge the disks that the scenario names."""
+    ``data_intact``, ``nothing_lost`` and ``files_kept`` require it, and judge the disks that the scenario names. No
+    write went to another disk, by the counts of emulated disks."""
 
     def judge(self, story: Story) -> Judgement:
         compared = dict.fromkeys(event.disk for event in story.of(Verified))
@@ -31,6 +33,7 @@ class DataSound(Check, frozen=True, tag="data_sound"):
         files = dict.fromkeys(event.disk for event in story.of(FileRoundBegun))
         if filed := _others(story, files, (check_name(FilesKept),)):
             said.take(*FilesKept(filed).judge(story).findings)
+        said.take(*written_elsewhere(story))
         return said.judgement()
 
 

@@ -1,9 +1,15 @@
-"""Whether an emulated disk itself was written as much as the kernel counted."""
+"""Whether an emulated disk itself was written as much as the kernel counted.
+
+If one disk lacks as many bytes as another has too many, writes went to another disk than the kernel meant. Any other
+difference is a contradiction of the record.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import cuts_of
 from plugpull.history.events import CountedOutside, DiskAttached, LoadBegun
 from plugpull.history.story import Story
@@ -13,12 +19,72 @@ AGREE = 0.01
 LITTLE = 256 << 10
 """Bytes by which they may differ in any case. In 554 of 558 comparisons on healthy benches they were equal; after
 errors of transfers, which the kernel repeats, they differed by up to 16 KiB."""
+REPEATED = 16 << 10
+"""Bytes that a repeated transfer adds at most."""
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What a disk itself counted as written (``said``), and the kernel in the two samples around that time."""
+
+    disk: str
+    at: float
+    said: int
+    least: int
+    most: int
+
+    @property
+    def nearest(self) -> int:
+        return min((self.least, self.most), key=lambda one: abs(self.said - one))
+
+    @property
+    def surplus(self) -> int:
+        """Bytes that reached the disk and that the kernel did not count for it; negative if it lacks some."""
+        return self.said - max(self.least, min(self.said, self.most))
+
+    @property
+    def doubtful(self) -> bool:
+        return abs(self.surplus) > max(LITTLE, AGREE * max(self.said, self.nearest))
 
 
 def counted_otherwise(story: Story) -> Iterator[str]:
     """Disks whose emulation counted other bytes written than their kernel, a sentence each: writes that the kernel
-    completed and that did not arrive, or the other way round. A disk that was plugged in again unnoticed begins to
-    count again."""
+    completed and that did not arrive, or the other way round."""
+    exchanged = {one.disk for group in _exchange(story) for one in group}
+    for one in _counts(story):
+        if one.doubtful and one.disk not in exchanged:
+            yield f"the emulated {one.disk} was written {one.said} bytes, and the kernel counted {one.nearest}"
+
+
+def written_elsewhere(story: Story) -> Iterator[Accusation]:
+    """An accusation for each disk that lacks bytes which other disks have too many."""
+    lacking, having = _exchange(story)
+    names = ", ".join(one.disk for one in having)
+    for one in lacking:
+        what = f"{-one.surplus} bytes that the kernel had written to {one.disk} are not there, and {names} had"
+        what = f"{what} {sum(other.surplus for other in having)} bytes too many: writes went to another disk"
+        evidence = tuple(
+            f"{each.disk} itself was written {each.said} bytes, and the kernel counted {each.nearest}"
+            for each in (one, *having)
+        )
+        yield Accusation(subject=one.disk, summary=what, at=one.at, evidence=evidence)
+
+
+def _exchange(story: Story) -> tuple[tuple[_Counts, ...], tuple[_Counts, ...]]:
+    """The disks that lack bytes, and those that have as many too many; none if the sums differ. Counts that were
+    entered for the wrong disk are a contradiction of the record."""
+    counts = tuple(_counts(story))
+    lacking = tuple(one for one in counts if one.surplus < -2 * REPEATED)
+    having = tuple(one for one in counts if one.surplus > 2 * REPEATED)
+    swapped = bool(lacking) and sorted(one.said for one in counts) == sorted(one.nearest for one in counts)
+    if swapped or not lacking or not having or abs(sum(one.surplus for one in (*lacking, *having))) > REPEATED:
+        return (), ()
+    return lacking, having
+
+
+def _counts(story: Story) -> Iterator[_Counts]:
+    """Both counts of each disk that can be compared. A disk that was plugged in again unnoticed begins to count
+    again."""
     for outside in story.of(CountedOutside):
         stays = story.attachments(outside.disk)
         if outside.at is None or not stays or any(not _over(story, load, outside.at) for load in story.of(LoadBegun)):
@@ -27,10 +93,8 @@ def counted_otherwise(story: Story) -> Iterator[str]:
         if any(cut.off.commanded_at is None or cut.off.commanded_at >= since for cut in cuts_of(story, outside.disk)):
             continue
         counted = _counted(story, stays[-1], outside.at)
-        said = outside.written_bytes
-        if counted and not counted[0] - _slack(said, counted[0]) <= said <= counted[1] + _slack(said, counted[1]):
-            nearest = min(counted, key=lambda one: abs(said - one))
-            yield f"the emulated {outside.disk} was written {said} bytes, and the kernel counted {nearest}"
+        if counted:
+            yield _Counts(outside.disk, outside.at, outside.written_bytes, *counted)
 
 
 def _counted(story: Story, stay: DiskAttached, at: float) -> tuple[int, int] | None:
@@ -41,10 +105,6 @@ def _counted(story: Story, stay: DiskAttached, at: float) -> tuple[int, int] | N
     least = next((one.written for one in reversed(readings[:begun]) if one.diskseq == stay.diskseq), None)
     later = next((one.written for one in readings[begun:] if one.diskseq == stay.diskseq), least)
     return None if least is None or later is None else (least, later)
-
-
-def _slack(said: int, counted: int) -> float:
-    return max(LITTLE, AGREE * max(said, counted))
 
 
 def not_counted(story: Story) -> Iterator[str]:
