@@ -106,6 +106,26 @@ def test_stamps_that_are_not_flushed_must_reach_their_rate(flush_writes: int, ac
     assert bool(with_rates(slow, RATE, argv=()).findings) is accused
 
 
+@pytest.mark.parametrize(
+    ("lost", "declared", "kind", "accused"),
+    [
+        pytest.param(0.0, RATE, "virtual", [], id="healthy"),
+        pytest.param(0.03, RATE, "virtual", [], id="as much as healthy disks lose"),
+        pytest.param(0.1, RATE, "virtual", ["disk2"], id="a tenth"),
+        pytest.param(0.1, RATE, "ssh", [], id="a real disk"),
+        pytest.param(0.1, RATE * 3 // 2, "virtual", [], id="bound by something else"),
+    ],
+)
+def test_an_emulated_disk_that_is_bound_by_its_rate_keeps_it(
+    lost: float, declared: int, kind: str, accused: list[str]
+) -> None:
+    slower = healthy(pace=only("disk2", between(CUT, STOPPED + 1.0, 1.0 - lost)))
+    findings = with_rates(slower, declared, kind).findings
+    assert [finding.subject for finding in findings] == accused
+    assert all("of its baseline in the last" in finding.summary for finding in findings)
+    assert all("at least 95% wanted" in finding.summary for finding in findings)
+
+
 def test_a_hub_shares_its_rate() -> None:
     bench = healthy(pace=lambda disk, at: 0.3 * RATE)
     bench.replace(ev.LoadBegun, argv=("fio", "--time_based"))
