@@ -161,6 +161,7 @@ def test_a_free_earlier_name_is_what_the_kernel_gives() -> None:
         ("power_control", "auto"),
         ("wwid", "naa.5000c500a1b2c3d5"),
         ("eh_timeout", "60"),
+        ("max_retries", "0"),
         ("chunk_sectors", "8"),
         ("persist", "0"),
     ],
@@ -168,6 +169,7 @@ def test_a_free_earlier_name_is_what_the_kernel_gives() -> None:
 def test_what_only_the_kernel_sets_on_an_emulated_dut(name: str, value: str) -> None:
     usual = {"timeout": "30", "scheduler": "[mq-deadline] none", "nr_requests": "2", "power_control": "on"}
     usual |= {"wwid": "naa.5000c500a1b2c3d4", "eh_timeout": "10", "chunk_sectors": "0", "persist": "1"}
+    usual |= {"max_retries": "5"}
     for kind, many in (("virtual", 1), ("ssh", 0)):
         bench = watched()
         change(bench, "attached", DISKS, usual)

@@ -44,6 +44,13 @@ WITHOUT_UDEV = {
     "discard_granularity": "discards in units of {now} instead of {was} bytes",
     "chunk_sectors": "has its requests split at {now} instead of {was} sectors",
     "zoned": "has zones {now} instead of {was}",
+    "max_retries": "has its commands repeated {now} times instead of {was}",
+    "max_medium_access_timeouts": "is given up after {now} timeouts instead of {was}",
+    "allow_restart": "is started again {now} instead of {was}",
+    "iostats": "has its requests counted {now} instead of {was}",
+    "max_discard_segments": "discards {now} segments at once instead of {was}",
+    "quirks": "has the quirks {now} instead of {was}",
+    "authorized": "is authorized {now} instead of {was}",
     "alignment_offset": "begins at byte {now} instead of {was} of a block",
 }
 """The same for properties that only the kernel sets on an emulated DUT. On others udev and their owners do so."""

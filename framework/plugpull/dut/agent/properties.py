@@ -39,6 +39,8 @@ BLOCK = {
     "discard_granularity": "queue/discard_granularity",
     "chunk_sectors": "queue/chunk_sectors",
     "zoned": "queue/zoned",
+    "iostats": "queue/iostats",
+    "max_discard_segments": "queue/max_discard_segments",
     "alignment_offset": "alignment_offset",
     "queue_depth": "device/queue_depth",
     "state": "device/state",
@@ -51,11 +53,15 @@ BLOCK = {
     "timed_out_commands": "device/iotmo_cnt",
 }
 """Property -> file below /sys/block/NAME (Documentation/ABI/stable/sysfs-block)."""
+SCSI_DISK = ("max_retries", "max_medium_access_timeouts", "allow_restart")
+"""Properties of the SCSI disk (drivers/scsi/sd.c). The kernel names its directory after the address."""
 USB = {
     "speed": "speed",
     "rx_lanes": "rx_lanes",
     "tx_lanes": "tx_lanes",
     "usb_version": "version",
+    "quirks": "quirks",
+    "authorized": "authorized",
     "power_control": "power/control",
     "autosuspend_delay_ms": "power/autosuspend_delay_ms",
     "persist": "power/persist",
@@ -74,6 +80,8 @@ def properties(kname: str, root: str = SYS) -> Dict[str, str]:
     found = {name: read_attribute(base, path) for name, path in BLOCK.items()}
     if usb:
         found.update((name, read_attribute(usb, path)) for name, path in USB.items())
+    address = os.path.basename(resolved(os.path.join(base, "device")))
+    found.update((name, read_attribute(base, "device/scsi_disk", address, name)) for name in SCSI_DISK)
     found["driver"] = _driver(sysfs, usb)
     return {name: value for name, value in found.items() if value}
 
