@@ -180,22 +180,38 @@ def test_a_thread_that_moves_data_may_be_busy_as_long_as_data_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "share", "found"),
+    ("rate", "requests", "share", "found"),
     [
-        pytest.param(2 << 20, 0.6, 1, id="polls for a slow disk"),
-        pytest.param(2 << 20, 0.4, 0, id="little"),
-        pytest.param(64 << 20, 0.9, 0, id="moves much"),
-        pytest.param(None, 0.9, 0, id="moves as much as it can"),
+        pytest.param(2 << 20, 10, 0.7, 1, id="polls for a slow disk"),
+        pytest.param(2 << 20, 10, 0.4, 0, id="little"),
+        pytest.param(2 << 20, 50, 0.7, 0, id="many small requests"),
+        pytest.param(64 << 20, 10, 0.9, 0, id="moves much"),
+        pytest.param(None, 10, 0.9, 0, id="moves as much as it can"),
     ],
 )
-def test_a_thread_that_moves_little_must_not_take_much(rate: int | None, share: float, found: int) -> None:
+def test_a_thread_that_moves_little_must_not_take_much(
+    rate: int | None, requests: int, share: float, found: int
+) -> None:
+    """``requests`` are completed per second by each of three disks."""
     bench = watched()
     busy(bench, 14.0, 24.0, threads={"usb-storage (84)": share})
     story = bench.story()
+    events = [
+        msgspec.structs.replace(
+            event,
+            disks={
+                kname: row._replace(reads=0, writes=round((event.at or 0.0) * requests))
+                for kname, row in event.disks.items()
+            },
+        )
+        if isinstance(event, ev.Sampled)
+        else event
+        for event in story.events
+    ]
     disks = [disk | {"rate": rate} for disk in RIG["disk"]]
-    findings = nothing_spins().judge(Story(story.begun, story.events, rig=RIG | {"disk": disks})).findings
+    findings = nothing_spins().judge(Story(story.begun, tuple(events), rig=RIG | {"disk": disks})).findings
     assert len(findings) == found
-    assert all("usb-storage (84) takes 60% of a CPU for 10.00 s (limit 50%" in one.summary for one in findings)
+    assert all("usb-storage (84) takes 70% of a CPU for 10.00 s (limit 65%" in one.summary for one in findings)
 
 
 def test_other_work_of_a_real_dut_is_not_the_benchs() -> None:
