@@ -265,7 +265,7 @@ MUTANTS = (
         "xhci leaks 2 KiB for each URB that is under way when a device is unplugged",
         (HOST, "xhci-ring.c", "xhci-hcd"),
         "\txhci_urb_free_priv(urb_priv);\n\tusb_hcd_unlink_urb_from_ep(hcd, urb);\n",
-        "\tif (status == -ESHUTDOWN)\n\t\tWRITE_ONCE(*(long *)kmalloc(2048, GFP_ATOMIC), 0);\n"
+        "\tif (urb->unlinked)\n\t\tWRITE_ONCE(*(long *)kmalloc(2048, GFP_ATOMIC), 0);\n"
         "\txhci_urb_free_priv(urb_priv);\n\tusb_hcd_unlink_urb_from_ep(hcd, urb);\n",
         ("leak_slope nothing_left", "leaks|grew"),
         "cuts_of_a_busy_disk",
