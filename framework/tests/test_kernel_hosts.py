@@ -24,7 +24,6 @@ FAILING = (
     ("hcd.error", "", "PM: suspend_common(): xhci_pci_suspend+0x0/0xd0 returns -110"),
     ("hcd.error", "", "PM: pci_pm_suspend(): hcd_pci_suspend+0x0/0x30 returns -110"),
     ("nvme.error", "nvme1", "nvme nvme1: Connect Invalid SQE Parameter, qid 4"),
-    ("block.error", "", "[ 6443.976353] I/O error, dev"),
     ("warn.hardware", "", "{2}[Hardware Error]: event severity: recoverable"),
     ("warn.hardware", "", "{2}[Hardware Error]:  Error 0, type: fatal"),
     ("hw.corrected", "", "{2}[Hardware Error]: event severity: corrected"),
