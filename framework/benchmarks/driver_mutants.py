@@ -21,6 +21,7 @@ os.environ.setdefault("PLUGPULL_DRIVER_BUGS", "1")
 import driver_build
 from defects_bench import RIG
 
+from benchmarks.driver_mutants_due import MUTANTS as DUE
 from benchmarks.driver_mutants_fresh import MUTANTS as FRESH
 from benchmarks.driver_mutants_list import MUTANTS as FIRST
 from benchmarks.driver_mutants_list import PREAMBLE, STORAGE, Mutant
@@ -34,7 +35,7 @@ from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
-MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS)
+MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 
