@@ -62,6 +62,15 @@ def test_a_cache_that_holds_much_more_at_the_last_census(cache: str, size: int, 
     assert bench.judge(state_kept()).findings == ()
 
 
+@pytest.mark.parametrize(("grown", "found"), [(6 << 20, 1), (1 << 20, 0)])
+def test_per_cpu_memory_grows_by_little(grown: int, found: int) -> None:
+    bench = watched()
+    memory = {"SUnreclaim": 11 << 20, "Percpu": 2 << 20}
+    bench.replace(ev.DutState, memory=memory)
+    bench.replace(ev.DutState, lambda state: state.moment == "end", memory=memory | {"Percpu": (2 << 20) + grown})
+    assert len(bench.judge(state_kept()).findings) == found
+
+
 def test_a_cache_that_fills_is_no_leak() -> None:
     bench = with_caches(**{"kmalloc-2k": 1_200_000, "request_queue": 48_000, "kmalloc-cg-1k": 524_288})
     assert bench.judge(state_kept()).findings == ()

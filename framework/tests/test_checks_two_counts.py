@@ -139,6 +139,45 @@ def test_disks_come_and_go_in_turns_by_their_uevents() -> None:
     assert any("the disk sdx came twice" in one for one in uevents_doubted(bench.story()))
 
 
+def announced(bench: Bench, number: int, path: str, at: float = 0.0, action: str = "add") -> ev.Uevent:
+    stay = next(one for one in bench.story().all_attachments if one.disk == DISK)
+    at = at or (stay.at or 0.0)
+    return ev.Uevent(at=at, action=action, subsystem="block", devpath=path, devtype="disk", seqnum=number)
+
+
+PLACE = "/devices/pci0000:00/0000:00:10.0/usb1/1-2/1-2:1.0/host5/target5:0:0/5:0:0:0/block/"
+
+
+@pytest.mark.parametrize(("port", "doubted"), [("1-2", False), ("1-3", True)])
+def test_a_disk_comes_to_the_place_that_its_uevent_names(port: str, doubted: bool) -> None:
+    bench = healthy()
+    bench.drop(ev.Uevent)
+    kname = next(one.kname for one in bench.story().all_attachments if one.disk == DISK)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == DISK, sysfs=f"/sys{PLACE}{kname}")
+    bench.add(announced(bench, 1, f"{PLACE}{kname}".replace("1-2", port)))
+    assert any("its uevent is of" in one for one in uevents_doubted(bench.story())) is doubted
+
+
+@pytest.mark.parametrize(("above", "doubted"), [("1-2/1-2:1.0/host5", True), ("1-2", True), ("1-3", False)])
+def test_no_disk_stays_below_a_device_that_left(above: str, doubted: bool) -> None:
+    bench = healthy()
+    kname = next(one.kname for one in bench.story().all_attachments if one.disk == DISK)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == DISK, sysfs=f"/sys{PLACE}{kname}")
+    path = f"/devices/pci0000:00/0000:00:10.0/usb1/{above}"
+    bench.add(ev.Uevent(at=CUT + 0.1, action="remove", subsystem="usb", devpath=path, devtype="", seqnum=0))
+    assert any("below it did not" in one for one in uevents_doubted(bench.story())) is doubted
+
+
+def test_a_device_above_a_disk_leaves_with_it() -> None:
+    bench = healthy()
+    kname = next(one.kname for one in bench.story().all_attachments if one.disk == DISK)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == DISK, sysfs=f"/sys{PLACE}{kname}")
+    bench.detach(DISK, CUT + 0.5)
+    path = PLACE.partition("/1-2:1.0")[0]
+    bench.add(ev.Uevent(at=CUT + 0.6, action="remove", subsystem="usb", devpath=path, devtype="", seqnum=0))
+    assert not any("below it did not" in one for one in uevents_doubted(bench.story()))
+
+
 # --- bytes and requests -----------------------------------------------------------------------------------------------
 
 
@@ -270,6 +309,27 @@ def test_bytes_of_a_task_are_those_of_its_requests(number: int, depth: int, doub
     )  # fmt: skip
     bench.add(ran)
     assert any("requests of 65536 bytes" in one for one in study_doubts(bench.story())) is doubted
+
+
+def step(at: float, action: ev.ActionName, *, ok: bool = True, ended: bool = True) -> list[ev.Event]:
+    begun = ev.StepBegun(at=at, action=action, disk=DISK)
+    return [begun, *([ev.Acted(at=at + 0.1, action=action, disk=DISK, ok=ok, seconds=0.1)] if ended else [])]
+
+
+def test_a_step_begins_and_ends() -> None:
+    bench = healthy()
+    bench.add(*step(11.0, "mount"), *step(12.0, "umount", ok=False), *step(13.0, "umount"))
+    refused = ev.Acted(at=14.0, action="mount", disk=DISK, ok=False, seconds=0.0, detail="another filesystem")
+    bench.add(refused, ev.Acted(at=10.9, action="mkfs", disk=DISK, ok=True, seconds=1.0))
+    assert list(step_doubts(bench.story())) == []
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_step_of_which_one_end_is_missing_is_a_doubt(ended: bool) -> None:
+    bench = healthy()
+    bench.add(*step(11.0, "mount"), *step(13.0, "umount", ended=ended)[ended:])
+    (doubt,) = step_doubts(bench.story())
+    assert doubt.endswith(f"umount of {DISK} began {1 - ended} times and ended {int(ended)} times")
 
 
 @pytest.mark.parametrize(("took", "doubted"), [(1.6, False), (120.0, True)])

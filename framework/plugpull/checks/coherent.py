@@ -24,6 +24,7 @@ from plugpull.checks.order import disorder
 from plugpull.checks.outside_counts import counted_otherwise, not_counted
 from plugpull.checks.resets_logged import resets_unlogged
 from plugpull.checks.rig_record import rig_doubts
+from plugpull.checks.sample_holes import holes
 from plugpull.checks.study_record import study_doubts
 from plugpull.checks.uevent_record import uevents_doubted
 from plugpull.checks.witness_times import witnesses_apart
@@ -61,7 +62,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*resets_unlogged(story), *reset_otherwise(story)):
             said.doubt(f"the record contradicts itself: {what}")
-        said.doubt(*witnesses_apart(story))
+        said.doubt(*witnesses_apart(story), *holes(story))
         return said.judgement()
 
     def claims(self, story: Story) -> Iterable[Claim]:

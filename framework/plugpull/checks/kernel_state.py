@@ -40,8 +40,8 @@ GROWN = 32 << 20
 """Bytes by which the kernel's own memory may grow over a scenario. Healthy emulated DUTs: below 4 MiB."""
 
 FEW_USERS = ("KernelStack", "PageTables", "Percpu")
-"""Lines of /proc/meminfo that only new threads, processes and devices let grow: by 0.9 MB at most in 226 scenarios."""
-LITTLE = 8 << 20
+"""Lines of /proc/meminfo that only new threads, processes and devices let grow: by 0.9 MB at most in 550 scenarios."""
+LITTLE = 4 << 20
 """Bytes by which each of these may grow over a scenario."""
 
 CACHE = 4 << 20

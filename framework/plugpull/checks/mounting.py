@@ -1,12 +1,14 @@
-"""Steps on filesystems that failed, or took far too long, though no cut had anything to do with it."""
+"""Steps on filesystems that failed, or took far too long, though no cut had anything to do with it; and those of which
+the beginning or the end is missing."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
-from plugpull.history.events import Acted, Edge
+from plugpull.history.events import Acted, AgentLost, DutDied, Edge, ScenarioError, StepBegun
 from plugpull.history.story import Story
 
 MOUNTED = {"virtual": 15.0, "": 15.0}
@@ -17,6 +19,8 @@ UNMOUNTED = 30.0
 """Seconds that an umount may take where no check asks about it. On emulated benches it took 1.6 s at most."""
 AROUND = 2.0
 """Seconds around a step in which a cut may have disturbed it."""
+_CALLS = frozenset({"mount", "umount"})
+"""Steps whose beginning is on record too. A step that is refused never begins."""
 
 
 def step_doubts(story: Story) -> Iterator[str]:
@@ -33,3 +37,19 @@ def step_doubts(story: Story) -> Iterator[str]:
             yield f"mounting {step.disk} took {step.seconds:.1f} s"
         elif step.action == "umount" and step.ok and awake(story, begin, end) > UNMOUNTED:
             yield f"unmounting {step.disk} took {step.seconds:.1f} s"
+    yield from _unpaired(story)
+
+
+def _unpaired(story: Story) -> Iterator[str]:
+    """Mounts and umounts of which only the beginning or the end is on record. Older agents record no beginnings."""
+    begun = story.of(StepBegun)
+    if not begun or bool(story.of(AgentLost)) or bool(story.of(DutDied)) or bool(story.of(ScenarioError)):
+        return
+    began = Counter((one.disk, one.action) for one in begun)
+    ended = Counter((step.disk, step.action) for step in story.of(Acted))
+    done = Counter((step.disk, step.action) for step in story.of(Acted) if step.ok)
+    for disk, action in sorted({*began, *(one for one in done if one[1] in _CALLS)}):
+        which = (disk, action)
+        if not done[which] <= began[which] <= ended[which]:
+            what = f"{action} of {disk} began {began[which]} times and ended {ended[which]} times"
+            yield f"the record contradicts itself: {what}"

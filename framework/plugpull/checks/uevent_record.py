@@ -23,6 +23,8 @@ _UNIQUE = {
 """What is added and removed in turns, by (subsystem, devtype): 22,051 of 22,051 were, on emulated benches."""
 _VIRTUAL = "/devices/virtual/"
 """Where device mappers and other block devices without hardware are: one of them was removed twice."""
+STAYED = 5.0
+"""Seconds that a disk must stay after a device above it was removed for the two to contradict each other."""
 SAME = 1.0
 """Seconds between the announcement of a disk and the uevent that it is made of: in healthy records none."""
 
@@ -34,6 +36,8 @@ def uevents_doubted(story: Story) -> Iterator[str]:
     yield from _turns(story)
     if bench_kind(story) == "virtual":
         yield from _blocks(story)
+        yield from _places(story)
+        yield from _above(story)
 
 
 def _turns(story: Story) -> Iterator[str]:
@@ -79,6 +83,38 @@ def _blocks(story: Story) -> Iterator[str]:
             continue
         if not any(abs(at - one.at) <= SAME for at in known.get((action, one.kname), ())):
             yield f"{one.disk} was {word} at {one.at:.2f} s, and the uevent of that is not on record"
+
+
+def _places(story: Story) -> Iterator[str]:
+    """Disks that were announced at another place than their uevent names."""
+    added = [event for event in story.of(Uevent) if event.action == "add" and event.devtype == "disk"]
+    for one in story.of(DiskAttached):
+        if not one.disk or one.at is None:
+            continue
+        paths = {
+            event.devpath for event in added if _name(event) == one.kname and abs((event.at or 0.0) - one.at) <= SAME
+        }
+        path = one.sysfs.removeprefix("/sys")
+        if paths and path.startswith("/devices/") and path not in paths:
+            yield f"{one.disk} was announced at {one.at:.2f} s at {path}, and its uevent is of {min(paths)}"
+
+
+def _above(story: Story) -> Iterator[str]:
+    """Disks that stayed although, by the uevents, a device above them was removed."""
+    removals = [event for event in story.of(Uevent) if event.action == "remove" and event.at is not None]
+    for one in story.all_attachments:
+        path, gone = one.sysfs.removeprefix("/sys"), story.detached_at(one)
+        end = float("inf") if gone is None else gone - STAYED
+        for event in removals if one.disk and one.at is not None else ():
+            at = event.at or 0.0
+            if path.startswith(event.devpath + "/") and (one.at or 0.0) + SAME < at < end and heard(story, at + STAYED):
+                yield f"by the uevents, {event.devpath} left at {at:.2f} s, and {one.disk} below it did not"
+                break
+
+
+def heard(story: Story, at: float) -> bool:
+    """Whether anything later than ``at`` is on record from the DUT."""
+    return (story.heard_until or 0.0) > at
 
 
 def _name(event: Uevent) -> str:

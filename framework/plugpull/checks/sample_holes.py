@@ -1,0 +1,33 @@
+"""Time of a scenario in which nobody looked at the DUT: holes in its samples, and silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks.starved import awake, gaps, slept
+from plugpull.history.events import AgentLost, DutDied
+from plugpull.history.story import Story
+
+LONGEST = 2.0
+"""Seconds without a sample while the agent answered. In 211 scenarios that passed it was 0.35 s at most."""
+INTERVALS = 10.0
+"""The same in sampling intervals, if that is more."""
+SILENT = 5.0
+"""Seconds in which nothing at all is heard. A busy host may cause that, but then nobody knows what the DUT did: 0.89 s
+at most in the same scenarios."""
+
+
+def holes(story: Story) -> Iterator[str]:
+    """A sentence for the longest hole. Other checks report an agent that was lost and a DUT that died."""
+    if bool(story.of(AgentLost)) or bool(story.of(DutDied)) or len(story.readies) != 1:
+        return
+    found = [gap for gap in gaps(story) if not slept(story, gap)]
+    longest = max(found, key=lambda gap: gap.length, default=None)
+    if longest is None:
+        return
+    where = f"{longest.length:.2f} s at {longest.begin:.2f} s"
+    interval = story.interval_between(longest.begin, longest.end)
+    if awake(story, longest.begin, longest.end) > max(LONGEST, INTERVALS * interval):
+        yield f"the samples have a hole of {where}"
+    elif longest.length > max(SILENT, INTERVALS * interval):
+        yield f"nothing was heard of the DUT for {where}"
