@@ -47,6 +47,9 @@ UNBOUND = "driver"
 FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
 """Command counters of the SCSI layer (drivers/scsi/scsi_sysfs.c). A command that succeeds when it is repeated shows
 nowhere else."""
+ATTENTIONS = 1
+"""Commands of the probing to which a disk on a SCSI bus reports that it was powered on, or none: it had 2 or 3 failed
+commands after each of eight returns."""
 NOT_SERVED = ("offline", "transport-offline")
 """States in which the SCSI layer refuses every command to a disk (drivers/scsi/scsi_sysfs.c, sdev_states)."""
 HELD_BACK = ("blocked", "created-blocked", "quiesce")
@@ -204,11 +207,15 @@ def _failed_in_probing(story: Story, disk: str, was: DiskProperties, now: DiskPr
         more = _more(name, was, now)
         if name == "failed_commands" and more > 0:
             times = [changes_announced(story, disk, (one.at or 0.0) - COMING, one.at or 0.0) for one in (was, now)]
-            more -= times[1] - times[0]
+            more -= times[1] - times[0] + (ATTENTIONS if _on_a_bus(story, disk) else 0)
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} more to {disk} {words} as it came back than the time before"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
             yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
+
+
+def _on_a_bus(story: Story, disk: str) -> bool:
+    return any(one.get("name") == disk and one.get("protocol") == "scsi" for one in story.rig.get("disk", ()))
 
 
 def _more(name: str, was: DiskProperties, now: DiskProperties) -> int:
