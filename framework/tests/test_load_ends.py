@@ -154,3 +154,31 @@ def test_stamps_that_moved_more_than_their_disk(factor: int, many: int) -> None:
     )
     whats = said(bench, written_bytes=factor * counted(healthy()))
     assert len(whats) == many
+
+
+@pytest.mark.parametrize(
+    ("latency", "reads", "flying", "many"),
+    [(0.0, 0, 0, 0), (0.0, 0, 1, 1), (0.0, 3, 1, 1), (0.03, 3, 1, 0), (0.03, 3, 2, 1), (0.03, 0, 1, 1)],
+    ids=["idle", "one that never ends", "one beside others", "a slow disk is read", "one beside these", "a slow disk"],
+)
+def test_a_request_in_flight_at_the_end(latency: float, reads: int, flying: int, many: int) -> None:
+    """``reads``: how many the disk completes between two samples, which are 0.1 s apart."""
+    bench = healthy()
+    kname = next(one.kname for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == SURVIVORS[0])
+    made, done = bench.samples, iter(range(0, 1 << 20, reads or 1))
+
+    def changed() -> list[ev.Event]:
+        return [
+            replace(one, disks=one.disks | {kname: one.disks[kname]._replace(reads=next(done), reads_in_flight=flying)})
+            if isinstance(one, ev.Sampled) and kname in one.disks and reads
+            else replace(one, disks=one.disks | {kname: one.disks[kname]._replace(reads_in_flight=flying)})
+            if isinstance(one, ev.Sampled) and kname in one.disks
+            else one
+            for one in made()
+        ]
+
+    bench.samples = changed  # type: ignore[method-assign]
+    story = bench.story()
+    rig = story.rig | {"disk": [disk | {"latency": latency} for disk in story.rig["disk"]]}
+    doubts = [one for one in load_doubts(Story(story.begun, story.events, rig=rig)) if "still in flight" in one]
+    assert len(doubts) == many
