@@ -58,6 +58,26 @@ class Tried:
     why: str
 
 
+@dataclass(frozen=True)
+class Unfixed:
+    """A bug for which no fix is known: the kernels on which it was shown, and what shows where it is."""
+
+    name: str
+    title: str
+    rig: str
+    scenario: str
+    check: str
+    story: str
+    shown: list[str]
+    witness: str
+    finding: str
+
+
+def unfixed(file: Path = DATA) -> tuple[Unfixed, ...]:
+    """The bugs without a known fix."""
+    return tuple(Unfixed(**entry) for entry in tomllib.loads(file.read_text()).get("unfixed", ()))
+
+
 def known(file: Path = DATA) -> tuple[tuple[RealBug, ...], tuple[Tried, ...]]:
     """The bugs that were shown, and those that were tried."""
     data = tomllib.loads(file.read_text())
@@ -70,7 +90,24 @@ def package_of(kernel: str) -> str:
     return " ".join(part.rpartition("/")[2].partition("_")[0] for part in kernel.split(","))
 
 
-def page(bugs: tuple[RealBug, ...], tried: tuple[Tried, ...]) -> str:
+def _of_unfixed(bug: Unfixed) -> list[str]:
+    return [
+        f"## {bug.title}",
+        "",
+        f"{bug.story} No fix is known.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| name | `{bug.name}` |",
+        f'| run | `plugpull run scenarios --rig rigs/{bug.rig}.toml -k "{bug.scenario}" --kernel PACKAGE` |',
+        *(f"| shown | {one} |" for one in bug.shown),
+        f"| without it | {bug.witness} |",
+        f"| finding | `{bug.check}`: {bug.finding} |",
+        "",
+    ]
+
+
+def page(bugs: tuple[RealBug, ...], tried: tuple[Tried, ...], open_bugs: tuple[Unfixed, ...] = ()) -> str:
     """``REAL_BUGS.md``."""
     lines = [
         "# Real bugs of distribution kernels",
@@ -99,6 +136,7 @@ def page(bugs: tuple[RealBug, ...], tried: tuple[Tried, ...]) -> str:
             f"| finding | `{bug.check}`: {bug.finding} |",
             "",
         ]
+    lines += [line for one in open_bugs for line in _of_unfixed(one)]
     lines += ["## Tried and not shown", ""]
     lines += (
         ["| fix | fixed in | run on | scenario | runs | why |", "|---|---|---|---|---|---|"] if tried else ["None."]
@@ -158,7 +196,7 @@ def main() -> int:
     )
     bugs, tried = known()
     if arguments.page:
-        PAGE.write_text(page(bugs, tried))
+        PAGE.write_text(page(bugs, tried, unfixed()))
         return 0
     afterwards = arguments.n if arguments.after < 0 else arguments.after
     shown, wrong = table("real bugs", "bug", "before", "after", "what was said"), 0

@@ -131,6 +131,14 @@ def test_a_finding_that_differs_is_not_covered(tmp_path: Path, text: str, other:
     assert results.verdict is Verdict.FAIL
 
 
+@pytest.mark.parametrize(("module", "marked"), [("", "a-bug"), ("raid0", "a-bug"), ("raid1", "")])
+def test_nothing_is_expected_of_another_build_of_the_module(tmp_path: Path, module: str, marked: str) -> None:
+    text = TEXT.replace("\nscenario", f"\nmodule = {module!r}\nscenario") if module else TEXT
+    bench = stale()
+    bench.replace(ev.DutReady, modules=("raid1 sha256:0123456789ab (raid1.ko)",))
+    assert names(judged(tmp_path, bench, entries(tmp_path, text))) == [marked]
+
+
 def test_another_disk_is_not_covered(tmp_path: Path) -> None:
     assert names(judged(tmp_path, stale(disk="disk2"), entries(tmp_path))) == [""]
 

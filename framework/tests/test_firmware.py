@@ -229,6 +229,20 @@ def test_requests_in_parallel() -> None:
         assert firmware.medium.read_bytes()[: 64 * 4096] == b"".join(pattern(number + 1) for number in range(64))
 
 
+def test_an_empty_cache_is_flushed_at_once_while_a_write_is_on_its_way() -> None:
+    slow = Model(Traits(SIZE, cache=CACHE, latency=600.0))
+    with ThreadPoolExecutor(1) as writer, powered(slow) as (firmware, client):
+
+        def write() -> None:
+            with contextlib.suppress(OSError), Nbd(firmware.socket) as own:  # it ends with the firmware
+                own.write(0, pattern(1))
+
+        writer.submit(write)
+        client.flush()
+        counted = firmware.counters()
+        assert (counted["flushes"], counted["writes"], counted["dirty_bytes"]) == (1, 0, 0)
+
+
 # --- commands while it runs ----------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from file_books import HOLE, FileBook, directory, file, opinion, tree
 
-from plugpull.integrity.known_sequences import KNOWN_SEQUENCES, MUCH, KnownSequence
+from plugpull.integrity.known_sequences import KNOWN_SEQUENCES, LITTLE, MUCH, KnownSequence
 from plugpull.integrity.oracle.files.found import FoundEntry
 from plugpull.integrity.oracle.files.operations import BLOCK
 from plugpull.integrity.oracle.files.promises import PROMISES, CutEffect, FilesystemClass
@@ -25,7 +25,7 @@ def played(sequence: KnownSequence) -> tuple[FileBook, dict[str, int]]:
         if do in ("create", "mkdir"):
             numbers.setdefault(f"{do} {path}", getattr(book, do)(path))
         elif do == "write":
-            numbers["write"] = book.write(path, blocks=BLOCKS)
+            numbers["write"] = book.write(path, blocks=step["length"] // BLOCK)
         elif do == "truncate":
             book.truncate(path, step["size"] // BLOCK)
         elif do in ("link", "rename"):
@@ -71,6 +71,8 @@ def healthy(name: str, made: dict[str, int]) -> list[FoundEntry]:
         new = [directory("dir", made["mkdir dir"]), file("dir/foo", made["create dir/foo"])]
         return [file("file2", made["create file1"], *wrote), *new]
     foo = made["create foo"]
+    if name == "written-after-a-sync":
+        return [file("foo", foo, *(made["write"],) * (LITTLE // BLOCK))]
     return [
         directory("dir1", made["mkdir dir1"]),
         directory("dir2", made["mkdir dir2"]),
@@ -108,6 +110,13 @@ def test_a_truncated_file_that_is_long_again_is_found() -> None:
     foo, holes = made["create foo"], (HOLE,) * BLOCKS
     wrong = opinion(book, tree(file("foo", foo, *holes, links=2), file("bar", foo, *holes, links=2)), "btrfs").wrong
     assert FileDamage.WRONG_SIZE in {one.kind for one in wrong}
+
+
+def test_what_was_there_before_the_last_write_is_found() -> None:
+    book, made = played(KNOWN["written-after-a-sync"])
+    old = (made["write"] - 2,) * (LITTLE // BLOCK)
+    wrong = opinion(book, tree(file("foo", made["create foo"], *old)), "f2fs").wrong
+    assert [(one.kind, one.path) for one in wrong] == [(FileDamage.OLD_VERSION, "foo")]
 
 
 def test_a_filesystem_that_cannot_be_mounted_is_found() -> None:

@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 
 import plugpull.checks
-from benchmarks.real_bugs import PAGE, RealBug, Tried, known, package_of, page, shows
+from benchmarks.real_bugs import PAGE, RealBug, Tried, Unfixed, known, package_of, page, shows, unfixed
+from plugpull.expected_findings import read_expected
 from plugpull.finding import Finding
 from plugpull.integrity.known_sequences import KNOWN_SEQUENCES
+from plugpull.judging.expected import pattern_of
 from plugpull.judging.results import ScenarioResult, Verdict
 
 BUGS, TRIED = known()
+UNFIXED = unfixed()
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(BUGS, TRIED), "run python framework/benchmarks/real_bugs.py --page 1"
+    assert PAGE.read_text() == page(BUGS, TRIED, UNFIXED), "run python framework/benchmarks/real_bugs.py --page 1"
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
@@ -38,8 +41,20 @@ NAMES = " ".join(
 )
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_each_bug_has_a_scenario(bug: RealBug) -> None:
+@pytest.mark.parametrize("bug", UNFIXED, ids=lambda bug: bug.name)
+def test_each_bug_without_a_fix_was_shown_and_is_expected(bug: Unfixed) -> None:
+    assert (Path(__file__).resolve().parents[2] / "rigs" / f"{bug.rig}.toml").is_file()
+    assert bug.check in plugpull.checks.__all__
+    assert bug.shown
+    entries = [one for one in read_expected([SCENARIOS]) if one.name.startswith(bug.name)]
+    assert entries
+    shapes = [shape for entry in entries for shape in entry.findings if shape.check == bug.check]
+    roles = {"subject": ("two",)}
+    assert any(pattern_of(shape.summary, roles).fullmatch(bug.finding) for shape in shapes)
+
+
+@pytest.mark.parametrize("bug", [*BUGS, *UNFIXED], ids=lambda bug: bug.name)
+def test_each_bug_has_a_scenario(bug: RealBug | Unfixed) -> None:
     for word in bug.scenario.replace("]", "").split():
         assert word == "and" or word in NAMES, word
 

@@ -1,8 +1,8 @@
 """Sequences of operations after which a filesystem has lost something that was synced.
 
 Each is the story of a test of fstests (https://git.kernel.org/pub/scm/fs/xfs/xfstests-dev.git), written for a bug of a
-kernel. Bugs of this kind return in other places, so they are played on every filesystem that has hard links, with the
-cut right after the last sync.
+kernel; the last is of a bug that was found with these scenarios. Bugs of this kind return in other places, so they are
+played on every filesystem that has hard links, with the cut right after the last sync.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from plugpull.integrity.file_patterns import FilePlan
 
 MUCH = 64 << 10
 """Bytes: more than a filesystem keeps inside of an inode."""
+LITTLE = 1 << 10
+"""Bytes that f2fs keeps inside of an inode."""
 MAKING = frozenset({"create", "mkdir"})
 """Steps that make something with a number of its own."""
 
@@ -45,8 +47,8 @@ def _step(do: str, path: str = "", to: str = "", **more: int) -> dict[str, Any]:
     return {**made, "to": to} if to else made
 
 
-def _write(path: str) -> dict[str, Any]:
-    return _step("write", path, offset=0, length=MUCH)
+def _write(path: str, length: int = MUCH) -> dict[str, Any]:
+    return _step("write", path, offset=0, length=length)
 
 
 KNOWN_SEQUENCES = (
@@ -122,6 +124,18 @@ KNOWN_SEQUENCES = (
             _step("link", "foo", "dir2/link"),
             _step("fsyncdir", "dir2"),
             _step("fsyncdir"),
+        ),
+    ),
+    KnownSequence(
+        "written-after-a-sync",
+        "none in fstests",
+        "none is known: f2fs does not wait for the first node block that it writes for fsync after a checkpoint",
+        (
+            _step("create", "foo"),
+            _write("foo", LITTLE),
+            _step("sync"),
+            _write("foo", LITTLE),
+            _step("fsync", "foo"),
         ),
     ),
 )

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec.structs import replace
 
 from plugpull.finding import Finding
-from plugpull.history.events import ExpectedFinding, ExpectedShape
+from plugpull.history.events import DutReady, ExpectedFinding, ExpectedShape
 from plugpull.history.reader import Story
 from plugpull.judging.results import ExpectedResult
 
@@ -113,8 +113,16 @@ def _marked(finding: Finding, entries: tuple[ExpectedFinding, ...], roles: Mappi
 
 
 def _applicable(story: Story, kernel: str) -> tuple[ExpectedFinding, ...]:
-    """The entries about this scenario on this kernel. One that cannot be read covers nothing."""
-    return tuple(entry for entry in story.begun.expected if not entry_faults(entry) and _on(entry, kernel))
+    """The entries about this scenario on this kernel and its own modules. One that cannot be read covers nothing."""
+    replaced = _replaced(story)
+    own = (entry for entry in story.begun.expected if entry.module not in replaced)
+    return tuple(entry for entry in own if not entry_faults(entry) and _on(entry, kernel))
+
+
+def _replaced(story: Story) -> set[str]:
+    """The modules that the run loaded another build of."""
+    readies = [event for event in (*story.before, *story.of(DutReady)) if isinstance(event, DutReady)]
+    return {name.partition(" ")[0] for ready in readies[-1:] for name in ready.modules}
 
 
 def _on(entry: ExpectedFinding, kernel: str) -> bool:

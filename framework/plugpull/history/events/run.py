@@ -78,13 +78,15 @@ class ExpectedFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     ``scenario`` is its id without folders, without its parameters for all of them. ``kernels`` are ranges such as
     ">=6.1.0-1 <6.1.0-56". ``reference`` says where it is known from, such as the title of the fix; ``evidence`` what
-    was run with which result."""
+    was run with which result. ``module`` is the kernel module at fault: with another build of it nothing is expected.
+    """
 
     name: str
     scenario: str
     kernels: tuple[str, ...]
     reference: str
     evidence: str
+    module: str = ""
     findings: tuple[ExpectedShape, ...] = msgspec.field(name="finding")
 
 
