@@ -69,7 +69,7 @@ def _never_ended(story: Story) -> Iterator[str]:
         if not disk or len(stream) < STILL or story.samples.time(stream.row(len(stream) - 1)) != times[-1]:
             continue
         last = [stream.counters(index) for index in range(len(stream) - STILL, len(stream))]
-        passed = times[-1] - story.samples.time(stream.row(len(stream) - STILL))
+        passed = times[-1] - (story.samples.time(stream.row(len(stream) - STILL)) or 0.0)
         busy = (last[-1].completed - last[0].completed) * _latency(story, disk) >= passed / 2
         if all(one.in_flight > 0 for one in last) and not (busy and last[-1].in_flight == 1):
             yield f"a request to {disk} was still in flight when the record ended"
