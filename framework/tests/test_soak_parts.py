@@ -250,12 +250,12 @@ def test_a_history_of_before_has_no_such_thing() -> None:
 def test_the_rig_of_a_scenario_is_without_disks_that_were_set_aside(tmp_path: Path) -> None:
     from plugpull.history.reader import read_history
 
-    rig = {"disk": [{"name": "disk1"}, {"name": "disk2"}, 5]}
+    rig = {"disk": [{"name": "disk1"}, {"name": "disk2"}]}
     with Recorder(tmp_path / "history.jsonl") as recorder:
         recorder.record(ev.RunBegun(version=1, plugpull="1", wall="", rig_name="r", rig=rig, seed=5))
         recorder.record(ev.ScenarioBegun(id="a", wall="", seed=5))
         recorder.record(ev.ScenarioBegun(id="b", wall="", seed=5, without=("disk2",)))
     one, two = read_history(tmp_path).stories
     assert one.rig == rig
-    assert two.rig["disk"] == [{"name": "disk1"}, 5]
+    assert two.rig["disk"] == [{"name": "disk1"}]
     assert msgspec.json.encode(two.begun)

@@ -31,6 +31,7 @@ from plugpull.history.events import (
 from plugpull.history.line_blocks import LineGroup, blocks_of_lines, groups_of
 from plugpull.history.open_values import KINDS, with_open_values
 from plugpull.history.readings import Reading
+from plugpull.history.rig_tables import readable
 from plugpull.history.sample_lines import SampleDecoder
 from plugpull.history.samples import Rate, SampleTable
 from plugpull.history.seals import Audit, label_of
@@ -110,6 +111,7 @@ class _Sorter:
     after: list[Event] = field(default_factory=list)
     after_end: int = 0
     unbegun: list[str] = field(default_factory=list)
+    unreadable: tuple[str, ...] = ()
     lost_in_story: int = 0
     ready: DutReady | None = None
     attached: dict[tuple[str, int], DiskAttached] = field(default_factory=dict)
@@ -135,7 +137,9 @@ class _Sorter:
     def take(self, event: Event) -> None:
         self.after_end += self.ended is not None
         if isinstance(event, RunBegun):
-            self.begun = self.begun or event
+            if self.begun is None:
+                rig, self.unreadable = readable(event.rig)
+                self.begun = event if not self.unreadable else msgspec.structs.replace(event, rig=rig)
             return
         if isinstance(event, RunEnded):
             self._close()
@@ -207,6 +211,8 @@ class _Sorter:
         """What cannot be in a history that was recorded from beginning to end, numbered or not."""
         if self.after_end:
             yield f"the history goes on after the end of the run: {self.after_end} more events"
+        if self.unreadable:
+            yield f"the rig file on record has something else as {', '.join(self.unreadable)}"
         for name in dict.fromkeys(self.unbegun):
             yield f"the beginning of a scenario is missing: {name}"
 
@@ -276,10 +282,9 @@ class _Sorter:
 
 def _without(rig: dict[str, Any], disks: Sequence[str]) -> dict[str, Any]:
     """The rig file as data, without disks that were set aside."""
-    tables = rig.get("disk")
-    if not disks or not isinstance(tables, list):
+    if not disks:
         return rig
-    return {**rig, "disk": [one for one in tables if not (isinstance(one, dict) and one.get("name") in disks)]}
+    return {**rig, "disk": [disk for disk in rig.get("disk", ()) if disk.get("name") not in disks]}
 
 
 def read_history(path: Path, *, edited: bool = False, reduce: Callable[[Story], Story] | None = None) -> History:
