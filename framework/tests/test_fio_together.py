@@ -71,7 +71,8 @@ def test_an_error_on_one_disk_is_said_of_that_one_and_ends_the_work_on_all(tmp_p
     done = subprocess.run(
         fio_on(files), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False
     )
-    assert done.returncode == 1, done.stdout
+    # fio sends itself SIGTERM if another job has not begun yet, which adds 128 (fio_terminate_threads in backend.c).
+    assert done.returncode in (1, 129), done.stdout
     reports = {name: parse_report(done.stdout, name) for name in DISKS}
     assert all(report.complete for report in reports.values())
     assert [name for name, report in reports.items() if report.errno] == ["disk2"]
