@@ -157,28 +157,27 @@ def test_stamps_that_moved_more_than_their_disk(factor: int, many: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("latency", "reads", "flying", "many"),
-    [(0.0, 0, 0, 0), (0.0, 0, 1, 1), (0.0, 3, 1, 1), (0.03, 3, 1, 0), (0.03, 3, 2, 1), (0.03, 0, 1, 1)],
-    ids=["idle", "one that never ends", "one beside others", "a slow disk is read", "one beside these", "a slow disk"],
+    ("since", "look", "many"),
+    [(99.0, None, 0), (24.0, None, 1), (24.0, 24.5, 1), (25.0, 24.98, 0), (25.0, None, 1), (25.0, 26.0, 1)],
+    ids=["never", "for long", "before the last look", "in the last look", "no look", "a later look"],
 )
-def test_a_request_in_flight_at_the_end(latency: float, reads: int, flying: int, many: int) -> None:
-    """``reads``: how many the disk completes between two samples, which are 0.1 s apart."""
+def test_a_request_in_flight_at_the_end(since: float, look: float | None, many: int) -> None:
+    """From ``since`` on the samples have one in flight. The last look begins at ``look`` and reads the disk."""
     bench = healthy()
-    kname = next(one.kname for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == SURVIVORS[0])
-    made, done = bench.samples, iter(range(0, 1 << 20, reads or 1))
+    attached = next(one for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == SURVIVORS[0])
+    kname, made = attached.kname, bench.samples
+    if look is not None:
+        disk, diskseq = attached.disk, attached.diskseq
+        bench.add(ev.DiskProperties(at=look, moment="end", disk=disk, kname=kname, diskseq=diskseq, values={}))
 
     def changed() -> list[ev.Event]:
         return [
-            replace(one, disks=one.disks | {kname: one.disks[kname]._replace(reads=next(done), reads_in_flight=flying)})
-            if isinstance(one, ev.Sampled) and kname in one.disks and reads
-            else replace(one, disks=one.disks | {kname: one.disks[kname]._replace(reads_in_flight=flying)})
-            if isinstance(one, ev.Sampled) and kname in one.disks
+            replace(one, disks=one.disks | {kname: one.disks[kname]._replace(reads_in_flight=1)})
+            if isinstance(one, ev.Sampled) and kname in one.disks and (one.at or 0.0) >= since
             else one
             for one in made()
         ]
 
     bench.samples = changed  # type: ignore[method-assign]
-    story = bench.story()
-    rig = story.rig | {"disk": [disk | {"latency": latency} for disk in story.rig["disk"]]}
-    doubts = [one for one in load_doubts(Story(story.begun, story.events, rig=rig)) if "still in flight" in one]
+    doubts = [one for one in load_doubts(bench.story()) if "still in flight" in one]
     assert len(doubts) == many

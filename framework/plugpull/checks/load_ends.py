@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 
-from plugpull.history.events import AgentLost, DutDied, LedgerBegun, LoadBegun, LoadEnded
+from plugpull.history.events import AgentLost, DiskProperties, DutDied, LedgerBegun, LoadBegun, LoadEnded
 from plugpull.history.readings import Reading
 from plugpull.history.story import Story
 
@@ -60,26 +61,21 @@ def load_doubts(story: Story) -> Iterator[str]:
 
 
 def _never_ended(story: Story) -> Iterator[str]:
-    """Requests that were in flight when the record ended, long after everybody had finished with the disk."""
+    """Requests that were in flight when the record ended, long after everybody had finished with the disk. The last
+    look at the disks reads each of them, for a second if it is slow: what was in flight when that began counts."""
     times = story.sample_times
     if story.ended is None or bool(story.of(AgentLost)) or bool(story.of(DutDied)) or len(times) < STILL:
         return
+    looks = {one.disk: one.at or inf for one in story.of(DiskProperties) if one.moment == "end"}
     for key, stream in story.samples.streams.items():
         disk = story.disk_at(key[0], times[-1])
         if not disk or len(stream) < STILL or story.samples.time(stream.row(len(stream) - 1)) != times[-1]:
             continue
-        last = [stream.counters(index) for index in range(len(stream) - STILL, len(stream))]
-        passed = times[-1] - (story.samples.time(stream.row(len(stream) - STILL)) or 0.0)
-        busy = (last[-1].completed - last[0].completed) * _latency(story, disk) >= passed / 2
-        if all(one.in_flight > 0 for one in last) and not (busy and last[-1].in_flight == 1):
+        count = len(stream)
+        while count > STILL and (story.samples.time(stream.row(count - 1)) or 0.0) > looks.get(disk, inf):
+            count -= 1
+        if all(stream.counters(index).in_flight > 0 for index in range(count - STILL, count)):
             yield f"a request to {disk} was still in flight when the record ended"
-
-
-def _latency(story: Story, disk: str) -> float:
-    """The least time in seconds that each request of an emulated disk takes. The last look at the disks reads some
-    blocks of each, one after the other, which keeps such a disk busy."""
-    given = next((one.get("latency") for one in story.rig.get("disk", ()) if one.get("name") == disk), None)
-    return float(given) if isinstance(given, int | float) else 0.0
 
 
 def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun) -> Iterator[str]:
