@@ -9,10 +9,12 @@ import json
 import time
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.integrity.writing.files.bundle import file_program
 from plugpull.load.runner import Job
@@ -186,10 +188,16 @@ class FileRunner:
         return {name: answer["process"] for name, answer in answers.items() if answer["stuck"]}
 
     def finish(self, job: FileJob, timeout: float = SCANNED_WITHIN) -> None:
-        """Wait for a scan to end, and record its end. One that takes longer than ``timeout`` is ended."""
+        """Wait for a scan to end, and record its end. One that takes longer than ``timeout`` is ended, and so is one
+        whose scenario is interrupted: it would keep its filesystem from being unmounted."""
         deadline = time.monotonic() + timeout
-        while not job.ended.is_set() and time.monotonic() < deadline:
-            self._context.wait_for(lambda event: job.ended.is_set(), 0.2)
+        try:
+            while not job.ended.is_set() and time.monotonic() < deadline:
+                self._context.wait_for(lambda event: job.ended.is_set(), 0.2)
+        except BaseException:
+            with suppress(RigError):  # what interrupted it is said, not what came of it
+                self.stop([job])
+            raise
         stuck = self.stop([job])
         self._context.recorder.record(
             ev.FileScanEnded(
