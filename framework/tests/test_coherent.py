@@ -141,6 +141,15 @@ def test_a_hole_in_the_samples_is_missing_evidence_unless_the_dut_was_starved() 
     assert "have a hole of" in unreached(bench.story(), [claim(Evidence.SAMPLES, end=22.0)])[0]
 
 
+@pytest.mark.parametrize(("gained", "many"), [(0.0, 0), (0.012, 0), (0.06, 1)])
+def test_a_clock_that_gains_some_milliseconds_changes_nothing_that_is_judged(gained: float, many: int) -> None:
+    bench = healthy()
+    clocks = [one for one in bench.story().events if isinstance(one, ev.ClockMapped)]
+    ahead = clocks[len(clocks) // 2]
+    bench.add(ev.ClockMapped(at=(ahead.at or 0.0) + gained, controller=ahead.controller, error=0.001))
+    assert len(unreached(bench.story(), [claim(Evidence.CLOCK)])) == many
+
+
 def test_clocks_that_contradict_each_other() -> None:
     bench = healthy()
     bench.add(ev.ClockMapped(at=18.5, controller=620.5, error=0.002))

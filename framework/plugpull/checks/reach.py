@@ -28,6 +28,9 @@ SLACK = 1.0
 HOLE = 10.0
 """The number of median sampling intervals without a sample that is a gap, unless the DUT was starved. If the interval
 was changed on purpose, the longest one counts."""
+APART = 0.02
+"""Seconds by which two clocks may contradict each other: the clock of an emulated DUT on a quiet host once gained 10 ms
+within two seconds, and nothing that is judged depends on so little."""
 LONG_APART = 0.5
 """If two clocks contradict each other by more seconds, the order of events and cuts is not known."""
 
@@ -138,7 +141,7 @@ def clock_doubts(story: Story) -> tuple[str, ...]:
     return (*(one for one in (said, log_goes_back(story)) if one), *witnesses_apart(story))
 
 
-def clocks_contradict(exchanges: Iterable[ClockMapped], beyond: float = 0.001) -> str:
+def clocks_contradict(exchanges: Iterable[ClockMapped], beyond: float = APART) -> str:
     """Why two exchanges cannot both be true, as a clause; empty if all of them can. ``beyond`` is in seconds."""
     known = [(event.at or 0.0, event.controller, event.error) for event in exchanges]
     near = [*pairwise(known), *combinations(known[:: max(1, len(known) // 20)], 2)]
