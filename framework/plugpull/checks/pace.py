@@ -22,6 +22,8 @@ that is stuck or was killed has none.
   Edges less than 1 s apart count as one. The worst edge is reported.
 - *Final ratio*: the mean rate from the recovery after the last edge to the end (over the last 2 s only, if nothing was
   restored), divided by the baseline. The last 2 s are also judged by themselves, which shows a slow decline.
+- *Lasting loss*: an emulated disk that was as fast as its rate in the rig file, and has the default limits, keeps 95 %
+  of its baseline, less what chance explains, from 1 s after the last edge to the end, if that is 3 s or more.
 - *Slow hosts*: if the host ran the DUT at a share of its speed, stalls and recoveries count only for the granted time
   (``starved.awake``), and rates are compared with the attainable rate: less by the share that the host withheld, and by
   its square for a disk that is as fast as its host. Less than half of the CPU time over the judged time is UNKNOWN.

@@ -207,14 +207,14 @@ def _failed_in_probing(story: Story, disk: str, was: DiskProperties, now: DiskPr
         more = _more(name, was, now)
         if name == "failed_commands" and more > 0:
             times = [changes_announced(story, disk, (one.at or 0.0) - COMING, one.at or 0.0) for one in (was, now)]
-            more -= times[1] - times[0] + (ATTENTIONS if _on_a_bus(story, disk) else 0)
+            more -= times[1] - times[0] + (ATTENTIONS if _on_scsi_bus(story, disk) else 0)
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} more to {disk} {words} as it came back than the time before"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
             yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
 
 
-def _on_a_bus(story: Story, disk: str) -> bool:
+def _on_scsi_bus(story: Story, disk: str) -> bool:
     return any(one.get("name") == disk and one.get("protocol") == "scsi" for one in story.rig.get("disk", ()))
 
 

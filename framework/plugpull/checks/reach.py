@@ -30,7 +30,8 @@ HOLE = 10.0
 was changed on purpose, the longest one counts."""
 APART = 0.02
 """Seconds by which two clocks may contradict each other: the clock of an emulated DUT on a quiet host once gained 10 ms
-within two seconds, and nothing that is judged depends on so little."""
+within two seconds. The default limits that depend on these clocks, those of removals and returns, are a second and
+more."""
 LONG_APART = 0.5
 """If two clocks contradict each other by more seconds, the order of events and cuts is not known."""
 

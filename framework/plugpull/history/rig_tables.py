@@ -1,4 +1,4 @@
-"""The rig file on record, without what no rig file can have: what reads it then needs to expect nothing else."""
+"""Makes the rig file of a history safe to read: values of a kind that no rig file has are left out and named."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec.structs import replace
 
 from plugpull.finding import Finding
-from plugpull.history.events import DutReady, ExpectedFinding, ExpectedShape
+from plugpull.history.events import ExpectedFinding, ExpectedShape
 from plugpull.history.reader import Story
 from plugpull.judging.results import ExpectedResult
 
@@ -121,8 +121,7 @@ def _applicable(story: Story, kernel: str) -> tuple[ExpectedFinding, ...]:
 
 def _replaced(story: Story) -> set[str]:
     """The modules that the run loaded another build of."""
-    readies = [event for event in (*story.before, *story.of(DutReady)) if isinstance(event, DutReady)]
-    return {name.partition(" ")[0] for ready in readies[-1:] for name in ready.modules}
+    return {name.partition(" ")[0] for ready in story.readies[-1:] for name in ready.modules}
 
 
 def _on(entry: ExpectedFinding, kernel: str) -> bool:
