@@ -11,6 +11,17 @@ from plugpull.kernel.catalogue.prefix import level_of, second_message, split_pre
 
 MESSAGE = "sd 2:0:0:0: [sdb] tag#1 FAILED Result: hostbyte=DID_OK"
 
+MARKS = (
+    "marks that no program writes",
+    "a logger without a tag",
+    "a time with slashes",
+    "a level in words",
+    "a file's name",
+    "a number and arrows",
+    "syslog without a tag",
+    "a logger of a program's",
+)
+"""Prefixes behind which only a message that names a driver and a device is certainly the kernel's."""
 PREFIXES = {
     "none": "",
     "dmesg": "[   12.345678] ",
@@ -123,6 +134,22 @@ PREFIXES = {
     "a router's": "2019-01-01 00:00:12 User.Notice 192.168.1.1 kernel: ",
     "a logger of a program's": "10:11:12 INFO - kernel - ",
     "colours": "\x1b[32m[   12.345678] \x1b[0m\x1b[33m",
+    "colours, their first character written out": "^[[32m[   12.345678] ^[[0m",
+    "colours, as JSON has them": "\\u001b[32m[   12.345678] \\u001b[0m",
+    "colours, as rsyslog has them": "#033[32m[   12.345678] ",
+    "netconsole with the kernel's release": "6.4.0-rc1,3,1234,12345678,-;",
+    "logcat with an empty tag": "01-05 10:00:01.123     0     0 W         : ",
+    "logcat with a tag": "01-05 10:00:01.123  root     0     0 I kernel  : ",
+    "HiSilicon": "[   12.345678s][pid:1234,cpu2,kworker/2:1]",
+    "HTML, spaces of a web page": "<span class='t'>[&nbsp;&nbsp;12.345678]</span> ",
+    "rsyslog, repeated": "Jan  5 10:00:01 host kernel: message repeated 3 times: [ [   12.345678] ",
+    "syslog, its host in brackets": "Jan  5 10:00:01 [redacted] kernel: ",
+    "syslog of a router without a name": "Jan  5 10:00:01 (none) kernel: ",
+    "syslog, a person and a host": "Jan  5 10:00:01 me@host kernel: ",
+    "journalctl without a number of a process": "Jan 05 10:00:01 host kernel[-]: ",
+    "klogd": "Jan  5 10:00:01 host klogd: ",
+    "a table of times": "2024-01-05 10:00:01\t",
+    "the CPU, before a name with a dash": "[   12.345678] 001: ",
 }
 
 
@@ -142,6 +169,18 @@ def test_colours_inside_a_message_are_removed() -> None:
     event = classify(line)
     assert event is not None
     assert (event.kind, event.subject) == ("usb.reset", "2-1")
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_a_message_without_a_device_is_found_behind_all_known_prefixes(name: str) -> None:
+    message = "EXT4-fs error (device sdb1): ext4_find_entry:1455: reading directory lblock 0"
+    assert (classify(PREFIXES[name] + message) is None) == (name in MARKS)
+
+
+def test_dmesg_as_json() -> None:
+    assert split_prefix(f'         "msg": "{MESSAGE}"')[1] == MESSAGE
+    other = f'{{"level": "error", "msg": "{MESSAGE}"}}'
+    assert split_prefix(other)[1] == other
 
 
 @pytest.mark.parametrize("transport", ["_TRANSPORT", "SYSLOG_IDENTIFIER"])

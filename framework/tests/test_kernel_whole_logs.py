@@ -210,6 +210,13 @@ def test_wrapped_lines_are_read_as_if_they_were_not(width: int, quote: str) -> N
     assert [each.event.text.removeprefix(quote) for each in found] == [each.event.text for each in events_of(*LOG)]
 
 
+def test_wrapped_lines_with_levels_in_words_are_joined() -> None:
+    """What dmesg -x prints begins with a word, as a piece does."""
+    log = [f"kern  :err   : {line}" for line in LOG]
+    broken = [part for line in log for part in textwrap.wrap(line, 76, break_on_hyphens=False)]
+    assert [each.event.text for each in events_of(*broken)] == [each.event.text for each in events_of(*log)]
+
+
 @pytest.mark.parametrize("width", [72, 80, 84, 90])
 @pytest.mark.parametrize("stripped", [False, True])
 def test_lines_that_a_terminal_broke_are_joined_without_a_space(width: int, stripped: bool) -> None:

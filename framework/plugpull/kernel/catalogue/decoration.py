@@ -47,8 +47,9 @@ _SPOKEN = re.compile(
 """What sentences have, strings of programs and scripts, and the kernel's messages do not before the words that may be
 anywhere in them."""
 _IN_A_SENTENCE = re.compile(
-    r"\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?`[^`]+`(?!`)\W{0,4}[^\W\d]"
-    r"|\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?`(?![^`\[]{0,80}(?:\[ *\+?\d|\d:\d\d:\d\d|kernel: ))[^`]+`\s*$"
+    r"\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?(?:\*{1,3}|__?)?`[^`]+`(?!`)\W{0,4}[^\W\d]"
+    r"|\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?(?:\*{1,3}|__?)?"
+    r"`(?![^`\[]{0,80}(?:\[ *\+?\d|\d:\d\d:\d\d|kernel: ))[^`]+`[*_]{0,3}\s*$"
 )
 """Words between backticks with which a sentence begins, or that are all of a line and have no time stamp."""
 _BEGUN = re.compile(r"[A-Z][a-z]+(?: [a-z]+)* ")

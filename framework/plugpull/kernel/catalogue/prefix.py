@@ -14,7 +14,9 @@ from plugpull.kernel.catalogue.decoration import end_of_marks
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _DATE = r"\d{4}-\d\d-\d\d"
-_KERNEL = r"(?:kernel|vmunix|kern)(?:\[\d*\])?: ?"
+_KERNEL = r"(?:[kK]ernel|KERNEL|vmunix|kern|klogd)(?:\[[\d-]*\])?: ?"
+_HOST = r"[\w.+*<>@(){}\[\]-]+"
+"""A host, also one whose name a person made unrecognisable; a month, a day, a level."""
 _STAMP = r"\[\s*\d+\.\d+(?:@\d+)? *\]"
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 """The kernel's levels by number (include/linux/kern_levels.h), as dmesg -x and syslog spell them."""
@@ -25,16 +27,20 @@ _LEVEL = rf"(?:{'|'.join(LEVELS)}|error|warning)"
 _PARTS = (
     r"\*\* \d+ printk messages dropped \*\* ",  # glued to the message that follows it
     r"<\d{1,3}>",  # the level, in /proc/kmsg and on the wire (syslog(2))
-    r"\d{1,3},\d+,\d+,[-c+][^;]{0,40};",  # /dev/kmsg (Documentation/ABI/testing/dev-kmsg)
-    r"\[(?:\s|=C2=A0|=A0|=20)*\+?\d+(?:[.,]\d+)?(?:[@,]\d+)?s? *(?:< +\d+\.\d+ ?>)?\](?:- ?|: | ?)",  # dmesg, also -d
+    # /dev/kmsg (Documentation/ABI/testing/dev-kmsg); netconsole may put the release before it
+    r"(?:\d+\.\d+[\w.+~-]{0,60},)?\d{1,3},\d+,\d+,[-c+][^;]{0,40};",
+    # dmesg, also -d
+    r"\[(?:\s|=C2=A0|=A0|=20|&nbsp;)*\+?\d+(?:[.,]\d+)?(?:[@,]\d+)?s? *(?:< +\d+\.\d+ ?>)?\](?:- ?|: | ?)",
     r"\[ *\d+(?:\.\d*)?(?:\.{2,4}|\u2026|\.[xX]{2,9})\] ?",  # the same, shortened by a person
-    r"\[\d{1,3}(?:;\d{1,3}){0,4}m ?|(?:stdout|stderr) [FP] ",  # colours without their first character; containers
+    # colours without their first character, or with another for it; containers
+    r"(?:\^\[|\\u001b|\\x1b|\\033|\\e|#033)?\[\d{1,3}(?:;\d{1,3}){0,4}m ?|(?:stdout|stderr) [FP] ",
     r"(?:\d{1,7}\.\d{3,9}|(?<!.)\.?\d{1,9})\] ",  # pasted without the first bracket, or with the end of a time only
-    r"\d{3}: (?=[A-Za-z]\w+[ :])",  # the CPU, in real-time kernels
+    r"\d{3}: (?=[A-Za-z][\w-]+[ :])",  # the CPU, in real-time kernels
     r"\[[EWDINV]\] ?|\[ *[TC]\d+(?:@C?\d+)?\] ?|\[ ?\d{1,3}\] |\[ *CPU\d+\] ?",  # CONFIG_PRINTK_CALLER
     r"[-. ]?\(\d\)\[\d+:[^\]]{1,20}\] ?|[A-Z]?\[\d: *[^\]]{1,24}: *\d+\] ?",  # vendors of phones
-    rf"c\d +\d+ (?:\([^)]{{1,20}}\) )?(?=\S)|(?:\d\d-\d\d {_CLOCK} +)?[VDIWEF]/KERNEL *\( *\d+\): ",  # the same
-    rf"\d\d-\d\d {_CLOCK} +(?:root +)?0 +0 [VDIWEF] ",  # logcat -b kernel
+    r"c\d +\d+ (?:\([^)]{1,20}\) )?(?=\S)|\[pid:\d+,[^\]]{1,40}\] ?",  # the same
+    rf"(?:\d\d-\d\d {_CLOCK} +)?[VDIWEF]/(?:(?:KERNEL|kernel) *\( *\d+|\s*\( *0)\): ",  # logcat of old kernels
+    rf"\d\d-\d\d {_CLOCK} +(?:root +)?0 +0 [VDIWEF] (?:(?:kernel)? *: )?",  # logcat -b kernel
     rf"[\w./~-]{{1,100}}(?:[:-]|\.(?:txt|log): )(?={_LOGGED})",  # grep
     r"(?:[-*\u2022+!]|[-=]>) {1,3}(?=\S)|\d{1,2}[.)] (?=\S)|\[[ xX]\] (?=\S)",  # lists
     r"\[kernel\] ?|&lt;\d{1,3}&gt;|&gt; ?",  # metalog; escaped for a web page
@@ -42,15 +48,16 @@ _PARTS = (
     r"\[(?:[^\W\d_]{3,5} ?\d{1,2}| ?\d{1,2}\. ?[^\W\d_]{3,5}) \d\d:\d\d\] ",  # dmesg --reltime
     rf"(?:[a-z]\w{{1,9}}|local\d) *:{_LEVEL} *: ?|(?:\S{{1,64}}: )?kern: +{_LEVEL}: ",  # dmesg -x; talosctl dmesg
     rf"\d {_DATE}T{_CLOCK}{_ZONE} \S+ kernel - - (?:-|\[[^\]]*\]) ",  # RFC 5424, behind its level
-    rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:? (?:\S+ {_KERNEL}|{_KERNEL})?",  # rsyslog, journalctl -o short-iso, dmesg
+    # rsyslog, journalctl -o short-iso, dmesg
+    rf"{_DATE}[T ]{_CLOCK}{_ZONE}?:?[ \t](?:(?:{_HOST} ){{0,4}}{_KERNEL})?",
     # syslog, journalctl, logread, in any language: a clock, then words without a colon up to the kernel's tag
-    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}[\w.+*<>-]+){{0,5}} {{1,3}}(?:{_KERNEL}|\[kernel\] )",
+    rf"[^:\[\]<>\"'`]{{0,30}}?(?<!\d){_CLOCK}{_ZONE}?(?: {{1,3}}{_HOST}){{0,5}} {{1,3}}(?:{_KERNEL}|\[kernel\] )",
     rf"\d+\.\d+ (?:\S+ )?{_KERNEL}",  # journalctl -o short-unix
     rf"[\w.-]{{1,64}} {{1,8}}{_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
     # a serial console's prompt, with the cursor still behind it
     r"[\w.-]{1,64} login: (?=[\[<])|[\w.@:~/-]{1,64}[#$] (?=<\d>)",
-    r"(?:kernel|klogd): ?(?=\S)",  # what syslogd writes to all terminals has no space
-    r"(?:> ?)+|`+|\| (?=\[)|\u2502 ?|<(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # mail; Markdown; HTML
+    r"(?:kernel|klogd|kmsg): ?(?=\S)|message repeated \d+ times: \[ ?",  # wall has no space; rsyslog
+    r"(?:> ?)+|`+|\| (?=\[)|\u2502 ?|</?(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # mail; Markdown; HTML
     r"\[/?(?:(?i:T[DR]|FONT|COLOR|SIZE|CODE|QUOTE|INDENT|LIST)|[BIUbiu*])(?:=[^\[\]]{1,60})?\] ?",  # BBCode
     r"trusted_key: (?=device-mapper: )",  # include/keys/trusted-type.h redefines pr_fmt for drivers/md/dm-crypt.c
     # a comment of a script; the writer's name in front of what a mail quotes, as supercite writes it
@@ -70,12 +77,13 @@ _HALF = re.compile(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
 """A time stamp behind text that another program wrote on the console without ending its line."""
 _SECOND = re.compile(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
 _PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[(\[{]*[\"'#]")
-_TIME = re.compile(r"\[\s*(\d+\.\d+)(?:@\d+)? *(?:< +\d+\.\d+ ?>)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
+_TIME = re.compile(r"\[(?:\s|&nbsp;)*(\d+\.\d+)(?:@\d+)?s? *(?:< +\d+\.\d+ ?>)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
 _WALL_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d):(\d\d)(?!\d)")
-_RECORD = re.compile(r"\d{1,3},\d+,(\d+),")
-_LEVEL_OF = re.compile(rf"<(\d{{1,3}})>|(?:^|\s)(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
-_ESCAPE = re.compile(r"\x1b\[[\d;]*[mK]")
-_MESSAGE = re.compile(r"(?:^|[{,\s])\"MESSAGE\"\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
+_RECORD = re.compile(r"(?:\d+\.\d+[\w.+~-]{0,60},)?\d{1,3},\d+,(\d+),")
+_LEVEL_OF = re.compile(rf"<(\d{{1,3}})>|(?:^|[\s,])(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
+_ESCAPE = re.compile(r"\x1b\[[\d;]*[mK]|(?:\^\[|\\u001b|\\x1b|\\033|\\e|#033)?\[\d{1,3}(?:;\d{1,3}){0,4}m")
+"""A colour, also one whose first character was lost, or is written in another way."""
+_MESSAGE = re.compile(r"(?:(?:^|[{,\s])\"MESSAGE\"|^\s*\"msg\")\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
 _FIELD = re.compile(r"\"(PRIORITY|__MONOTONIC_TIMESTAMP|_TRANSPORT|SYSLOG_IDENTIFIER)\"\s*:\s*\"([^\"]*)\"")
 _VERBOSE = re.compile(r"^\s*MESSAGE=")
 _MOST_PARTS = 8
@@ -88,9 +96,9 @@ def split_prefix(line: str) -> tuple[str, str]:
     usual = _USUAL.match(line)
     if usual is not None and "\x1b" not in line:
         return line[: usual.end()], line[usual.end() :]
-    if "\x1b" in line:
+    if "\x1b" in line or "[0m" in line:
         line = _ESCAPE.sub("", line)
-    if "MESSAGE" in line and (found := _journal(line)):
+    if ("MESSAGE" in line or '"msg"' in line) and (found := _journal(line)):
         return found
     at = _end_of_prefix(line, 0)
     if at == 0 and (half := _HALF.search(line, 0, _FARTHEST)) and not _PROCESS.search(line, 0, half.start()):
@@ -121,7 +129,7 @@ def _end_of_prefix(line: str, at: int) -> int:
 
 
 def _journal(line: str) -> tuple[str, str] | None:
-    """The kernel's message in a line of ``journalctl -o json`` or ``-o verbose``."""
+    """The kernel's message in a line of ``journalctl -o json`` or ``-o verbose``, or of ``dmesg -J``."""
     if verbose := _VERBOSE.match(line):
         return line[: verbose.end()], line[verbose.end() :]
     message = _MESSAGE.search(line)

@@ -126,7 +126,7 @@ def _pieces(lines: Sequence[bytes]) -> set[int]:
     found: set[int] = set()
     for at in range(1, len(lines)):
         before, line = lines[at - 1], lines[at]
-        if _quote(before) != _quote(line) or _NOT_A_PIECE.match(line[len(_quote(line)) :]):
+        if _quote(before) != _quote(line) or _NOT_A_PIECE.match(line[len(_quote(line)) :]) or _is_stamped(line):
             continue
         if at - 1 in found or _is_stamped(before):
             found.add(at)
