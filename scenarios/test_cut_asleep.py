@@ -7,8 +7,9 @@ def test_a_cable_is_cut_while_the_machine_sleeps(rig: ScenarioRig) -> None:
     """All disks are idle, and the machine suspends its devices for a moment. A cable is cut while it sleeps, and put
     back when it is awake. The disk is missed, comes back, and all data is there."""
     victim, _ = rig.choose_victim()
-    with rig.load(rig.disks, idle), rig.suspended(seconds=3), rig.cut(victim.cable):
-        rig.wait(seconds=5)
+    with rig.load(rig.disks, idle), rig.suspended(seconds=3) as sleep, rig.cut(victim.cable):
+        sleep.wait_awake()
+        rig.wait(seconds=1)
     rig.judge(
         removed(victim), returned(victim), data_intact(rig.disks), kernel_clean(), nothing_left(), nothing_stuck()
     )

@@ -212,11 +212,11 @@ class ScenarioRig(Measuring):
     def suspended(self, seconds: int) -> Suspended:
         """Suspend the DUT's devices, as a machine that sleeps does. It wakes by itself after ``seconds`` (1 to 8).
 
-        The block begins when it sleeps, and ends when it is awake. Raises ``NotServed`` if its kernel cannot test
-        that, and ``RigError`` if it does not suspend.
+        The block begins when it sleeps, and ends when it is awake; ``wait_awake()`` waits for that inside it. Raises
+        ``NotServed`` if its kernel cannot test that, and ``RigError`` if it does not suspend.
 
-            with rig.suspended(seconds=3), rig.cut(victim.cable):
-                rig.wait(seconds=4)
+            with rig.suspended(seconds=3) as sleep, rig.cut(victim.cable):
+                sleep.wait_awake()
         """
         return Suspended(self.context, seconds)
 

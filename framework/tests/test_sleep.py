@@ -12,7 +12,9 @@ from stories import CUT, VICTIM, healthy
 from plugpull.checks import kernel_clean, removed, undisturbed
 from plugpull.dut.agent.disks import Refused
 from plugpull.dut.agent.sleep import Sleep
+from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.suspended import Suspended
+from plugpull.errors import RigError
 from plugpull.history import events as ev
 
 
@@ -74,6 +76,68 @@ def test_a_machine_that_was_lost_while_it_slept_had_been_asked_to_sleep() -> Non
     bench = healthy()
     bench.add(RESET, LOST, replace(slept, at=CUT - 1.0, until=CUT + 3.0))
     assert not bench.judge(undisturbed()).findings
+
+
+class Slept(Mock):
+    """A context whose machine is heard again at the third look."""
+
+    looks = 0
+
+    def pause(self, seconds: float) -> None:
+        self.looks += 1
+        self.listener.asleep = self.looks < 3
+
+
+def a_machine(*, ok: bool = True) -> Slept:
+    context = Slept()
+    context.now.return_value, context.listener.lost, context.listener.asleep = 100.0, "", True
+    context.bench.link.call.return_value = {"begun": 100.5, "until": 109.0, "ok": ok, "why": "" if ok else "busy"}
+    return context
+
+
+def test_what_has_to_wait_until_the_machine_is_awake_does() -> None:
+    context = a_machine()
+    with Suspended(context, 3) as sleep:
+        assert context.looks == 1, "the one that lets the kernel fall asleep"
+        sleep.wait_awake()
+        assert context.looks == 3
+        (slept,) = context.recorder.record.call_args.args
+        assert (slept.at, slept.until, slept.ok) == (100.5, 109.0, True)
+    assert context.recorder.record.call_count == 1
+
+
+def test_a_block_ends_when_the_machine_is_awake() -> None:
+    context = a_machine()
+    with Suspended(context, 3):
+        pass
+    assert context.looks == 3
+    assert context.recorder.record.call_count == 1
+
+
+def test_a_machine_that_would_not_sleep_is_recorded_once() -> None:
+    context = a_machine(ok=False)
+    with pytest.raises(RigError, match="was not suspended: busy"), Suspended(context, 3) as sleep:
+        sleep.wait_awake()
+    (slept,) = context.recorder.record.call_args.args
+    assert (slept.ok, slept.detail) == (False, "busy")
+    assert context.recorder.record.call_count == 1
+
+
+def test_a_machine_that_does_not_answer_when_it_should_be_awake_was_asked_to_sleep() -> None:
+    context = a_machine()
+    with pytest.raises(AgentGone, match="nothing was heard"), Suspended(context, 3):
+        context.bench.link.call.side_effect = AgentGone("nothing was heard")
+    (slept,) = context.recorder.record.call_args.args
+    assert (slept.at, slept.until, slept.ok) == (100.0, 104.0, False)
+    assert "nothing was heard" in slept.detail
+
+
+def test_the_error_that_ended_the_block_is_the_one_to_report() -> None:
+    context = a_machine()
+    sleep = Suspended(context, 3).__enter__()
+    context.bench.link.call.side_effect = AgentGone("nothing was heard")
+    sleep.__exit__(ValueError, ValueError("a scenario's own"), None)
+    assert context.recorder.record.call_count == 1
 
 
 def test_a_disk_that_leaves_when_the_machine_wakes_is_a_finding_all_the_same() -> None:

@@ -117,8 +117,10 @@ class Listener:
         self._sleep_asked = time.monotonic()
         self._sleep_until = self._sleep_asked + seconds
 
-    def _asleep(self, bench: Bench) -> bool:
-        awake = bench.link.heard >= self._sleep_until
+    @property
+    def asleep(self) -> bool:
+        """Whether the machine was asked to sleep and has not been heard since it should be awake."""
+        awake = self._bench is not None and self._bench.link.heard >= self._sleep_until
         return not awake and time.monotonic() < self._sleep_asked + SLEEPING
 
     def _take(self, message: Message, bench: Bench) -> None:
@@ -151,7 +153,7 @@ class Listener:
 
     def _keep(self, bench: Bench) -> None:
         while not self._stop.wait(MAPPING_INTERVAL):
-            if self._asleep(bench):
+            if self.asleep:
                 continue
             begun = time.monotonic()
             try:
