@@ -16,6 +16,9 @@ COUNT, MOST = 8, 32
 """Reads of one disk, spread evenly over it. If none of the first eight is ``QUICK``, as on a busy host, there are more,
 up to ``MOST`` in ``AT_MOST`` seconds."""
 QUICK, AT_MOST = 0.003, 1.5
+SLOW, PAUSE, AT_MOST_SLOW = 0.015, 0.1, 4.0
+"""If even the fastest took longer than ``SLOW``, a pause before each further read lets a busy moment of the host pass,
+for ``AT_MOST_SLOW`` seconds at most. A command that is always delayed is delayed then too."""
 LIMIT = 8.0
 """Seconds for all reads of one disk."""
 GONE = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.ENOMEDIUM)
@@ -48,9 +51,9 @@ def _read(path: str, times: List[float], why: List[str]) -> None:
             fd = os.open(path, flags)
         with io.FileIO(fd, "r") as file, mmap.mmap(-1, BLOCK) as block:  # O_DIRECT wants aligned memory
             size = file.seek(0, os.SEEK_END)
-            until = time.monotonic() + AT_MOST
+            begun = time.monotonic()
             for number in range(MOST):
-                if number >= COUNT and (min(times) < QUICK or time.monotonic() > until):
+                if number >= COUNT and not _more(min(times), time.monotonic() - begun):
                     return
                 file.seek(size * (number % COUNT) // COUNT // BLOCK * BLOCK)
                 began = time.monotonic()
@@ -60,3 +63,12 @@ def _read(path: str, times: List[float], why: List[str]) -> None:
     except OSError as error:
         if error.errno not in GONE:
             why.append(error.strerror or str(error))
+
+
+def _more(fastest: float, spent: float) -> bool:
+    """Whether another read may be faster; after the pause that it needs."""
+    if fastest < QUICK or spent > (AT_MOST_SLOW if fastest > SLOW else AT_MOST):
+        return False
+    if fastest > SLOW:
+        time.sleep(PAUSE)  # there is no event for a host that has time again
+    return True
