@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
@@ -347,6 +348,17 @@ def test_a_step_that_is_cut_off_is_on_record_and_nobodys_fault() -> None:
         pass
     assert not volume.mounted
     assert acted(context)[-1] == ("mount", False, "sda reports two sizes: 0 and 335544320 bytes")
+
+
+def test_a_step_that_is_cut_off_is_recorded_when_that_happens_and_not_when_power_is_back() -> None:
+    context = bench("disk2", mkfs=done(uuid=UUID), mount=done(), umount=done())
+    volume = mounted(context)
+    volume.unmount()
+    context.bench.link.call = Mock(side_effect=GuardRefused("sda reports two sizes: 0 and 335544320 bytes"))
+    recorded = threading.Event()
+    context.recorder.record.side_effect = lambda event: recorded.set()
+    with volume.under_way("mount"):
+        assert recorded.wait(60)
 
 
 def test_a_lost_agent_ends_the_scenario_in_the_middle_of_a_step() -> None:

@@ -152,21 +152,24 @@ class Filesystem:
                 with volume.under_way("umount"), rig.cut(victim.cable, when=begins):
                     pass
         """
-        steps: dict[str, Callable[[], object]] = {"mkfs": self._make, "mount": self.try_mount, "umount": self.unmount}
         with ThreadPoolExecutor(1, "filesystem") as pool:
-            doing = pool.submit(steps[step])
+            doing = pool.submit(self._try, step)
             yield
-            try:
-                doing.result()
-            except AgentGone:
-                raise
-            except RigError as error:
-                # The disk went before the step had begun.
-                self._context.recorder.record(
-                    ev.Acted(
-                        at=self._context.now(), action=step, disk=self.name, ok=False, seconds=0.0, detail=error.what
-                    )
-                )
+            doing.result()
+
+    def _try(self, step: ev.ActionName) -> None:
+        """One of the steps, which may fail. Raises AgentGone."""
+        steps: dict[str, Callable[[], object]] = {"mkfs": self._make, "mount": self.try_mount, "umount": self.unmount}
+        try:
+            steps[step]()
+        except AgentGone:
+            raise
+        except RigError as error:
+            # The disk went before the step had begun. It is recorded at once: a cut explains it only for a moment.
+            failed = ev.Acted(
+                at=self._context.now(), action=step, disk=self.name, ok=False, seconds=0.0, detail=error.what
+            )
+            self._context.recorder.record(failed)
 
     @contextmanager
     def on_overlay(self) -> Iterator[bool]:
