@@ -158,6 +158,11 @@ def test_the_controllers_own_errors() -> None:
     assert accused(well, left) == {}, "what the driver says when the device is gone already"
     stale = "WARN Set TR Deq Ptr cmd failed due to incorrect slot or ep state."
     assert accused(well, [f"[    5.00000{n}] xhci_hcd 0000:00:14.0: {stale}" for n in range(3)]) == {}
+    babble = [
+        "[    5.000000] musb-hdrc musb-hdrc.1.auto: Babble",
+        "[    6.000000] CAUTION: musb: Babble Interrupt Occurred",
+    ]
+    assert accused(well, babble) == {}, "a device talks out of turn"
 
 
 def test_the_ports_of_a_controller_that_died_are_not_to_blame() -> None:

@@ -29,6 +29,7 @@ HEALTHY = (
     "dwc3-meson-g12a ffe09000.usb: switching to Device Mode",
     "simple-pm-bus: probe of ff63c000.system-controller rejects match -19",
     "usb 2-4: can't find an interface for this driver",
+    "xhci_hcd WARN Event TRB for slot x ep y with no TDs queued",
     "**`usb 2-1.3: reset SuperSpeed USB device number 3 using xhci-hcd`**",
 )
 

@@ -65,6 +65,8 @@ _HEADING = re.compile(r"(?i) - [a-z ]{0,40}\b(?:problem|issue|question|help|solv
 """How a title goes on."""
 _ANY_DEVICE = re.compile(r"\s*[-*\u2022] .*\b(?:sd|nvme|mmcblk|md|hd)X\b")
 """A list of what one may find in a log."""
+_ANY_NUMBER = re.compile(r"\b(?:slot|ep|endpoint|port|sector|block|number|error) [xyzXYZN]\b(?!['\u2019-])")
+"""A letter for a number: a person writes about a message."""
 _OTHER_SCRIPT = re.compile(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
 """Letters that no message of the kernel has, but the names of processes in it."""
 _STAMP = re.compile(r"\d:\d\d|\[ *\d+\.\d|^\s*\d+\.\d{3}|<-|\u2190")
@@ -110,7 +112,7 @@ def begins_a_sentence(line: str) -> bool:
 def talks_about_it(line: str, message: str) -> bool:
     """Whether a person goes on in words behind a message, or has words of another script beside it. In a line
     with a time they are a comment."""
-    if _TALK.search(message) or ("X" in message and _ANY_DEVICE.match(line)):
+    if _TALK.search(message) or _ANY_NUMBER.search(message) or ("X" in message and _ANY_DEVICE.match(line)):
         return True
     if not message.isascii() and _OTHER_SCRIPT.search(message):
         return not _STAMP.search(line)
