@@ -14,6 +14,7 @@ from plugpull.history.story import Story
 RATE = 1 << 20
 SIZE = 2 << 20
 BEGUN = 26.0
+REQUESTS = 64
 
 
 def read_back(seconds: float, of_others: float = 2.0, status: int = 0, **disk: object) -> Judgement:
@@ -34,7 +35,8 @@ def _read_by(sample: ev.Sampled, took: dict[str, float]) -> ev.Sampled:
     for kname, row in sample.disks.items():
         passed = min(max(0.0, (sample.at or 0.0) - BEGUN), took[kname])
         read = row.read_bytes + int(SIZE * passed / took[kname])
-        rows[kname] = row._replace(read_bytes=read, busy_ms=row.busy_ms + int(1000 * passed))
+        requests = row.reads + int(REQUESTS * passed / took[kname])
+        rows[kname] = row._replace(read_bytes=read, reads=requests, busy_ms=row.busy_ms + int(1000 * passed))
     return msgspec.structs.replace(sample, disks=rows)
 
 
@@ -56,7 +58,13 @@ def test_a_disk_that_is_slower_since_it_came_back_is_named() -> None:
         pytest.param(4.0, 3.8, 0, {}, id="a slow host slows them all"),
         pytest.param(4.0, 2.0, 1, {}, id="it was not read to its end"),
         pytest.param(4.0, 2.0, 0, {"rate": None}, id="it has no rate"),
+        pytest.param(4.0, 2.0, 0, {"latency": 0.03}, id="each of its requests takes a while by itself"),
     ],
 )
 def test_what_else_makes_reading_slow(seconds: float, others: float, status: int, disk: dict[str, object]) -> None:
     assert read_back(seconds, others, status, **disk).findings == ()
+
+
+def test_a_disk_with_a_latency_that_is_slower_still_is_named() -> None:
+    (finding,) = read_back(8.0, latency=0.03).findings
+    assert "disk1 was read at 0.26 MB/s after it came back, and its rate is 0.5" in finding.summary

@@ -23,21 +23,24 @@ AROUND = 0.15
 """Seconds before and after a read-back from which a sample counts, so that nothing of it is left out."""
 LEAST = 1 << 19
 """Bytes below which a read-back is too short to be timed."""
+PIECE = 1 << 17
+"""Bytes that QEMU reads at once of an emulated disk (``SCSI_DMA_BUF_SIZE`` in its hw/scsi/scsi-disk.c)."""
 SLOWER = 1.8
 """How many times as long as the disk's rate allows it may be busy, or as the others were if that is more: a slow host
 slows them all."""
 
 
 class ReadBackPace(NamedTuple):
-    """How many bytes of a disk were read back, for how many seconds the disk was busy with them, and its rate."""
+    """How many bytes of a disk were read back, for how many seconds the disk was busy with them, and for how many its
+    rate lets it be, and its latency if it serves one request after the other."""
 
     moved: int
     busy: float
-    rate: float
+    due: float
 
     @property
     def ratio(self) -> float:
-        return self.busy * self.rate / self.moved
+        return self.busy / self.due
 
 
 def slow_reads(story: Story, disk: str) -> Iterator[Accusation]:
@@ -49,7 +52,7 @@ def slow_reads(story: Story, disk: str) -> Iterator[Accusation]:
     for begun in story.of(ReadBackBegun):
         found = _read(story, begun) if begun.disk == disk and _came_back(story, begun) else None
         if found is not None and found.ratio > limit:
-            speed, due = found.moved / found.busy / 1e6, found.rate / 1e6
+            speed, due = found.moved / found.busy / 1e6, found.moved / found.due / 1e6
             what = f"{disk} was read at {speed:.2f} MB/s after it came back, and its rate is {due:.2f} MB/s"
             yield Accusation(
                 subject=disk,
@@ -79,7 +82,15 @@ def _read(story: Story, begun: ReadBackBegun) -> ReadBackPace | None:
     begin, end = (story.samples.time(row) or 0.0 for row in (rows[0], rows[-1]))
     busy = (last.busy_ms - first.busy_ms) / 1000 - (end - begin - awake(story, begin, end))
     moved = last.read_bytes - first.read_bytes
-    return ReadBackPace(moved, busy, rate) if moved >= LEAST and busy > 0 else None
+    requests = max(last.reads - first.reads, moved / PIECE)
+    due = moved / rate + requests * _latency(story, begun.disk)
+    return ReadBackPace(moved, busy, due) if moved >= LEAST and busy > 0 else None
+
+
+def _latency(story: Story, disk: str) -> float:
+    """Seconds that each request to an emulated disk takes at least."""
+    found = next((one.get("latency") for one in story.rig.get("disk", ()) if one.get("name") == disk), None)
+    return float(found) if isinstance(found, int | float) and found > 0 else 0.0
 
 
 def _came_back(story: Story, begun: ReadBackBegun) -> bool:
