@@ -150,6 +150,13 @@ def begun_again_by_an_add(bench: Bench) -> None:
     bench.add(act(READDED + 0.85, "add", SECOND))
 
 
+def frozen_by_an_add(bench: Bench) -> None:
+    """mdadm freezes what md does before it adds a member. On a busy host that shows in a state."""
+    bench.add(rebuilding(READDED + 0.5, 512), with_value(READDED + 0.8, "sync_action", "frozen", degraded=1))
+    kernel(bench, READDED + 0.9, "md: md127: recovery interrupted.")
+    bench.add(replace(act(READDED + 1.2, "add", SECOND), seconds=0.6))
+
+
 def added_and_rebuilt(bench: Bench) -> None:
     bench.replace(ev.ArrayActed, lambda event: event.action == "readd", action="add")
 
@@ -186,6 +193,7 @@ FINE = (
     stopped_by_the_cut,
     died_with_the_disk,
     begun_again_by_an_add,
+    frozen_by_an_add,
     added_and_rebuilt,
     known_by_its_kernel_name,
 )

@@ -133,9 +133,11 @@ def _progress(state: ArrayState) -> int | None:
 
 
 def _interferes(story: Story, record: ArrayRecord, begin: float, at: float) -> bool:
-    """Whether a member left or came, or something was done to the array, after ``begin`` and until ``at``."""
-    acts = [(act.at or 0.0) - act.seconds for act in record.acts if act.action not in ("check", "marked")]
-    return any(begin < one <= at + CLOCKS for one in (*acts, *_moves(story, record)))
+    """Whether a member left or came, or something was being done to the array, after ``begin`` and until ``at``."""
+    acts = [act for act in record.acts if act.action not in ("check", "marked")]
+    if any((act.at or 0.0) > begin and (act.at or 0.0) - act.seconds <= at + CLOCKS for act in acts):
+        return True
+    return any(begin < one <= at + CLOCKS for one in _moves(story, record))
 
 
 def _since(record: ArrayRecord, at: float) -> float:
