@@ -12,7 +12,7 @@ from stories import encode, healthy, run_of
 
 from plugpull.history import events as ev
 from plugpull.history.events.base import Event
-from plugpull.history.open_values import CLOSED, KINDS
+from plugpull.history.open_values import KINDS, closed_values
 from plugpull.history.reader import read_history
 from plugpull.judging.judge import judge_history
 
@@ -67,10 +67,10 @@ def test_every_event_can_be_read() -> None:
 
 
 def test_all_kinds_with_listed_values_are_tried_here() -> None:
-    assert {tag for tag, closed in CLOSED.items() if closed} == set(BLANKS)
+    assert {tag for tag, kind in KINDS.items() if closed_values(kind)} == set(BLANKS)
 
 
-@pytest.mark.parametrize(("tag", "field"), [(tag, field) for tag in BLANKS for field in CLOSED[tag]])
+@pytest.mark.parametrize(("tag", "field"), [(tag, field) for tag in BLANKS for field in closed_values(KINDS[tag])])
 def test_a_value_that_is_not_listed_is_kept(tmp_path: Path, tag: str, field: str) -> None:
     line = {"type": tag, "at": 1, **BLANKS[tag], field: "of tomorrow"}
     history = read_history(written(tmp_path, line))
@@ -82,12 +82,15 @@ def test_a_value_that_is_not_listed_is_kept(tmp_path: Path, tag: str, field: str
     assert {name: json.loads(msgspec.json.encode(event)).get(name, value) for name, value in others.items()} == others
 
 
-@pytest.mark.parametrize(("tag", "field"), [(tag, field) for tag in BLANKS for field in CLOSED[tag]])
+@pytest.mark.parametrize(("tag", "field"), [(tag, field) for tag in BLANKS for field in closed_values(KINDS[tag])])
 def test_listed_values_are_read_as_they_were_written(tmp_path: Path, tag: str, field: str) -> None:
-    lines = [{"type": tag, **BLANKS[tag], field: value} for value in CLOSED[tag][field]]
+    lines = [{"type": tag, **BLANKS[tag], field: value} for value in closed_values(KINDS[tag])[field]]
     history = read_history(written(tmp_path, *lines))
     assert history.lost_lines == 0
-    assert tuple(getattr(event, field) for event in history.stories[0].events[-len(lines) :]) == CLOSED[tag][field]
+    assert (
+        tuple(getattr(event, field) for event in history.stories[0].events[-len(lines) :])
+        == closed_values(KINDS[tag])[field]
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"name": 5}, {"name": None}, {"name": ["plug"]}, {"name": "new", "text": 5}, {}])

@@ -135,8 +135,10 @@ def test_a_column_knows_what_is_true_of_all_its_numbers(seed: int, compared: boo
         assert column.falls == any(one > two for one, two in pairwise(numbers))
         assert column.constant == (len(set(numbers)) == 1)
         assert column.negative == any(number < 0 for number in numbers)
-        rising = max((i for i in range(1, len(numbers)) if numbers[i] <= numbers[i - 1]), default=0)
-        assert rising <= column.rising < len(numbers)
+        flat = [place for begin, end in column.flat for place in range(begin, end)]
+        assert flat == sorted(set(flat))
+        assert set(flat) >= {i for i in range(1, len(numbers)) if numbers[i] <= numbers[i - 1]}
+        assert not flat or flat[-1] < len(numbers)
         other = Column([dice.choice((0, 1)) for _ in numbers])
         standing = [
             i

@@ -18,6 +18,7 @@ from plugpull.history.events import (
     ScenarioEnded,
     Seal,
 )
+from plugpull.history.packs import PackedSpan
 from plugpull.history.sample_lines import SAMPLE, Part, SampleDecoder, numbers_of
 from plugpull.history.seals import label_of
 
@@ -30,7 +31,7 @@ MOST_BYTES = 4 << 20
 _is_sample = methodcaller("startswith", SAMPLE)
 _is_seal, _is_whole = methodcaller("startswith", b'{"type":"seal",'), methodcaller("endswith", b"\n")
 
-_DIVIDING = (Event, RunBegun, RunEnded, RunResumed, ScenarioBegun, ScenarioEnded, DutReady, Sampled, Seal)
+DIVIDING = (Event, RunBegun, RunEnded, RunResumed, ScenarioBegun, ScenarioEnded, DutReady, Sampled, Seal)
 """Events that change what the lines after them belong to, or that have to be taken by themselves."""
 
 
@@ -80,7 +81,7 @@ class LineGroup:
 
     lines: Sequence[bytes]
     numbers: Sequence[int | None]
-    samples: Sequence[Part]
+    samples: Sequence[Part | PackedSpan]
     others: Sequence[Event]
     before: Sequence[int]
 
@@ -98,7 +99,7 @@ def groups_of(
     begin = first = 0
     for index, place in enumerate((*places, len(lines))):
         event = others[index] if index < len(others) else None
-        if event is not None and type(event) not in _DIVIDING:
+        if event is not None and type(event) not in DIVIDING:
             continue
         if begin < place:
             found = samples.decode(list(compress(lines[begin:place], flags[begin:place])))

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import msgspec
 
 from plugpull.errors import UsageError
 from plugpull.history.events import (
-    AnyEvent,
     DiskAttached,
     DiskDetached,
     DutReady,
@@ -29,7 +29,8 @@ from plugpull.history.events import (
     Seal,
 )
 from plugpull.history.line_blocks import LineGroup, blocks_of_lines, groups_of
-from plugpull.history.open_values import KINDS, with_open_values
+from plugpull.history.open_values import SKIPPED, decode_event
+from plugpull.history.packed_text import PackedText, texts_of
 from plugpull.history.readings import Reading
 from plugpull.history.rig_tables import readable
 from plugpull.history.sample_lines import SampleDecoder
@@ -44,8 +45,6 @@ __all__ = ["History", "Rate", "Reading", "Silence", "Story", "read_history", "un
 HISTORY_FILE = "history.jsonl"
 LONGEST_LINE = 16 << 20
 """Bytes of a line that are read at most; a longer line counts as damaged. The recorder's longest have 100 kB."""
-
-_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 @dataclass(frozen=True)
@@ -299,7 +298,7 @@ def read_history(path: Path, *, edited: bool = False, reduce: Callable[[Story], 
     file = path / HISTORY_FILE if path.is_dir() else path
     try:
         with HistoryLines(file, LONGEST_LINE) as lines, uncollected():
-            history = replace(_parse(lines.many(), edited, reduce), running=lines.written)
+            history = replace(_parse(texts_of(lines), edited, reduce), running=lines.written)
     except OSError as error:
         raise UsageError(
             f"cannot read the history {file}: {error.strerror or error}",
@@ -326,19 +325,39 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _parse(lines: Iterable[Sequence[bytes]], edited: bool, reduce: Callable[[Story], Story] | None) -> History:
+def _parse(texts: Iterable[list[bytes] | PackedText], edited: bool, reduce: Callable[[Story], Story] | None) -> History:
     sorter, audit, samples, torn = _Sorter(reduce=reduce), Audit(), SampleDecoder(), False
-    for block in blocks_of_lines(lines):
+    for block in _blocks_of(texts, sorter, audit):
         if block[0].endswith(b"\n"):
-            for group in groups_of(block, samples, _decode):
+            for group in groups_of(block, samples, decode_event):
                 _take_group(sorter, audit, group, edited)
         elif len(block[0]) == LONGEST_LINE:
             _take_line(sorter, audit, block[0], edited)
         else:  # no newline after it: whole only if it is whole JSON, which a piece of an object never is
-            torn = _decode(block[0]) is None
+            torn = decode_event(block[0]) is None
             if not torn:
                 _take_line(sorter, audit, block[0] + b"\n", edited)
     return sorter.finish(torn, audit, edited)
+
+
+def _blocks_of(texts: Iterable[list[bytes] | PackedText], sorter: _Sorter, audit: Audit) -> Iterator[Sequence[bytes]]:
+    """The lines that have to be decoded, in blocks. Samples are taken from packs instead where they fit the lines."""
+    for packed, run in groupby(texts, lambda text: isinstance(text, PackedText)):
+        if not packed:
+            yield from blocks_of_lines(text for text in run if not isinstance(text, PackedText))
+            continue
+        for text in run:
+            if isinstance(text, PackedText) and not _take_packed(sorter, audit, text):
+                yield from blocks_of_lines([text.lines()])
+
+
+def _take_packed(sorter: _Sorter, audit: Audit, text: PackedText) -> bool:
+    """Take lines of the scenario that is open with the samples of their pack. Returns whether it was their pack."""
+    group, pack = text.group(decode_event) if sorter.inside else None, text.pack
+    if group is None or not audit.sealed(text.text, pack.first, pack.sections, sorter.scope):
+        return False
+    sorter.take_group(group)
+    return True
 
 
 def _take_group(sorter: _Sorter, audit: Audit, group: LineGroup | bytes, edited: bool) -> None:
@@ -352,14 +371,11 @@ def _take_group(sorter: _Sorter, audit: Audit, group: LineGroup | bytes, edited:
             _take_line(sorter, audit, raw, edited)
 
 
-_SKIPPED = Event()
-
-
 def _take_line(sorter: _Sorter, audit: Audit, raw: bytes, edited: bool) -> None:
     if raw == b"\n":
         audit.blank(raw)
         return
-    event = _decode(raw)
+    event = decode_event(raw)
     if event is None:
         audit.damaged(raw)
         sorter.lose()
@@ -370,23 +386,7 @@ def _take_line(sorter: _Sorter, audit: Audit, raw: bytes, edited: bool) -> None:
         return
     inside = sorter.next_scope if isinstance(event, ScenarioBegun) else before
     doubled = audit.line(raw, number, before, inside)
-    if event is _SKIPPED:
+    if event is SKIPPED:
         sorter.skipped_lines += 1
     elif edited or not doubled:
         sorter.take(event)
-
-
-def _decode(line: bytes) -> Event | None:
-    """The event; ``_SKIPPED`` if it is of a kind unknown here; ``None`` if the line is damaged."""
-    try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        fields = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    kind = fields.get("type") if isinstance(fields, dict) else None
-    if not isinstance(kind, str):
-        return None
-    return with_open_values(kind, fields) if kind in KINDS else _SKIPPED

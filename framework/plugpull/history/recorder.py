@@ -17,6 +17,7 @@ import msgspec
 
 from plugpull.errors import RigError
 from plugpull.history.events import Event, RigFault, RunEnded, ScenarioBegun, ScenarioEnded, Seal
+from plugpull.history.packed_text import PACKED_FROM, Packer
 from plugpull.history.seals import SEAL_EVERY, Chain, label_of, numbered
 from plugpull.history.segments import close_end, drop_repeated, hold, last_closed_line
 
@@ -43,10 +44,13 @@ class Recorder:
     and stay valid: see ``mark``.
     """
 
-    def __init__(self, path: Path, *, keep: int = KEPT_IN_MEMORY, held: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, keep: int = KEPT_IN_MEMORY, held: bool = False, packed_from: int = PACKED_FROM
+    ) -> None:
         """Opens ``path`` for appending, creating it if need be. Raises ``RigError`` when that cannot be done.
 
-        ``held``: no other process may write it meanwhile, and readers see that it is being written."""
+        ``held``: no other process may write it meanwhile, and readers see that it is being written.
+        ``packed_from``: the line from which on packs are written beside it (``packs.py``)."""
         self.path = path
         self._held = held
         self._encoder = msgspec.json.Encoder()
@@ -59,6 +63,7 @@ class Recorder:
         self._failure: RigError | None = None
         self._chain = Chain()
         self._number = 0
+        self._packer: Packer | None = None
         try:
             self._resume()
             # Rig files can hold passwords, and the history holds the rig file.
@@ -68,6 +73,8 @@ class Recorder:
         if held and not hold(self._fd):
             os.close(self._fd)
             raise RigError(f"another process is writing the history {path}", hint="wait until that run has ended")
+        if not self._number and not os.fstat(self._fd).st_size:
+            self._packer = Packer(path, packed_from)
 
     def __enter__(self) -> Recorder:
         return self
@@ -86,7 +93,9 @@ class Recorder:
         with self._recorded:
             if isinstance(event, ScenarioBegun):
                 self._seal()
-            self._append(body)
+            line = self._append(body)
+            if self._packer is not None:
+                self._packer.add(line)
             if isinstance(event, ScenarioEnded | RunEnded) or self._chain.lines >= SEAL_EVERY:
                 self._seal()
             if isinstance(event, ScenarioBegun):
@@ -161,6 +170,7 @@ class Recorder:
             self._seal()
             if self._fd is None or self._unwritten:
                 return
+            self._unpack()
             with suppress(OSError):
                 fd = close_end(self.path, held=self._held)
                 os.close(self._fd)
@@ -189,6 +199,7 @@ class Recorder:
         except OSError as error:
             self._unwritten += 1
             self._failure = _cannot("write", self.path, error)
+            self._unpack()
             self._recorded.notify_all()
             raise self._failure from error
 
@@ -216,6 +227,14 @@ class Recorder:
         with suppress(RigError):
             line = self._append(self._encoder.encode(Seal(digest=digest)))
             self._chain.restart(digest, line)
+            if self._packer is not None:
+                self._packer.seal(line, digest)
+
+    def _unpack(self) -> None:
+        """Make no more packs: the next lines do not follow the ones before."""
+        if self._packer is not None:
+            self._packer.end()
+            self._packer = None
 
     def _resume(self) -> None:
         """Go on after what is in the file already, and in closed segments."""

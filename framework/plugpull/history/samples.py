@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from plugpull.history.columns import Column, unchanged
 from plugpull.history.counters import Counters
 from plugpull.history.events import Sampled
+from plugpull.history.packs import PackedDisk, PackedSpan
 from plugpull.history.sample_lines import Part, SampleSpan
 
 Key = tuple[str, int]
@@ -85,14 +86,23 @@ class CounterStream:
 
     def add(self, row: int, columns: Sequence[Sequence[int]]) -> None:
         """Append the readings of the rows from ``row`` on."""
-        count = len(columns[0])
+        self._go_on(row, len(columns[0]))
+        for column, numbers in zip(self.columns, columns, strict=True):
+            column.extend(numbers)
+
+    def add_packed(self, row: int, count: int, disk: PackedDisk) -> None:
+        """Append the readings of ``count`` rows from ``row`` on."""
+        self._go_on(row, count)
+        for column, packed in zip(self.columns, disk.columns, strict=True):
+            column.extend_packed(packed, count)
+
+    def _go_on(self, row: int, count: int) -> None:
+        """Note that it is in ``count`` rows from ``row`` on."""
         if self.runs and self.runs[-1].stop == row:
             self.runs[-1] = range(self.runs[-1].start, row + count)
         else:
             self.runs.append(range(row, row + count))
             self.starts.append(len(self))
-        for column, numbers in zip(self.columns, columns, strict=True):
-            column.extend(numbers)
         self._quiet = None
 
     def until(self, row: int) -> CounterStream:
@@ -174,8 +184,11 @@ class SampleTable:
     def __len__(self) -> int:
         return len(self.at) + len(self._block)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Part | PackedSpan) -> None:
         """Append samples as they are read from lines; ``close`` puts the last of them into the columns."""
+        if isinstance(part, PackedSpan):
+            self._add_packed(part)
+            return
         if not isinstance(part, SampleSpan):
             self.extend(part)
             return
@@ -188,6 +201,15 @@ class SampleTable:
             self.reports.update((row, report) for row, report in enumerate(part.reports, first) if report)
         for kname, columns in zip(part.names, part.counters, strict=True):
             self._put(kname, first, columns)
+
+    def _add_packed(self, span: PackedSpan) -> None:
+        self.close()
+        first = len(self.at)
+        self.at.frombytes(span.at)
+        self.cpus.update((first + row, (busy, total)) for row, busy, total in span.cpus)
+        self.reports.update((row, report) for row, report in enumerate(span.reports, first) if report)
+        for disk in span.disks:
+            self._stream((disk.kname, disk.diskseq)).add_packed(first, span.count, disk)
 
     def extend(self, samples: Iterable[SampleLike]) -> None:
         """Append samples; ``close`` puts the last of them into the columns."""
@@ -224,12 +246,16 @@ class SampleTable:
         while begin < count:
             diskseq = sequences[begin]
             end = count if whole else next((i for i in range(begin, count) if sequences[i] != diskseq), count)
-            stream = self.streams.get((kname, diskseq))
-            if stream is None:
-                stream = self.streams[kname, diskseq] = CounterStream((kname, diskseq))
             own = columns[1:] if whole else [column[begin:end] for column in columns[1:]]
-            stream.add(first + begin, own)
+            self._stream((kname, diskseq)).add(first + begin, own)
             begin = end
+
+    def _stream(self, key: Key) -> CounterStream:
+        """The readings of an attachment so far."""
+        stream = self.streams.get(key)
+        if stream is None:
+            stream = self.streams[key] = CounterStream(key)
+        return stream
 
     def until(self, rows: int) -> SampleTable:
         """The first ``rows`` samples. Their numbers are not copied."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from plugpull.history.events import Seal
+from plugpull.history.packs import SealedPart
 
 SEAL_EVERY = 200
 """Lines after which a seal is written at the latest."""
@@ -59,6 +60,13 @@ class Chain:
         """Add bytes as they are in the file."""
         self.lines += lines
         self._hash.update(raw)
+
+    def after(self, raw: bytes, lines: int) -> Chain:
+        """The chain with these bytes added."""
+        chain = Chain()
+        chain.lines, chain._hash = self.lines + lines, self._hash.copy()
+        chain._hash.update(raw)
+        return chain
 
     @property
     def digest(self) -> str:
@@ -119,9 +127,40 @@ class Audit:
         ):
             return False
         self._chain.add(b"".join(raws), count)
+        self._placed(count, scope)
+        return True
+
+    def sealed(self, text: bytes, first: int, sections: Sequence[SealedPart], scope: Scope) -> bool:
+        """Take the sections of a text, numbered from ``first`` on, all but the last with their seals, if these are the
+        next lines and have the digests that the sections have. Returns whether they were taken."""
+        chain, expected, place, digest = self._chain, self._expected, 0, ""
+        if first != expected:
+            return False
+        for number, section in enumerate(sections):
+            seal = text[place : section.begin]
+            if number and digest.encode() in seal:
+                chain, first = Chain(), expected + 1
+                chain.restart(digest, seal)
+                expected = first
+            elif number or seal:
+                return False
+            chain, digest = chain.after(text[section.begin : section.end], section.lines), section.digest
+            if chain.digest != digest:
+                return False
+            expected, place = expected + section.lines, section.end
+        if place != len(text):
+            return False
+        if len(sections) > 1:
+            self._segment, self._segment_explained, self._segment_first = {}, False, first
+        self._chain = chain
+        self._placed(sections[-1].lines, scope)
+        self._expected = expected
+        return True
+
+    def _placed(self, count: int, scope: Scope) -> None:
+        """So many lines were taken, numbered as expected."""
         self._segment[scope] = self._segment.get(scope, 0) + count
         self.numbered, self._expected, self._unplaced = True, self._expected + count, 0
-        return True
 
     def damaged(self, raw: bytes) -> None:
         """Take a line that could not be read: its loss is counted elsewhere."""

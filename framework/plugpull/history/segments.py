@@ -128,9 +128,9 @@ class HistoryLines:
 
     def __init__(self, file: Path, limit: int = -1) -> None:
         """Open a history. A line is read in parts of ``limit`` bytes. Raises OSError."""
-        self._end = open_file(file)
-        self._limit = limit
-        self.written = is_written(self._end)
+        self.file, self.limit = file, limit
+        self.end = open_file(file)
+        self.written = is_written(self.end)
         self.empty = True
         self._closed = Segments(file)
 
@@ -138,8 +138,13 @@ class HistoryLines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end.close()
+        self.end.close()
         self._closed.close()
+
+    @property
+    def segmented(self) -> bool:
+        """Whether a part of it was closed."""
+        return bool(self._closed.names)
 
     def __iter__(self) -> Iterator[bytes]:
         return chain.from_iterable(self.many())
@@ -147,12 +152,12 @@ class HistoryLines:
     def many(self) -> Iterator[list[bytes]]:
         """The lines, many at a time."""
         reached, last = 0, b""
-        for lines in self._closed.lines(self._limit):
+        for lines in self._closed.lines(self.limit):
             self.empty, last = False, lines[-1]
             yield lines
         if last:
             reached = label_of(last).n or 0
-        for lines in lines_of(self._end, self._limit):
+        for lines in lines_of(self.end, self.limit):
             self.empty = False
             if reached:
                 lines = _after(lines, reached)

@@ -60,6 +60,8 @@ class Tape(Sequence[Event]):
 
     def after(self, events: tuple[Event, ...]) -> Tape:
         """The same tape after these events, none of which is a sample."""
+        if not events:
+            return self
         return Tape((*events, *self.others), self.table, array("L", [one + len(events) for one in self.before]))
 
     def between(self, begin: int, end: int) -> range:
