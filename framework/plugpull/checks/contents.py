@@ -69,7 +69,7 @@ def _another_kernel(story: Story) -> Iterator[str]:
     if story.of(DutDied):
         return
     ready: DutReady | None = None
-    for event in (*story.before, *story.others):
+    for event in (*story.before, *story.among(DutReady, DutState)):
         if isinstance(event, DutReady):
             ready = event
         elif isinstance(event, DutState) and event.moment == "begin" and ready is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 
 import msgspec
 
@@ -45,9 +46,8 @@ LEFT_OUT = (FileLedgerPart, FileScanPart, KernelMessage, LedgerPart, LegReadPart
 def negative_counts(story: Story) -> Iterator[str]:
     """A clause for the first number of each kind of event that is below zero."""
     seen: set[str] = set()
-    for event in story.others:
-        if isinstance(event, LEFT_OUT):
-            continue
+    kinds = [kind for kind, events in story.by_kind.items() if not issubclass(kind, LEFT_OUT) and _may_be_below(events)]
+    for event in story.among(*kinds):
         for name in _numbers(type(event)):
             value = getattr(event, name)
             below = value if isinstance(value, int | float) else _least(value)
@@ -55,6 +55,15 @@ def negative_counts(story: Story) -> Iterator[str]:
             if below is not None and below < 0 and what not in seen:
                 seen.add(what)
                 yield f"{name} of a {event.__struct_config__.tag} at {event.at or 0.0:.2f} s is {below:g}"
+
+
+def _may_be_below(events: Sequence[Event]) -> bool:
+    """Whether some number of these events, all of one kind, is below zero, or has to be looked at by itself."""
+    for name in _numbers(type(events[0])):
+        values = list(map(attrgetter(name), events))
+        if not set(map(type, values)) <= {int, float} or not min(values) >= 0:
+            return True
+    return False
 
 
 @cache

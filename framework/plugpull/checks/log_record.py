@@ -56,7 +56,7 @@ def _missing_numbers(story: Story) -> str:
     seen: set[int] = set()
     holes: list[range] = []
     twice = 0
-    for event in story.others:
+    for event in story.among(DutReady, LogLost, KernelMessage):
         if isinstance(event, DutReady):
             # Another boot, or the snapshot: the numbers start again.
             last, seen, holes, ready = -1, set(), [], event.at

@@ -91,8 +91,10 @@ def _doubled(story: Story) -> Iterator[str]:
     the same twice does no harm."""
     events = [*_twice_sampled(story), *(event for event in story.others if not isinstance(event, Judged))]
     events = [event for event in events if event.at is not None]
-    times = Counter((event.at, type(event)) for event in events)
-    often = {key for key, count in times.items() if count > 1}
+    keys = [(event.at, type(event)) for event in events]
+    if len(set(keys)) == len(keys):
+        return
+    often = {key for key, count in Counter(keys).items() if count > 1}
     seen: Counter[bytes] = Counter()
     for event in events:
         if (event.at, type(event)) in often:
@@ -166,7 +168,7 @@ def _negative(story: Story) -> Iterator[str]:
 def _restarts(story: Story) -> Iterator[str]:
     """A DUT that was booted, or an agent that was started, in the middle of a scenario without a loss on record."""
     ready = False
-    for event in story.others:
+    for event in story.among(AgentLost, DutDied, DutReady):
         if isinstance(event, AgentLost | DutDied):
             ready = False
         elif isinstance(event, DutReady):
@@ -189,7 +191,7 @@ def _sequence(story: Story) -> Iterator[str]:
     """Disks whose sequence number is lower than before. The kernel never gives one twice (block/genhd.c, inc_diskseq);
     after a restart it begins at 1. A disk has number 0 on record if it left while the agent read its sysfs."""
     last: dict[str, int] = {}
-    for event in story.others:
+    for event in story.among(DutReady, DutDied, DiskAttached):
         if isinstance(event, DutReady | DutDied):
             last = {}
         elif isinstance(event, DiskAttached) and event.disk and event.diskseq:

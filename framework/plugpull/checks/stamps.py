@@ -376,7 +376,7 @@ def _jobs(story: Story) -> Iterator[str]:
 def _phases(story: Story) -> Iterator[str]:
     """Loads and readings that a phase announced and that did not follow."""
     within: list[tuple[Phase, Counter[str]]] = []
-    for event in story.others:
+    for event in story.among(Phase, LoadBegun, LedgerBegun, ReadBackBegun, Verified):
         if isinstance(event, Phase):
             within.append((event, Counter()))
         elif within and isinstance(event, LoadBegun | LedgerBegun | ReadBackBegun | Verified):

@@ -12,6 +12,7 @@ from operator import lt, mul, sub
 from typing import NamedTuple
 
 from plugpull.checks.starved import Span
+from plugpull.history.medians import ranked
 
 EPSILON = 1e-9
 
@@ -40,8 +41,8 @@ class TimeLine:
     @cached_property
     def usual_step(self) -> float:
         """The usual place between two samples that is not starved."""
-        steps = sorted(filter((0.0).__lt__, self.steps))
-        return steps[len(steps) // 2] if steps else 0.0
+        steps = array("d", filter((0.0).__lt__, self.steps))
+        return ranked(steps, len(steps) // 2) if steps else 0.0
 
     @cached_property
     def longest_step(self) -> float:

@@ -117,11 +117,11 @@ def undisturbed(survivors: Disks | None = None) -> Undisturbed | tuple[Check, ..
 
 def before_teardown(story: Story) -> Story:
     """The story up to the shutdown of the bench: after the last judgement, or when power is restored."""
-    last = max((index for index, event in enumerate(story.others) if isinstance(event, Judged)), default=0)
+    last = max((index for index, _ in story.numbered(Judged)), default=0)
     ends = (
         index
-        for index, event in enumerate(story.others[last:], last)
-        if isinstance(event, Healed) or (isinstance(event, Phase) and event.name == "heal")
+        for index, event in story.numbered(Healed, Phase)
+        if index >= last and (isinstance(event, Healed) or (isinstance(event, Phase) and event.name == "heal"))
     )
     end = next(ends, None)
     return story if end is None else replace(story, events=until(story.events, end))
@@ -138,7 +138,7 @@ def _checks(story: Story, name: str) -> Iterator[dict[str, list[str]]]:
 def _removals(story: Story, expected: Expected) -> Iterator[Accusation]:
     """One accusation for each disk that left although it was not cut, with all times."""
     left: dict[str, list[float]] = {}
-    for event in story.others:
+    for event in story.among(DiskDetached, Uevent):
         if event.at is None:
             continue
         if isinstance(event, DiskDetached) and event.disk:

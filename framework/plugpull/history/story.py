@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from operator import sub
-from statistics import median
 from typing import Any, NamedTuple, TypeVar, cast
 
 from plugpull.history.attachments import Attachments
@@ -36,6 +35,7 @@ from plugpull.history.events import (
     ScenarioEnded,
     Uevent,
 )
+from plugpull.history.medians import median_of
 from plugpull.history.readings import Readings, readings_of
 from plugpull.history.samples import Rate, SampleTable
 from plugpull.history.tape import others_of, table_of, without_counters
@@ -47,6 +47,9 @@ NO_READINGS = Readings()
 
 NOT_THE_AGENT = frozenset({"console", "serial", "netconsole"})
 """``KernelMessage.source`` of lines that reached the controller without the agent."""
+
+FROM_AGENT = frozenset({KernelMessage, Sampled, Uevent, DiskAttached, DiskDetached, DutReady, ClockMapped})
+"""Kinds of events that come from the agent, kernel messages of other sources apart."""
 
 
 class Silence(NamedTuple):
@@ -60,7 +63,7 @@ def comes_from_agent(event: Event) -> bool:
     """Whether this event proves that the agent was heard at its time."""
     if isinstance(event, KernelMessage):
         return event.source not in NOT_THE_AGENT
-    return isinstance(event, Sampled | Uevent | DiskAttached | DiskDetached | DutReady | ClockMapped)
+    return type(event) in FROM_AGENT
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,31 @@ class Story:
         return tuple(event for event in (*self.before, *self.others) if isinstance(event, DutReady))
 
     @cached_property
+    def _places(self) -> dict[type[Event], list[int]]:
+        """The places in ``others`` of the events of each kind."""
+        places: defaultdict[type[Event], list[int]] = defaultdict(list)
+        for place, kind in enumerate(map(type, self.others)):
+            places[kind].append(place)
+        return dict(places)
+
+    @cached_property
     def _by_type(self) -> dict[type[Event], tuple[Event, ...]]:
-        sorted_out: defaultdict[type[Event], list[Event]] = defaultdict(list)
-        for event in self.others:
-            sorted_out[type(event)].append(event)
-        return {kind: tuple(events) for kind, events in sorted_out.items()}
+        return {kind: tuple([self.others[place] for place in places]) for kind, places in self._places.items()}
+
+    @property
+    def by_kind(self) -> Mapping[type[Event], tuple[Event, ...]]:
+        """The events of each kind but samples, in the order they were recorded."""
+        return self._by_type
+
+    def numbered(self, *kinds: type[Event]) -> list[tuple[int, Event]]:
+        """The events of some kinds in the order they were recorded, each with its place in ``others``. Samples are not
+        among them. In a long scenario this is much faster than to go through all of ``others``."""
+        places = sorted(chain.from_iterable(self._places.get(kind, ()) for kind in kinds))
+        return [(place, self.others[place]) for place in places]
+
+    def among(self, *kinds: type[Event]) -> list[Event]:
+        """The events of some kinds in the order they were recorded; samples are not among them."""
+        return [event for _, event in self.numbered(*kinds)]
 
     def of(self, kind: type[E]) -> tuple[E, ...]:
         """The events of one kind, in the order they were recorded; ``samples`` has the samples."""
@@ -206,7 +229,7 @@ class Story:
         """The end of each load that has one. Of a load that is on record twice, the first one counts."""
         found: dict[LoadBegun, LoadEnded] = {}
         ends: dict[tuple[str, str], LoadEnded] = {}
-        for event in reversed(self.others):
+        for event in reversed(self.among(LoadBegun, LoadEnded)):
             if isinstance(event, LoadEnded):
                 ends[event.disk, event.job] = event
             elif isinstance(event, LoadBegun) and (event.disk, event.job) in ends:
@@ -226,7 +249,7 @@ class Story:
         if self._intervals:
             return min(interval for _, interval in self._intervals)
         times = self.sample_times
-        return median(map(sub, islice(times, 1, None), times)) if len(times) > 1 else 0.0
+        return median_of(map(sub, islice(times, 1, None), times)) if len(times) > 1 else 0.0
 
     @cached_property
     def _intervals(self) -> tuple[tuple[float, float], ...]:
@@ -284,7 +307,8 @@ class Story:
     @cached_property
     def heard_until(self) -> float | None:
         """DUT time of the last thing the agent said; ``None`` if it never said anything."""
-        times = [event.at for event in self.others if event.at is not None and comes_from_agent(event)]
+        heard = chain.from_iterable(events for kind, events in self._by_type.items() if kind in FROM_AGENT)
+        times = [event.at for event in heard if event.at is not None and comes_from_agent(event)]
         return max([*self.samples.span(), *times], default=None)
 
     @cached_property

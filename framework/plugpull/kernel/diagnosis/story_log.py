@@ -85,7 +85,7 @@ class StoryLog:
         own = {id(line) for line in self.own}
         begun = self._story.begun.at or 0.0
         found: list[RecordedLine] = []
-        for event in self._story.others:
+        for event in self._story.among(KernelMessage, ConsoleLine):
             line = self._lines.get(id(event))
             if line is not None and id(line) in own:
                 found.append(line)
