@@ -300,7 +300,7 @@ class _StripDrawing:
 def _said(one: Placed, disk: DiskTimeline, survivor: Survivor | None) -> Iterable[str]:
     yield f"{disk.name}, {disk.role} in scenario {one.number}"
     for name, column in (("write", disk.write), ("read", disk.read)):
-        moved = [value for value in column if value]
+        moved = list(filter(None, column))
         if moved:
             yield f"{name}: mean {text.rate(sum(moved) / len(moved))} while active, peak {text.rate(max(moved))}"
     for begin, end in disk.absent:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice, pairwise
-from operator import sub, truediv
-from typing import NamedTuple
+from itertools import chain, islice, pairwise
+from operator import lt, sub, truediv
+from typing import NamedTuple, cast
 
 from plugpull.history.samples import CounterStream, Key, SampleTable
 
@@ -111,7 +111,7 @@ class Sampling:
                     if not column.constant:
                         counts = column.numbers[begin : begin + (last - first - 1) * step + 1 : step].tolist()
                         gained = map(sub, islice(counts, 1, None), counts)
-                        rates[first + 1 : last] = map(truediv, gained, islice(self._steps, first, last - 1))
+                        rates[first + 1 : last] = map(truediv, gained, self._steps[first : last - 1])
                 known[first + 1 : last] = b"\1" * (last - first - 1)
                 if any(column.falls for column in stream.columns[:2]):
                     for place in range(first + 1, last):
@@ -190,7 +190,18 @@ def thin(grid: Sequence[float], columns: Sequence[Column], limit: int) -> tuple[
     for start in starts:
         middle = min(start + width // 2, len(grid) - 1)
         thinned_grid += [grid[start], grid[middle] if middle > start else grid[start] + 1e-6]
-    return thinned_grid, [[value for s in starts for value in _extremes(column[s : s + width])] for column in columns]
+    return thinned_grid, [_thinned(column, width) for column in columns]
+
+
+def _thinned(column: Column, width: int) -> Column:
+    """Of each ``width`` values the least and the greatest in their order; of a single one both are the same."""
+    starts = range(0, len(column), width)
+    if not any(column) and None not in column:
+        return [0.0] * (2 * len(starts))
+    if None in column:
+        return list(chain.from_iterable(_extremes(column[start : start + width]) for start in starts))
+    known = cast("list[float]", column)
+    return list(chain.from_iterable(_ends(known[start : start + width]) for start in starts))
 
 
 def _drawn(rates: list[float], width: int) -> list[float]:
@@ -200,8 +211,10 @@ def _drawn(rates: list[float], width: int) -> list[float]:
     whole = len(rates) - len(rates) % width
     groups = list(zip(*[iter(rates[:whole])] * width, strict=True))
     found: list[float] = []
-    for group, least, greatest in zip(groups, map(min, groups), map(max, groups), strict=True):
-        found += (least, greatest) if greatest in group[group.index(least) :] else (greatest, least)
+    least, greatest = list(map(min, groups)), list(map(max, groups))
+    rises = map(lt, map(tuple.index, groups, least), map(tuple.index, groups, greatest))
+    for group, low, high, up in zip(groups, least, greatest, rises, strict=True):
+        found += (low, high) if up or high in group[group.index(low) :] else (high, low)
     rest = rates[whole:]
     return found + (rest if len(rest) < 2 else [*_ends(rest)])
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
+from operator import mul, truediv
+from typing import Any, cast
 
 from plugpull.history.cut import DiskTimes
 from plugpull.history.events import Event, KernelMessage, ScenarioBegun, ScenarioError
@@ -272,9 +274,14 @@ def _timed(messages: Sequence[KernelMessage], cut: CutResult) -> tuple[KernelLin
 def _packed(column: Column, top: float, grain: int = 1) -> str:
     """The column as two digits of base 64 per value, from 0 to 4095 at ``top``; two dots where there is no value. The
     values are multiples of ``grain``: coarse ones can be compressed."""
-    return "".join(
-        [".." if value is None else _PAIRS[min(round(value / top * 4095 / grain) * grain, 4095)] for value in column]
-    )
+    pairs = [_PAIRS[min(level * grain, 4095)] for level in range(round(4095 / grain) + 1)]
+    if max(filter(None, column), default=0.0) > top:
+        column = [None if one is None else min(one, top) for one in column]
+    if None in column:
+        return "".join([".." if one is None else pairs[round(one / top * 4095 / grain)] for one in column])
+    parts = map(truediv, cast("list[float]", column), repeat(top))
+    levels = map(round, map(truediv, map(mul, parts, repeat(4095)), repeat(grain)))
+    return "".join(map(pairs.__getitem__, levels))
 
 
 def _chart_data(timeline: Timeline) -> dict[str, Any]:
