@@ -55,7 +55,7 @@ def _measure(arguments: argparse.Namespace) -> None:
     print(f"{'hours':>5} {'command':8} {'CPU s':>7} {'s':>7} {'CPU s/h':>8} {'MB':>6} {'report':>9}  verdict")
     with TemporaryDirectory(dir=arguments.dir) as place:
         bytecode = Path(place) / "bytecode"
-        short = make(Path(place) / "short", Shape(hours=0.05, disks=1, cuts=1))
+        short = make(Path(place) / "short", Shape(hours=0.05, disks=2, cuts=1))
         cost_of(bytecode, "report", str(short))  # compiles all modules
         for hours in arguments.hours:
             cuts = max(1, round(arguments.cuts * hours / 8))
