@@ -149,18 +149,22 @@ def on_a_real_dut(tape: Tape) -> Tape:
 
 
 def judge_tape(tape: Tape) -> Results:
+    return _judge_text(encode(tape))
+
+
+def _judge_text(text: bytes) -> Results:
     """Judged by way of a file, as ``plugpull check`` does it."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-        file.write(encode(tape))
+        file.write(text)
         file.flush()
         return judge_history(read_history(Path(file.name)))
 
 
 def outcome(one: Edit, name: str, tape: Tape) -> Outcome:
     try:
-        edited = one.apply(tape)
-        assert encode(edited) != encode(tape) or one.name == CONTROL, "it changes nothing"
-        results = judge_tape(edited)
+        text = encode(one.apply(tape))
+        assert text != encode(tape) or one.name == CONTROL, "it changes nothing"
+        results = _judge_text(text)
     except (LookupError, StopIteration, ValueError, AssertionError) as error:
         raise ValueError(f"{one.family}/{one.name} cannot be applied to {name}: {error!r}") from error
     sentence = next((s.sentence for s in results.scenarios if s.verdict is results.verdict), results.sentence)

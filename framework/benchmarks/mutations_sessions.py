@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import cached_property
 
 from benchmarks.mutations_events import of
 from benchmarks.mutations_tape import Tape
@@ -40,17 +41,23 @@ class Session:
         return [write for write in reversed(kept) if self._alone(write)]
 
     def _alone(self, write: Write) -> bool:
-        over = [
-            w for w in self.ledger.writes if w.issued > write.issued and w.sector < write.end and write.sector < w.end
-        ]
-        there = any(
-            run.kind is ContentKind.STAMPED
-            and run.number == write.number
-            and run.first <= write.sector
-            and run.end >= write.end
-            for run in self.found
-        )
-        return not over and there
+        there = any(run.first <= write.sector and run.end >= write.end for run in self._stamped.get(write.number, ()))
+        return there and all(self._last[sector] == write.issued for sector in range(write.sector, write.end))
+
+    @cached_property
+    def _last(self) -> dict[int, int]:
+        """When each sector was last written."""
+        writes = sorted(self.ledger.writes, key=lambda write: write.issued)
+        return {sector: write.issued for write in writes for sector in range(write.sector, write.end)}
+
+    @cached_property
+    def _stamped(self) -> dict[int, list[SectorRun]]:
+        """What was read back of each write."""
+        found: dict[int, list[SectorRun]] = {}
+        for run in self.found:
+            if run.kind is ContentKind.STAMPED:
+                found.setdefault(run.number, []).append(run)
+        return found
 
     def older(self, write: Write) -> int:
         """The number of the write that it was written over, in this session or the one before."""
