@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from plugpull import __version__
 from plugpull.cache import Cache
-from plugpull.coordination.journal import Journal, sweep
+from plugpull.coordination.journal import Journal
 from plugpull.coordination.lease import Lease
 from plugpull.coordination.place import place_name, reserved
 from plugpull.coordination.slots import Slots, slots_needed
@@ -37,6 +37,7 @@ from plugpull.judging.outcome import HISTORY_FILE, judge_run, write_outcome
 from plugpull.judging.plan import skip_reason
 from plugpull.judging.results import Results, ScenarioResult
 from plugpull.judging.results_io import write_results
+from plugpull.left_off import restore_what_was_left_off
 from plugpull.load.timed import REPEATS
 from plugpull.rig.credentials import recorded
 from plugpull.rig.load import load_rig
@@ -48,7 +49,7 @@ from plugpull.scenario import ScenarioRig
 from plugpull.streams import VICTIMS, Streams
 from plugpull.virtual.kernel_modules import module_name
 
-__all__ = ["OpenBench", "OpenScenario", "Options", "Run", "begin_run", "restore_what_was_left_off"]
+__all__ = ["OpenBench", "OpenScenario", "Options", "Run", "begin_run"]
 
 
 OpenBench = Callable[[Recorder, Path, Listener, str], Bench]
@@ -264,24 +265,6 @@ class OpenScenario:
         if recorder.holds(self._mark):
             return Story(self._opening, recorder.since(self._mark), rig=recorded(self._run.rig))
         return read_history(recorder.path).stories[-1]
-
-
-def _restore(switch: dict[str, Any], dut: dict[str, Any], folder: Path, port: str) -> None:
-    """Restore one port for the journal's sweep. Raises RigError and UsageError."""
-    from plugpull.dut.real.restore import restore
-    from plugpull.rig import model
-
-    try:
-        declared, machine = model.DeclaredSwitch.model_validate(switch), model.Dut.model_validate(dut)
-    except ValueError as error:
-        raise RigError(f"the journal of a killed run cannot be read: {error}") from None
-    restore(declared, machine, folder, port)
-
-
-def restore_what_was_left_off(cache: Cache, notify: Callable[[str], None], place: str = "") -> None:
-    """Restore what killed runs left off; ``notify`` gets a sentence for each. ``place`` is the place of labgrid that
-    the caller holds."""
-    sweep(cache.journals(make=False), notify, _restore, place)
 
 
 def begin_run(options: Options, notify: Callable[[str], None]) -> Run:

@@ -201,7 +201,7 @@ def test_a_port_that_a_killed_run_left_off_is_a_trouble_of_its_rig(
     rig = load_rig(shelf(tmp_path))
     mine = f"power could not be restored: {rig.switch[0].name}.2 was left off: no answer"
     lines = [mine, "power could not be restored: another.1 was left off", "power restored: it.3 was left off"]
-    monkeypatch.setattr("plugpull.run.restore_what_was_left_off", lambda cache, notify: list(map(notify, lines)))
+    monkeypatch.setattr("plugpull.left_off.restore_what_was_left_off", lambda cache, notify: list(map(notify, lines)))
     assert list(nightly_preflight._left_off(rig)) == [mine]
 
 

@@ -16,9 +16,9 @@ from plugpull.coordination.journal import Journal, sweep
 from plugpull.dut.real.reach import reach_of
 from plugpull.dut.real.setting import RealSetting
 from plugpull.errors import RigError
+from plugpull.left_off import _restore
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Rig
-from plugpull.run import _restore
 from plugpull.switches.person import TerminalPerson
 
 PATIENCE = 60.0

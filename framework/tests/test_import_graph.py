@@ -53,7 +53,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     ("discover", "dut", "expected_findings", "judging.sheet", "meters", "studies"),
     ("dut.real", "faults", "judging.bench_faults", "judging.lasting", "judging.sentences", "targets", "virtual"),
-    ("judging.judge", "load"),
+    ("judging.judge", "left_off", "load"),
     ("integrity", "judging.early", "qualify"),
     ("judging.outcome",),
     ("archive",),

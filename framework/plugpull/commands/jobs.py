@@ -154,7 +154,7 @@ class _JobsRun:
     def _restore(self) -> None:
         """Clean up after a bench that was killed."""
         from plugpull.cache import Cache
-        from plugpull.run import restore_what_was_left_off
+        from plugpull.left_off import restore_what_was_left_off
 
         restore_what_was_left_off(Cache.default(), lambda text: _print([f"plugpull: {text}"]))
 

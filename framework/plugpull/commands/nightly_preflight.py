@@ -58,7 +58,7 @@ def _room(archive: Path, room: int) -> Iterator[str]:
 def _left_off(rig: Rig) -> Iterator[str]:
     """Restore what killed runs left off, and name the ports of this rig that stay off."""
     from plugpull.cache import Cache
-    from plugpull.run import restore_what_was_left_off
+    from plugpull.left_off import restore_what_was_left_off
 
     said: list[str] = []
     try:

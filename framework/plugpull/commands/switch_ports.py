@@ -304,7 +304,7 @@ def _held(rig: Rig, file: Path, do: str) -> Iterator[OpenedSwitches]:
 def tidy_up(place: str = "") -> None:
     """Restore the ports that killed runs left off. ``place`` is the place of labgrid that is held."""
     from plugpull.cache import Cache
-    from plugpull.run import restore_what_was_left_off
+    from plugpull.left_off import restore_what_was_left_off
 
     restore_what_was_left_off(Cache.default(notify=_say), _say, place)
 
