@@ -35,7 +35,7 @@ def test_a_grace_period_that_does_not_end() -> None:
 
 def test_every_cpu_schedules() -> None:
     bench = healthy()
-    bench.add(ev.GracePeriod(at=25.0, seconds=0.06, ended=True))
+    bench.add(ev.GracePeriod(at=25.6, seconds=0.06, ended=True))
     judgement = CpusAnswer().judge(bench.story())
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert judgement.worst == "every CPU schedules (after 0.06 s)"

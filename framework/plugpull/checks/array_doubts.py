@@ -25,6 +25,7 @@ def array_doubts(story: Story) -> Iterator[str]:
     for record in arrays_of(story).values():
         yield from _spare(record)
         yield from _slots(record)
+        yield from filter(None, (other_members(record),))
         yield from _unfinished(record)
         yield from _interrupted(story, record)
         yield from state_doubts(story, record)
@@ -45,6 +46,15 @@ def _spare(record: ArrayRecord) -> Iterator[str]:
     most = {"raid0": 0, "linear": 0, "raid1": len(made.members) - 1, "raid5": 1, "raid6": 2}.get(made.level)
     if most is not None and made.spare > most:
         yield f"{record.name} is {made.level} of {len(made.members)} members, which cannot spare {made.spare}"
+
+
+def other_members(record: ArrayRecord) -> str:
+    """A clause if an array was made of other members than it is on record with; otherwise empty."""
+    made = [act for act in record.done("make") if act.ok and act.disks]
+    if not made or sorted(made[-1].disks) == sorted(record.made.members):
+        return ""
+    of = ", ".join(record.made.members) or "no member"
+    return f"{record.name} was made of {', '.join(made[-1].disks)}, and is on record with {of}"
 
 
 def _slots(record: ArrayRecord) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.array_states import usable
-from plugpull.checks.array_survived import compared
+from plugpull.checks.array_survived import compared, refused
 from plugpull.checks.arrays import ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
@@ -43,7 +43,7 @@ class ArrayFailed(Check, frozen=True, tag="array_failed"):
                         took.append(found)
                     else:
                         said.take(found)
-                said.take(*_stopped(record), *_assembled(story, record), *compared(record))
+                said.take(*_stopped(record), *_assembled(story, record), *compared(record), *refused(record, "add"))
         if not took and said.clean:
             said.doubt(f"nothing was written to {', '.join(self.arrays)} when it failed")
         slowest = max(took, default=None)

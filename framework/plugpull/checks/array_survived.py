@@ -14,7 +14,7 @@ from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.file_errors import device_errors
 from plugpull.checks.opinions import every_round
 from plugpull.checks.starved import awake
-from plugpull.history.events import ArrayActed, ArrayState, LoadEnded
+from plugpull.history.events import ArrayActed, ArrayAction, ArrayState, LoadEnded
 from plugpull.history.reader import Story
 from plugpull.judging.results import Measurement
 
@@ -209,10 +209,7 @@ def _without(state: ArrayState, disk: str) -> bool:
 
 def _acts(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
     """Steps that failed although md had to allow them."""
-    for act in record.done("readd", "add", "assemble"):
-        if not act.ok and not _missed_an_event(record, act):
-            what = f"{', '.join(act.disks)} could not be put into {record.name}: {act.detail or '?'}"
-            yield Accusation(subject=act.disks[0] if act.disks else record.name, summary=what, at=act.at)
+    yield from refused(record, "readd", "add", "assemble")
     stops = record.done("stop")
     if not stops:
         yield f"nobody tried to stop {record.name}"
@@ -223,6 +220,14 @@ def _acts(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
         if stop.ok and took > STOPPED_WITHIN:
             what = f"stopping {record.name} took {seconds(took)} {limit(STOPPED_WITHIN)}"
             yield _accusation(record, what, stop.at)
+
+
+def refused(record: ArrayRecord, *actions: ArrayAction) -> Iterator[Accusation]:
+    """Members that could not be put into an array."""
+    for act in record.done(*actions):
+        if not act.ok and not _missed_an_event(record, act):
+            what = f"{', '.join(act.disks)} could not be put into {record.name}: {act.detail or '?'}"
+            yield Accusation(subject=act.disks[0] if act.disks else record.name, summary=what, at=act.at)
 
 
 def _missed_an_event(record: ArrayRecord, act: ArrayActed) -> bool:

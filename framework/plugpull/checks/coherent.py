@@ -17,6 +17,8 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.counts import negative_counts
 from plugpull.checks.disk_record import disk_doubts
 from plugpull.checks.dut_record import dut_doubts
+from plugpull.checks.impossible import impossible
+from plugpull.checks.line_order import lines_out_of_order
 from plugpull.checks.load_ends import load_doubts
 from plugpull.checks.log_arrivals import arrivals_doubted
 from plugpull.checks.log_identity import other_speeds, reset_otherwise
@@ -24,6 +26,7 @@ from plugpull.checks.order import disorder
 from plugpull.checks.outside_counts import counted_otherwise, not_counted
 from plugpull.checks.resets_logged import resets_unlogged
 from plugpull.checks.rig_record import rig_doubts
+from plugpull.checks.said_twice import said_otherwise
 from plugpull.checks.sample_holes import holes
 from plugpull.checks.study_record import study_doubts
 from plugpull.checks.uevent_record import uevents_doubted
@@ -61,6 +64,8 @@ class Coherent(Check, frozen=True, tag="coherent"):
         for what in (*counted_otherwise(story), *not_counted(story)):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*resets_unlogged(story), *reset_otherwise(story)):
+            said.doubt(f"the record contradicts itself: {what}")
+        for what in (*lines_out_of_order(story), *said_otherwise(story), *impossible(story)):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story), *holes(story))
         return said.judgement()

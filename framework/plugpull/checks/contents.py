@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.properties import undivided
-from plugpull.checks.property_words import AFTER_RETURN
 from plugpull.checks.watched import recorded
 from plugpull.history.events import Census, DiskProperties, DutDied, DutReady, DutState
 from plugpull.history.story import Story
@@ -24,6 +23,10 @@ FIELDS = {
 """The wording of the parts of a ``DutState``. Pressure is recorded by some kernels only, and not judged."""
 ALWAYS = frozenset({"boot_id", "kernel", "memory"})
 """Those that every kernel has. One without modules is in use as well."""
+STAYED = 3.0
+"""Seconds for which a disk that was just announced must stay, so that all of it was read."""
+READ = frozenset({"read_ms", "read_error"})
+"""Properties that not every look has: they are of short reads."""
 BINDING = frozenset({"driver"})
 """Properties that may be missing: 23 of 6,154 healthy records were read before the driver was bound."""
 
@@ -82,11 +85,24 @@ def _another_kernel(story: Story) -> Iterator[str]:
 
 
 def _properties(story: Story) -> Iterator[str]:
-    """Right after a disk was attached, it may go again while it is read, so single properties may be missing then."""
-    names: dict[str, set[str]] = {}
-    for read in story.of(DiskProperties):
-        known = names.setdefault(read.disk, set(read.values))
-        missing = [name for name in AFTER_RETURN if name in known - BINDING and name not in read.values]
-        if (not read.values or (missing and read.moment == "end")) and undivided(story, read):
+    """Properties that one look at a disk has and another does not: of 1,383 scenarios in none. Right after a disk was
+    attached, it may go again while it is read, so single properties may be missing then."""
+    names: dict[str, dict[str, None]] = {}
+    looks = [read for read in story.of(DiskProperties) if read.moment != "attached" or _stayed(story, read)]
+    for read in looks:
+        names.setdefault(read.disk, {}).update({name: None for name, value in read.values.items() if value})
+    for read in looks:
+        missing = [name for name in names[read.disk] if name not in READ and not read.values.get(name)]
+        missing = [name for name in missing if name not in BINDING or read.moment == "end"]
+        if (not read.values or missing) and undivided(story, read):
             what = ", ".join(missing) or "all of its properties"
             yield f"the properties of {read.disk} at {read.at or 0.0:.2f} s ({read.moment}) lack {what}"
+
+
+def _stayed(story: Story, read: DiskProperties) -> bool:
+    """Whether a disk was there long enough to be read."""
+    at = read.at or 0.0
+    stay = story.attachment_at(read.disk, at)
+    gone = None if stay is None else story.detached_at(stay)
+    cuts = (cut.off.commanded_at for cut in story.cuts_of(read.disk))
+    return (gone is None or gone > at + STAYED) and not any(at <= (off or at) <= at + STAYED for off in cuts)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.array_doubts import misread
+from plugpull.checks.array_doubts import misread, other_members
 from plugpull.checks.arrays import ArrayRecord, arrays_of
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
@@ -139,7 +139,9 @@ def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opini
 
 
 def _others(story: Story, record: ArrayRecord, legs: Mapping[str, _Leg], begun: LedgerBegun) -> Iterator[str]:
-    """Why these readings are not of what was written last."""
+    """Why these readings are not of what was written last, or not known to be of which member."""
+    if other := other_members(record):
+        yield other
     elsewhere = [disk for disk, leg in legs.items() if misread(story, leg.begun)]
     if elsewhere:
         yield f"{', '.join(elsewhere)} was not read where the data of {record.name} begins"

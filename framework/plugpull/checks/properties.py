@@ -108,8 +108,8 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             before, after = was.values.get(name), now.values.get(name)
             if name == "driver" and UNBOUND in (before, after):
                 continue
-            if before is None or after is None or before == after or _better(name, before, after):
-                continue
+            if not before or not after or before == after or _better(name, before, after):
+                continue  # what was not read is doubted elsewhere
             how = {**AFTER_RETURN, **WITHOUT_UDEV, **WORDS}[name].format(
                 now=_worded(name, after), was=_worded(name, before)
             )
@@ -185,7 +185,7 @@ def _stayed(story: Story, attached: DiskAttached) -> bool:
 def undivided(story: Story, read: DiskProperties) -> bool:
     """Whether the properties were read before the removal of the disk began. The kernel tears a disk down in steps: its
     driver, SCSI device or size may be gone while its name still exists."""
-    over = (read.at if read.until is None else read.until) or 0.0
+    over = max(read.at or 0.0, read.until or 0.0)
     for attached in story.attachments(read.disk):
         if (attached.kname, attached.diskseq) == (read.kname, read.diskseq):
             gone = story.detached_at(attached)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.arrays import held_by_array
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
@@ -34,6 +33,7 @@ from plugpull.checks.probing import slow_probe
 from plugpull.checks.properties import UNBOUND
 from plugpull.checks.read_rate import slow_reads
 from plugpull.checks.reconnected import asked_first
+from plugpull.checks.renamed import PROBING, renamed
 from plugpull.checks.repeats import repeated
 from plugpull.checks.return_errors import came_in_trouble
 from plugpull.checks.starved import awake
@@ -41,26 +41,17 @@ from plugpull.finding import Finding
 from plugpull.history.attachments import same_identity, same_socket
 from plugpull.history.cut import Cut
 from plugpull.history.events import (
-    Acted,
     DiskAttached,
     DiskDetached,
     DiskMoved,
-    FileRoundBegun,
     Judged,
-    LedgerBegun,
-    LedgerEnded,
-    LoadBegun,
     Phase,
 )
 from plugpull.history.reader import Story
 from plugpull.judging.results import Conclusion
 
-PROBING = 5.0
-"""Seconds between the assignment of a kernel name and the announcement of the disk."""
 UNITS_APART = 1.0
 """Seconds between the announcements of two units of an emulated device; 0.06 s in 4 of 4 returns."""
-LET_GO = 0.5
-"""Seconds after a disk's last user ended within which the kernel may still hold its name."""
 
 NEEDS_POWER_CYCLE = "it needs a power cycle"
 """In the summary of a finding on a disk that came back only after its power was cycled."""
@@ -186,7 +177,7 @@ class Returned(Check, frozen=True, tag="returned"):
         disk = was.disk
         moved = moved_between(story, was, now)
         here = same_socket(now, was) if moved is None else now.place == moved.place
-        if self.same_place and not here:
+        if self.same_place and not here and was.place and now.place:
             before = was.place if moved is None else moved.place
             places = (now.place, before) if now.place != before else (now.sockets[0], was.sockets[0])
             yield _accusation(disk, f"{disk} came back at {places[0]} instead of {places[1]}", now)
@@ -195,6 +186,9 @@ class Returned(Check, frozen=True, tag="returned"):
             yield _accusation(disk, f"{disk} came back on {now.driver} instead of {was.driver}", now)
         if was.model and now.model and now.model != was.model:
             yield _accusation(disk, f"{disk} came back as {now.model} instead of {was.model}", now)
+        if was.scsi_type != now.scsi_type and now.diskseq:
+            what = f"{disk} came back as SCSI type {now.scsi_type} instead of {was.scsi_type}"
+            yield _accusation(disk, what, now)
         gone_at = self._gone_again(story, cut, now)
         if gone_at is not None:
             stayed = seconds(gone_at - (now.at or 0.0))
@@ -310,7 +304,7 @@ def _odd(story: Story, cut: Cut, was: DiskAttached, now: DiskAttached, removed_a
             yield _accusation(was.disk, f"{_another(was, other)} at first", other)
         elif other.at >= (now.at or 0.0) and _together(story, now, other):
             yield _accusation(was.disk, f"{was.disk} is attached twice, as {now.kname} and {other.kname}", other)
-    if _renamed(story, was, now):
+    if renamed(story, was, now):
         yield _accusation(
             was.disk, f"{was.disk} came back as {now.kname} although nothing held its name {was.kname}", now
         )
@@ -355,41 +349,6 @@ def _stayed(story: Story, one: DiskAttached, at: float) -> bool:
 def _together(story: Story, one: DiskAttached, two: DiskAttached) -> bool:
     gone = story.detached_at(one)
     return (one.kname, one.diskseq) != (two.kname, two.diskseq) and (gone is None or gone > (two.at or 0.0))
-
-
-def _renamed(story: Story, was: DiskAttached, now: DiskAttached) -> bool:
-    """Whether the kernel did not release the old name. sd takes the lowest free index (drivers/scsi/sd.c, sd_probe), so
-    a later name is wrong if no other disk had the old one and no user held the disk."""
-    at = now.at or 0.0
-    if (len(now.kname), now.kname) <= (len(was.kname), was.kname) or story.disk_at(was.kname, at) is not None:
-        return False
-    # Disks are probed in parallel, get their names then, and are announced a little later.
-    given = (one.at for one in story.all_attachments if one.kname == was.kname and one.at is not None)
-    if any(at <= other <= at + PROBING for other in given):
-        return False
-    return not _held(story, was.disk, at)
-
-
-def _held(story: Story, disk: str, at: float) -> bool:
-    """Whether somebody may still have had the old disk open: a load, an array, or a filesystem on it."""
-    if held_by_array(story, disk, at - LET_GO, at):
-        return True
-    for load in story.of(LoadBegun):
-        if load.disk == disk and load.at is not None and load.at <= at:
-            ended = story.load_end(load)
-            if ended is None or ended.at is None or ended.at > at - LET_GO:
-                return True
-    steps = [event for event in story.of(Acted) if event.disk == disk and event.at is not None and event.at <= at]
-    mounted = [event.action for event in steps if event.action in ("mount", "umount")]
-    if not mounted and any(one.disk == disk and (one.at or 0.0) <= at for one in story.of(FileRoundBegun)):
-        return True  # its mount is not on record
-    return mounted[-1:] == ["mount"] or _stamped(story, disk, at)
-
-
-def _stamped(story: Story, disk: str, at: float) -> bool:
-    begins = [event.at for event in story.of(LedgerBegun) if event.disk == disk and (event.at or 0.0) <= at]
-    ends = [event.at for event in story.of(LedgerEnded) if event.disk == disk and (event.at or 0.0) <= at - LET_GO]
-    return len(begins) > len(ends)
 
 
 def _accusation(disk: str, summary: str, now: DiskAttached) -> Accusation:

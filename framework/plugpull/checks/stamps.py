@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from plugpull.checks.writer_ends import ended_wrongly
 from plugpull.history.events import (
-    CutArmed,
     LedgerBegun,
     LedgerEnded,
     LedgerPart,
@@ -132,18 +132,15 @@ class _Assembly:
                     one.problems.append("the end of its writer is on record twice")
                 one.ended = end
         loads = {end.job: end.asked for end in story.of(LoadEnded)}
-        victims = {victim for armed in story.of(CutArmed) for victim in armed.victims}
         for one in self.rounds:
             if one.ended is None:
                 one.problems.append("the end of its writer is not on record")
             elif one.ended.disk != one.disk:
                 one.doubts.append(f"the end of its writer is on record for {one.ended.disk}")
-            elif one.ended.asked and one.ended.status == 1 and one.disk not in victims:
-                one.problems.append(f"its writer ended with status 1: {one.ended.why or 'it does not say why'}")
+            elif wrong := ended_wrongly(story, one.begun, one.ended):
+                one.problems.append(wrong)
             elif loads.get(one.begun.job, one.ended.asked) != one.ended.asked:
                 one.problems.append("its writer and its load disagree on whether they were asked to end")
-            elif (one.ended.status or 0) < 0 and one.disk not in victims:
-                one.problems.append(f"its writer was ended by signal {-(one.ended.status or 0)}")
 
     def _readings(self, story: Story) -> None:
         reads: dict[str, ReadBack] = {}

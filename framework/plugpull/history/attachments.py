@@ -43,7 +43,16 @@ class Attachments:
         """When the kernel took this very attachment off its list."""
         begin = attached_at(attachment)
         times = self._ends.get((attachment.kname, self.number_of(attachment)), ())
-        return next((at for at in times if at >= begin), None)
+        gone = next((at for at in times if at >= begin), None)
+        return self._removed_otherwise(attachment, begin) if gone is None and self._unannounced else gone
+
+    def _removed_otherwise(self, attachment: DiskAttached, begin: float) -> float | None:
+        """When the kernel name was removed under a number that nothing was announced with, before another disk had it.
+        The record contradicts itself then, but nothing else can have left."""
+        later = (attached_at(one) for one in self.attached if one.kname == attachment.kname)
+        until = min((at for at in later if at > begin), default=inf)
+        removals = (at for kname, _, at in self._unannounced if kname == attachment.kname)
+        return next((at for at in removals if begin <= at <= until), None)
 
     def number_of(self, attachment: DiskAttached) -> int:
         """The kernel's diskseq of an attachment; 0 if it has none. If the disk left while the agent read its sysfs, it

@@ -1,0 +1,133 @@
+"""Events that cannot be as they are on record: with words that their kind does not have, or times that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.history.events import (
+    Acted,
+    Activity,
+    ArrayActed,
+    Census,
+    CutSwitched,
+    DiskMoved,
+    DiskProperties,
+    DiskRecovered,
+    DriveCacheSwitched,
+    DutReady,
+    DutState,
+    DutSuspended,
+    Edge,
+    FilesystemChecked,
+    FioRan,
+    KernelMessage,
+    LedgerBegun,
+    LoadBegun,
+    Measured,
+    Phase,
+    TaskBlocked,
+    TimersSet,
+    Uevent,
+)
+from plugpull.history.open_values import CLOSED
+from plugpull.history.story import Story
+
+ACTIONS = frozenset({"add", "remove", "change", "move", "online", "offline", "bind", "unbind"})
+"""What a uevent can say (lib/kobject_uevent.c, kobject_actions)."""
+LEVELS = range(8)
+WHOLE = 2.0
+"""CPUs that a thread can take at most, by far: its time and the span in which it was counted are read one after the
+other."""
+STARTED = 2.0
+"""Seconds by which a step may seem to have begun before the end of the one before it."""
+EARLY = 0.1
+"""Seconds by which something may be over before it began: both times are rounded."""
+_WORDED = (
+    *(Acted, ArrayActed, Census, CutSwitched, DiskProperties, DutReady, DutState, Edge, FioRan, LedgerBegun),
+    *(LoadBegun, Measured, TimersSet),
+)
+"""Kinds of events with words that a check compares."""
+_LASTING = (DiskMoved, DiskRecovered, DriveCacheSwitched, DutSuspended)
+"""Kinds of events that last from ``at`` to ``until``."""
+
+
+def impossible(story: Story) -> Iterator[str]:
+    """What cannot be as it is on record, a clause each."""
+    yield from _unknown_words(story)
+    yield from _uevents(story)
+    yield from _spans(story)
+    yield from _durations(story)
+    yield from _shares(story)
+    for message in story.of(KernelMessage):
+        if message.level not in LEVELS:
+            yield f"a kernel message of {message.at or 0.0:.2f} s has level {message.level}"
+            break
+
+
+def _unknown_words(story: Story) -> Iterator[str]:
+    """Words that the event's kind does not have: what it says is not known."""
+    for kind in _WORDED:
+        tag = str(kind.__struct_config__.tag)
+        for event in story.of(kind):
+            for name, words in CLOSED[tag].items():
+                if (word := getattr(event, name)) not in words:
+                    yield f"the {name} of the {tag} of {event.at or 0.0:.2f} s is '{word}'"
+                    return
+
+
+def _uevents(story: Story) -> Iterator[str]:
+    """Uevents of an action that the kernel does not have, of a disk that the rig does not have, or of another kind of
+    device than the one at their path."""
+    known = {str(disk.get("name")) for disk in story.rig.get("disk", ())}
+    for event in story.of(Uevent):
+        at = f"at {event.at or 0.0:.2f} s"
+        if event.action not in ACTIONS:
+            yield f"a uevent says '{event.action}' {at}"
+            return
+        strange = [disk for disk in event.disks if disk not in known]
+        if strange and known:
+            yield f"a uevent is of {strange[0] or 'no disk'} {at}, and the rig has no such disk"
+            return
+        block = "/block/" in event.devpath
+        if block != (event.subsystem == "block") and event.subsystem in ("block", "usb", "scsi"):
+            yield f"a uevent of {event.subsystem or '?'} {at} is at {event.devpath}"
+            return
+
+
+def _spans(story: Story) -> Iterator[str]:
+    for kind in _LASTING:
+        for event in story.of(kind):
+            until: float | None = getattr(event, "until", None)
+            if event.at is not None and until is not None and until < event.at - EARLY:
+                what = kind.__struct_config__.tag
+                yield f"a {what} began at {event.at:.2f} s and was over at {until:.2f} s"
+                return
+
+
+def _durations(story: Story) -> Iterator[str]:
+    """Steps that took longer than the time since the step before them. The bench takes one after the other."""
+    before = None
+    for event in story.others:
+        if isinstance(event, FilesystemChecked | ArrayActed) and event.at is not None and before is not None:
+            begin = event.at - event.seconds
+            if begin < before - STARTED or event.seconds < 0:
+                what = event.__struct_config__.tag
+                took = f"a {what} of {event.at:.2f} s took {event.seconds:.2f} s"
+                yield f"{took}, and the step before was at {before:.2f} s"
+                return
+        if isinstance(event, Phase | FilesystemChecked | ArrayActed):
+            before = event.at
+
+
+def _shares(story: Story) -> Iterator[str]:
+    """Threads that took more than a CPU, and tasks that were blocked before or after they were seen so."""
+    cpus = max((ready.cpus for ready in story.readies), default=0)
+    for event in story.of(Activity):
+        most = max(event.threads.values(), default=0.0)
+        if most > WHOLE or (cpus and max(event.hard, event.soft) > cpus * WHOLE) or min(event.hard, event.soft) < 0:
+            yield f"the DUT spent {max(most, event.hard, event.soft):.1f} CPUs on one thing by {event.at or 0.0:.2f} s"
+            break
+    for task in story.of(TaskBlocked):
+        if task.at is not None and not -EARLY <= task.since <= task.at + EARLY:
+            yield f"{task.name} ({task.pid}) was blocked since {task.since:.2f} s when it was {task.at:.2f} s"
+            break
