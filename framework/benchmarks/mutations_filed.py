@@ -95,6 +95,10 @@ for _name, _apply, _on in (
     ("no size in one look", changed("disk.properties", -1, values=_with("size", "")), WATCHED),
     ("no driver at the end", changed("disk.properties", -1, values=_with("driver", None)), WATCHED),
     ("writer with a traceback", changed("ledger.end", -1, status=1, why="Traceback"), ARRAY),
+    ("writer of files with a traceback", changed("files.end", status=2, why="Traceback"), FILES),
+    ("fewer rounds of files than there are", changed("files.over", rounds=0), FILES),
+    ("array that was stopped for a minute", changed("array.acted", -1, seconds=60.0), ARRAY),
+    ("array that nobody made", lambda tape: tape.drop(of("array.acted", action="make")), ARRAY),
     ("writer ended by status 7", changed("ledger.end", -1, status=7), ARRAY),
 ):
     add("impossible", _name, UNKNOWN, "It cannot be as it is on record.", _apply, _on)

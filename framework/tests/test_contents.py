@@ -87,7 +87,7 @@ def _lose_size(event: ev.DiskProperties) -> ev.DiskProperties:
     [
         ("end", _lose_size, "size"),
         ("end", lambda event: replace(event, values={}), "all of its properties"),
-        ("attached", _lose_size, ""),
+        ("attached", _lose_size, "size"),
     ],
 )
 def test_properties_that_are_missing(
@@ -100,7 +100,17 @@ def test_properties_that_are_missing(
     assert len(said) == bool(lack)
     assert all(f"properties of {last.disk}" in one for one in said)
     if lack == "size":
-        assert said[0].endswith("(end) lack size")
+        assert said[0].endswith(f"({moment}) lack size")
+
+
+def test_a_disk_that_leaves_while_it_is_read_may_lack_some() -> None:
+    bench = counted()
+    came = [event for event in bench.events if isinstance(event, ev.DiskAttached) and event.disk][-1]
+    at = (came.at or 0.0) + 0.1
+    read = ev.DiskProperties(at=at, disk=came.disk, kname="sdx", diskseq=90, moment="attached", values={"ro": "0"})
+    bench.add(replace(came, at=at - 0.05, kname="sdx", diskseq=90))
+    bench.add(ev.DiskDetached(at=at + 1.0, disk=came.disk, kname="sdx", diskseq=90), read)
+    assert list(missing_contents(bench.story())) == []
 
 
 def test_an_empty_record_is_unknown() -> None:

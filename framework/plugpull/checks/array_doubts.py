@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 from plugpull.checks.array_states import state_doubts
 from plugpull.checks.arrays import ArrayRecord, arrays_of
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.starved import awake
 from plugpull.history.events import ArrayActed, ArrayMade, ArrayState, LegReadBegun
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
 
 CLOCKS = 0.5
 """Seconds by which the order of an array's states and of what was done to it is not known."""
+SLOW, SLOW_REAL = 15.0, 90.0
+"""Seconds that a step on an array may take, on emulated benches (2.7 s at most of 480 healthy ones) and on others."""
 MUST_SUCCEED = ("make", "assemble", "stop", "check")
 """Actions that succeed at last: what comes later rests on them."""
 
@@ -27,6 +31,7 @@ def array_doubts(story: Story) -> Iterator[str]:
         yield from _slots(record)
         yield from filter(None, (other_members(record),))
         yield from _unfinished(record)
+        yield from _slow(story, record)
         yield from _interrupted(story, record)
         yield from state_doubts(story, record)
     for leg in story.of(LegReadBegun):
@@ -65,6 +70,18 @@ def _slots(record: ArrayRecord) -> Iterator[str]:
             if slots.get(disk, slot) != slot and slot != "none" and "in_sync" in says.split(","):
                 yield f"{disk} was in slot {slot} of {record.name}, and was made for slot {slots[disk]}"
                 return
+
+
+def _slow(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """Steps that took far longer than any did, and an array that nobody made."""
+    most = SLOW if bench_kind(story) in ("virtual", "") else SLOW_REAL
+    for act in record.acts:
+        took = awake(story, (act.at or 0.0) - act.seconds, act.at or 0.0)
+        if act.action != "check" and took > most:
+            yield f"the step '{act.action}' of {record.name} took {took:.1f} s"
+            break
+    if record.done("erase") and not record.done("make"):
+        yield f"how {record.name} was made is not on record"
 
 
 def _unfinished(record: ArrayRecord) -> Iterator[str]:

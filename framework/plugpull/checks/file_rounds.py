@@ -25,6 +25,8 @@ from plugpull.history.story import Story
 _ENDED = b'"do":"end"'
 """In the last line of a ledger whose writer did all that it was to do (``integrity/oracle/files/ledger.py``)."""
 _TIMES = re.compile(rb'"at":(\d+(?:\.\d+)?)')
+ENDED_WITH = (None, 0, 1)
+"""The statuses of a writer that ended by itself: unknown, done, and with an error of its disk."""
 CLOCKS = 0.25
 """Seconds by which the clocks of a writer and of the agent may differ: both are the DUT's."""
 
@@ -93,6 +95,9 @@ def missing_file_records(story: Story) -> Iterator[str]:
     for disk, run in sorted({(disk, run) for disk, run, _ in begun} - over_for):
         yield f"that run {run:x} of the files on {disk} was over is not on record"
     for over in story.of(FilesOver):
+        more = sum((disk, run) == (over.disk, over.run) for disk, run, _ in begun)
+        if more > over.rounds:
+            yield f"{over.rounds} rounds of files were written on {over.disk}, and {more} are on record"
         for number in range(1, over.rounds + 1):
             if (over.disk, over.run, number) not in begun:
                 yield f"{over.rounds} rounds of files were written on {over.disk}, and round {number} is not on record"
@@ -242,6 +247,8 @@ def _incomplete(one: FileRound) -> Iterator[str]:
         yield "its writer ended without an error, and its ledger does not end"
     elif one.ended.at is not None and _last_return(one.ledger) > one.ended.at + CLOCKS:
         yield "its writer ended before its last operation did"
+    if one.ended is not None and (one.ended.why or one.ended.status not in ENDED_WITH):
+        yield f"its writer ended with status {one.ended.status}: {one.ended.why or 'it does not say why'}"
     if one.check is not None and one.check.fstype != one.begun.fstype:
         yield f"it is {one.begun.fstype} by its beginning, and {one.check.fstype} by its check"
     if one.scan is None:

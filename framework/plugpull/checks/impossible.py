@@ -9,6 +9,7 @@ from plugpull.history.events import (
     Activity,
     ArrayActed,
     Census,
+    CutArmed,
     CutSwitched,
     DiskMoved,
     DiskProperties,
@@ -35,6 +36,9 @@ from plugpull.history.story import Story
 ACTIONS = frozenset({"add", "remove", "change", "move", "online", "offline", "bind", "unbind"})
 """What a uevent can say (lib/kobject_uevent.c, kobject_actions)."""
 LEVELS = range(8)
+"""Those of syslog."""
+MECHANISMS = frozenset({"data", "vbus", "data+vbus", "mains", "logical"})
+"""What a switch can interrupt (``Mechanism`` in ``rig/model.py``)."""
 WHOLE = 2.0
 """CPUs that a thread can take at most, by far: its time and the span in which it was counted are read one after the
 other."""
@@ -95,6 +99,8 @@ def _uevents(story: Story) -> Iterator[str]:
 
 
 def _spans(story: Story) -> Iterator[str]:
+    """What was over before it began, or after the scenario; and cuts of a mechanism that no switch has."""
+    end = story.ended.at if story.ended is not None else None
     for kind in _LASTING:
         for event in story.of(kind):
             until: float | None = getattr(event, "until", None)
@@ -102,6 +108,13 @@ def _spans(story: Story) -> Iterator[str]:
                 what = kind.__struct_config__.tag
                 yield f"a {what} began at {event.at:.2f} s and was over at {until:.2f} s"
                 return
+            if end is not None and until is not None and until > end + STARTED:
+                yield f"a {kind.__struct_config__.tag} was over at {until:.2f} s, and the scenario at {end:.2f} s"
+                return
+    for cut in story.of(CutArmed):
+        if cut.mechanism not in MECHANISMS:
+            yield f"{cut.point} was cut by '{cut.mechanism}'"
+            return
 
 
 def _durations(story: Story) -> Iterator[str]:

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 
 from plugpull.history.events import (
     Acted,
+    AgentLost,
     ArrayActed,
     ArrayMade,
     ArrayState,
     CutArmed,
     CutSwitched,
     DiskProperties,
+    DutDied,
     DutReady,
     DutState,
     DutSuspended,
@@ -39,6 +41,7 @@ from plugpull.history.events import (
     ReadBackBegun,
     ReadBackEnded,
     ReadBackPart,
+    ScenarioError,
     StampingOver,
 )
 from plugpull.history.story import Story
@@ -169,7 +172,7 @@ def _loads(story: Story) -> Iterator[str]:
 
 def _states(story: Story) -> Iterator[str]:
     """Counts since the boot that fell, and lines that only one end of the scenario has. Devices that were suspended get
-    their interrupts anew."""
+    their interrupts again."""
     states = {state.moment: state for state in story.of(DutState)}
     begin, end = states.get("begin"), states.get("end")
     if begin is None or end is None or begin.boot_id != end.boot_id or story.of(DutSuspended):
@@ -185,6 +188,8 @@ def _states(story: Story) -> Iterator[str]:
 
 def _reports(story: Story) -> Iterator[str]:
     readies, last = story.of(DutReady), story.ended.reports if story.ended is not None else None
-    before = readies[0].reports if len(readies) == 1 else None
+    before = readies[0].reports if len(readies) == 1 and not story.of(AgentLost) and not story.of(DutDied) else None
+    if before is not None and last is None and story.ended is not None and not story.of(ScenarioError):
+        yield "the agent numbered its reports, and the number of the last one is not on record"
     if before is not None and last is not None and before > last:
         yield f"the agent had made {before} reports when it was ready, and {last} at the end"

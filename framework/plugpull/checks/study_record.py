@@ -25,6 +25,7 @@ def study_doubts(story: Story) -> Iterator[str]:
     for one in story.of(Measured):
         yield from _other_load(story, one)
     yield from _plan(story)
+    yield from _caches(story)
     most = max((one.watts for one in story.of(PowerSampled) if one.watts is not None), default=0.0)
     if most > IMPOSSIBLE:
         yield f"a meter read {most:g} W"
@@ -65,6 +66,24 @@ def _plan(story: Story) -> Iterator[str]:
             if row and plans[0] == plans[2] != plans[1]:
                 yield f"measurement {two.number} is one of {two.planned}, and those beside it are of {one.planned}"
                 return
+
+
+def _caches(story: Story) -> Iterator[str]:
+    """Runs with the write caches of the drives on or off, by what is said of them, and otherwise by their switching."""
+    last: dict[str, DriveCacheSwitched] = {}
+    for event in story.others:
+        if isinstance(event, DriveCacheSwitched):
+            last[event.disk] = event
+        for disk in event.disks if isinstance(event, FioRan) and event.drive_cache is not None else ():
+            was = last.get(disk)
+            if was is not None and (not was.ok or was.on != event.drive_cache):
+                how = "could not be switched" if not was.ok else f"was switched {'on' if was.on else 'off'}"
+                words = "on" if event.drive_cache else "off"
+                yield f"'{event.task}' ran on {disk} with its write cache {words}, and the cache {how}"
+                return
+    for disk, was in last.items():
+        if not was.ok:
+            yield f"the write cache of {disk} could not be switched {'on' if was.on else 'off'} in the end"
 
 
 def switched(story: Story, disk: str) -> bool:

@@ -1,0 +1,60 @@
+"""What no recorded history of the tests has: cuts, reports and sleeps that cannot be as they are on record."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from stories import VICTIM, Bench, healthy
+
+from plugpull.checks.coherent import coherent
+from plugpull.checks.impossible import MECHANISMS, impossible
+from plugpull.checks.line_order import FILED, lines_out_of_order
+from plugpull.checks.said_twice import said_otherwise
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+from plugpull.rig.model import Mechanism
+
+
+def doubts(bench: Bench) -> list[str]:
+    story = bench.story()
+    return [*lines_out_of_order(story), *said_otherwise(story), *impossible(story)]
+
+
+def test_a_healthy_record_says_nothing_twice_otherwise() -> None:
+    assert doubts(healthy()) == []
+    assert healthy().judge(coherent()).unknowns == ()
+
+
+def test_the_mechanisms_are_those_of_rig_files() -> None:
+    assert {str(one) for one in Mechanism} == MECHANISMS
+
+
+def test_a_cut_of_no_mechanism() -> None:
+    bench = healthy()
+    bench.replace(ev.CutArmed, lambda event: True, mechanism="hope")
+    assert doubts(bench) == [f"{VICTIM}.cable was cut by 'hope'"]
+
+
+@pytest.mark.parametrize(
+    ("until", "said"),
+    [(11.0, "a dut.suspended began at 20.00 s and was over at 11.00 s"), (500.0, "was over at 500.00 s, and the")],
+)
+def test_a_sleep_that_ends_before_it_begins_or_after_the_scenario(until: float, said: str) -> None:
+    bench = healthy()
+    bench.add(ev.DutSuspended(at=20.0, until=until, ok=False))
+    story = bench.story()
+    events = [replace(one, at=27.0) if isinstance(one, ev.ScenarioEnded) else one for one in story.events]
+    found = list(impossible(Story(story.begun, tuple(events), rig=story.rig)))
+    assert any(said in one for one in found), found
+
+
+@pytest.mark.parametrize(("late", "noticed"), [(FILED - 0.5, False), (FILED + 0.5, True)])
+def test_a_line_of_an_earlier_time(late: float, noticed: bool) -> None:
+    bench = healthy()
+    story = bench.story()
+    events = list(story.events)
+    place = next(i for i, event in enumerate(events) if isinstance(event, ev.Judged))
+    latest = max(event.at or 0.0 for event in story.others[: story.others.index(events[place])])
+    events.insert(place, ev.Phase(at=latest - late, name="hold"))
+    said = list(lines_out_of_order(Story(story.begun, tuple(events), rig=story.rig)))
+    assert bool(said) == noticed, said
