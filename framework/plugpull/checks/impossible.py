@@ -30,7 +30,7 @@ from plugpull.history.events import (
     TimersSet,
     Uevent,
 )
-from plugpull.history.open_values import CLOSED
+from plugpull.history.open_values import closed_values
 from plugpull.history.story import Story
 
 ACTIONS = frozenset({"add", "remove", "change", "move", "online", "offline", "bind", "unbind"})
@@ -71,12 +71,13 @@ def impossible(story: Story) -> Iterator[str]:
 def _unknown_words(story: Story) -> Iterator[str]:
     """Words that the event's kind does not have: what it says is not known."""
     for kind in _WORDED:
-        tag = str(kind.__struct_config__.tag)
-        for event in story.of(kind):
-            for name, words in CLOSED[tag].items():
-                if (word := getattr(event, name)) not in words:
-                    yield f"the {name} of the {tag} of {event.at or 0.0:.2f} s is '{word}'"
-                    return
+        events = story.of(kind)
+        for name, words in closed_values(kind).items() if events else ():
+            odd = next((event for event in events if getattr(event, name) not in words), None)
+            if odd is not None:
+                what = f"the {name} of the {kind.__struct_config__.tag} of {odd.at or 0.0:.2f} s"
+                yield f"{what} is '{getattr(odd, name)}'"
+                return
 
 
 def _uevents(story: Story) -> Iterator[str]:
@@ -120,7 +121,7 @@ def _spans(story: Story) -> Iterator[str]:
 def _durations(story: Story) -> Iterator[str]:
     """Steps that took longer than the time since the step before them. The bench takes one after the other."""
     before = None
-    for event in story.others:
+    for event in story.among(ArrayActed, FilesystemChecked, Phase):
         if isinstance(event, FilesystemChecked | ArrayActed) and event.at is not None and before is not None:
             begin = event.at - event.seconds
             if begin < before - STARTED or event.seconds < 0:

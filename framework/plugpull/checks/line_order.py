@@ -73,8 +73,9 @@ AT_ONCE = (
     *(LegReadBegun, LegReadPart, LoadBegun, LoadSettled, Measured, Phase, ReadBackBegun, ReadBackPart, Residue),
     *(StampingPlanned, StampingOver, TaskBlocked, TimersSet, Uevent),
 )
-"""Events that are stamped when they are written. Others are stamped when something began that takes its time, or by
-the kernel."""
+"""Events that are stamped when they are written."""
+SLOWLY = (Census, DiskProperties, FileRoundEnded, LedgerEnded, LegReadEnded, LoadEnded, ReadBackEnded)
+"""Events that are stamped when something began that takes its time."""
 STEPS = (
     *(ArrayActed, ArrayMade, CutArmed, Edge, FaultInjected, FileLedgerPart, FileRoundBegun, FileRoundPlanned),
     *(FileScanBegun, FilesOver, FilesystemChecked, LedgerBegun, LoadBegun, LoadSettled, Measured),
@@ -96,7 +97,7 @@ def lines_out_of_order(story: Story) -> Iterator[str]:
 def _filed_late(story: Story) -> Iterator[str]:
     """The first line that is stamped long before one that was written before it."""
     latest: Event | None = None
-    for event in story.others:
+    for event in story.among(*AT_ONCE, *SLOWLY):
         if event.at is None:
             continue
         if latest is None or event.at > (latest.at or 0.0):
@@ -110,7 +111,7 @@ def _filed_late(story: Story) -> Iterator[str]:
 def _out_of_turn(story: Story) -> Iterator[str]:
     """The first step that comes before what it follows from. A row that has reached its end may begin again."""
     reached: dict[Hashable, tuple[int, str]] = {}
-    for event in story.others:
+    for event in story.among(*RANKED):
         for row, rank, name in places(event):
             top, what = reached.get(row, (-1, ""))
             if rank < top and not (rank == 0 and top >= ENDS[str(row[0])]):
@@ -159,6 +160,11 @@ _PARTS: dict[type[Event], _Part] = {
     LoadBegun: _Part(0, "load"),
     LoadEnded: _Part(2, "load"),
 }
+RANKED: tuple[type[Event], ...] = (
+    *(*_PARTS, *(kind for kind in STEPS if kind not in _PARTS)),
+    *(Census, CutSwitched, DiskProperties, DutState, GracePeriod, Residue),
+)
+"""Kinds of events that have a place in some row."""
 _WORDS = ("beginning", "result", "end")
 """By rank. The first pieces may arrive before the beginning is written, so they have its rank."""
 

@@ -43,11 +43,13 @@ from plugpull.history.events import (
     ReadBackPart,
     ScenarioError,
     StampingOver,
+    StampingPlanned,
 )
 from plugpull.history.story import Story
 
 SKEW = 1.0
 """Seconds by which the skew of several ports may differ from the times of their acknowledgements."""
+SECTOR = 512
 _JOBS = (
     (LedgerBegun, LedgerPart, LedgerEnded),
     (ReadBackBegun, ReadBackPart, ReadBackEnded),
@@ -65,6 +67,8 @@ def said_otherwise(story: Story) -> Iterator[str]:
     yield from _disks(story)
     yield from _switched(story)
     yield from _sessions(story)
+    yield from _stamping(story)
+    yield from _writers(story)
     yield from _arrays(story)
     yield from _filesystems(story)
     yield from _loads(story)
@@ -120,7 +124,7 @@ def _switched(story: Story) -> Iterator[str]:
 def _sessions(story: Story) -> Iterator[str]:
     """Stamping that was over after another session than the last one that was written."""
     last: dict[tuple[int, str], int] = {}
-    for event in story.others:
+    for event in story.among(LedgerBegun, StampingOver):
         if isinstance(event, LedgerBegun):
             last[event.run, event.disk] = max(event.session, last.get((event.run, event.disk), 0))
         elif isinstance(event, StampingOver):
@@ -130,10 +134,47 @@ def _sessions(story: Story) -> Iterator[str]:
                     yield f"stamping {disk} was over after session {session}, and session {written} was the last"
 
 
+def _stamping(story: Story) -> Iterator[str]:
+    """Disks that were stamped and are not in the plan, or not among those of which stamping is over."""
+    planned: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    for plan in story.of(StampingPlanned):
+        planned[plan.run, plan.session] |= set(plan.disks)
+    written: defaultdict[int, set[str]] = defaultdict(set)
+    for begun in story.of(LedgerBegun):
+        written[begun.run].add(begun.disk)
+        if planned and begun.disk not in planned[begun.run, begun.session]:
+            yield f"session {begun.session} on {begun.disk} was written, and was not planned"
+            return
+    for over in story.of(StampingOver):
+        other = set(over.disks) ^ set(over.sessions) or written[over.run] ^ set(over.disks)
+        if other:
+            yield f"stamping was over at {over.at or 0.0:.2f} s, and {min(other)} is not in all that says so"
+            return
+
+
+def _writers(story: Story) -> Iterator[str]:
+    """Writers whose load is on record with another size, depth or end. In 723 scenarios none was."""
+    loads = {(load.job, load.disk): load for load in story.of(LoadBegun)}
+    for begun in story.of(LedgerBegun):
+        load = loads.get((begun.job, begun.disk))
+        if load is not None and (load.block, load.depth) != (begun.block * SECTOR, begun.depth):
+            wrote = f"{begun.block * SECTOR} bytes, depth {begun.depth}"
+            yield f"{begun.disk} was written in blocks of {wrote}, and its load is of {load.block}, {load.depth}"
+    ends = {(load.job, load.disk): load for load in story.of(LoadEnded)}
+    for over in story.of(LedgerEnded):
+        end = ends.get((over.job, over.disk))
+        if end is None or end.stuck or over.stuck:
+            continue
+        if (end.exit_status, end.asked) != (over.status, over.asked):
+            yield f"the writer of {over.disk} ended with status {over.status}, and its load with {end.exit_status}"
+        elif (over.status == 1) != bool(end.errno):
+            yield f"the writer of {over.disk} ended with status {over.status}, and its load with errno {end.errno}"
+
+
 def _arrays(story: Story) -> Iterator[str]:
     """Arrays whose state is that of another device. One that is assembled again may be another one."""
     made: dict[str, str] = {}
-    for event in story.others:
+    for event in story.among(ArrayActed, ArrayMade, ArrayState):
         if isinstance(event, ArrayMade):
             made[event.array] = event.kname
         elif isinstance(event, ArrayActed) and event.action in ("assemble", "stop"):
@@ -146,7 +187,7 @@ def _arrays(story: Story) -> Iterator[str]:
 def _filesystems(story: Story) -> Iterator[str]:
     """Rounds of files in another filesystem than the one before, though none was made in between."""
     known: dict[str, str] = {}
-    for event in story.others:
+    for event in story.among(Acted, FileRoundBegun):
         if isinstance(event, Acted) and event.action == "mkfs":
             known.pop(event.disk, None)
         elif isinstance(event, FileRoundBegun):

@@ -71,10 +71,12 @@ def _plan(story: Story) -> Iterator[str]:
 def _caches(story: Story) -> Iterator[str]:
     """Runs with the write caches of the drives on or off, by what is said of them, and otherwise by their switching."""
     last: dict[str, DriveCacheSwitched] = {}
-    for event in story.others:
+    for event in story.among(DriveCacheSwitched, FioRan):
         if isinstance(event, DriveCacheSwitched):
             last[event.disk] = event
-        for disk in event.disks if isinstance(event, FioRan) and event.drive_cache is not None else ():
+        if not isinstance(event, FioRan) or event.drive_cache is None:
+            continue
+        for disk in event.disks:
             was = last.get(disk)
             if was is not None and (not was.ok or was.on != event.drive_cache):
                 how = "could not be switched" if not was.ok else f"was switched {'on' if was.on else 'off'}"
