@@ -39,10 +39,10 @@ _UNREACHABLE = re.compile(r"Host halt failed, -19\b|Host not accessible, reset f
 """Every register of a controller that is gone reads as ones."""
 _LEFT = re.compile(
     r"WARN Can't disable streams for endpoint|WARN Set TR Deq Ptr cmd failed|Set TR Deq Ptr command is pending"
-    r"|Transfer event for disabled slot|\b[Bb]abble\b"
+    r"|Transfer event for disabled slot|\b[Bb]abble\b|Direct firmware load"
 )
 """What the xHCI driver says of requests to a device that is gone already, or was reset; what a controller says of a
-device that talks out of turn."""
+device that talks out of turn; what is missing in the file system of the host."""
 _REINIT = re.compile(r"xHC error in resume, USBSTS 0x[\da-f]+, Reinit")
 """The firmware reset the controller while the machine slept: some do each time, and the driver copes with it."""
 _ON_REQUEST = re.compile(r"sysrq[ _](?:triggered|handle_crash)", re.IGNORECASE)
