@@ -27,7 +27,10 @@ class KernelEvent(msgspec.Struct, frozen=True):
         return self.severity in _ALARMING
 
 
-_DISKS = r"((?:sd|nvme|md|dm-|mmcblk|mtdblock|loop|sr|vd|xvd|hd|nbd|drbd|rbd|zram|pmem|ublkb|bcache)[\w-]*?)(?=[,:;.) ]|-\d+\.|$)"
+_DISKS = (
+    r"((?:sd|nvme|md|dm-|mmcblk|mtdblock|loop|sr|vd|xvd|hd|nbd|drbd|rbd|zram|pmem|ublkb|bcache)[\w-]*?)"
+    r"(?=[,:;.) ]|-\d+\.|$)"
+)
 _SUBJECTS = tuple(
     # A search for "^..." would try it at each place of the line.
     re.compile(pattern[1:]).match if pattern.startswith("^") else re.compile(pattern).search
