@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice, pairwise, repeat
@@ -173,12 +173,12 @@ def track(samples: Sequence[tuple[float, float]], starved: Sequence[Span] = ()) 
 
 def on_line(line: TimeLine, first: float, counts: Sequence[int]) -> Track:
     """The bytes of one disk on a time line: ``first`` and then ``counts`` are its bytes so far, one per sample."""
-    numbers = list(counts)
-    gained = [*(count - first for count in numbers[:1]), *map(sub, islice(numbers, 1, None), numbers)]
+    gained = array("d", (count - first for count in counts[:1]))
+    gained.extend(map(sub, islice(counts, 1, None), counts))
     return _on_line(line, gained)
 
 
-def _on_line(line: TimeLine, gained: list[float]) -> Track:
+def _on_line(line: TimeLine, gained: MutableSequence[float]) -> Track:
     gaps = {}
     for i, share in line.shares.items():
         whole = gained[i - 1]

@@ -109,7 +109,7 @@ class Sampling:
                     step = max(1, stream.index(self.rows[first + 1]) - begin)
                 for column, rates in zip(stream.columns, found, strict=False):
                     if not column.constant:
-                        counts = column.numbers[begin : begin + (last - first - 1) * step + 1 : step].tolist()
+                        counts = column.numbers[begin : begin + (last - first - 1) * step + 1 : step]
                         gained = map(sub, islice(counts, 1, None), counts)
                         rates[first + 1 : last] = map(truediv, gained, self._steps[first : last - 1])
                 known[first + 1 : last] = b"\1" * (last - first - 1)
