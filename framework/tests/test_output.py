@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 import sys
 import threading
 import time
@@ -101,10 +102,10 @@ def test_what_nobody_reads_is_not_kept_without_bound() -> None:
     os.close(reading)
     text = b"".join(taken).decode()
     assert MOST <= text.count("x") <= MOST + (2 << 20)
-    lost = (40 << 20) - text.count("x")
-    assert text.endswith(
-        f"x\nplugpull: {lost} characters of output are missing here: nobody read them\nand this is new\n"
-    )
+    # What is missing is said once, or twice if the thread that passes it on began in the middle of it.
+    said = re.findall(r"x\nplugpull: (\d+) characters of output are missing here: nobody read them\n", text)
+    assert sum(map(int, said)) == (40 << 20) - text.count("x")
+    assert text.endswith("nobody read them\nand this is new\n")
 
 
 def test_a_nonblocking_pipe_gets_everything() -> None:
