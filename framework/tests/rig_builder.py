@@ -50,6 +50,11 @@ class RigBuilder:
         usual: dict[str, object] = {"model": "qemu-xhci"} if self.kind == "virtual" else {"path": PCI}
         return self.table("controller", name=name, **{**usual, **keys})
 
+    def stock_controller(self, **keys: object) -> RigBuilder:
+        """The emulated controller of the stock rigs. Guests with it are restored from one image, which is booted once;
+        for any other machine, one more has to be booted."""
+        return self.controller("usb", ports=4, **keys)
+
     def hub(self, name: str, at: str, **keys: object) -> RigBuilder:
         return self.table("hub", name=name, at=at, **keys)
 

@@ -27,7 +27,7 @@ SIZE = 16 << 20
 RIG = (
     a_rig("guarded")
     .switch(ports=3)
-    .controller()
+    .stock_controller()
     .disks("disk1", "disk2", serial="GUARD-{n}", size="16 MiB", rate="8 MiB/s", cable="cables.{n}", scratch=True)
     .disk("disk3", serial="GUARD-3", size="16 MiB", rate="8 MiB/s", cable="cables.3", scratch=False)
     .text

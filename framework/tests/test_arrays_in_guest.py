@@ -31,7 +31,7 @@ def test_a_mirror_with_healthy_disks_passes(tmp_path: Path) -> None:
 MIRROR = (
     a_rig("mirror")
     .switch("mains", ports=1, mechanism="mains")
-    .controller()
+    .stock_controller()
     .disk("victim", "usb.1", "ARRM-1", "16 MiB", rate="2 MiB/s", cache="1 MiB", scratch=True, power="mains.1")
     .disk("survivor", "usb.2", "ARRM-2", "16 MiB", rate="2 MiB/s", cache="1 MiB", scratch=True)
     .text

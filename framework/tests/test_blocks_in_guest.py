@@ -17,7 +17,7 @@ pytestmark = pytest.mark.bench
 RIG = (
     a_rig("blocks")
     .switch("mains", ports=1, mechanism="mains")
-    .controller()
+    .stock_controller()
     .disks(
         "large",
         serial="BLOCKS-1",

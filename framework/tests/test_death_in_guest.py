@@ -68,6 +68,7 @@ def result_of(run: Run, name: str, story: Callable[[ScenarioRig], None]) -> Scen
 
 
 def assert_goes_on(run: Run) -> None:
+    """A healthy scenario passes now. The other tests rely on it too: each begins with a guest of its own."""
     result = result_of(run, "next", lambda rig: rig.judge(kernel_clean()))
     assert result.verdict == "PASS", result.sentence
 
@@ -152,7 +153,6 @@ def test_a_kernel_without_interrupts_hung_and_says_where(run: Run) -> None:
     assert result.verdict == "FAIL", result.sentence
     assert "the DUT hung" in result.findings[0].summary
     assert "interrupts off in spin_for_ever [plugpull_dies]" in result.findings[0].summary
-    assert_goes_on(run)
 
 
 def test_a_soft_lockup_of_all_processors_is_named(run: Run) -> None:
@@ -168,7 +168,6 @@ def test_a_soft_lockup_of_all_processors_is_named(run: Run) -> None:
     said = " ".join(finding.summary for finding in result.findings)
     assert "spin_for_ever [plugpull_dies]" in said
     assert "soft lockup" in said
-    assert_goes_on(run)
 
 
 def test_a_wild_pointer_is_named_by_its_function(run: Run) -> None:
@@ -184,13 +183,12 @@ def test_a_wild_pointer_is_named_by_its_function(run: Run) -> None:
     result = result_of(run, "astray", story)
     assert result.verdict == "FAIL", result.sentence
     assert "write_astray" in result.sentence
-    assert_goes_on(run)
 
 
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ("interrupt 300", "NULL pointer dereference"),
+        pytest.param("interrupt 300", "NULL pointer dereference", marks=only_if_asked),
         ("reset 300", "the guest reset itself without a word"),
         ("reboot 300", "the guest restarted: reboot: Restarting system"),
     ],
@@ -239,7 +237,6 @@ def test_a_storm_of_messages_is_named_and_loses_evidence_and_nothing_else(run: R
     (finding,) = result.findings
     assert "lines alike" in finding.summary
     assert "records of the kernel log were lost" in " ".join(result.unknowns)
-    assert_goes_on(run)
 
 
 def test_cuts_leave_nothing_and_a_leak_shows_in_its_slope(run: Run) -> None:

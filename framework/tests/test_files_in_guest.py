@@ -18,7 +18,7 @@ pytestmark = pytest.mark.bench
 RIG = (
     a_rig("files")
     .switch("mains", mechanism="mains")
-    .controller()
+    .stock_controller()
     .disk(
         *("victim", "usb.1", "FILES-1", "64 MiB"),
         rate="8 MiB/s",

@@ -23,7 +23,7 @@ pytestmark = [
 RIG = (
     a_rig("filesystem-bugs")
     .switch("mains", mechanism="mains")
-    .controller()
+    .stock_controller()
     .disk(
         *("victim", "usb.1", "FSBUG-1", "320 MiB"),
         rate="8 MiB/s",

@@ -17,7 +17,7 @@ RIG = (
     a_rig("caches")
     .switch()
     .switch("mains", mechanism="mains")
-    .controller(rate="64 MiB/s")
+    .stock_controller(rate="64 MiB/s")
     .disks(
         *DISKS,
         LIAR,

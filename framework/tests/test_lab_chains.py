@@ -80,6 +80,13 @@ def test_ssh_dut_and_a_ykush_that_hangs_off_it(tmp_path: Path) -> None:
         with plugged(made, "ykush", cuts={1: "disk1", 2: "disk2", 3: "disk3"}) as ykush:
             assert_cut_and_passed(run_here(rig, "test_while_writing", tmp_path / "out"), "vbus")
             assert "off" in ykush.said()
+
+
+@only_if_asked
+def test_ssh_dut_and_a_ykush_that_lies_or_would_cut_itself(tmp_path: Path) -> None:
+    with chain(desk(3, size="16 MiB")) as made:
+        as_delivered(made)
+        rig = made.rig_file("ssh", YKUSH, cables=YKUSH_CABLES)
         with plugged(made, "ykush"):  # it says that it switched, and the cables go past it
             assert_lie_is_found(run_here(rig, "test_while_writing", tmp_path / "lie"))
             own = made.rig_file("ssh", YKUSH + OWN_HUB, cables={"disk1": "ykush.1"})

@@ -18,6 +18,7 @@ from plugpull.rig.load import load_rig
 pytestmark = pytest.mark.bench
 # Serial numbers of its own: a rig is leased by those of its disks.
 DESK = desk(2).replace("LAB-", "QUAL-")
+POWERS = {f"disk{n}": f"relay.{n}" for n in (1, 2)}
 
 
 def qualify(rig: Path, out: Path) -> subprocess.CompletedProcess[str]:
@@ -27,19 +28,21 @@ def qualify(rig: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_relay_is_qualified_by_what_it_does(tmp_path: Path) -> None:
-    powers = {f"disk{n}": f"relay.{n}" for n in (1, 2)}
-    with chain(DESK) as made:
-        with relays_cutting_power(made) as relay:
-            done = qualify(made.rig_file("ssh", relay, powers=powers), tmp_path / "good.json")
-        assert done.returncode == 0, done.stdout + done.stderr
-        good = read_qualification(tmp_path / "good.json")
-        assert (good.verdict, good.cycles, good.switch.driver, good.mechanism) == ("PASS", 1, "kmtronic", "mains")
-        assert set(good.latencies) == {"off acknowledged", "off seen", "on acknowledged", "on seen"}
-        with relays_cutting_power(made, connected=False) as relay:
-            done = qualify(made.rig_file("ssh", relay, powers=powers), tmp_path / "bad.json")
-        assert done.returncode == 1, done.stdout + done.stderr
-        bad = read_qualification(tmp_path / "bad.json")
-        assert bad.findings[0] == "it did not cut: disk1 stayed, 1 of 1 times"
+    with chain(DESK) as made, relays_cutting_power(made) as relay:
+        done = qualify(made.rig_file("ssh", relay, powers=POWERS), tmp_path / "good.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    good = read_qualification(tmp_path / "good.json")
+    assert (good.verdict, good.cycles, good.switch.driver, good.mechanism) == ("PASS", 1, "kmtronic", "mains")
+    assert set(good.latencies) == {"off acknowledged", "off seen", "on acknowledged", "on seen"}
+
+
+@only_if_asked
+def test_a_relay_that_is_not_in_the_power_lead_is_not_qualified(tmp_path: Path) -> None:
+    with chain(DESK) as made, relays_cutting_power(made, connected=False) as relay:
+        done = qualify(made.rig_file("ssh", relay, powers=POWERS), tmp_path / "bad.json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    bad = read_qualification(tmp_path / "bad.json")
+    assert bad.findings[0] == "it did not cut: disk1 stayed, 1 of 1 times"
 
 
 @only_if_asked

@@ -22,7 +22,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("measured")
     rig = (
         a_rig("truth")
-        .controller()
+        .stock_controller()
         .disks("disk1", "disk2", serial="TRUTH-{n}", size="64 MiB", rate=RATE, cache="1 MiB", scratch=True)
         .table(
             "defect", kind="long-transfer-stall", disk="disk1", sectors=SAFE // 512, every=8, scenario="safe_transfer"

@@ -36,7 +36,7 @@ def replugged(rig: ScenarioRig) -> None:
 
 def results(folder: Path) -> list[ScenarioResult]:
     """Of a healthy scenario, and of one in which a driver writes to memory that it has freed."""
-    bench = a_rig("memory", memory_debugging=True).switch(ports=1).controller()
+    bench = a_rig("memory", memory_debugging=True).switch(ports=1).stock_controller()
     disk = bench.disk("victim", "usb.1", "MEMORY-1", "16 MiB", rate="2 MiB/s", scratch=True, cable="cables.1")
     rig = disk.write(folder)
     module = module_build.build("plugpull_dies")

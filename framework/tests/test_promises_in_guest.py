@@ -28,7 +28,7 @@ HEALTHY, LYING = ("healthy", "witness"), ("unsafe", "reordering")
 RIG = (
     a_rig("promises")
     .switch("mains", mechanism="mains")
-    .controller()
+    .stock_controller()
     .table("defect", kind="reordered", disk="reordering")
     .disks(
         *HEALTHY,

@@ -37,7 +37,7 @@ DISKS = ("one", "two")
 RIG = (
     a_rig("renames")
     .switch(ports=2)
-    .controller()
+    .stock_controller()
     .disks(*DISKS, serial="RENAME-{n}", size=SIZE, scratch=True, cable="cables.{n}")
     .text
 )
@@ -91,7 +91,7 @@ ARRAY_DISKS = ("one", "two", "three")
 ARRAY_RIG = (
     a_rig("renames")
     .switch(ports=3)
-    .controller()
+    .stock_controller()
     .disks(*ARRAY_DISKS, serial="RENAME-ARRAY-{n}", size=SIZE, scratch=True, cable="cables.{n}")
     .text
 )

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.bench, only_if_asked]
 RIG = (
     a_rig("shelf")
     .switch(ports=3)
-    .controller()
+    .stock_controller()
     .disks(
         "disk1", "disk2", "disk3", serial="SOAK-{n}", size="32 MiB", rate="2 MiB/s", cable="cables.{n}", scratch=True
     )

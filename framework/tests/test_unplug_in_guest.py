@@ -12,7 +12,7 @@ from plugpull.targets.disk import RigDisk
 
 pytestmark = pytest.mark.bench
 
-RIG = a_rig("unplug").switch(ports=1).controller()
+RIG = a_rig("unplug").switch(ports=1).stock_controller()
 CUTS = 6
 """Without the order that ``Plugs.unplug`` keeps, QEMU 7.2 aborted at 14 of 34 cuts: six find it 19 times in 20."""
 

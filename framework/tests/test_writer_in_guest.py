@@ -22,7 +22,7 @@ pytestmark = pytest.mark.bench
 RIG = (
     a_rig("stamped")
     .switch(ports=1)
-    .controller()
+    .stock_controller()
     .disk("disk1", serial="STAMP-1", size="16 MiB", scratch=True, cable="cables.1")
     .text
 )
