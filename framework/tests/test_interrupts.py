@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from defects_bench import RIG
+from long_tests import only_if_asked
 
 from plugpull.cache import Cache
 from plugpull.coordination.journal import sweep
@@ -124,7 +125,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signa
             assert (directory / "report.html").exists() or not (directory / "history.jsonl").exists(), said
 
 
-@pytest.mark.parametrize("moment", ["judge", "scenario.end"])
+@pytest.mark.parametrize("moment", ["judge", pytest.param("scenario.end", marks=only_if_asked)])
 def test_interrupted_while_a_scenario_is_put_away_is_not_a_pass(tmp_path: Path, moment: str) -> None:
     rig = tmp_path / "rig.toml"
     rig.write_text(RIG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from guests import guest
+from long_tests import only_if_asked
 from rig_builder import a_rig
 
 from plugpull.load.patterns import load_arguments, sequential_read, sequential_write
@@ -17,7 +18,8 @@ CUTS = 6
 """Without the order that ``Plugs.unplug`` keeps, QEMU 7.2 aborted at 14 of 34 cuts: six find it 19 times in 20."""
 
 
-@pytest.mark.parametrize("protocol", ["uas", "usb-storage"])
+# Every other test that cuts under load cuts usb-storage disks.
+@pytest.mark.parametrize("protocol", ["uas", pytest.param("usb-storage", marks=only_if_asked)])
 def test_unplugged_again_and_again_with_data_in_flight(protocol: str) -> None:
     rig = RIG.disks(
         "disk", serial="UNPLUG-1", size="16 MiB", rate="1 MiB/s", protocol=protocol, scratch=True, cable="cables.1"
