@@ -104,6 +104,26 @@ def driver(folder: str, module: str, edit: Callable[[Path], None], name: str, pa
     return cache.get("module", key, make, description=f"{module} with a bug for {version}") / f"{module}.ko"
 
 
+def noting(folder: str, module: str, file: str, part: Part = USB_SCSI) -> Path:
+    """A directory with ``module.ko`` that logs each basic block of its code when it runs first, and ``module.debug``,
+    the same with debugging information. ``file`` is one of its source files."""
+    cache = Cache.default(notify=lambda text: None)
+    version = find_kernel(None, cache).version
+    source = _source(version, cache, part)
+    notes = (module_build.SOURCES / "plugpull_lines.c").read_text()
+    key = f"{module}-{hashlib.sha256(f'{version} {notes} {file}'.encode()).hexdigest()[:16]}"
+
+    def edit(tree: Path) -> None:
+        for name, more in ((file, notes), ("Makefile", "ccflags-y += -fsanitize-coverage=trace-pc -g\n")):
+            place = tree / folder / name
+            place.write_text(f"{place.read_text()}\n{more}")
+
+    def make(place: Path) -> None:
+        _make(version, source, folder, module, edit, place, debug=True)
+
+    return cache.get("module", key, make, description=f"{module} that notes what runs, for {version}")
+
+
 def _source(version: str, cache: Cache, part: Part) -> Path:
     """A directory with a part of the kernel's source, below its names in the kernel's tree."""
     packages: dict[str, KernelPackage] = {}
@@ -163,7 +183,16 @@ def _patched(tree: Path, change: str) -> None:
         subprocess.run(line, cwd=tree, input=change, check=True, text=True, env=ceiling)
 
 
-def _make(version: str, source: Path, folder: str, module: str, edit: Callable[[Path], None], place: Path) -> None:
+def _make(
+    version: str,
+    source: Path,
+    folder: str,
+    module: str,
+    edit: Callable[[Path], None],
+    place: Path,
+    *,
+    debug: bool = False,
+) -> None:
     with TemporaryDirectory(prefix="plugpull-driver-") as temporary:
         root = Path(temporary)
         root.chmod(0o755)
@@ -175,6 +204,8 @@ def _make(version: str, source: Path, folder: str, module: str, edit: Callable[[
         done = subprocess.run(make, capture_output=True, text=True, timeout=1800, check=False)
         if done.returncode:
             raise PlugpullError(f"{module} does not build for {version}: {done.stderr[-1000:]}")
+        if debug:
+            shutil.copy(tree / folder / f"{module}.ko", place / f"{module}.debug")
         if shutil.which("strip"):
             # xfs has 43 MB of debugging information, which the guest would have to read.
             subprocess.run(["strip", "--strip-debug", str(tree / folder / f"{module}.ko")], check=True)
