@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plugpull.errors import UsageError
+from plugpull.errors import NotServed, UsageError
 from plugpull.integrity.oracle.array_layout import covers
 from plugpull.targets.claim import Identity, ScratchClaim
 from plugpull.targets.disk import RigDisk
@@ -30,6 +30,8 @@ LEAST = {
     RaidLevel.DOUBLE_PARITY: 4,
 }
 """The smallest number of members."""
+SUPERBLOCK = 1 << 20
+"""Bytes that mdadm leaves free on each member in front of the data, at least (super1.c, version 1.2)."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,15 @@ class Array:
         if len(set(self.disks)) < LEAST[self.level]:
             raise UsageError(
                 f"{self.name} is a {self.level} of {len(set(self.disks))} disks, which needs {LEAST[self.level]}"
+            )
+
+    def require(self, size: int) -> None:
+        """Raises ``NotServed`` if a member has no room for ``size`` bytes of the array's data and its superblock."""
+        smallest = min(self.members, key=lambda member: member.size)
+        if smallest.size < size + SUPERBLOCK:
+            needed = (size + SUPERBLOCK) >> 20
+            raise NotServed(
+                f"the {self.level} needs {needed} MiB of each member, and {smallest.name} has {smallest.size >> 20} MiB"
             )
 
     @property

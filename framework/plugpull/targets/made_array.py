@@ -380,10 +380,12 @@ CHUNK = 64 << 10
 
 
 def options_of(array: Array, size: str, bitmap: bool | str, *, ppl: bool, chunk: int = CHUNK) -> tuple[str, ...]:
-    """mdadm's options for an array that uses ``size`` of each member, with chunks of so many bytes."""
+    """mdadm's options for an array that uses ``size`` of each member, with chunks of so many bytes. Raises
+    ``NotServed`` if a member is too small."""
     level = array.level
     if level is RaidLevel.STRIPED:
         return (f"--chunk={chunk >> 10}",)
+    array.require(parse_size(size))
     said = [f"--size={parse_size(size) >> 10}"]
     if level is not RaidLevel.MIRRORED:
         said.append(f"--chunk={chunk >> 10}")
