@@ -48,6 +48,13 @@ def test_a_sleep_that_ends_before_it_begins_or_after_the_scenario(until: float, 
     assert any(said in one for one in found), found
 
 
+def test_an_nvme_disk_is_a_block_device_without_a_block_directory() -> None:
+    bench = healthy()
+    path = "/devices/pci0000:00/0000:00:1d.0/0000:3d:00.0/nvme/nvme0/nvme0n1"
+    bench.add(ev.Uevent(at=20.0, action="change", subsystem="block", devtype="disk", devpath=path))
+    assert doubts(bench) == []
+
+
 @pytest.mark.parametrize(("late", "noticed"), [(FILED - 0.5, False), (FILED + 0.5, True)])
 def test_a_line_of_an_earlier_time(late: float, noticed: bool) -> None:
     bench = healthy()

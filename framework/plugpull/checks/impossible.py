@@ -93,9 +93,8 @@ def _uevents(story: Story) -> Iterator[str]:
         if strange and known:
             yield f"a uevent is of {strange[0] or 'no disk'} {at}, and the rig has no such disk"
             return
-        block = "/block/" in event.devpath
-        if block != (event.subsystem == "block") and event.subsystem in ("block", "usb", "scsi"):
-            yield f"a uevent of {event.subsystem or '?'} {at} is at {event.devpath}"
+        if "/block/" in event.devpath and event.subsystem in ("scsi", "usb"):
+            yield f"a uevent of {event.subsystem} {at} is at {event.devpath}"
             return
 
 

@@ -53,8 +53,8 @@ def _two_places(story: Story) -> Iterator[str]:
     """Disks whose place is not that of their path in sysfs, from which it was made (``dut/agent/disks.py``)."""
     for one in story.of(DiskAttached):
         usb = place_of(one.sysfs).usb
-        if one.disk and usb and not (_USB.fullmatch(one.place) and _ports(one.place) == usb.partition("-")[2]):
-            yield f"{one.disk} was announced at {one.place or 'no place'}, and is at {usb} in sysfs"
+        if one.disk and usb and _USB.fullmatch(one.place) and _ports(one.place) != usb.partition("-")[2]:
+            yield f"{one.disk} was announced at {one.place}, and is at {usb} in sysfs"
 
 
 def _set_aside(story: Story) -> Iterator[str]:

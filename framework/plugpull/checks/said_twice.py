@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from plugpull.checks.limits import bench_kind
 from plugpull.history.events import (
     Acted,
     AgentLost,
@@ -212,11 +213,13 @@ def _loads(story: Story) -> Iterator[str]:
 
 
 def _states(story: Story) -> Iterator[str]:
-    """Counts since the boot that fell, and lines that only one end of the scenario has. Devices that were suspended get
-    their interrupts again."""
+    """Counts since the boot that fell, and lines that only one end of the scenario has. Only of emulated DUTs that did
+    not sleep: an interrupt that a driver gets again is counted from 0."""
     states = {state.moment: state for state in story.of(DutState)}
     begin, end = states.get("begin"), states.get("end")
     if begin is None or end is None or begin.boot_id != end.boot_id or story.of(DutSuspended):
+        return
+    if bench_kind(story) != "virtual":
         return
     for what, one, two in (("interrupts", begin.interrupts, end.interrupts), ("stalls", begin.pressure, end.pressure)):
         fell = [name for name in one if name in two and two[name] < one[name]]
