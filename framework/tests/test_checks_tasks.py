@@ -107,6 +107,25 @@ def test_a_worker_that_is_renamed_while_it_spins_is_one() -> None:
     assert "usb_hub_wq" in finding.summary
 
 
+@pytest.mark.parametrize(
+    ("share", "host", "found"),
+    [
+        pytest.param(0.85, 0.5, False, id="the host ran something else meanwhile"),
+        pytest.param(0.85, 0.9, True, id="the host had time"),
+        pytest.param(0.98, 0.5, True, id="it waits for nothing on a busy host"),
+        pytest.param(0.85, None, True, id="what the host gave is not on record"),
+    ],
+)
+def test_a_thread_cannot_have_taken_more_than_the_host_gave(share: float, host: float | None, found: bool) -> None:
+    bench = watched()
+    bench.drop(ev.ClockMapped)
+    for second in range(50):
+        ran = None if host is None else host * second
+        bench.add(ev.ClockMapped(at=float(second), controller=100.0 + second, error=0.001, ran=ran))
+    busy(bench, 14.0, 20.0, threads={"scsi_eh_0 (44)": share})
+    assert bool(bench.judge(nothing_spins()).findings) is found
+
+
 def test_work_that_moves_from_worker_to_worker_is_added_up() -> None:
     bench = watched()
     for at, name in ((14.0, "kworker/0:1+events (9)"), (16.0, "kworker/1:0+events (17)"), (18.0, "kworker/0:2 (12)")):

@@ -11,7 +11,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import seconds
 from plugpull.checks.limits import bench_kind
-from plugpull.checks.starved import awake
+from plugpull.checks.starved import awake, host_rate
 from plugpull.checks.survivor import own_rate
 from plugpull.checks.watched import recorded, tasks_not_watched
 from plugpull.history.events import Activity, DutState
@@ -30,6 +30,10 @@ SLOW = 8 << 20
 PER_REQUEST = 0.005
 """Seconds of an emulated CPU that a request may cost a thread of usb-storage. On a host with five times as many busy
 programs as CPUs, md's small requests, 110 to 180 per second, cost 3 to 5 ms each; polling costs 35 ms and more."""
+RARE = 0.4
+"""Below this share nothing is asked about a thread."""
+ALL = 0.95
+"""The share of a thread that waits for nothing, also on a host that runs the DUT at half speed."""
 INTERRUPTS = "interrupts"
 STORM = "storm"
 """The key of a storm of interrupts among the busy threads, whose keys have more in them."""
@@ -81,7 +85,7 @@ class NothingSpins(Check, frozen=True, tag="nothing_spins"):
         running: defaultdict[str, list[Activity]] = defaultdict(list)
         found: dict[str, list[Activity]] = {}
         for event in story.of(Activity):
-            shares = _shares(story, event)
+            shares = _granted(story, event)
             busy = {_key(name) for name, share in shares.items() if share >= self._most(story, name, event)}
             if bench_kind(story) == "virtual" and event.interrupts >= self.storm:
                 busy.add(STORM)
@@ -168,6 +172,17 @@ def _shares(story: Story, event: Activity) -> dict[str, float]:
     if moving and _completes(story, event):
         shares = {name: share for name, share in shares.items() if name not in moving}
     return {**shares, INTERRUPTS: event.hard + event.soft}
+
+
+def _granted(story: Story, event: Activity) -> dict[str, float]:
+    """The shares, of which none can be more than what the host gave the whole DUT; but one that had all of a CPU by the
+    DUT's clock counts as it is."""
+    shares, most = _shares(story, event), None
+    if bench_kind(story) == "virtual" and max(shares.values()) >= RARE:
+        most = host_rate(story, (event.at or 0.0) - event.seconds, event.at or 0.0)
+    if most is None:
+        return shares
+    return {name: share if share >= ALL else min(share, most) for name, share in shares.items()}
 
 
 def _all_slow(story: Story) -> bool:

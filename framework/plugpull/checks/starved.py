@@ -239,6 +239,23 @@ def _had_its_way(story: Story, begin: float, end: float, busy: float) -> bool:
     return at2 > at1 and (used_then - used) / (at2 - at1) >= max(busy, BUSY)
 
 
+def host_rate(story: Story, begin: float, end: float) -> float | None:
+    """The CPU seconds per second that the host gave an emulated DUT in [begin, end], all its processors together; None
+    if that is not on record. Nothing in the DUT can have used more, whatever it counted itself: time in which the host
+    ran something else counts there for the task that was interrupted."""
+    known, _ = story.once(_runs)
+    if len(known) < 2 or end <= begin or begin < known[0][0] or end > known[-1][0]:
+        return None
+    return (_used(known, end) - _used(known, begin)) / (end - begin)
+
+
+def _used(known: Sequence[tuple[float, float]], at: float) -> float:
+    """CPU seconds that the host had given by ``at``, evenly between two records."""
+    after = max(1, bisect_left(known, (at,)))
+    (at1, used1), (at2, used2) = known[after - 1], known[min(after, len(known) - 1)]
+    return used1 if at2 <= at1 else used1 + (used2 - used1) * (at - at1) / (at2 - at1)
+
+
 BUSY = 0.7
 """With these CPU seconds per second, the host certainly ran an emulated DUT: at least one processor was busy."""
 
