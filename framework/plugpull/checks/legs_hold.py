@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.array_doubts import misread, other_members
+from plugpull.checks.array_promises import promised
 from plugpull.checks.arrays import ArrayRecord, arrays_of
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
@@ -198,7 +199,7 @@ def _in_sync(record: ArrayRecord) -> set[str]:
 
 
 def _one(story: Story, record: ArrayRecord, copy: int, content: Found, last: JudgedRound, said: Collector) -> Opinion:
-    begun, ledger = last.round.begun, decode_ledger(last.round.parts)
+    begun, ledger = last.round.begun, promised(story, record.name, decode_ledger(last.round.parts))
     opinion = judge(
         ledger,
         content,

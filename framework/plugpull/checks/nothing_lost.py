@@ -28,7 +28,8 @@ class NothingLost(Check, frozen=True, tag="nothing_lost"):
     """Every stamped sector has contents that the rules of ``integrity/oracle/rules.py`` allow.
 
     ``None`` means every stamped disk, apart from the victims of permanent cuts. Lost unflushed writes are legal, and
-    counted. ``kept_while_powered`` judges what else a disk must keep that did not lose its power.
+    counted. ``kept_while_powered`` judges what else a disk must keep that did not lose its power. What an array answers
+    while more of its members lose their power than its level covers promises nothing (``array_promises.py``).
     """
 
     disks: tuple[str, ...] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from plugpull.checks.array_promises import promised
 from plugpull.checks.belief import Belief, WriteCache, belief_at
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.power import Power, power_over
@@ -194,7 +195,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
     if doubts:
         sentences = [f"{one.disk}: session {one.begun.session} proves nothing: {doubt}" for doubt in doubts]
         return replace(judged, unknowns=tuple(sentences)), None
-    _note_problems(one, ledger, found, read)
+    ledger = _with_problems(one, promised(story, one.disk, ledger), found, read)
     block = _logical_block(story, one, ledger, found, judged.belief)
     again = tuple(run for reading in one.again for run in decode_found(reading.parts).runs)
     through = judged.belief.write_cache is WriteCache.THROUGH
@@ -262,13 +263,15 @@ def _strange(one: Round, found: Found) -> Iterable[str]:
         yield f"what was read back holds stamps of session {newest}, which came later"
 
 
-def _note_problems(one: Round, ledger: Ledger, found: Found, read: ReadBack) -> None:
+def _with_problems(one: Round, ledger: Ledger, found: Found, read: ReadBack) -> Ledger:
+    """The ledger, which has the problems of its round now, as what was read has its own."""
     if one.ended is not None and one.ended.received != (had := sum(len(data) for _, data in one.parts)):
         ledger.problems.append(f"{one.ended.received} bytes of the ledger arrived, {had} are on record")
     if CUT_OFF in ledger.problems:
         ledger.problems.append(f"at most {one.begun.bound} bytes of it are missing at its end")
     ledger.problems += one.problems
     found.problems += read.problems
+    return ledger
 
 
 def _logical_block(story: Story, one: Round, ledger: Ledger, found: Found, belief: Belief) -> int:
