@@ -2,9 +2,9 @@
 
 They never do so at the same instant: two ports that are switched together are off some hundredths of a second after
 each other, on a busy host some tenths. What the array answers in between is on the members that are left, and when they
-are gone as well, no superblock says that the first one had missed it (md.c, ``md_error`` and ``md_update_sb``): the
-array begins again with all its members, and the data of any of them may become that of all. In 8 such cuts of a mirror
-with kernel 6.1.0-56, 3 lost writes with FUA that had been answered in these moments, and none that had been before.
+are gone as well, their superblocks need not say yet that the first one had missed it: then the array begins again with
+all its members, and the data of any of them may become that of all. In 8 such cuts of a mirror with kernel 6.1.0-56, 3
+lost writes with FUA that had been answered in these moments, and none that had been before.
 """
 
 from __future__ import annotations

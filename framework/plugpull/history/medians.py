@@ -11,13 +11,13 @@ FEW = 4096
 
 
 def ranked(numbers: Sequence[float], rank: int) -> float:
-    """What ``sorted(numbers)[rank]`` is. None of them may be not a number."""
+    """What ``sorted(numbers)[rank]`` is. None of the numbers may be NaN."""
     below, inside = _around(numbers, rank)
     return inside[rank - below]
 
 
 def median_of(numbers: Iterable[float]) -> float:
-    """The median, as ``statistics.median`` has it. None of them may be not a number."""
+    """The median, as ``statistics.median`` has it. None of the numbers may be NaN."""
     kept = array("d", numbers)
     if len(kept) <= FEW:
         return median(kept)
