@@ -11,6 +11,7 @@ from typing import Dict, List
 
 from .disks import SYS, Disk, Refused, compare, describe, open_scratch, read_attribute, resolved
 from .signatures import loop_over, plain_uuid
+from .users import in_use
 
 
 def open_target(wanted: Disk) -> int:
@@ -37,7 +38,7 @@ def open_array(wanted: Disk, exclusive: bool = True) -> int:
         fd = os.open("/dev/" + kname, os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise Refused("%s is in use: a filesystem is mounted from it, or something lies on it" % kname) from None
+            raise Refused(in_use(kname, "a filesystem is mounted from it, or something lies on it")) from None
         raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
     try:
         prove_array(fd, kname, wanted)

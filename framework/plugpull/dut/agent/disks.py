@@ -12,6 +12,7 @@ from typing import Any, Collection, Dict, List, Optional
 
 from .last_block import ends_early
 from .signatures import SECTOR, Unreadable, filesystem_on, loop_over, member_of, partitions_of
+from .users import in_use
 
 SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
@@ -262,9 +263,8 @@ def open_scratch(wanted: Disk) -> int:
         fd = os.open("/dev/" + kname, os.O_RDWR | os.O_CLOEXEC | os.O_EXCL)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise Refused(
-                "%s is in use: a filesystem is mounted from it, or it is swap or part of an array" % kname
-            ) from None
+            because = "a filesystem is mounted from it, or it is swap or part of an array"
+            raise Refused(in_use(kname, because)) from None
         raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
     try:
         _prove(kname, fd, wanted)
