@@ -83,6 +83,33 @@ PAIRS = (
         "hfsplus: creation date of the volume",
     ),
     (
+        "fs.error",
+        'Filesystem "dm-0": XFS internal error xfs_iformat_btree at line 705 of file fs/xfs/xfs_inode.c.',
+        'Filesystem "dm-0": Disabling barriers, not supported by the underlying device',
+    ),
+    (
+        "fs.error",
+        "XFS internal error XFS_WANT_CORRUPTED_RETURN at line 295 of file fs/xfs/xfs_alloc.c.  Caller 0xc01ea7a7",
+        "XFS mounting filesystem sdb1",
+    ),
+    ("fs.error", "Please umount the filesystem, and rectify the problem(s)", "Please umount the filesystem"),
+    ("fs.error", "diRead: diIAGRead returned -5", "diRead: done"),
+    (
+        "fs.error",
+        "jffs2: notice: (1234) check_node_data: wrong data CRC in data node at 0x00b3c4a8: read 0x6f2a1c4",
+        "jffs2: version 2.2. (NAND) (SUMMARY) 2001-2006 Red Hat, Inc.",
+    ),
+    ("fs.error", "NILFS warning: mounting unchecked fs", "NILFS version 2 loaded"),
+    ("fs.error", "yaffs: tragedy: block 12 is marked for retirement", "yaffs: dev is 32505859 name is mtdblock3 rw"),
+    (
+        "md.failure",
+        "raid10: sdb1: Raid device exceeded read_error threshold [cur 21:max 20]",
+        "raid10: raid set md0 active with 4 out of 4 devices",
+    ),
+    ("block.error", "floppy0: sector not found: track 0", "floppy0: no floppy controllers found"),
+    ("scsi.error", "cciss0: cmd ffff88 timedout", "cciss0: <0x3238> at PCI 0000:06:00.0 IRQ 169 using DAC"),
+    ("scsi.error", "3ware: scsi0: Command failed: status = 0xc7, flags = 0x80, unit #0.", "3ware: Found a 3ware"),
+    (
         "fs.readonly",
         "hfsplus: write access to a journaled filesystem is not supported, use the force option at your own risk",
         "hfsplus: umask requires a value",

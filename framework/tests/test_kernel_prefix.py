@@ -296,6 +296,29 @@ def test_small_letters_are_a_title_or_a_line_that_was_typed(kind: str, message: 
     assert event.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("scsi.error", "mptbase: ioc0: WARNING \u2013 Issuing HardReset from mpt_fault_reset_work!!"),
+        ("usb.enumeration-error", "[ 5.1] usb 1-1: can\u2019t set config #1, error \u2212110"),
+        ("md.failure", "md/raid:md127: not clean \u2013 starting background reconstruction"),
+        ("block.error", "Buffer\xa0I/O\xa0error\xa0on device sdb, logical block 0"),
+        ("hcd.error", "[ 5.1] xhci_hcd 0000:00:14.0: WARN Can&#39;t disable streams for endpoint"),
+        ("fs.error", "ntfs3: sda5: volume is dirty and &quot;force&quot; flag is not set!"),
+        ("usb.disconnect", "&lt;6&gt;[ 5.1] usb 1-1: USB disconnect, device number 2"),
+    ],
+)
+def test_characters_that_editors_and_web_pages_replace(kind: str, line: str) -> None:
+    event = classify(line)
+    assert event is not None
+    assert event.kind == kind
+    assert event.text == line
+
+
+def test_a_sentence_stays_one_with_other_quotation_marks() -> None:
+    assert classify("It said \u201cBuffer I/O error on device sdb\u201d \u2013 what\u2019s that?") is None
+
+
 def test_what_a_program_indents_otherwise_is_the_kernels_behind_its_own_spaces() -> None:
     message = "Additional sense: Unaligned write command"
     assert classify(message) is None

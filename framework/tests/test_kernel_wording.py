@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 
 from plugpull.kernel.catalogue.entries import BEGINNINGS, SUBSYSTEMS, read_entries, read_text
-from plugpull.kernel.catalogue.finder import named, words_in
+from plugpull.kernel.catalogue.finder import finder_of, named, words_in
 from plugpull.kernel.catalogue.wording import examples_of, needles_of, pattern_of
 
 FOREIGN = (
@@ -44,6 +45,7 @@ def test_no_entry_has_to_look_at_what_fills_logs(line: str) -> None:
 )
 def test_a_wording_matches_its_messages(wording: str, message: str) -> None:
     assert re.match(pattern_of(wording, BEGINNINGS), message)
+    assert finder_of(wording)(message)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +56,13 @@ def test_a_wording_matches_its_messages(wording: str, message: str) -> None:
         ("{Bus|Target} reset", "Buss reset"),
         ("error %d", "error none"),
         ("anchored", "not anchored"),
+        ("%sfirst %sthen", "then the first of them"),
+        ("%sdone$", "done it"),
     ],
 )
 def test_a_wording_does_not_match_others(wording: str, message: str) -> None:
     assert not re.match(pattern_of(wording, BEGINNINGS), message)
+    assert not finder_of(wording)(message)
 
 
 def test_words_of_a_wording() -> None:
@@ -72,13 +77,16 @@ def test_each_variant_of_a_wording_has_an_example() -> None:
     assert list(examples_of("{a|b|} %d{x|y}", {})) == ["a 7x", "b 7y", "7y"]
 
 
-def test_a_wording_that_cannot_match_takes_linear_time() -> None:
-    pattern = re.compile(pattern_of("%sab%sab%sab%sab%sc", BEGINNINGS))
-
+@pytest.mark.parametrize(
+    "find",
+    [re.compile(pattern_of("%sab%sab%sab%sab%sc", BEGINNINGS)).match, finder_of("%sab%sab%sab%sab%sc")],
+    ids=["pattern", "finder"],
+)
+def test_a_wording_that_cannot_match_takes_linear_time(find: Callable[[str], object]) -> None:
     def seconds(size: int) -> float:
         begun = time.process_time()
         for _ in range(3):
-            assert not pattern.match("ab" * size)
+            assert not find("ab" * size)
         return time.process_time() - begun
 
     assert seconds(40_000) < 20 * max(seconds(10_000), 0.001)

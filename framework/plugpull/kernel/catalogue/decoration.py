@@ -59,13 +59,19 @@ _TITLE = re.compile(
     r"(?:\[(?:patch|regression|bug|rfc|solved|question|help)[^\[\]]{0,30}\] ?){0,3}"
 )
 """What stands before a message that is the title of a thread."""
-_TALK = re.compile(r"(?i)\b(?:is|was) (?:the|my|an|what) (?:\w+ )?(?:error|message|problem|issue|output|result)s?\b")
+_TALK = re.compile(
+    r"(?i) (?:(?<=\bis )|(?<=\bwas ))(?:the|my|an|what) (?:\w+ )?(?:error|message|problem|issue|output|result)s?\b"
+)
 """How a person goes on behind a message."""
 _HEADING = re.compile(r"(?i) - [a-z ]{0,40}\b(?:problem|issue|question|help|solved|fixed|bug)s?$")
 """How a title goes on."""
 _ANY_DEVICE = re.compile(r"\s*[-*\u2022] .*\b(?:sd|nvme|mmcblk|md|hd)X\b")
 """A list of what one may find in a log."""
-_ANY_NUMBER = re.compile(r"\b(?:slot|ep|endpoint|port|sector|block|number|error) [xyzXYZN]\b(?!['\u2019-])")
+_ANY_NUMBER = re.compile(
+    r" [xyzXYZN]\b(?!['\u2019-])(?:"
+    + "|".join(rf"(?<=\b{name} .)" for name in ("slot", "ep", "endpoint", "port", "sector", "block", "number", "error"))
+    + ")"
+)
 """A letter for a number: a person writes about a message."""
 _OTHER_SCRIPT = re.compile(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
 """Letters that no message of the kernel has, but the names of processes in it."""

@@ -8,7 +8,7 @@ words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
@@ -25,7 +25,7 @@ from plugpull.kernel.catalogue.entries import BEGINNINGS, ENTRIES
 from plugpull.kernel.catalogue.entry import Entry
 from plugpull.kernel.catalogue.half_lines import LONGEST, entry_of_half
 from plugpull.kernel.catalogue.vocabulary import SPEAKERS
-from plugpull.kernel.catalogue.wording import inner_pattern_of, needles_of, pattern_of
+from plugpull.kernel.catalogue.wording import needles_of, pattern_of, patterns_of
 
 UNLISTED = len(ENTRIES)
 """In place of the number of an entry: the message may be half of one."""
@@ -57,7 +57,8 @@ _OWN_DIGIT = re.compile(r"\{\d+(?:,\d*)?\}|(\d)")
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 _UNLISTED: dict[bytes, Entry | None] = {}
 _MOST_UNLISTED = 4096
-_COMPILED: list[re.Pattern[str] | None] = [None] * len(ENTRIES)
+_Find = Callable[[str], re.Match[str] | None]
+_FINDERS: list[_Find | None] = [None] * len(ENTRIES)
 
 
 def words_in(text: bytes) -> Iterable[tuple[int, int, int]]:
@@ -106,12 +107,30 @@ def answer_of(body: str, candidates: Iterable[int]) -> Entry | None:
     for number in candidates:
         if number == UNLISTED:
             return _unlisted(body)
-        pattern = _COMPILED[number]
-        if pattern is None:
-            pattern = _COMPILED[number] = re.compile(pattern_of(ENTRIES[number].wording, BEGINNINGS))
-        if pattern.match(body):
+        find = _FINDERS[number]
+        if find is None:
+            find = _FINDERS[number] = finder_of(ENTRIES[number].wording)
+        if find(body):
             return ENTRIES[number]
     return None
+
+
+@cache
+def finder_of(wording: str) -> _Find:
+    """Finds the part of a message that a wording is about: from its beginning on, or what follows its first ``%s``."""
+    if not wording.startswith("%s"):
+        return re.compile(pattern_of(wording, BEGINNINGS)).match
+    first, rest = patterns_of(wording, BEGINNINGS)
+    search = re.compile(first).search
+    if not rest:
+        return search
+    follows = re.compile(rest).match
+
+    def find(body: str) -> re.Match[str] | None:
+        found = search(body)
+        return found if found and follows(body, found.end()) else None
+
+    return find
 
 
 def _unlisted(body: str) -> Entry | None:
@@ -150,17 +169,12 @@ def not_the_kernels(entry: Entry, body: str, text: str) -> bool:
         return False
     if by_a_process(body):
         return True
-    found = _inner(entry.wording).search(body) if may_be_quoted(body) else None
-    return found is not None and quoted(body[: found.start()])
+    found = finder_of(entry.wording)(body)
+    return bool(found and found.start() and may_be_quoted(body[: found.end()]) and quoted(body[: found.start()]))
 
 
 def _a_program_prints(entry: Entry, text: str) -> bool:
     return any(name in entry.source and not (spaces and text.startswith(spaces)) for name, spaces in PROGRAMS.items())
-
-
-@cache
-def _inner(wording: str) -> re.Pattern[str]:
-    return re.compile(inner_pattern_of(wording, BEGINNINGS))
 
 
 def first_of(body: str, candidates: Iterable[int]) -> Entry | None:

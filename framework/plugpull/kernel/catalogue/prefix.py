@@ -86,13 +86,25 @@ _ESCAPE = re.compile(r"\x1b\[[\d;]*[mK]|(?:\^\[|\\u001b|\\x1b|\\033|\\e|#033)?\[
 _MESSAGE = re.compile(r"(?:(?:^|[{,\s])\"MESSAGE\"|^\s*\"msg\")\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
 _FIELD = re.compile(r"\"(PRIORITY|__MONOTONIC_TIMESTAMP|_TRANSPORT|SYSLOG_IDENTIFIER)\"\s*:\s*\"([^\"]*)\"")
 _VERBOSE = re.compile(r"^\s*MESSAGE=")
+_TYPESET = str.maketrans({**dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+                          **dict.fromkeys("\xa0\u2009\u202f\u3000", " "), "\u2019": "'", "\xd7": "x"})  # fmt: skip
+"""Characters that editors and web pages put in place of those of the kernel."""
+_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#0?39|#821[12]|#8217|#215);")
+_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "nbsp": " ", "apos": "'", "#39": "'", "#039": "'",
+             "#8217": "'", "#8211": "-", "#8212": "-", "#215": "x"}  # fmt: skip
+"""The same, escaped."""
 _MOST_PARTS = 8
 _FARTHEST = 200
 """Characters in which the time stamp of a half line is looked for."""
 
 
 def split_prefix(line: str) -> tuple[str, str]:
-    """(prefix, message) of a line. Colours are removed. The prefix of a JSON line is made of its fields."""
+    """(prefix, message) of a line. Colours are removed, as is what editors put in place of plain characters. The prefix
+    of a JSON line is made of its fields."""
+    if not line.isascii():
+        line = line.translate(_TYPESET)
+    if "&" in line and ";" in line:
+        line = _ENTITY.sub(lambda found: _ENTITIES[found[1]], line)
     usual = _USUAL.match(line)
     if usual is not None and "\x1b" not in line:
         return line[: usual.end()], line[usual.end() :]

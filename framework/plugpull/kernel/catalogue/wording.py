@@ -22,7 +22,9 @@ _CONVERSION = r"%[-+ #0]*[\d.*]*(?:hh|h|ll|l|L|q|j|z|t)?(?:p[A-Za-z\d]*|[diouxXc
 _PIECE = re.compile(rf"(?P<conversion>{_CONVERSION})|(?P<group>\{{(?:\\.|[^{{}}\\])*\}})|(?P<escaped>\\.)|(?P<end>\$$)")
 _SPACES = r"  +"
 """Spaces that a web page makes one."""
-_SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$|{_SPACES}")
+_DASHES = "--"
+"""Two of them, which an editor makes one."""
+_SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$|{_SPACES}|{_DASHES}")
 _LAST = re.compile(r"(?<=\S) +%(?:s|p[A-Za-z]+)$")
 """A string at the end, which may be empty: then its space is missing too."""
 _FIRST_WORD = re.compile(r"^%s([A-Za-z])(?=[a-z]{4})")
@@ -52,9 +54,11 @@ def pattern_of(wording: str, beginnings: Beginnings) -> str:
     return _pattern(_essential(wording), beginnings)
 
 
-def inner_pattern_of(wording: str, beginnings: Beginnings) -> str:
-    """The same for what follows the ``%s`` with which a wording begins: to find where it is in a message."""
-    return _pattern(_essential(wording).removeprefix("%s"), beginnings)
+def patterns_of(wording: str, beginnings: Beginnings) -> tuple[str, str]:
+    """The same in two parts for a wording that begins with ``%s``: what follows it, to be searched, and what matches
+    where that ends. A search passes over the places where no such message can begin."""
+    _, first, *others = _parts(_essential(wording), beginnings)
+    return first, "".join(map(_first_place, others))
 
 
 def _essential(wording: str) -> str:
@@ -75,6 +79,16 @@ def _any_case(wording: str) -> str:
 
 def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
     """``more`` is what a ``%s`` at the end becomes: nothing, unless more follows."""
+    first, *rest = _parts(wording, beginnings)
+    return first + "".join(map(_first_place, rest)) + (more if rest and not rest[-1] else "")
+
+
+def _first_place(part: str) -> str:
+    return f"(?>{_ANY}{part})" if part else ""
+
+
+def _parts(wording: str, beginnings: Beginnings) -> list[str]:
+    """The regular expressions between which there may be anything. The last one is empty if a ``%s`` is at the end."""
     parts: list[list[str]] = [[]]
     for piece, kind in _pieces(wording):
         if kind == "any":
@@ -82,12 +96,7 @@ def _pattern(wording: str, beginnings: Beginnings, more: str = "") -> str:
                 parts.append([])
         else:
             parts[-1].append(_regex(piece, kind, beginnings))
-    whole = "".join(parts[0])
-    return (
-        whole
-        + "".join(f"(?>{_ANY}{''.join(part)})" for part in parts[1:] if part)
-        + (more if len(parts) > 1 and not parts[-1] else "")
-    )
+    return ["".join(part) for part in parts]
 
 
 def needles_of(wording: str) -> frozenset[str]:
@@ -184,7 +193,7 @@ def _kind(conversion: str) -> str:
 def _regex(piece: str, kind: str, beginnings: Beginnings) -> str:
     match kind:
         case "plain":
-            return " +".join(map(re.escape, re.split(_SPACES, piece)))
+            return " +".join(map(re.escape, re.split(_SPACES, piece))).replace(re.escape(_DASHES), "--?")
         case "choice":
             return "(?:" + "|".join(_pattern(choice, beginnings, _ANY) for choice in _choices(piece)) + ")"
         case "beginning":
