@@ -19,6 +19,7 @@ from plugpull.dut.ending import record_disks, record_end
 from plugpull.dut.processors import Processors
 from plugpull.dut.recovering import Recovering
 from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.dut.stalled import Stalled
 from plugpull.dut.suspended import Suspended
 from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.faults import cut, judged_by
@@ -208,6 +209,18 @@ class ScenarioRig(Measuring):
                 rig.wait(seconds=1)
         """
         return Recovering(self.context, disk.name)
+
+    def stalled(self, disk: RigDisk, times: int = 1) -> Stalled:
+        """Have a disk under load answer no command until the kernel gives one up, so that its error handler runs.
+
+        The block begins when the disk answers again, and ends when the kernel has recovered it. With more ``times``
+        it stands still again at once, as often. Raises ``NotServed`` where nobody can do that: only emulated disks can.
+
+            with rig.stalled(victim):
+                rig.wait(seconds=1)
+            rig.judge(recovered(victim))
+        """
+        return Stalled(self.context, disk.name, times)
 
     def suspended(self, seconds: int) -> Suspended:
         """Suspend the DUT's devices, as a machine that sleeps does. It wakes by itself after ``seconds`` (1 to 8).

@@ -60,6 +60,7 @@ RIG = (
         "copy",
         "processors",
         "recovering",
+        "stalled",
         "suspended",
         "cut",
         "fault",

@@ -121,6 +121,13 @@ class DeskBench:
     def move(self, sockets: Mapping[str, str]) -> dict[str, str]:
         return {disk: f"0000:00:05.0/{socket}:0" for disk, socket in sockets.items()}
 
+    @property
+    def can_stall(self) -> bool:
+        return False
+
+    def stall(self, disk: str, on: bool) -> None:
+        raise RigError(f"nobody can make {disk} stand still")
+
     def power_everything(self) -> None:
         pass
 

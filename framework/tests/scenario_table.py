@@ -30,6 +30,7 @@ NEEDS: Mapping[str, str] = {
     "filesystem fstype": "each filesystem's mkfs and checker on the DUT, and a kernel that has it",
     "array": "mdadm on the DUT",
     "choose_two": "two scratch disks, and a cable of one that can be cut",
+    "stalled": "disks that can be made to stand still, as emulated ones can",
     "metered_disks": "a power meter with scratch disks behind it",
     "turns": "a scratch disk whose cable or power can be cut; `--for`",
 }

@@ -24,6 +24,7 @@ from plugpull.checks.other_units import OtherUnits, other_units
 from plugpull.checks.pace import KeptPace, kept_pace
 from plugpull.checks.properties import SameProperties, same_properties
 from plugpull.checks.ready_under_load import ReadyUnderLoad, ready_under_load
+from plugpull.checks.recovered import Recovered, recovered
 from plugpull.checks.removed import Removed, removed
 from plugpull.checks.residue import LeakSlope, NothingLeft, leak_slope, nothing_left
 from plugpull.checks.resynced_by_bitmap import ResyncedByBitmap, resynced_by_bitmap
@@ -60,6 +61,7 @@ __all__ = [
     "NothingStuck",
     "OtherUnits",
     "ReadyUnderLoad",
+    "Recovered",
     "Removed",
     "ResyncedByBitmap",
     "Returned",
@@ -95,6 +97,7 @@ __all__ = [
     "nothing_stuck",
     "other_units",
     "ready_under_load",
+    "recovered",
     "removed",
     "resynced_by_bitmap",
     "returned",

@@ -14,6 +14,7 @@ from plugpull.checks.evidence import limit as limit_words
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.short_reads import short_reads
 from plugpull.checks.slow_requests import slow_requests
+from plugpull.checks.stalls import answering_since, pauses
 from plugpull.checks.starved import awake, granted
 from plugpull.history.events import LoadBegun, LoadEnded, ReadBackBegun, ReadBackEnded
 from plugpull.history.readings import Readings
@@ -46,7 +47,9 @@ class Answered(Check, frozen=True, tag="answered"):
         said = Collector(self)
         longest, accused = 0.0, set[str]()
         for disk, begin, end in _unanswered(story):
-            took = awake(story, begin, end) * granted(story, begin, end) - _owed(story, disk, begin)
+            since = answering_since(story, disk, begin, end)
+            took = awake(story, since, end) * granted(story, begin, end) - _owed(story, disk, begin)
+            took -= pauses(story, disk, begin, end)
             longest = max(longest, took)
             if took > limit and disk not in accused:
                 what = (

@@ -9,6 +9,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import bench_kind
+from plugpull.checks.stalls import stood_still
 from plugpull.checks.starved import awake
 from plugpull.checks.watched import recorded, tasks_not_watched
 from plugpull.history.events import TaskBlocked
@@ -51,6 +52,7 @@ class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
         said, worst = Collector(self, "DUT"), 0.0
         for event in longest.values():
             allowed = self._allowed(story, event)
+            allowed += stood_still(story, event.since, event.at or event.since) if _waits_for_io(event) else 0.0
             ran = awake(story, event.since, event.at or event.since)
             worst = max(worst, event.seconds)
             if event.seconds >= allowed and ran >= AWAKE * allowed:
@@ -67,8 +69,7 @@ class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
 
     def _allowed(self, story: Story, event: TaskBlocked) -> float:
         """Seconds that this task may be blocked."""
-        waits = any(_IO.search(frame) for frame in (*event.stack, event.wchan))
-        return WAITS_FOR_IO if waits and bench_kind(story) not in ("virtual", "") else self.limit
+        return WAITS_FOR_IO if _waits_for_io(event) and bench_kind(story) not in ("virtual", "") else self.limit
 
     def _accusation(self, event: TaskBlocked, allowed: float) -> Accusation:
         where = _where(event)
@@ -85,6 +86,10 @@ class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
 def nothing_blocked(limit: float = 8.0) -> NothingBlocked:
     """No task may be blocked for longer than ``limit`` seconds."""
     return NothingBlocked(limit)
+
+
+def _waits_for_io(event: TaskBlocked) -> bool:
+    return any(_IO.search(frame) for frame in (*event.stack, event.wchan))
 
 
 def _ran_again(story: Story, last: TaskBlocked) -> bool:

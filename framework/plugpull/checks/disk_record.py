@@ -18,6 +18,7 @@ from plugpull.history.events import (
     DiskAttached,
     DiskProperties,
     DiskRecovered,
+    DiskStalled,
     DriveCacheSwitched,
     FileRoundBegun,
     FioRan,
@@ -174,8 +175,11 @@ def _uses(story: Story, disk: str) -> Iterator[tuple[float, float]]:
     for begun in begins:
         if begun.disk == disk:
             yield (begun.at or 0.0) - AROUND, ends.get((disk, begun.job), float("inf")) + AROUND
-    steps: list[Acted | Verified | DiskRecovered | DriveCacheSwitched] = [*story.of(Acted), *story.of(Verified)]
-    for step in (*steps, *story.of(DiskRecovered), *story.of(DriveCacheSwitched)):
+    steps: list[Acted | Verified | DiskRecovered | DiskStalled | DriveCacheSwitched] = [
+        *story.of(Acted),
+        *story.of(Verified),
+    ]
+    for step in (*steps, *story.of(DiskRecovered), *story.of(DiskStalled), *story.of(DriveCacheSwitched)):
         if step.disk == disk:
             took = step.seconds if isinstance(step, Acted) else 0.0
             yield (step.at or 0.0) - took - AROUND, (getattr(step, "until", None) or step.at or 0.0) + AROUND

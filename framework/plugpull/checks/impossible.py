@@ -14,6 +14,7 @@ from plugpull.history.events import (
     DiskMoved,
     DiskProperties,
     DiskRecovered,
+    DiskStalled,
     DriveCacheSwitched,
     DutReady,
     DutState,
@@ -51,7 +52,7 @@ _WORDED = (
     *(LoadBegun, Measured, TimersSet),
 )
 """Kinds of events with words that a check compares."""
-_LASTING = (DiskMoved, DiskRecovered, DriveCacheSwitched, DutSuspended)
+_LASTING = (DiskMoved, DiskRecovered, DiskStalled, DriveCacheSwitched, DutSuspended)
 """Kinds of events that last from ``at`` to ``until``."""
 
 

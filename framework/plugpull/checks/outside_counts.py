@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import cuts_of
+from plugpull.checks.stalls import stalls_of
 from plugpull.history.events import CountedOutside, DiskAttached, LoadBegun
 from plugpull.history.story import Story
 
@@ -21,6 +22,9 @@ LITTLE = 256 << 10
 errors of transfers, which the kernel repeats, they differed by up to 16 KiB."""
 REPEATED = 16 << 10
 """Bytes that a repeated transfer adds at most."""
+SENT_AGAIN = 8 << 20
+"""Bytes that reach a disk twice at most when it stood still and its kernel reset it: a full queue of commands, which
+the disk executes late and the kernel counts once."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ def _counts(story: Story) -> Iterator[_Counts]:
             continue
         counted = _counted(story, stays[-1], outside.at)
         if counted:
-            yield _Counts(outside.disk, outside.at, outside.written_bytes, *counted)
+            least, most = counted
+            most += SENT_AGAIN * len(stalls_of(story, outside.disk))
+            yield _Counts(outside.disk, outside.at, outside.written_bytes, least, most)
 
 
 def _counted(story: Story, stay: DiskAttached, at: float) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import cuts_of
 from plugpull.checks.evidence import limit as limit_words
+from plugpull.checks.stalls import stood_still
 from plugpull.checks.starved import granted
 from plugpull.checks.survivor import LONGEST
 from plugpull.checks.watched import recorded
@@ -27,7 +28,8 @@ def slow_requests(story: Story, limit: float) -> Iterator[Accusation | str]:
             if load.argv and ended.read_bytes + ended.written_bytes and recorded(story, "reports"):
                 yield f"how long the slowest request of the load on {load.disk} took is not on record"
             continue
-        took = ended.longest * granted(story, load.at or 0.0, ended.at or 0.0) ** 2
+        begin, end = load.at or 0.0, ended.at or 0.0
+        took = (ended.longest - stood_still(story, begin, end, load.disk)) * granted(story, begin, end) ** 2
         if took > most:
             what = f"a request of {load.disk} took {ended.longest:.2f} s {limit_words(most)}"
             yield Accusation(subject=load.disk, summary=what, at=ended.at)

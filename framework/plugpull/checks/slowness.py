@@ -18,6 +18,7 @@ from plugpull.checks.baseline import WINDOW as HALF
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import bench_kind, declared
+from plugpull.checks.stalls import disturbances
 from plugpull.checks.starved import granted
 from plugpull.checks.survivor import BUSY, Watched, busy_cpu, own_rate
 from plugpull.checks.track import Track
@@ -170,7 +171,7 @@ class Slowness:
     def _recoveries(self) -> float | None:
         """The place on the time line where pace was regained after the last edge. Sets the worst recovery."""
         line, within, ratio = self.seen.line, self.verdict.limits.recover_within, self.verdict.limits.min_ratio
-        edges = _edges(self.verdict.story, line, self.cut)
+        edges = _edges(self.verdict.story, self.verdict.disk, line, self.cut)
         worst, regained = 0.0, None
         for i, edge in enumerate(edges):
             regained = self._regained(edge, edges[i + 1 :])
@@ -234,7 +235,7 @@ class Slowness:
     def _lost_a_little(self) -> bool:
         """Whether a disk that is bound by its own rate lost a little of it for good. Adds the finding."""
         line = self.seen.line
-        begin = max(_edges(self.verdict.story, line, self.cut), default=self.cut) + CALM
+        begin = max(_edges(self.verdict.story, self.verdict.disk, line, self.cut), default=self.cut) + CALM
         length = line.end - begin
         if length < LONG or not self._bound_by_its_rate():
             return False
@@ -282,9 +283,11 @@ class Slowness:
         return f"was at {ratio:.0%} of its baseline in the last {FINAL:g} s of its load ({wanted})"
 
 
-def _edges(story: Story, line: Track, begin: float) -> list[float]:
-    """The places of the commanded edges on the time line. Edges less than a window after another belong to it."""
+def _edges(story: Story, disk: str, line: Track, begin: float) -> list[float]:
+    """The places of the commanded edges, and of the stalls of other disks, on the time line. Edges less than a window
+    after another belong to it."""
     times = [edge.commanded_at for cut in story.cut_records if cut.executed for edge in (cut.off, cut.on)]
+    times += disturbances(story, disk)
     inside = (line.at(at) for at in times if at is not None and line.times[0] <= at <= line.times[-1])
     edges: list[float] = []
     for place in sorted(place for place in inside if place >= begin):

@@ -159,7 +159,13 @@ def _not_shortened(story: Story) -> Iterator[str]:
 
 def _disk_timers(story: Story) -> Iterator[str]:
     """Disks whose timeout was not shortened, although the same timeout of another disk was."""
-    changes = [change for event in story.of(TimersSet) for change in event.changed if change[0].endswith(TIMEOUT)]
+    changes = [
+        change
+        for event in story.of(TimersSet)
+        if event.moment != "stalled"
+        for change in event.changed
+        if change[0].endswith(TIMEOUT)
+    ]
     shortened = {before for _, before, _ in changes}
     looks = [one for one in story.of(DiskProperties) if one.moment != "end"]
     came_with = {(one.kname, one.diskseq): one.values.get("timeout") for one in looks}

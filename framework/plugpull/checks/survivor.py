@@ -13,6 +13,7 @@ from typing import Any
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.opinions import every_round
+from plugpull.checks.stalls import disturbances
 from plugpull.checks.starved import GAP, awake, granted, starved
 from plugpull.checks.still_there import still_there
 from plugpull.checks.track import TimeLine, Track, interpolate, on_line, track
@@ -268,6 +269,7 @@ class _Fate:
 def _first_cut(story: Story, disk: str) -> tuple[float, LoadBegun]:
     """The first cut made while ``disk`` had a load, and that load."""
     begins = [cut.off.commanded_at for cut in story.cut_records if cut.off.commanded_at is not None and cut.executed]
+    begins += disturbances(story, disk)
     if not begins:
         raise Unjudgeable("no cut was made, so there is nothing that the survivors could have kept pace through")
     for begin in sorted(begins):

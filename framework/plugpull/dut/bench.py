@@ -53,6 +53,15 @@ class Bench(Protocol):
         then, as the agent writes it. Raises RigError."""
         ...
 
+    @property
+    def can_stall(self) -> bool:
+        """Whether disks can be made to answer no command: only emulated ones."""
+        ...
+
+    def stall(self, disk: str, on: bool) -> None:
+        """Have a disk answer no command, or answer again; returns when the DUT goes on. Raises RigError."""
+        ...
+
     def power_everything(self) -> None:
         """Connect and power every declared disk. Returns before the kernel has found them."""
         ...

@@ -135,6 +135,9 @@ def _disk(event: ev.Event) -> Narrated:
         case ev.DiskRecovered():
             vain = f", {event.failed} times in vain ({event.detail})" if event.failed else ""
             return Tone.PLAIN, f"{event.disk} was reset {event.resets} times on request{vain}"
+        case ev.DiskStalled():
+            how = "?" if event.given_up is None else str(event.given_up)
+            return Tone.CUT, f"{event.disk} stood still {len(event.spans)} times, and the kernel gave up {how} commands"
         case ev.Verified(error="", bad=()):
             return Tone.PLAIN, f"{event.disk} verified: {size(event.checked)} compared, all as written"
         case ev.Verified(error=""):

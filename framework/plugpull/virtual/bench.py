@@ -187,9 +187,13 @@ class VirtualBench:
         declared = next(switch for switch in self._rig.switch if switch.name == name)
         return VirtualSwitch(name, declared.mechanism, self)
 
-    @property
-    def can_move(self) -> bool:
-        return True
+    can_move = can_stall = True
+
+    def stall(self, disk: str, on: bool) -> None:
+        """QEMU waits for the answer when the guest cancels a command (``scsi_req_cancel`` in hw/scsi/scsi-bus.c)."""
+        act = self._firmware[disk].hang if on else self._firmware[disk].resume
+        act()
+        self._machine.qmp.run("query-status")
 
     def power_everything(self) -> None:
         with self._lock:

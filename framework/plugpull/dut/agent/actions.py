@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from .array_guard import open_target
 from .disks import Disk, Refused
@@ -14,6 +14,8 @@ from .jobs import Jobs
 from .processors import CpuHotplug
 from .recovery import Recovery
 from .sleep import Sleep
+from .stalls import Stalls
+from .timers import Timers
 from .wire import now
 
 ISOLATED = "-I"
@@ -29,12 +31,15 @@ class Actions:
         self.processors = CpuHotplug()
         self.recovery = Recovery()
         self.sleep = Sleep()
+        self.timers = Timers()
+        self.stalls = Stalls(self.timers)
 
     def end_actions(self) -> None:
         """Give back the caches and the processors, and end the resets: the controller is gone."""
         self.caches.restore()
         self.processors.restore()
         self.recovery.end(0.0)
+        self.stalls.restore()
 
     def op_copy(self, job: str, source: Disk, target: Disk, length: int, block: int) -> Dict[str, Any]:
         """Copy the first bytes of one disk onto another, both proved to be the wanted ones, until asked to end."""
@@ -84,3 +89,17 @@ class Actions:
 
     def op_suspend_end(self) -> Dict[str, Any]:
         return self.sleep.end()
+
+    def op_stall(self, disk: Disk, seconds: int) -> Dict[str, Any]:
+        """Have this disk's commands given up after so many seconds: its firmware will stand still."""
+        return self.stalls.begin(disk, seconds)
+
+    def op_stall_given_up(self) -> Optional[int]:
+        return self.stalls.given_up()
+
+    def op_stall_over(self, within: float) -> None:
+        """It answers again: watch it being recovered."""
+        self.stalls.over(within)
+
+    def op_stall_end(self) -> Dict[str, Any]:
+        return self.stalls.end()

@@ -30,7 +30,6 @@ from .state import state
 from .streams import BOUND, Programs, Stream, in_memory
 from .system import system_disks, used_disks
 from .tasks import Key, TaskWatch, waiting_now
-from .timers import Timers
 from .uevents import Uevents
 from .volumes import Volumes
 from .wire import Message, Outbox, now
@@ -68,7 +67,6 @@ class Service(Actions):
         self.arrays = Arrays(self._send, self._sample)
         self.devices = Devices()
         self.programs = Programs()
-        self.timers = Timers()
         self.attendant = Attendant(self._send, self.timers)
         self.tasks: Optional[TaskWatch] = None
         self._waiting: Optional[Set[Key]] = None
@@ -111,8 +109,8 @@ class Service(Actions):
         self.overlays.drop_all()
         self.arrays.stop_all()
         self.devices.close_all()
-        self.timers.restore()
         self.end_actions()
+        self.timers.restore()
         self.outbox.drop_all()
 
     def _sample(self, kname: str) -> None:

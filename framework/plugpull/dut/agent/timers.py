@@ -67,6 +67,18 @@ class Timers:
             self._serials, self._guarded = set(serials), guarded
         return self._set([(os.path.join(self._root, path), value) for path, value in GLOBAL], self._present())
 
+    def set_timeout(self, device: str, seconds: str) -> Dict[str, object]:
+        """Give the commands of one disk this timeout, be it shorter or longer. ``device`` is its SCSI directory."""
+        path = os.path.join(device, "timeout")
+        before = read_attribute(path)
+        if not before:
+            return {"changed": [], "failed": {}}  # it is gone
+        try:
+            self._write(path, before, seconds)
+        except OSError as error:
+            return {"changed": [], "failed": {path: error.strerror or str(error)}}
+        return {"changed": [(path, before, seconds)], "failed": {}}
+
     def _present(self) -> List[Tuple[str, str]]:
         return [one for disk in all_disks(os.path.join(self._root, "sys")) for one in self._of(disk)]
 

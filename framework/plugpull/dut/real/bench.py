@@ -179,6 +179,13 @@ class RealBench:
     def move(self, sockets: Mapping[str, str]) -> dict[str, str]:
         return self._mover.move(sockets)
 
+    @property
+    def can_stall(self) -> bool:
+        return False
+
+    def stall(self, disk: str, on: bool) -> None:
+        raise RigError(f"nobody can make {disk} stand still: it is not emulated")
+
     def power_everything(self) -> None:
         outlets = {point.outlet: point for point in Topology(self._setting.rig).cut_points().values()}
         for point in outlets.values():

@@ -37,6 +37,7 @@ from plugpull.history.events.disks import (
     DiskMoved,
     DiskProperties,
     DiskRecovered,
+    DiskStalled,
     DriveCacheSwitched,
     PropertiesMoment,
     Sampled,
@@ -149,6 +150,7 @@ __all__ = [
     "DiskProperties",
     "DiskRecovered",
     "DiskSetAside",
+    "DiskStalled",
     "DriveCacheSwitched",
     "DutDied",
     "DutKind",
@@ -259,6 +261,7 @@ AnyEvent = (
     | DutSuspended
     | DiskProperties
     | DiskRecovered
+    | DiskStalled
     | DriveCacheSwitched
     | LogLost
     | ConsoleLine

@@ -67,6 +67,24 @@ class DiskRecovered(Event, frozen=True, kw_only=True, tag="disk.recovered"):
     detail: str = ""
 
 
+class DiskStalled(Event, frozen=True, kw_only=True, tag="disk.stalled"):
+    """A disk answered no command on request, at ``spans`` ((begin, end), DUT seconds), while the kernel gave commands
+    up after ``timeout`` seconds. At ``until`` the kernel had recovered it, or was no longer waited for.
+
+    ``given_up`` is how many commands the SCSI layer had given up by then (``None``: it does not count them).
+    ``disk_state`` and ``host_state`` are how it saw the disk and its host at ``until``; empty if they were gone.
+    ``worked``: the disk had completed a command since, or had none to complete."""
+
+    disk: str
+    until: float
+    spans: tuple[tuple[float, float], ...]
+    timeout: int
+    given_up: int | None = None
+    disk_state: str = ""
+    host_state: str = ""
+    worked: bool = False
+
+
 class DriveCacheSwitched(Event, frozen=True, kw_only=True, tag="disk.cache"):
     """The write cache of a disk was switched ``on`` or off on request, by MODE SELECT, from ``at`` to ``until`` (DUT
     seconds). If the drive did not do it, ``ok`` is false and ``detail`` says why."""

@@ -17,9 +17,9 @@ DutReached = Literal[
 ]
 """How the DUT was reached."""
 
-TimersMoment = Literal["begin", "attached", "restored"]
-"""When timeouts of the kernel were changed: shortened for the scenario, those of a disk that was plugged in, or given
-back their values."""
+TimersMoment = Literal["begin", "attached", "stalled", "restored"]
+"""When timeouts of the kernel were changed: shortened for the scenario, those of a disk that was plugged in, that of a
+disk that stands still on request, or given back their values."""
 
 StateMoment = Literal["begin", "end"]
 """Which end of the scenario."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugpull.history.cut import Cut
-from plugpull.history.events import DiskRecovered, Edge
+from plugpull.history.events import DiskRecovered, DiskStalled, Edge
 from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
 from plugpull.kernel.diagnosis.arrivals import attached_times
@@ -67,6 +67,13 @@ _UNANSWERED = re.compile(
 )
 """A disk that is reset does not answer, or is another afterwards (drivers/usb/core/hub.c, hub_port_init and
 usb_reset_and_verify_device). None of 57 healthy resets logged one of them."""
+_HANDLED = re.compile(
+    r"^usb \S+: reset \S+ USB device |: uas_eh_device_reset_handler (?:start|success)$"
+    r"|\] tag#\d+ (?:uas_eh_abort_handler|uas_zap_pending|CDB:) | urb: no pending cmd for uas-tag \d+$"
+)
+"""What the error handlers of usb-storage and uas say when they abort a command and reset the disk (drivers/usb/storage,
+uas.c and transport.c). Anything more, such as a command that failed in the end, is not explained by a command that was
+not answered once."""
 NEVER = frozenset({"hcd.died"})
 """Kinds of messages that no cut explains."""
 _GIVEN_UP = re.compile(
@@ -130,6 +137,7 @@ class Expected:
         self._scope = scope or Scope(story)
         self.windows = (*_windows(story, miswired), *_unarmed(story))
         self._recovered = tuple(_recovered(story))
+        self._stalled = tuple(_stalled(story))
         slept = (*suspensions(story), *slept_unasked(story))
         self._slept = tuple((begin - margin(story), end) for begin, end in slept)
 
@@ -143,6 +151,8 @@ class Expected:
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)
         recovered = any(window.shares(at) and window.disk in about.disks for window in self._recovered)
         if recovered and not _UNANSWERED.search(body):
+            return True
+        if _HANDLED.search(body) and any(one.covers(at) and one.disk in about.disks for one in self._stalled):
             return True
         if about.level in (Level.DISK, Level.ARRAY):
             return any(self.of_stay(stay, at) for stay in about.stays)
@@ -250,6 +260,13 @@ def _recovered(story: Story) -> Iterator[Window]:
     for event in story.of(DiskRecovered):
         begin, end = (event.at or 0.0) - margin(story), event.until + SETTLED
         yield Window("recovery", event.disk, begin, end, end)
+
+
+def _stalled(story: Story) -> Iterator[Window]:
+    """Windows in which a disk stood still, and was recovered: they explain what error handlers say."""
+    for event in story.of(DiskStalled):
+        begin, end = (event.at or 0.0) - margin(story), event.until + SETTLED
+        yield Window("stall", event.disk, begin, end, end)
 
 
 def _unarmed(story: Story) -> Iterator[Window]:

@@ -1,0 +1,53 @@
+"""When a disk stood still on request: what it did not answer then, and was given up, is nobody's fault."""
+
+from __future__ import annotations
+
+from plugpull.history.events import DiskProperties, DiskStalled
+from plugpull.history.story import Story
+
+BULK_RESET = 6.0
+"""Seconds that usb-storage waits in its reset of a device (drivers/usb/storage/transport.c, usb_stor_reset_common). It
+does that when an abort was not enough: when a command was given up again."""
+
+
+def stalls_of(story: Story, disk: str) -> tuple[DiskStalled, ...]:
+    return tuple(event for event in story.of(DiskStalled) if event.disk == disk)
+
+
+def stood_still(story: Story, begin: float, end: float, disk: str = "") -> float:
+    """Seconds of [begin, end] in which this disk, or any, stood still on request."""
+    spans = (span for event in story.of(DiskStalled) if disk in ("", event.disk) for span in event.spans)
+    return sum(max(0.0, min(end, until) - max(begin, since)) for since, until in spans)
+
+
+def answering_since(story: Story, disk: str, begin: float, end: float) -> float:
+    """When a disk answered again that stood still in [begin, end]; ``begin`` if it did not."""
+    ends = [until for event in stalls_of(story, disk) for since, until in event.spans if since < end and until > begin]
+    return min(end, max(ends, default=begin))
+
+
+def pause_of(story: Story, stall: DiskStalled) -> float:
+    """Seconds that the driver waits on purpose before a disk that stood still works again."""
+    drivers = [one.values.get("driver") for one in story.of(DiskProperties) if one.disk == stall.disk]
+    return BULK_RESET if "usb-storage" in drivers and (stall.given_up or 0) > 1 else 0.0
+
+
+def pauses(story: Story, disk: str, begin: float, end: float) -> float:
+    """The same for all stalls that were over in [begin, end]."""
+    return sum(pause_of(story, one) for one in stalls_of(story, disk) if begin <= one.spans[-1][1] <= end)
+
+
+def given_up(story: Story, disk: str, begin: float, end: float) -> int:
+    """How many commands the kernel gave up meanwhile because the disk stood still."""
+    return sum(event.given_up or 0 for event in stalls_of(story, disk) if begin <= (event.at or 0.0) <= end)
+
+
+def disturbances(story: Story, disk: str) -> list[float]:
+    """When other disks began to stand still and when they answered again, DUT seconds: edges for a survivor."""
+    return [
+        at
+        for event in story.of(DiskStalled)
+        if event.disk != disk
+        for at in (event.spans[0][0], event.spans[-1][1])
+        if event.spans
+    ]
