@@ -55,7 +55,8 @@ def test_a_bucket_has_its_least_and_its_greatest_rate(monkeypatch: pytest.Monkey
     assert read[first : first + len(near)] == [rates[place] for place in near]
 
     width = round(BUCKET * len(recorded) / (times[-1] - times[0]))
-    for begin in (0, width, near[-1] + 1, near[-1] + 1 + width):
+    after = -(-(near[-1] + 1) // width) * width
+    for begin in (0, width, after, after + width):
         bucket = rates[begin : begin + width]
         assert bucket, "the bucket is in the record"
         place = drawn.grid.index(times[begin])

@@ -217,6 +217,8 @@ class _Verdict:
     def _stalls(self, seen: Watched, base: Baseline) -> tuple[float, float]:
         """The longest stall and the sum of all stalls, seconds."""
         slow = seen.line.stalls(TRICKLE * base.rate)
+        if not slow:
+            return 0.0, 0
         stalls = [Stall(one.began, one.seconds * self._speed(one.began, one.began + one.seconds)) for one in slow]
         longest = max(stalls, key=lambda stall: stall.seconds, default=Stall(seen.settled, 0.0))
         # A disk may complete all requests in flight together, and then none until the next ones are done.

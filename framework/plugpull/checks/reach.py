@@ -83,7 +83,7 @@ def _hole(story: Story, claim: Claim, times: Sequence[float], whose: str) -> str
     inside = times[max(0, bisect_right(times, claim.begin) - 1) : bisect_left(times, claim.end) + 1]
     # Counted seconds are never more than the seconds that passed, apart from rounding.
     least = longest * (1.0 - 1e-9)
-    if max(map(sub, islice(inside, 1, None), inside), default=0.0) <= least:
+    if _shorter(story, claim, least) or max(map(sub, islice(inside, 1, None), inside), default=0.0) <= least:
         return ""
     for place, length in enumerate(map(sub, islice(inside, 1, None), inside)):
         if length <= least:
@@ -92,6 +92,12 @@ def _hole(story: Story, claim: Claim, times: Sequence[float], whose: str) -> str
         if awake(story, one, two) > longest and _attached(story, claim, one):
             return f"{whose} have a hole of {two - one:.2f} s at {one:.2f} s"
     return ""
+
+
+def _shorter(story: Story, claim: Claim, least: float) -> bool:
+    """Whether no step between samples is longer than ``least``, and the disk of a claim is in consecutive samples."""
+    whole = not claim.disk or len(story.readings(claim.disk).parts) == 1
+    return whole and story.samples.longest_step <= least
 
 
 def _attached(story: Story, claim: Claim, at: float) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from math import sqrt
 from statistics import fmean
 from typing import Protocol
@@ -203,7 +203,8 @@ class Slowness:
     def _regained(self, edge: float, later: Sequence[float]) -> float | None:
         """Start of the first window at pace after ``edge`` from which on the mean is at pace too."""
         line = self.seen.line
-        for start in chain((edge,), islice(line.clock, bisect_right(line.clock, edge), None)):
+        later_samples = range(bisect_right(line.clock, edge), len(line.clock))
+        for start in chain((edge,), map(line.clock.__getitem__, later_samples)):
             if start + WINDOW > line.end + 1e-9:
                 return None
             stop = next((place for place in later if place >= start + WINDOW), line.end)

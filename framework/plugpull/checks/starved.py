@@ -50,12 +50,13 @@ def gaps(story: Story) -> tuple[Span, ...]:
 
 
 def _gaps(story: Story) -> tuple[Span, ...]:
-    times = story.sample_times if story.samples.ordered else sorted(story.sample_times)
+    ordered = story.samples.ordered
+    times = story.sample_times if ordered else sorted(story.sample_times)
     if len(times) < 3:
         return ()
-    lengths = array("d", map(sub, islice(times, 1, None), times))
+    lengths = story.samples.steps if ordered else array("d", map(sub, islice(times, 1, None), times))
     # If the interval was changed on purpose, the shortest one is the first sieve.
-    same = story.of(SamplingSet) or story.samples.ordered
+    same = story.of(SamplingSet) or ordered
     longest = GAP * (story.sample_interval if same else median(lengths))
     if max(lengths) <= longest:
         return ()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, islice, pairwise, repeat
+from itertools import accumulate, chain, islice, pairwise, repeat
 from operator import lt, mul, sub
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from plugpull.checks.starved import Span
 from plugpull.history.medians import ranked
 
 EPSILON = 1e-9
+AT_ONCE = 4096
+"""Numbers that are made objects at once: few enough for a processor's cache."""
 
 
 class Stall(NamedTuple):
@@ -32,11 +34,16 @@ class TimeLine:
 
     def __init__(self, times: Sequence[float], starved: Sequence[Span] = ()) -> None:
         self.times, self.shares = times, _shares(times, starved)
-        steps: array[float] = array("d", map(sub, islice(times, 1, None), times))
-        for i, share in self.shares.items():
-            steps[i - 1] = (1.0 - share) * (times[i] - times[i - 1])
+        steps: Iterable[float] = map(sub, islice(times, 1, None), times)
+        if self.shares:
+            steps = counted = array("d", steps)
+            for i, share in self.shares.items():
+                counted[i - 1] = (1.0 - share) * (times[i] - times[i - 1])
         self.clock: Sequence[float] = array("d", accumulate(steps, initial=0.0))
-        self.steps: Sequence[float] = array("d", map(sub, islice(self.clock, 1, None), self.clock))
+
+    @cached_property
+    def steps(self) -> Sequence[float]:
+        return array("d", map(sub, islice(self.clock, 1, None), self.clock))
 
     @cached_property
     def usual_step(self) -> float:
@@ -54,14 +61,19 @@ class Track:
     """One disk's counter over a time line that leaves starved time out.
 
     ``line`` has the samples' times. ``moved`` are the bytes up to each of them. ``gaps`` holds the (seconds, bytes)
-    left out just before a sample, by its number, where something was. ``fewest`` are the bytes of the step in which the
-    fewest were moved.
+    left out just before a sample, by its number, where something was.
     """
 
     line: TimeLine
     moved: Sequence[float]
     gaps: Mapping[int, tuple[float, float]]
-    fewest: float
+
+    @cached_property
+    def fewest(self) -> float:
+        """The bytes of the step in which the fewest were moved."""
+        if isinstance(self.moved, Since):
+            return self.moved.least_step
+        return min(map(sub, islice(self.moved, 1, None), self.moved), default=0.0)
 
     @property
     def times(self) -> Sequence[float]:
@@ -173,9 +185,43 @@ def track(samples: Sequence[tuple[float, float]], starved: Sequence[Span] = ()) 
 
 def on_line(line: TimeLine, first: float, counts: Sequence[int]) -> Track:
     """The bytes of one disk on a time line: ``first`` and then ``counts`` are its bytes so far, one per sample."""
+    if not line.shares:
+        return Track(line, Since(first, counts), {})
     gained = array("d", (count - first for count in counts[:1]))
     gained.extend(map(sub, islice(counts, 1, None), counts))
     return _on_line(line, gained)
+
+
+class Since(Sequence[float]):
+    """How much more than ``first`` each of ``counts`` is, after a 0. Each is calculated when it is asked for."""
+
+    def __init__(self, first: float, counts: Sequence[int]) -> None:
+        self._first, self._counts = first, counts
+
+    def __len__(self) -> int:
+        return len(self._counts) + 1
+
+    @overload
+    def __getitem__(self, index: int) -> float: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[float]: ...
+    def __getitem__(self, index: int | slice) -> float | Sequence[float]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        place = range(len(self))[index]
+        return self._counts[place - 1] - self._first if place else 0.0
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((0.0,), map(sub, self._counts, repeat(self._first)))
+
+    @cached_property
+    def least_step(self) -> float:
+        """The least difference between two neighbours; 0 if there are no counts."""
+        least = [count - self._first for count in self._counts[:1]]
+        for begin in range(0, len(self._counts) - 1, AT_ONCE):
+            some = list(self._counts[begin : begin + AT_ONCE + 1])
+            least.append(min(map(sub, islice(some, 1, None), some)))
+        return min(least, default=0.0)
 
 
 def _on_line(line: TimeLine, gained: MutableSequence[float]) -> Track:
@@ -184,7 +230,7 @@ def _on_line(line: TimeLine, gained: MutableSequence[float]) -> Track:
         whole = gained[i - 1]
         gaps[i] = (share * (line.times[i] - line.times[i - 1]), share * whole)
         gained[i - 1] = (1.0 - share) * whole
-    return Track(line, array("d", accumulate(gained, initial=0.0)), gaps, min(gained, default=0.0))
+    return Track(line, array("d", accumulate(gained, initial=0.0)), gaps)
 
 
 def interpolate(xs: Sequence[float], ys: Sequence[float], x: float) -> float:

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
+from operator import sub
 from pathlib import Path
 from typing import NamedTuple
 
+from plugpull.history.columns import PackedColumn
 from plugpull.history.events import Event
+from plugpull.history.extremes import extremes_of
 from plugpull.history.line_blocks import DIVIDING, LineGroup, groups_of
 from plugpull.history.open_values import decode_event
 from plugpull.history.packs import (
@@ -32,6 +35,8 @@ from plugpull.history.segments import HistoryLines, lines_of, open_file
 
 PACKED_FROM = 10_000
 """Lines of a history from which on packs are made: a shorter one is read in a moment."""
+BEGIN = b'{"type":"scenario.begin",'
+"""How the recorder begins the line of a scenario's begin."""
 SECTIONS = 10
 """Seals that a pack spans at most: about two thousand lines."""
 
@@ -75,8 +80,10 @@ class PackedText:
 
 
 class SealedLines(NamedTuple):
-    """Lines between two seals, with their samples, and the seal after them with its digest."""
+    """Lines between two seals, with their samples, and the seal after them with its digest. ``row``: of the first
+    sample, in the scenario."""
 
+    row: int
     lines: Sequence[bytes]
     samples: Sequence[SampleSpan]
     seal: bytes
@@ -96,6 +103,7 @@ class Packer:
         self._sealed: list[SealedLines] = []
         self._number = self._end = 0
         self._first, self._begin = 1, 0
+        self._row = 0
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -103,6 +111,7 @@ class Packer:
         """Take a line that was written, whole, at the end of the history."""
         self._end += len(line)
         self._number += 1
+        self._row = 0 if line.startswith(BEGIN) else self._row + line.startswith(SAMPLE)
         if self._collects:
             self._lines.append(line)
 
@@ -111,7 +120,8 @@ class Packer:
         lines, self._lines = self._lines, []
         samples = samples_of(lines, self._decoder, self._number - len(lines) + 1) if self._collects else None
         if samples is not None:
-            self._sealed.append(SealedLines(lines, samples, line, digest))
+            count = sum(len(span.at) for span in samples)
+            self._sealed.append(SealedLines(self._row - count, lines, samples, line, digest))
         whole = len(self._sealed) == SECTIONS or self._end - self._begin > LONGEST_TEXT // 2
         if self._sealed and (samples is None or whole):
             self._write(pack_of(self._sealed, self._begin, self._first))
@@ -156,10 +166,14 @@ def samples_of(lines: Sequence[bytes], decoder: SampleDecoder, first: int) -> li
 def pack_of(sealed: Sequence[SealedLines], begin: int, first: int) -> Pack | None:
     """The pack of lines that begin at ``begin`` with number ``first``; ``None`` if a number in it is too large, or a
     disk came back within consecutive samples."""
-    spans = [pack_span(span) for span in joined(span for one in sealed for span in one.samples)]
-    known = [span for span in spans if span is not None]
-    if len(known) < len(spans):
-        return None
+    known: list[PackedSpan] = []
+    row = sealed[0].row
+    for span in joined(span for one in sealed for span in one.samples):
+        packed = pack_span(span, row)
+        if packed is None:
+            return None
+        known.append(packed)
+        row += packed.count
     sections: list[SealedPart] = []
     others: list[tuple[int, int, int]] = []
     offset = place = 0
@@ -208,16 +222,24 @@ def _together(one: SampleSpan, two: SampleSpan) -> SampleSpan:
     )
 
 
-def pack_span(span: SampleSpan) -> PackedSpan | None:
-    """The columns of samples; ``None`` if a disk was attached again among them, or a number is too large."""
+def pack_span(span: SampleSpan, row: int) -> PackedSpan | None:
+    """The columns of samples, the first of which is in ``row``; ``None`` if a disk was attached again among them, or a
+    number is too large."""
     disks = []
+    steps = list(map(sub, islice(span.at, 1, None), span.at))
+    rises = min(steps, default=1.0) > 0.0
     for kname, (diskseq, *counters) in zip(span.names, span.counters, strict=True):
         columns = [one for one in map(pack_column, counters) if one is not None]
         if len(set(diskseq)) > 1 or len(columns) < len(counters):
             return None
-        disks.append(PackedDisk(kname=kname, diskseq=diskseq[0], columns=tuple(columns)))
+        read, written = (
+            extremes_of(numbers, steps, row) if rises and isinstance(one, PackedColumn) and not one.falls else b""
+            for numbers, one in zip(counters[:2], columns, strict=False)
+        )
+        disks.append(PackedDisk(kname, diskseq[0], tuple(columns), (read, written)))
     cpus = zip(range(len(span.at)), span.busy, span.total, strict=True)
     return PackedSpan(
+        row=row,
         count=len(span.at),
         at=array("d", span.at).tobytes(),
         cpus=[(row, busy, total) for row, busy, total in cpus if busy or total],

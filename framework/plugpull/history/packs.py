@@ -22,9 +22,10 @@ import msgspec
 
 from plugpull.history.columns import MEDIUM, MOST, NARROW, WIDE, PackedColumn
 from plugpull.history.counters import Counters
+from plugpull.history.extremes import whole_blocks
 
 COLUMNS_FILE = "history.columns"
-MAGIC = b"plugpull columns 1 %b\n" % sys.byteorder.encode()
+MAGIC = b"plugpull columns 2 %b\n" % sys.byteorder.encode()
 LONGEST_TEXT = 4 << 20
 """Bytes of text that a pack stands for at most, and of a pack."""
 COLUMNS = len(Counters._fields) - 1
@@ -33,11 +34,14 @@ _HEAD = struct.Struct("<I32s")
 
 
 class PackedDisk(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The counters of one attachment in consecutive samples; a number is a column in which all are the same."""
+    """The counters of one attachment in consecutive samples; a number is a column in which all are the same.
+    ``extremes``: what ``extremes_of`` gives of the bytes read and of those written; nothing of a column in which all
+    are the same, or some are smaller than those before."""
 
     kname: str
     diskseq: int
     columns: tuple[int | PackedColumn, ...]
+    extremes: tuple[bytes, bytes]
 
     def at(self, row: int) -> tuple[int, ...]:
         """The numbers of one sample."""
@@ -45,9 +49,11 @@ class PackedDisk(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PackedSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """``count`` consecutive samples that list the same disks. ``at`` has their times as an array of doubles, ``cpus``
-    the samples that have CPU times with these, ``reports`` the numbers of all their reports, or nothing."""
+    """``count`` consecutive samples that list the same disks, from row ``row`` of the scenario's table on. ``at`` has
+    their times as an array of doubles, ``cpus`` the samples that have CPU times with these, ``reports`` the numbers of
+    all their reports, or nothing."""
 
+    row: int
     count: int
     at: bytes
     cpus: list[tuple[int, int, int]]
@@ -58,14 +64,17 @@ class PackedSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def sound(self) -> bool:
         """Whether all columns have as many numbers as there are samples."""
         columns = (one for disk in self.disks for one in disk.columns if not isinstance(one, int))
+        blocks = len(whole_blocks(self.row, self.count))
         return (
             self.count > 0
+            and self.row >= 0
             and len(self.at) == 8 * self.count
             and len(self.reports) in (0, self.count)
             and all(0 <= row < self.count for row, *_ in self.cpus)
             and len({disk.kname for disk in self.disks}) == len(self.disks)
             and all(len(disk.columns) == COLUMNS for disk in self.disks)
             and all(one.fits(self.count) for one in columns)
+            and all(len(one) in (0, 16 * blocks) for disk in self.disks for one in disk.extremes)
         )
 
 

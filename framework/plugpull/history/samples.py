@@ -11,13 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count, islice
-from math import isnan, nan
-from operator import attrgetter, lt
+from math import inf, isfinite, isnan, nan
+from operator import attrgetter, lt, sub
 from typing import NamedTuple, Protocol
 
 from plugpull.history.columns import Column, unchanged
 from plugpull.history.counters import Counters
 from plugpull.history.events import Sampled
+from plugpull.history.extremes import Extremes, whole_blocks
 from plugpull.history.packs import PackedDisk, PackedSpan
 from plugpull.history.sample_lines import Part, SampleSpan
 
@@ -56,13 +57,15 @@ class SampleLike(Protocol):
 
 class CounterStream:
     """The counters of one attachment, in the order they were recorded. ``columns`` has those of ``Counters`` after
-    ``diskseq``. ``runs`` are the rows of the table in which it is; ``starts`` where each run begins in the columns."""
+    ``diskseq``. ``runs`` are the rows of the table in which it is; ``starts`` where each run begins in the columns.
+    ``extremes`` are those of the bytes read and of those written, as far as packs have them."""
 
     def __init__(self, key: Key) -> None:
         self.kname, self.diskseq = key
         self.columns = tuple(Column(compared=place < COMPARED) for place in range(len(Counters._fields) - 1))
         self.runs: list[range] = []
         self.starts: list[int] = []
+        self.extremes: tuple[list[Extremes], list[Extremes]] = ([], [])
         self._quiet: array[int] | None = None
 
     def __len__(self) -> int:
@@ -90,11 +93,15 @@ class CounterStream:
         for column, numbers in zip(self.columns, columns, strict=True):
             column.extend(numbers)
 
-    def add_packed(self, row: int, count: int, disk: PackedDisk) -> None:
-        """Append the readings of ``count`` rows from ``row`` on."""
-        self._go_on(row, count)
+    def add_packed(self, row: int, span: PackedSpan, disk: PackedDisk) -> None:
+        """Append the readings of a pack, from ``row`` on."""
+        self._go_on(row, span.count)
         for column, packed in zip(self.columns, disk.columns, strict=True):
-            column.extend_packed(packed, count)
+            column.extend_packed(packed, span.count)
+        if row == span.row:
+            for known, data in zip(self.extremes, disk.extremes, strict=True):
+                if data:
+                    known.append(Extremes(whole_blocks(row, span.count)[0], array("d", data)))
 
     def _go_on(self, row: int, count: int) -> None:
         """Note that it is in ``count`` rows from ``row`` on."""
@@ -113,6 +120,8 @@ class CounterStream:
         part = CounterStream(self.key)
         part.runs = [range(run.start, min(run.stop, row)) for run in self.runs if run.start < row]
         part.starts = self.starts[: len(part.runs)]
+        read, written = ([one for one in known if one.end <= row] for known in self.extremes)
+        part.extremes = (read, written)
         part.columns = tuple(column.until(count) for column in self.columns)
         return part
 
@@ -209,7 +218,7 @@ class SampleTable:
         self.cpus.update((first + row, (busy, total)) for row, busy, total in span.cpus)
         self.reports.update((row, report) for row, report in enumerate(span.reports, first) if report)
         for disk in span.disks:
-            self._stream((disk.kname, disk.diskseq)).add_packed(first, span.count, disk)
+            self._stream((disk.kname, disk.diskseq)).add_packed(first, span, disk)
 
     def extend(self, samples: Iterable[SampleLike]) -> None:
         """Append samples; ``close`` puts the last of them into the columns."""
@@ -271,14 +280,28 @@ class SampleTable:
     # --- time ----------------------------------------------------------------------------------------------
 
     @cached_property
+    def steps(self) -> array[float]:
+        """Seconds from each sample to the next; not a number where one of them has no time."""
+        return array("d", map(sub, islice(self.at, 1, None), self.at))
+
+    @cached_property
+    def longest_step(self) -> float:
+        """The longest of the steps, if each sample is later than the one before it; otherwise infinite."""
+        return max(self.steps, default=0.0) if self.rises else inf
+
+    @cached_property
     def ordered(self) -> bool:
         """Whether every sample has a time, and none is earlier than the one before it."""
+        if isfinite(sum(self.at)):  # so each of them is finite
+            return min(self.steps, default=0.0) >= 0.0
         times = self.at.tolist()
         return sorted(times) == times and not any(map(isnan, times))
 
     @cached_property
     def rises(self) -> bool:
         """Whether every sample has a time, and each is later than the one before it."""
+        if isfinite(sum(self.at)):
+            return min(self.steps, default=1.0) > 0.0
         return self.ordered and all(map(lt, self.at, islice(self.at, 1, None)))
 
     @cached_property

@@ -249,7 +249,9 @@ class Story:
         if self._intervals:
             return min(interval for _, interval in self._intervals)
         times = self.sample_times
-        return median_of(map(sub, islice(times, 1, None), times)) if len(times) > 1 else 0.0
+        if len(times) < 2:
+            return 0.0
+        return median_of(self.samples.steps if self.samples.ordered else map(sub, islice(times, 1, None), times))
 
     @cached_property
     def _intervals(self) -> tuple[tuple[float, float], ...]:

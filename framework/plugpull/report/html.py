@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -25,6 +26,7 @@ from plugpull.judging.results import Results, RunPart, ScenarioResult, Verdict
 from plugpull.plain import clean
 from plugpull.report import hexdump, text
 from plugpull.report.alike import Alike, alike, facts_of
+from plugpull.report.compiled import CompiledTemplates
 from plugpull.report.figures import figures
 from plugpull.report.overview import Overview, overview, place
 from plugpull.report.rerun import run_again, scenario_again
@@ -108,13 +110,13 @@ def _paired(
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(
         loader=FunctionLoader(lambda name: _asset(f"templates/{name}")),
-        autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
         finalize=_finalize,
+        bytecode_cache=CompiledTemplates(Path(__file__).with_name("templates"), options),
+        **options,
     )
     for function in (
         text.stamp,

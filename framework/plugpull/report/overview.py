@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import chain
 
 from plugpull.history.events import ClockMapped, Event, ScenarioBegun, ScenarioEnded
+from plugpull.history.medians import ranked
 from plugpull.history.tape import others_of
 from plugpull.judging.results import ScenarioResult, Survivor
 from plugpull.report import text
@@ -178,7 +179,7 @@ def _tops(placed: Iterable[Placed]) -> dict[str, float]:
     for one in placed:
         for disk in one.timeline.disks:
             moved.setdefault(disk.name, []).extend(filter(None, chain(disk.read, disk.write)))
-    return {name: ceiling(sorted(rates)[len(rates) * 9 // 10] if rates else 0.0) for name, rates in moved.items()}
+    return {name: ceiling(ranked(rates, len(rates) * 9 // 10) if rates else 0.0) for name, rates in moved.items()}
 
 
 class _StripDrawing:

@@ -7,12 +7,14 @@ of every ``BUCKET`` seconds the least and the greatest rate are kept, so that a 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice, pairwise
-from operator import lt, sub, truediv
+from operator import attrgetter, sub, truediv
 from typing import NamedTuple, cast
 
+from plugpull.history.extremes import BLOCK, ends_of_each
 from plugpull.history.samples import CounterStream, Key, SampleTable
 
 Column = list[float | None]
@@ -44,6 +46,14 @@ class Buckets(NamedTuple):
         """How many rates are drawn: two of each bucket, but one of a single sample."""
         whole, rest = divmod(self.end - self.begin, self.width)
         return whole * min(2, self.width) + min(2, rest)
+
+
+class StoredPart(NamedTuple):
+    """Samples from ``begin`` to ``end``, whole buckets, and what is drawn of them."""
+
+    begin: int
+    end: int
+    rates: array[float]
 
 
 class Sampling:
@@ -86,6 +96,7 @@ class Sampling:
         full = bytearray(count)
         for begin, end in spans:
             first, last = (self._place(at) for at in (begin - BEFORE, max(begin, end) + AFTER))
+            first, last = first // width * width, min(-(-last // width) * width, count)
             if full.count(1) + last - first <= FULL:
                 full[first:last] = b"\1" * (last - first)
         buckets: list[Buckets] = []
@@ -104,20 +115,61 @@ class Sampling:
         known = bytearray(len(self.times))
         for stream in streams:
             for first, last in self._stretches(stream):
-                begin, step = stream.index(self.rows[first]), 1
-                if last - first == 2:
-                    step = max(1, stream.index(self.rows[first + 1]) - begin)
-                for column, rates in zip(stream.columns, found, strict=False):
-                    if not column.constant:
-                        counts = column.numbers[begin : begin + (last - first - 1) * step + 1 : step]
-                        gained = map(sub, islice(counts, 1, None), counts)
-                        rates[first + 1 : last] = map(truediv, gained, self._steps[first : last - 1])
                 known[first + 1 : last] = b"\1" * (last - first - 1)
+        stored = [self._stored(streams, number, known) for number in (0, 1)]
+        for stream in streams:
+            for first, last in self._stretches(stream):
+                for number in (0, 1):
+                    self._fill(found[number], stream, number, first, last, stored[number])
                 if any(column.falls for column in stream.columns[:2]):
                     for place in range(first + 1, last):
                         known[place] = min(found[0][place], found[1][place]) >= 0
-        read, write = (self._column(rates, known, moves) for rates, moves in zip(found, moved, strict=True))
+        read, write = (self._column(found[number], known, moved[number], stored[number]) for number in (0, 1))
         return read, write
+
+    def _fill(
+        self,
+        rates: list[float],
+        stream: CounterStream,
+        number: int,
+        first: int,
+        last: int,
+        stored: Sequence[StoredPart],
+    ) -> None:
+        """Calculate the rates of one column from place ``first`` to ``last``, but for those in ``stored``."""
+        column = stream.columns[number]
+        if column.constant:
+            return
+        index, step = stream.index(self.rows[first]), 1
+        if last - first == 2:
+            step = max(1, stream.index(self.rows[first + 1]) - index)
+        for begin, end in _outside(stored, first + 1, last):
+            place = index + (begin - first - 1) * step
+            counts = column.numbers[place : place + (end - begin) * step + 1 : step]
+            gained = map(sub, islice(counts, 1, None), counts)
+            rates[begin:end] = map(truediv, gained, self._steps[begin - 1 : end - 1])
+
+    def _stored(self, streams: Sequence[CounterStream], number: int, known: bytearray) -> list[StoredPart]:
+        """The parts of the buckets of which packs have the extremes: of streams of which no two are in one sample, and
+        whose counters never fall."""
+        first = self.rows[0] if isinstance(self.rows, range) and self.rows else 1
+        runs = sorted((run.start, run.stop) for stream in streams for run in stream.runs)
+        apart = all(one[1] <= two[0] for one, two in pairwise(runs))
+        if self.buckets is None or first % BLOCK or not apart or not all(one.only_grows for one in streams):
+            return []
+        ready = sorted((one for stream in streams for one in stream.extremes[number]), key=attrgetter("row"))
+        found: list[StoredPart] = []
+        for begin, end, width in self.buckets:
+            if width != BLOCK or begin % BLOCK or known.find(0, begin, end) >= 0:
+                continue
+            stop = end - (end - begin) % BLOCK
+            near = max(0, bisect_right(ready, begin + first, key=attrgetter("row")) - 1)
+            for row, rates in ready[near : bisect_right(ready, stop + first, key=attrgetter("row"))]:
+                low, high = max(row - first, begin), min(row - first + len(rates) // 2 * BLOCK, stop)
+                if low < high:
+                    place = (low + first - row) // BLOCK * 2
+                    found.append(StoredPart(low, high, rates[place : place + (high - low) // BLOCK * 2]))
+        return found
 
     def _place(self, at: float) -> int:
         """The index of the first sample at ``at`` or later."""
@@ -130,6 +182,8 @@ class Sampling:
     @cached_property
     def _steps(self) -> list[float]:
         """Seconds from each sample to the next."""
+        if isinstance(self.rows, range) and self.rows:
+            return self.table.steps[self.rows.start : self.rows.stop - 1].tolist()
         return list(map(sub, islice(self.times, 1, None), self.times))
 
     def _stretches(self, stream: CounterStream) -> Iterable[tuple[int, int]]:
@@ -146,19 +200,37 @@ class Sampling:
                 if stream.has(one) and stream.has(two):
                     yield place, place + 2
 
-    def _column(self, rates: list[float], known: bytearray, moves: bool) -> Column:
+    def _column(self, rates: list[float], known: bytearray, moves: bool, stored: Sequence[StoredPart]) -> Column:
         """Of ``rates``, those that are drawn. ``moves``: they are not all 0."""
         if self.buckets is None:
             return [rate if there else None for rate, there in zip(rates, known, strict=True)]
         column: Column = []
+        part = 0
         for buckets in self.buckets:
             begin, end, width = buckets
+            while part < len(stored) and stored[part].begin < end:
+                one, part = stored[part], part + 1
+                column += _drawn(rates[begin : one.begin], width)
+                column += one.rates
+                begin = one.end
             if known.find(0, begin, end) < 0:
-                column += _drawn(rates[begin:end], width) if moves else [0.0] * buckets.drawn
+                column += _drawn(rates[begin:end], width) if moves else [0.0] * buckets._replace(begin=begin).drawn
             else:
                 values = [rates[place] if known[place] else None for place in range(begin, end)]
                 column += values if width == 1 else _drawn_of_known(values, width)
         return column
+
+
+def _outside(stored: Sequence[StoredPart], begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """What is between ``begin`` and ``end`` and in none of the stored parts, which are in order."""
+    for part in stored[max(0, bisect_right(stored, begin, key=attrgetter("begin")) - 1) :]:
+        if part.begin >= end:
+            break
+        if begin < part.begin:
+            yield begin, part.begin
+        begin = max(begin, part.end)
+    if begin < end:
+        yield begin, end
 
 
 def _rising(table: SampleTable, rows: range) -> list[int]:
@@ -208,15 +280,8 @@ def _drawn(rates: list[float], width: int) -> list[float]:
     """Of each ``width`` rates the least and the greatest, in their order; of a single one that."""
     if width == 1:
         return rates
-    whole = len(rates) - len(rates) % width
-    groups = list(zip(*[iter(rates[:whole])] * width, strict=True))
-    found: list[float] = []
-    least, greatest = list(map(min, groups)), list(map(max, groups))
-    rises = map(lt, map(tuple.index, groups, least), map(tuple.index, groups, greatest))
-    for group, low, high, up in zip(groups, least, greatest, rises, strict=True):
-        found += (low, high) if up or high in group[group.index(low) :] else (high, low)
-    rest = rates[whole:]
-    return found + (rest if len(rest) < 2 else [*_ends(rest)])
+    rest = rates[len(rates) - len(rates) % width :]
+    return ends_of_each(rates, width) + (rest if len(rest) < 2 else [*_ends(rest)])
 
 
 def _drawn_of_known(rates: Column, width: int) -> Column:

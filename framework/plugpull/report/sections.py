@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import mul, truediv
@@ -278,10 +278,16 @@ def _packed(column: Column, top: float, grain: int = 1) -> str:
     if max(filter(None, column), default=0.0) > top:
         column = [None if one is None else min(one, top) for one in column]
     if None in column:
-        return "".join([".." if one is None else pairs[round(one / top * 4095 / grain)] for one in column])
-    parts = map(truediv, cast("list[float]", column), repeat(top))
+        known = [one for one in column if one is not None]
+        each = _digits(known, top, grain, pairs)
+        return "".join([".." if one is None else next(each) for one in column])
+    return "".join(_digits(cast("list[float]", column), top, grain, pairs))
+
+
+def _digits(column: Sequence[float], top: float, grain: int, pairs: Sequence[str]) -> Iterator[str]:
+    parts = map(truediv, column, repeat(top))
     levels = map(round, map(truediv, map(mul, parts, repeat(4095)), repeat(grain)))
-    return "".join(map(pairs.__getitem__, levels))
+    return map(pairs.__getitem__, levels)
 
 
 def _chart_data(timeline: Timeline) -> dict[str, Any]:
