@@ -12,6 +12,7 @@ from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.plain import clean_line
+from plugpull.uncollected import uncollected
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
@@ -62,8 +63,9 @@ def _add_edited(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from plugpull.judging.outcome import judge_run
-    from plugpull.judging.results_io import encode_results
+    with uncollected():
+        from plugpull.judging.outcome import judge_run
+        from plugpull.judging.results_io import encode_results
 
     history, results = judge_run(arguments.run, edited=arguments.edited)
     if arguments.json:
@@ -120,7 +122,8 @@ def stored_otherwise(run: Path, results: Results) -> Iterator[str]:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from plugpull.judging.outcome import write_outcome
+    with uncollected():
+        from plugpull.judging.outcome import write_outcome
 
     if not arguments.run.is_dir():
         raise UsageError(f"{arguments.run} is not a run directory", hint="name a run directory, such as runs/latest")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -39,8 +37,9 @@ from plugpull.history.seals import Audit, label_of
 from plugpull.history.segments import HistoryLines
 from plugpull.history.story import Silence, Story
 from plugpull.history.tape import Tape
+from plugpull.uncollected import uncollected
 
-__all__ = ["History", "Rate", "Reading", "Silence", "Story", "read_history", "uncollected"]
+__all__ = ["History", "Rate", "Reading", "Silence", "Story", "read_history"]
 
 HISTORY_FILE = "history.jsonl"
 LONGEST_LINE = 16 << 20
@@ -307,22 +306,6 @@ def read_history(path: Path, *, edited: bool = False, reduce: Callable[[Story], 
     if not lines.empty and not (history.begun or history.stories or history.stray or history.skipped_lines):
         raise UsageError(f"{file} is not a history", hint="name a run directory, such as runs/latest")
     return history
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Hold the garbage collector back while a history is read, judged or reported.
-
-    Events never refer to each other, and the collector would go through all of them again and again: that takes more
-    than half of the time of reading, and a fifth of that of judging.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _parse(texts: Iterable[list[bytes] | PackedText], edited: bool, reduce: Callable[[Story], Story] | None) -> History:

@@ -10,7 +10,7 @@ from pathlib import Path
 from plugpull.errors import RigError
 from plugpull.files import directory_inside, read_inside, write_whole
 from plugpull.history.events import KernelMessage
-from plugpull.history.reader import HISTORY_FILE, History, uncollected
+from plugpull.history.reader import HISTORY_FILE, History
 from plugpull.judging.early import EarlyJudge
 from plugpull.judging.judge import judge_history
 from plugpull.judging.lasting import lasts, page_of, shown_of, so_far
@@ -20,6 +20,7 @@ from plugpull.judging.results_io import write_results
 from plugpull.merging.manifest import found_parts, part_folder
 from plugpull.merging.read import read_run
 from plugpull.plain import clean, clean_line, kernel_escaped
+from plugpull.uncollected import uncollected
 
 __all__ = ["HISTORY_FILE", "REPORT_FILE", "judge_run", "write_outcome", "write_report", "write_results_and_report"]
 
