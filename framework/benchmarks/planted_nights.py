@@ -207,7 +207,7 @@ class Archive:
     def _values(self, rig: str) -> list[Shifted]:
         draw = self._draw
         found = []
-        # A change beside a declared one cannot be told from it, and needs as many nights before it as any other.
+        # A change beside a declared one looks like it, and needs as many nights before it as any other.
         steps = [night for night, *_ in self.declared[rig]]
         begins = [night for night in range(12, 54) if not any(night - 12 < step < night + 6 for step in steps)]
         for number in range(CLEAN):

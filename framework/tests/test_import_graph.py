@@ -21,6 +21,7 @@ Graph = Mapping[str, set[str]]
 FLOORS: tuple[tuple[str, ...], ...] = (
     (
         *("plugpull", "errors", "files", "finding", "judging", "locate", "measure", "output", "plain", "streams"),
+        "uncollected",
         "dut.agent",
     ),
     (
