@@ -109,6 +109,35 @@ PAIRS = (
     ("block.error", "floppy0: sector not found: track 0", "floppy0: no floppy controllers found"),
     ("scsi.error", "cciss0: cmd ffff88 timedout", "cciss0: <0x3238> at PCI 0000:06:00.0 IRQ 169 using DAC"),
     ("scsi.error", "3ware: scsi0: Command failed: status = 0xc7, flags = 0x80, unit #0.", "3ware: Found a 3ware"),
+    ("scsi.error", "scsi0: Aborting CCB #2669 to Target 0", "scsi0: *** BusLogic BT-958 Initialized Successfully ***"),
+    ("scsi.error", "scsi0: Resetting BusLogic BT-958 due to Target 0", "scsi0: Reading BusLogic BT-958 Configuration"),
+    (
+        "scsi.error",
+        "(scsi0:0:15:7) Invalid SCB during SEQINT 0x71, SCB_TAG 255.",
+        "(scsi0:0:3:0) Performing Domain validation",
+    ),
+    ("scsi.error", "esp: esp0: Reconnect IRQ1 timeout", "esp: esp0, regs[f0:e0] irq[36]"),
+    (
+        "block.error",
+        "mmcblk1: card_busy_detect: error sending status cmd, status 0x80900",
+        "mmcblk1: mmc1:aaaa SC32G 29.7 GiB",
+    ),
+    ("block.error", "scsidisk I/O error: dev 08:01, sector 1590410", "scsidisk: detected"),
+    (
+        "block.error",
+        "VFS: Dirty inode writeback failed for block device mmcblk1p1 (err=-5)",
+        "VFS: Mounted root (ext4 filesystem) on device 179:1.",
+    ),
+    (
+        "fs.error",
+        "rc.local: UBIFS error (ubi0:0 pid 1): ubifs_read_node: bad node type (255 but expected 2)",
+        "UBIFS (ubi0:0): UBIFS: mounted UBI device 0, volume 0",
+    ),
+    (
+        "block.error",
+        "hda: dma_intr: status=0x51 { DriveReady SeekComplete Error }",
+        "hda: task_no_data_intr: status=0x51 { DriveReady SeekComplete Error }",
+    ),
     (
         "fs.readonly",
         "hfsplus: write access to a journaled filesystem is not supported, use the force option at your own risk",

@@ -28,8 +28,8 @@ _SPLIT = re.compile(rf"{_CONVERSION}|\{{(?:\\.|[^{{}}\\])*\}}|\$$|{_SPACES}|{_DA
 _LAST = re.compile(r"(?<=\S) +%(?:s|p[A-Za-z]+)$")
 """A string at the end, which may be empty: then its space is missing too."""
 _FIRST_WORD = re.compile(r"^%s([A-Za-z])(?=[a-z]{4})")
-_FULL_STOP = re.compile(r"(?<=[a-z]{2})\.$")
-"""Some versions have it and others do not."""
+_FULL_STOP = re.compile(r"(?:(?<=[a-z]{2})|(?<=[)\]])|(?<=%[a-z]))\.$")
+"""Some versions have it and others do not, and some people leave it out."""
 _BAR = re.compile(r"(?<!\\)\|")
 _COMMON = str.maketrans("", "", "abcdefghijklmnopqrstuvwxyz ")
 _SPECIAL = re.compile(r"[\\{}|$]")
