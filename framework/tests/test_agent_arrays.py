@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,27 @@ def test_a_partition_is_no_member_of_an_array_of_a_run(sysfs: Path) -> None:
 def test_only_names_of_arrays_are_opened(kname: str) -> None:
     with pytest.raises(Refused, match="is not the kernel name of an array"):
         open_array({**claim("sda"), "kname": kname})
+
+
+@pytest.mark.parametrize(("refusals", "opened"), [(0, True), (3, True), (10**6, False)])
+def test_an_array_that_somebody_has_is_waited_for(monkeypatch: pytest.MonkeyPatch, refusals: int, opened: bool) -> None:
+    left, really = [refusals], os.open
+
+    def busy(path: str, flags: int, *rest: int, **more: int) -> int:
+        if path != "/dev/md127":
+            return really(path, flags, *rest, **more)
+        left[0] -= 1
+        if left[0] >= 0:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return really("/dev/null", os.O_RDONLY)
+
+    monkeypatch.setattr(os, "open", busy)
+    monkeypatch.setattr(array_guard, "RELEASED_WITHIN", 0.2 if not opened else 60.0)
+    # What is opened in the end is no array, and is refused for that.
+    expected = "is not a block device" if opened else "md127 is in use: a filesystem is mounted from it"
+    with pytest.raises(Refused, match=expected):
+        open_array(claim("sda", "sdb"))
+    assert left[0] == -1 if opened else left[0] > 0
 
 
 def test_an_array_that_this_agent_did_not_make_is_not_read() -> None:

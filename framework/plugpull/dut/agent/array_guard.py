@@ -6,12 +6,17 @@ import errno
 import os
 import re
 import stat
+import time
 from contextlib import suppress
 from typing import Dict, List
 
 from .disks import SYS, Disk, Refused, compare, describe, open_scratch, read_attribute, resolved
 from .signatures import loop_over, plain_uuid
 from .users import in_use
+
+RELEASED_WITHIN = 3.0
+"""Seconds for somebody else to release an array."""
+LOOKS_EVERY = 0.05
 
 
 def open_target(wanted: Disk) -> int:
@@ -34,18 +39,27 @@ def open_array(wanted: Disk, exclusive: bool = True) -> int:
         raise Refused("%r is not the kernel name of an array" % kname)
     if not plain_uuid(str(wanted.get("uuid") or "")):
         raise Refused("it was not said which UUID %s must have" % kname)
-    try:
-        fd = os.open("/dev/" + kname, os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0))
-    except OSError as error:
-        if error.errno == errno.EBUSY:
-            raise Refused(in_use(kname, "a filesystem is mounted from it, or something lies on it")) from None
-        raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
+    fd = _open(kname, os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0))
     try:
         prove_array(fd, kname, wanted)
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def _open(kname: str, flags: int) -> int:
+    """Open the array, and wait a little if somebody else has it: a load that was ended may do so for a moment."""
+    deadline = time.monotonic() + RELEASED_WITHIN
+    while True:
+        try:
+            return os.open("/dev/" + kname, flags)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise Refused("cannot open %s: %s" % (kname, error.strerror)) from None
+            if time.monotonic() > deadline:
+                raise Refused(in_use(kname, "a filesystem is mounted from it, or something lies on it")) from None
+            time.sleep(LOOKS_EVERY)  # the kernel has no event for it
 
 
 def prove_array(fd: int, kname: str, wanted: Disk) -> None:
