@@ -169,6 +169,11 @@ PAIRS = (
         "pcieport 0000:00:1c.0: DPC unmasked uncorrectable error detected, remove downstream devices",
         "pcieport 0000:00:1c.0: DPC: error containment capabilities: Int Msg #0, RPExt+",
     ),
+    (
+        "warn.hardware",
+        "snd_hda_intel 0000:63:00.1: PCIe Bus Error: Uncorrectable (Non-Fatal), type=Transaction Layer",
+        "snd_hda_intel 0000:63:00.1: PCIe Bus: Uncorrectable errors are reported",
+    ),
 )
 
 
