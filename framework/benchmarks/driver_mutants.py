@@ -30,12 +30,13 @@ from benchmarks.driver_mutants_md import MUTANTS as OF_MD
 from benchmarks.driver_mutants_more import MUTANTS as MORE
 from benchmarks.driver_mutants_others import MUTANTS as OTHERS
 from benchmarks.driver_mutants_paths import MUTANTS as PATHS
+from benchmarks.driver_mutants_recovery import MUTANTS as RECOVERY
 from benchmarks.measure import ROOT, begin, console, scratch, table
 from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
-MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE)
+MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE, *RECOVERY)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from stories import SURVIVORS, VICTIM, Bench, healthy
 from test_answered import story as waiting
@@ -21,7 +22,9 @@ from plugpull.checks import (
     undisturbed,
 )
 from plugpull.checks.outside_counts import counted_otherwise
+from plugpull.checks.starved import starved
 from plugpull.history import events as ev
+from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.expected import SETTLED
 
 DISK = SURVIVORS[0]
@@ -203,6 +206,30 @@ def test_only_the_commands_that_were_given_up_then_may_have_timed_out(more: str,
     for moment, count in (("attached", "0x0"), ("end", more)):
         change(bench, moment, (DISK,), {"timed_out_commands": count, "failed_commands": "0x1"})
     assert len(summaries(bench, same_properties())) == many
+
+
+@pytest.mark.parametrize(("cache", "many"), [(1 << 20, 0), (0, 1)])
+def test_what_a_disk_with_a_cache_forgot_may_fail(cache: int, many: int) -> None:
+    bench = stalled()
+    for moment, count in (("attached", "0x1"), ("end", "0x3")):
+        change(bench, moment, (DISK,), {"failed_commands": count})
+    made = bench.story()
+    disks = [{**disk, "cache": cache} for disk in made.rig["disk"]]
+    story = Story(made.begun, made.events, rig={**made.rig, "disk": disks})
+    assert len(same_properties().judge(story).findings) == many
+
+
+@pytest.mark.parametrize(("asked", "left_out"), [(True, 1), (False, 0)])
+def test_a_dut_that_stands_still_while_it_aborts_is_not_at_fault(asked: bool, left_out: int) -> None:
+    """Its host was busy all the time: another processor waited for the one that stood still."""
+    bench = stalled() if asked else watched()
+    bench.starved = ((ANSWERS - 1.5, ANSWERS - 0.1),)
+    made = bench.story()
+    events = tuple(
+        msgspec.structs.replace(event, ran=event.at) if isinstance(event, ev.ClockMapped) else event
+        for event in made.events
+    )
+    assert len(starved(Story(made.begun, events, rig=made.rig))) == left_out
 
 
 def test_a_survivor_that_stands_still_with_it_is_a_finding() -> None:

@@ -268,6 +268,27 @@ def test_it_stalls_and_fails_when_told_and_keeps_its_cache() -> None:
         assert firmware.medium.read_bytes()[:8192] == pattern(1) + pattern(2)
 
 
+@pytest.mark.parametrize("cache", [0, CACHE])
+def test_what_it_was_sent_while_it_stood_still(cache: int) -> None:
+    """A disk with a cache forgets it, and a plain one executes it late."""
+    with powered(Model(Traits(SIZE, cache=cache))) as (firmware, client):
+        client.write(0, pattern(1))
+        firmware.stand_still(True)
+        with ThreadPoolExecutor(1) as writer:
+            answer = writer.submit(client.write, 0, pattern(2))
+            with pytest.raises(TimeoutError):
+                answer.result(0.2)
+            firmware.stand_still(False)
+            if cache:
+                with pytest.raises(NbdError):
+                    answer.result(30)
+            else:
+                answer.result(30)
+        assert client.read(0, 4096) == pattern(1 if cache else 2)
+        client.write(0, pattern(3))
+        assert client.read(0, 4096) == pattern(3)
+
+
 def test_a_plain_disk_cannot_be_asked_and_a_dead_one_does_not_answer() -> None:
     with powered(Model(Traits(SIZE))) as (firmware, client):
         client.write(0, pattern(1))

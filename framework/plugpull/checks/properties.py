@@ -22,7 +22,7 @@ from plugpull.checks.property_words import (
     WITHOUT_UDEV,
     WORDS,
 )
-from plugpull.checks.stalls import given_up
+from plugpull.checks.stalls import forgotten, given_up
 from plugpull.checks.watched import recorded
 from plugpull.history.cut import Cut
 from plugpull.history.events import (
@@ -157,6 +157,7 @@ def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -
             more -= given_up(story, disk, was.at or 0.0, now.at or 0.0)
         if name == "failed_commands" and more > 0:
             more -= changes_announced(story, disk, was.at or 0.0, now.at or 0.0)
+            more -= forgotten(story, disk, was.at or 0.0, now.at or 0.0)
             # A disk that was reset as the machine woke says so to the next command, which is repeated.
             more -= sum((was.at or 0.0) <= begin <= (now.at or 0.0) for begin, _ in suspensions(story))
         if more > 0:

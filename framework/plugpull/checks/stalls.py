@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from plugpull.history.events import DiskProperties, DiskStalled
 from plugpull.history.story import Story
 
 BULK_RESET = 6.0
 """Seconds that usb-storage waits in its reset of a device (drivers/usb/storage/transport.c, usb_stor_reset_common). It
 does that when an abort was not enough: when a command was given up again."""
+UNDER_WAY = 16
+"""The most requests that an emulated disk works on at once (``Firmware.power_on``)."""
 
 
 def stalls_of(story: Story, disk: str) -> tuple[DiskStalled, ...]:
@@ -40,6 +44,15 @@ def pauses(story: Story, disk: str, begin: float, end: float) -> float:
 def given_up(story: Story, disk: str, begin: float, end: float) -> int:
     """How many commands the kernel gave up meanwhile because the disk stood still."""
     return sum(event.given_up or 0 for event in stalls_of(story, disk) if begin <= (event.at or 0.0) <= end)
+
+
+def forgotten(story: Story, disk: str, begin: float, end: float) -> int:
+    """How many other commands may have failed at most because the disk forgot them when it answered again, as emulated
+    disks with a cache or a latency do. The kernel sends them again."""
+    traits: dict[str, Any] = next((one for one in story.rig.get("disk", ()) if one.get("name") == disk), {})
+    forgets = bool(traits.get("cache") or traits.get("latency"))
+    many = sum(len(event.spans) for event in stalls_of(story, disk) if begin <= (event.at or 0.0) <= end)
+    return UNDER_WAY * many if forgets else 0
 
 
 def disturbances(story: Story, disk: str) -> list[float]:

@@ -3,7 +3,9 @@
 The agent samples every disk at a steady interval. An interval of more than ``GAP`` times the median, or of the interval
 that was set (``SamplingSet``), means that the agent did not run. On a virtual bench the usual cause is the host, which
 gave the guest's CPUs no time. It counts as starvation only if nothing else was heard from the agent: if it answered an
-exchange of clocks meanwhile, only its sampler was held up, which may be the DUT's fault.
+exchange of clocks meanwhile, only its sampler was held up, which may be the DUT's fault. An emulated DUT also stands
+still while it aborts a command of a disk that stands still on request (``DiskStalled``), and a processor that waits for
+the one that does keeps its host busy.
 
 Usually a host does not stop a guest but runs it more slowly. Then the guest loses timer interrupts, by which
 ``/proc/stat`` accounts for time: with all its CPU time the guest counts ``cpus`` x 100 jiffies per second, and on a
@@ -21,6 +23,7 @@ from operator import sub
 from statistics import median
 from typing import NamedTuple
 
+from plugpull.checks.stalls import stood_still
 from plugpull.history.events import ClockMapped, DutReady, SamplingSet
 from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
@@ -82,7 +85,7 @@ def _starved(story: Story) -> tuple[Span, ...]:
         return any(one.begin < gap.end and (one.end is None or one.end > gap.begin) for one in story.silences)
 
     def froze(gap: Span) -> bool:
-        return gap.length >= FREEZE and ran(story, gap)
+        return gap.length >= FREEZE and ran(story, gap) and not stood_still(story, gap.begin, gap.end)
 
     return tuple(gap for gap in gaps(story) if slept(story, gap) or (silent(gap) and not lost(gap) and not froze(gap)))
 
@@ -136,7 +139,8 @@ most 0.7."""
 
 def _frozen(story: Story) -> tuple[Span, ...]:
     """Gaps in which the host ran the DUT: they count in full."""
-    long = (gap for gap in gaps(story) if gap.length >= FREEZE and not slept(story, gap))
+    gone = [gap for gap in gaps(story) if slept(story, gap) or stood_still(story, gap.begin, gap.end)]
+    long = (gap for gap in gaps(story) if gap.length >= FREEZE and gap not in gone)
     return tuple(gap for gap in long if (_rate(story, gap) or 0.0) >= FULLY)
 
 

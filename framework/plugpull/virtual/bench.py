@@ -191,8 +191,7 @@ class VirtualBench:
 
     def stall(self, disk: str, on: bool) -> None:
         """QEMU waits for the answer when the guest cancels a command (``scsi_req_cancel`` in hw/scsi/scsi-bus.c)."""
-        act = self._firmware[disk].hang if on else self._firmware[disk].resume
-        act()
+        self._firmware[disk].stand_still(on)
         self._machine.qmp.run("query-status")
 
     def power_everything(self) -> None:

@@ -27,6 +27,8 @@ from plugpull.virtual.firmware_drive import COUNTERS, DriveCounters, FailingSect
 PLUGIN = Path(__file__).with_name("firmware_plugin.py")
 PARAMETERS = ("every", "sector", "sectors", "seconds", "rate", "disks")
 """Keys of ``[[defect]]`` that are passed to the firmware unchanged, if given."""
+STILL = 3600.0
+"""Seconds: longer than any scenario."""
 ANSWER = 5.0
 """Seconds a firmware gets to answer a command: it only finishes its current write to the medium first."""
 
@@ -201,6 +203,25 @@ class Firmware:
 
     def resume(self) -> None:
         os.killpg(self.process.pid, signal.SIGCONT)
+
+    def stand_still(self, on: bool) -> None:
+        """Answer nothing from now on, or answer again. A disk with a cache forgets then what it was sent meanwhile, as
+        one that was reset may; a plain disk executes it late."""
+        if not self.model.plain:
+            self._ask("stall", STILL if on else 0.0, True)
+        elif on:
+            self.hang()
+            self._wait_stopped()
+        else:
+            self.resume()
+
+    def _wait_stopped(self) -> None:
+        """Wait until every thread has stopped: one that was not run since the signal still answers."""
+        deadline = time.monotonic() + ANSWER
+        states = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
+        with suppress(ChildProcessError):  # it died and was waited for already
+            while os.waitid(os.P_PID, self.process.pid, states) is None and time.monotonic() < deadline:
+                time.sleep(0.001)  # it takes a few ms, and there is no descriptor to wait on
 
     def flip_bit(self, offset: int) -> None:
         """Invert the lowest bit of one byte of the medium without the firmware's knowledge."""

@@ -148,6 +148,7 @@ class Drive:
         self._lock = threading.Lock()
         self._calm = threading.Condition()
         self._stalled_until = 0.0
+        self._forgets = False
         self._errors: tuple[FailingSectors, ...] = ()
 
     @property
@@ -201,8 +202,12 @@ class Drive:
 
     def _before(self, writing: bool | None, offset: int, length: int) -> None:
         with self._calm:
+            stalled = False
             while (left := self._stalled_until - time.monotonic()) > 0:
+                stalled = True
                 self._calm.wait(left)
+            if stalled and self._forgets:
+                raise OSError(errno.EIO, "forgotten")
         # A drive with nothing in its cache answers a flush at once, also while a write is on its way.
         if self.traits.latency and (writing is not None or self._dirty):
             time.sleep(self.traits.latency)  # the latency of the model
@@ -341,10 +346,12 @@ class Drive:
                 old.append(block)
             self._write_out(old)
 
-    def stall(self, seconds: float) -> None:
-        """Answer no request for ``seconds``; 0 ends a stall."""
+    def stall(self, seconds: float, forgets: bool = False) -> None:
+        """Answer no request for ``seconds``; 0 ends a stall. One that ``forgets`` is over without having executed the
+        requests that came meanwhile: they fail."""
         with self._calm:
             self._stalled_until = time.monotonic() + seconds
+            self._forgets = forgets
             self._calm.notify_all()
 
     def fail(self, errors: Sequence[FailingSectors]) -> None:

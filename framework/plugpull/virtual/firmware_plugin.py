@@ -41,7 +41,7 @@ _drive: list[Drive] = []
 """The drive once it exists; global because nbdkit's callbacks are functions of this module."""
 
 CONTROLS: dict[str, Callable[..., None]] = {
-    "stall": lambda drive, seconds: drive.stall(seconds),
+    "stall": lambda drive, seconds, forgets=False: drive.stall(seconds, forgets),
     "fail": lambda drive, errors: drive.fail([FailingSectors(*bad) for bad in errors]),
     "power-failing": lambda drive: drive.power_failing(),
     "write-out": lambda drive: drive.write_out_older_than(0.0),
