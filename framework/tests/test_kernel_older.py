@@ -157,6 +157,11 @@ PAIRS = (
         "md/raid10:md1: using 4 devices",
     ),
     ("ata.error", "ata1: device unplugged sstatus 0x0", "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)"),
+    (
+        "ata.error",
+        "ata2 (slot 4): link is slow to respond, please be patient (ready=0)",
+        "ata2 (slot 4): SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+    ),
     ("ata.error", "ata1.00: failed to read native max address (err_mask=0x1)", "ata1.00: HPA detected: current 1"),
     (
         "fs.error",

@@ -93,6 +93,8 @@ _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#0?39|#821[12]|#8217|#215);")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "nbsp": " ", "apos": "'", "#39": "'", "#039": "'",
              "#8217": "'", "#8211": "-", "#8212": "-", "#215": "x"}  # fmt: skip
 """The same, escaped."""
+_SLOT = re.compile(r"\b(ata\d+(?:\.\d\d)?) \((?:[^():]* )?slot \d+\)(?=:)")
+"""Synology's kernels name the slot behind each port."""
 _MOST_PARTS = 8
 _FARTHEST = 200
 """Characters in which the time stamp of a half line is looked for."""
@@ -105,6 +107,8 @@ def split_prefix(line: str) -> tuple[str, str]:
         line = line.translate(_TYPESET)
     if "&" in line and ";" in line:
         line = _ENTITY.sub(lambda found: _ENTITIES[found[1]], line)
+    if "slot " in line:
+        line = _SLOT.sub(r"\1", line)
     usual = _USUAL.match(line)
     if usual is not None and "\x1b" not in line:
         return line[: usual.end()], line[usual.end() :]
