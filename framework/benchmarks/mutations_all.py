@@ -3,6 +3,7 @@
 from benchmarks import (
     mutations_asked,
     mutations_contents,
+    mutations_counted,
     mutations_cuts,
     mutations_dut,
     mutations_edges,
@@ -34,6 +35,7 @@ from benchmarks import (
 __all__ = [
     "mutations_asked",
     "mutations_contents",
+    "mutations_counted",
     "mutations_cuts",
     "mutations_dut",
     "mutations_edges",

@@ -26,7 +26,7 @@ def ended_with(**changes: object) -> Bench:
         ({"modules": {"usb_storage": 3, "uas": 0}}, "module usb_storage is held 2 times more than at the beginning"),
         (
             {"memory": {"SUnreclaim": 51 << 20, "KernelStack": 1 << 20}},
-            "the kernel holds 40 MiB more than at the beginning (limit 32 MiB)",
+            "the kernel holds 40 MiB more than at the beginning (limit 16 MiB)",
         ),
     ],
 )

@@ -39,6 +39,7 @@ def state_doubts(story: Story, record: ArrayRecord) -> Iterator[str]:
     yield from _odd_size(record)
     yield from _let_go(story, record)
     yield from _not_started(story, record)
+    yield from _healed(story, record)
 
 
 def usable(state: ArrayState) -> set[str]:
@@ -258,6 +259,26 @@ def _not_started(story: Story, record: ArrayRecord) -> Iterator[str]:
         if all(act.ok for act in near):
             yield f"the kernel did not start {record.name} at {line.at:.2f} s, and nothing that was done to it failed"
             return
+
+
+def _healed(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A member that was faulty during a rebuild or a check and whole again in the next state, although nothing was done
+    to the array (md.c, state_store). One that counts as in sync as well is about to become faulty, and need not: md
+    keeps the last one."""
+    for before, after in pairwise(record.running):
+        busy = {one.values.get("sync_action", "") for one in (before, after)}
+        if (
+            len(busy) > 1
+            or not busy <= _SYNCS
+            or _interferes(story, record, (before.at or 0.0) - CLOCKS, after.at or 0.0)
+        ):
+            continue
+        for disk, (_, says) in after.members.items():
+            was = before.members.get(disk, ("", ""))[1].split(",")
+            if "faulty" in was and "in_sync" not in was and "faulty" not in says.split(","):
+                at = after.at or 0.0
+                yield f"{disk} was faulty in {record.name} at {before.at or 0.0:.2f} s, and not any more at {at:.2f} s"
+                return
 
 
 def _odd_size(record: ArrayRecord) -> Iterator[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.arrays import ArrayRecord, arrays_of
+from plugpull.checks.arrays import ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.history.events import AgentLost, DutDied, Edge
@@ -25,6 +25,8 @@ BRIEFLY = 3
 """States in which md may not have counted a missing member yet."""
 READ_ONLY = frozenset({"readonly", "suspended"})
 """Values of array_state in which md takes no write. An array that was just assembled may be ``read-auto``."""
+FAILED = frozenset({"block.error", "fs.error", "fs.readonly"})
+"""Kinds of messages that an array or a filesystem on it causes only if more members are missing than it can spare."""
 _CAPACITY = re.compile(r"^(md\d+): detected capacity change from (\d+) to (\d+)")
 _CONTINUING = re.compile(r"\bmd/\S+:(md\d+):.*\bOperation continuing on (\d+) devices", re.DOTALL)
 _INTERRUPTED = re.compile(r"^md: (md\d+): (recovery|resync|reshape) interrupted")
@@ -37,6 +39,7 @@ class ArraysSound(Check, frozen=True, tag="arrays_sound"):
         said = Collector(self)
         for record in arrays_of(story).values():
             said.take(*_set_aside(story, record), *_read_only(record), *_said_by_md(story, record))
+            said.take(*_errors(story, record))
             said.doubt(*_check_without_end(record), *_states_against_log(story, record))
         return said.judgement()
 
@@ -89,6 +92,22 @@ def _said_by_md(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]
             yield Accusation(subject=record.name, summary=what, at=line.at, evidence=(line.text,))
         elif broken and broken[1] == made.kname and not _caused(story, record, line):
             yield f"the kernel says that the {broken[2]} of {record.name} was interrupted, and nothing did that"
+
+
+def _about(kname: str) -> re.Pattern[str]:
+    """A message of a block device itself, or of the filesystem on it."""
+    return re.compile(rf"\b(?:dev|device) {re.escape(kname)}\b|\({re.escape(kname)}\)")
+
+
+def _errors(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """Errors of the array itself, or of a filesystem on it, while its level covers the members that are missing."""
+    word, lost = _about(record.made.kname), may_fail_from(story, record.name)
+    for line in log_of(story).own_timed:
+        failed = line.event is not None and line.event.kind in FAILED and word.search(line.body)
+        if failed and (record.made.at or 0.0) <= line.at < lost:
+            what = f"the kernel reported an error on {record.name}, which was to do without its missing members"
+            yield Accusation(subject=record.name, summary=f"{what}: {line.text}", at=line.at, evidence=(line.text,))
+            return
 
 
 def _caused(story: Story, record: ArrayRecord, line: TimedLine) -> bool:

@@ -14,6 +14,7 @@ from plugpull.checks.array_doubts import array_doubts
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
+from plugpull.checks.counters_fit import counters_doubted
 from plugpull.checks.counts import negative_counts
 from plugpull.checks.disk_record import disk_doubts
 from plugpull.checks.dut_record import dut_doubts
@@ -61,7 +62,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*disk_doubts(story), *dut_doubts(story), *study_doubts(story), *negative_counts(story)):
             said.doubt(f"the record contradicts itself: {what}")
-        for what in (*counted_otherwise(story), *not_counted(story)):
+        for what in (*counted_otherwise(story), *not_counted(story), *counters_doubted(story)):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*resets_unlogged(story), *reset_otherwise(story)):
             said.doubt(f"the record contradicts itself: {what}")

@@ -31,7 +31,7 @@ class CutsMade(Check, frozen=True, tag="cuts_made"):
         for cut in cuts:
             said.doubt(*_doubts(cut))
         said.doubt(*_doubled(story), *missing_switching(story), *_apart(story))
-        said.doubt(*_out_of_order(story), *fault_doubts(story), *wiring_doubts(story))
+        said.doubt(*_out_of_order(story), *_refused(story), *fault_doubts(story), *wiring_doubts(story))
         return said.judgement(f"{len(cuts)} of {len(cuts)} cuts made" if cuts and said.clean else "")
 
 
@@ -68,6 +68,14 @@ def _out_of_order(story: Story) -> Iterator[str]:
     for key, answer in answers.items():
         if sent_early(answer, commands.get(key)):
             yield f"{answer.switch} port {answer.port} was sent the command {answer.state} before it was given"
+
+
+def _refused(story: Story) -> Iterator[str]:
+    """Switches that did not confirm a command as they acknowledged it."""
+    for edge in (*_steps(story, "commanded"), *_steps(story, "acknowledged")):
+        if not edge.agrees:
+            yield f"{edge.switch} did not confirm that port {edge.port} is to be {edge.state}"
+            return
 
 
 def _steps(story: Story, phase: EdgePhase) -> Iterator[Edge]:

@@ -7,6 +7,7 @@ or missing, and it accuses nobody.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,6 +16,7 @@ from plugpull.checks.limits import bench_kind
 from plugpull.history.events import (
     Acted,
     ArrayActed,
+    Census,
     DiskAttached,
     DiskProperties,
     DiskRecovered,
@@ -52,6 +54,7 @@ NOT_READ = 2 << 20
 healthy emulated benches."""
 AROUND = 1.0
 """Seconds before and after a use of a disk in which it may be read."""
+_SERIAL = re.compile(r" \(serial (.+)\)")
 PROBED = 3.0
 """Seconds after the announcement of a disk in which the kernel and udev read it."""
 
@@ -64,6 +67,7 @@ def disk_doubts(story: Story) -> Iterator[str]:
     if bench_kind(story) == "virtual":
         yield from _readers(story)
         yield from _unknown_devices(story)
+        yield from _unknown_serials(story)
         yield from _timeouts(story)
 
 
@@ -131,6 +135,17 @@ def _unknown_devices(story: Story) -> Iterator[str]:
         if "-" in name and name not in parts and place_of(event.devpath).controller in controllers:
             yield f"a USB device came at {name} at {event.at or 0.0:.2f} s, where the rig has none"
             return
+
+
+def _unknown_serials(story: Story) -> Iterator[str]:
+    """Disks that a census counted with a serial number that none had: 6,144 of 6,144 had been announced with theirs."""
+    known = {one.serial for one in story.all_attachments}
+    for census in story.of(Census) if known else ():
+        for name in census.things.get("block device", ()):
+            found = _SERIAL.search(name)
+            if found is not None and found[1] not in known:
+                yield f"a disk with the serial number {found[1]} was counted, and none was ever announced with it"
+                return
 
 
 # --- who reads a disk -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from errno import errorcode
 
 from plugpull.history.events import (
     Acted,
@@ -259,6 +260,9 @@ def _incomplete(one: FileRound) -> Iterator[str]:
     yield from _unfinished(one.scan, "scan")
     if one.removal is None:
         yield "that its files were removed is not on record"
+    elif (refused := one.removal.begun).mount_errno or refused.error:
+        why = errorcode.get(refused.mount_errno or 0, "") or refused.error
+        yield f"its filesystem could not be mounted to remove its files: {why}"
     else:
         yield from _unfinished(one.removal, "removal")
 

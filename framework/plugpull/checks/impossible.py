@@ -36,6 +36,8 @@ from plugpull.history.story import Story
 
 ACTIONS = frozenset({"add", "remove", "change", "move", "online", "offline", "bind", "unbind"})
 """What a uevent can say (lib/kobject_uevent.c, kobject_actions)."""
+OF_BLOCKS = frozenset({"add", "remove", "change"})
+"""What it says of a block device, which no driver is bound to."""
 LEVELS = range(8)
 """Those of syslog."""
 MECHANISMS = frozenset({"data", "vbus", "data+vbus", "mains", "logical"})
@@ -94,6 +96,9 @@ def _uevents(story: Story) -> Iterator[str]:
         if strange and known:
             yield f"a uevent is of {strange[0] or 'no disk'} {at}, and the rig has no such disk"
             return
+        if event.subsystem == "block" and event.action not in OF_BLOCKS:
+            yield f"a uevent says '{event.action}' of a block device {at}"
+            return
         if "/block/" in event.devpath and event.subsystem in ("scsi", "usb"):
             yield f"a uevent of {event.subsystem} {at} is at {event.devpath}"
             return
@@ -129,8 +134,7 @@ def _durations(story: Story) -> Iterator[str]:
                 took = f"a {what} of {event.at:.2f} s took {event.seconds:.2f} s"
                 yield f"{took}, and the step before was at {before:.2f} s"
                 return
-        if isinstance(event, Phase | FilesystemChecked | ArrayActed):
-            before = event.at
+        before = event.at
 
 
 def _shares(story: Story) -> Iterator[str]:

@@ -36,8 +36,8 @@ BY_LOADING = {0, 8, 10, 12, 13, 15, 16, 18}
 """Bits that loading a module or a table sets. On a real DUT somebody else may do that."""
 HELD = ("usb_storage", "uas", "xhci_hcd", "xhci_pci", "ehci_hcd", "ehci_pci", "sd_mod", "scsi_mod", "usbcore")
 """Modules whose reference counts must be the same again on an emulated DUT."""
-GROWN = 32 << 20
-"""Bytes by which the kernel's own memory may grow over a scenario. Healthy emulated DUTs: below 4 MiB."""
+GROWN = 16 << 20
+"""Bytes by which the kernel's own memory may grow over a scenario. Healthy emulated DUTs: 3.4 MB at most of 850."""
 
 FEW_USERS = ("KernelStack", "PageTables", "Percpu")
 """Lines of /proc/meminfo that only new threads, processes and devices let grow: by 0.9 MB at most in 550 scenarios."""
@@ -70,7 +70,7 @@ class StateKept(Check, frozen=True, tag="state_kept"):
         said.take(*_boot(begin, end), *_taint(story, begin, end))
         said.doubt(_counts_back(begin, end), *_let_go(story, begin, end))
         if bench_kind(story) == "virtual":  # only plugpull uses the drivers and the memory of an emulated DUT
-            said.take(*_held(begin, end), *(self._memory(begin, end) or _caches(story)))
+            said.take(*_held(begin, end), *(self._memory(begin, end) or _caches(story) or self._counted(story)))
             said.doubt(*_unloaded(begin, end))
         return said.judgement("the kernel as before" if said.clean else "")
 
@@ -93,6 +93,18 @@ class StateKept(Check, frozen=True, tag="state_kept"):
         most = sorted(grown, key=lambda name: -grown[name])
         what = f"the kernel holds {total >> 20} MiB more than at the beginning (limit {self.grown >> 20} MiB)"
         return [_accusation("memory", what, end, tuple(f"{name}: {grown[name]:+d} bytes" for name in most))]
+
+    def _counted(self, story: Story) -> list[Accusation]:
+        """The same by the censuses, which count it too."""
+        taken = [census for census in story.of(Census) if census.memory]
+        both = taken[0].memory.keys() & taken[-1].memory.keys() if taken else ()
+        grown = {name: taken[-1].memory[name] - taken[0].memory[name] for name in both}
+        total = sum(grown.values())
+        if total <= self.grown:
+            return []
+        what = f"the kernel holds {total >> 20} MiB more at the last census (limit {self.grown >> 20} MiB)"
+        evidence = tuple(f"{name}: {grown[name]:+d} bytes" for name in sorted(grown, key=lambda name: -grown[name]))
+        return [Accusation(subject="memory", summary=what, at=taken[-1].at, evidence=evidence)]
 
 
 def _caches(story: Story) -> list[Accusation]:

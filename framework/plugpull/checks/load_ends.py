@@ -57,6 +57,7 @@ def load_doubts(story: Story) -> Iterator[str]:
             if ended.asked and (ended.asked_at or 0.0) > (ended.at or 0.0) + AROUND:
                 yield f"the load on {load.disk} ended at {ended.at or 0.0:.2f} s, before it was asked to"
             yield from _odd_end(ended)
+            yield from _too_slow(load, ended)
             yield from _other_bytes(story, load, ended)
 
 
@@ -100,6 +101,13 @@ def _odd_end(ended: LoadEnded) -> Iterator[str]:
         yield f"the load on {ended.disk} {how}, and reported no error"
     elif ended.message and SAID_BY_FIO not in ended.message:
         yield f"the load on {ended.disk} ended without an error, and reported one: {ended.message}"
+
+
+def _too_slow(load: LoadBegun, ended: LoadEnded) -> Iterator[str]:
+    """A request that took longer than the whole load did."""
+    lasted, took = (ended.at or 0.0) - (load.at or 0.0), ended.longest
+    if load.at is not None and ended.at is not None and took is not None and took > lasted + AROUND > AROUND:
+        yield f"a request of the load on {load.disk} took {took:.2f} s, and the load {lasted:.2f} s"
 
 
 def _other_bytes(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[str]:

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
-from plugpull.history.events import Acted, AgentLost, DutDied, Edge, ScenarioError, StepBegun
+from plugpull.history.events import (
+    Acted,
+    AgentLost,
+    DutDied,
+    Edge,
+    FileRoundBegun,
+    FilesystemChecked,
+    ScenarioError,
+    StepBegun,
+)
 from plugpull.history.story import Story
 
 MOUNTED = {"virtual": 15.0, "": 15.0}
@@ -17,6 +26,8 @@ REAL = 90.0
 """The same on a real bench."""
 UNMOUNTED = 30.0
 """Seconds that an umount may take where no check asks about it. On emulated benches it took 1.6 s at most."""
+MADE, CHECKED = 60.0, 60.0
+"""Seconds that making and checking a filesystem may take on an emulated bench: 10.9 and 3.9 s at most."""
 AROUND = 2.0
 """Seconds around a step in which a cut may have disturbed it."""
 _CALLS = frozenset({"mount", "umount"})
@@ -26,18 +37,34 @@ _CALLS = frozenset({"mount", "umount"})
 def step_doubts(story: Story) -> Iterator[str]:
     """A sentence for each."""
     offs = [edge.at for edge in story.of(Edge) if edge.state == "off" and edge.at is not None]
+    in_rounds = {one.disk for one in story.of(FileRoundBegun)}
     for step in story.of(Acted):
         end = step.at or 0.0
         begin = end - step.seconds
-        if any(begin - AROUND <= at <= end + AROUND for at in offs):
+        near = [at for at in offs if begin - AROUND <= at <= end + AROUND]
+        yield from _slow(story, step) if all(at >= end - AROUND for at in near) else ()
+        if near:
             continue
         if step.action == "mkfs" and not step.ok:
             yield f"no filesystem could be made on {step.disk}: {step.detail or '?'}"
-        elif step.action == "mount" and awake(story, begin, end) > MOUNTED.get(bench_kind(story), REAL):
-            yield f"mounting {step.disk} took {step.seconds:.1f} s"
-        elif step.action == "umount" and step.ok and awake(story, begin, end) > UNMOUNTED:
-            yield f"unmounting {step.disk} took {step.seconds:.1f} s"
+        elif step.action == "mount" and not step.ok and step.disk not in in_rounds:
+            yield f"the mount of {step.disk} failed: {step.detail or '?'}"
+    for check in story.of(FilesystemChecked):
+        took = awake(story, (check.at or 0.0) - check.seconds, check.at or 0.0)
+        if took > CHECKED and bench_kind(story) in ("virtual", ""):
+            yield f"the check of {check.disk} took {check.seconds:.1f} s"
     yield from _unpaired(story)
+
+
+def _slow(story: Story, step: Acted) -> Iterator[str]:
+    """A step that no cut fell into and that took far too long."""
+    took, emulated = awake(story, (step.at or 0.0) - step.seconds, step.at or 0.0), bench_kind(story) in ("virtual", "")
+    if step.action == "mount" and took > MOUNTED.get(bench_kind(story), REAL):
+        yield f"mounting {step.disk} took {step.seconds:.1f} s"
+    elif step.action == "umount" and step.ok and took > UNMOUNTED:
+        yield f"unmounting {step.disk} took {step.seconds:.1f} s"
+    elif step.action == "mkfs" and step.ok and took > MADE and emulated:
+        yield f"making a filesystem on {step.disk} took {step.seconds:.1f} s"
 
 
 def _unpaired(story: Story) -> Iterator[str]:

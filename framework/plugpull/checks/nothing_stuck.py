@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
-from plugpull.history.events import LoadBegun, LoadEnded, ProcessStuck, Residue
+from plugpull.history.events import (
+    FileRoundEnded,
+    FileScanEnded,
+    LedgerEnded,
+    LegReadEnded,
+    LoadBegun,
+    LoadEnded,
+    ProcessStuck,
+    ReadBackEnded,
+    Residue,
+)
 from plugpull.history.reader import Story
 
 
@@ -25,6 +35,12 @@ class NothingStuck(Check, frozen=True, tag="nothing_stuck"):
                 if left.processes:
                     what = f"left on the DUT after the loads were ended: {', '.join(left.processes)}"
                     said.accuse("", what, left.at)
+        ends: list[LedgerEnded | ReadBackEnded | LegReadEnded | FileRoundEnded | FileScanEnded]
+        ends = [*story.of(LedgerEnded), *story.of(ReadBackEnded), *story.of(LegReadEnded)]
+        known |= {ended.disk for ended in story.of(LoadEnded) if ended.stuck}
+        for over in (*ends, *story.of(FileRoundEnded), *story.of(FileScanEnded)):
+            if over.stuck and over.disk not in known:
+                said.accuse(over.disk, f"the process of {over.job} could not be ended", over.at)
         for load in story.of(LoadBegun):
             if story.load_end(load) is None:
                 said.doubt(f"how the load on {load.disk} ended was not recorded")

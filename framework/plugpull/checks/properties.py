@@ -87,11 +87,11 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             for was, now in pairwise(attached):
                 names = AFTER_RETURN if not _was_moved(story, was, now) else AFTER_RETURN.keys() - OF_THE_LINK
                 emulated = WITHOUT_UDEV if bench_kind(story) == "virtual" else ()
-                yield from self._differences(disk, was, now, (*names, *emulated), "after its return")
+                yield from self._differences(story, was, now, (*names, *emulated), "after its return")
                 if emulated:
                     yield from _failed_in_probing(story, disk, was, now)
 
-    def _ends(self, story: Story) -> Iterator[Accusation]:
+    def _ends(self, story: Story) -> Iterator[Accusation | str]:
         for disk in _disks(story):
             last: DiskProperties | None = None
             for event in _of(story, disk):
@@ -99,17 +99,18 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
                     last = event
                 elif last is not None and (last.kname, last.diskseq) == (event.kname, event.diskseq):
                     names = AT_THE_END_EMULATED if bench_kind(story) == "virtual" else AT_THE_END
-                    yield from self._differences(disk, last, event, names, "at the end, though it never went")
+                    yield from self._differences(story, last, event, names, "at the end, though it never went")
                     yield from _failed(story, disk, last, event)
 
     def _differences(
-        self, disk: str, was: DiskProperties, now: DiskProperties, names: Iterable[str], when: str
+        self, story: Story, was: DiskProperties, now: DiskProperties, names: Iterable[str], when: str
     ) -> Iterator[Accusation]:
+        disk, emulated = now.disk, bench_kind(story) == "virtual"
         for name in names:
             before, after = was.values.get(name), now.values.get(name)
             if name == "driver" and UNBOUND in (before, after):
                 continue
-            if not before or not after or before == after or _better(name, before, after):
+            if not before or not after or before == after or _better(name, before, after, emulated):
                 continue  # what was not read is doubted elsewhere
             how = {**AFTER_RETURN, **WITHOUT_UDEV, **WORDS}[name].format(
                 now=_worded(name, after), was=_worded(name, before)
@@ -146,7 +147,7 @@ def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:
     )
 
 
-def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:
+def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation | str]:
     """Commands that failed although the disk stayed. Only for emulated DUTs, and for disks without a filesystem:
     programs such as mkfs try commands that a disk need not support."""
     if bench_kind(story) != "virtual" or any(acted.disk == disk for acted in story.of(Acted)):
@@ -160,6 +161,8 @@ def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -
             more -= forgotten(story, disk, was.at or 0.0, now.at or 0.0)
             # A disk that was reset as the machine woke says so to the next command, which is repeated.
             more -= sum((was.at or 0.0) <= begin <= (now.at or 0.0) for begin, _ in suspensions(story))
+        if _more(name, was, now) < 0:
+            yield f"the record contradicts itself: {disk} counted {-_more(name, was, now)} commands less that {how}"
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} of {disk} {how} though it never went"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
@@ -246,9 +249,10 @@ def _refused(story: Story) -> Iterator[Accusation]:
                 break
 
 
-def _better(name: str, before: str, after: str) -> bool:
-    """Whether the change is an improvement: more commands at once, or more lanes."""
-    counted = name in ("queue_depth", "rx_lanes", "tx_lanes") and before.isdigit() and after.isdigit()
+def _better(name: str, before: str, after: str, emulated: bool) -> bool:
+    """Whether the change is an improvement: more commands at once, or more lanes, which an emulated disk cannot get."""
+    counted = name == "queue_depth" or (name in ("rx_lanes", "tx_lanes") and not emulated)
+    counted = counted and before.isdigit() and after.isdigit()
     return counted and int(after) > int(before)
 
 
