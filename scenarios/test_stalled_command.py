@@ -10,10 +10,12 @@ def test_a_command_is_not_answered(rig: ScenarioRig) -> None:
     """All disks are written, and one does not answer a command until the kernel gives it up, aborts it and resets the
     disk. The command is sent again: its user sees no error, all data is there, and the others do not notice."""
     victim, survivors = rig.choose_victim()
-    with rig.load(rig.disks, sequential_write) as load:
+    with rig.load(survivors, sequential_write) as load:
         load.settle()
-        with rig.stalled(victim):
-            rig.wait(seconds=1)
+        with rig.load(victim, sequential_write) as writing:
+            writing.settle(seconds=1)
+            with rig.stalled(victim):
+                pass  # it is over when the disk works, and no later write covers what was lost
         load.regain_pace()
     rig.judge(recovered(victim), *undisturbed(survivors), data_intact(rig.disks))
 
@@ -35,9 +37,11 @@ def test_a_command_is_not_answered_when_it_is_sent_again(rig: ScenarioRig) -> No
     """A disk does not answer a command, and not when it is sent again, so that an abort is not enough. The kernel sends
     the disk nothing more, resets it, asks whether it is ready, and goes on. No user sees an error."""
     victim, survivors = rig.choose_victim()
-    with rig.load(rig.disks, sequential_write) as load:
+    with rig.load(survivors, sequential_write) as load:
         load.settle()
-        with rig.stalled(victim, times=2):
-            rig.wait(seconds=1)
+        with rig.load(victim, sequential_write) as writing:
+            writing.settle(seconds=1)
+            with rig.stalled(victim, times=2):
+                pass  # it is over when the disk works, and no later write covers what was lost
         load.regain_pace()
     rig.judge(recovered(victim), *undisturbed(survivors), data_intact(rig.disks))
