@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from plugpull.checks import Check
+from plugpull.checks.survivors import that_apply
 from plugpull.draw import (
     NO_METER,
     Draw,
@@ -15,6 +17,7 @@ from plugpull.draw import (
 )
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed
+from plugpull.history import events as ev
 from plugpull.rig.part import Part
 from plugpull.rig.topology import CutPoint, sockets_elsewhere
 from plugpull.streams import VICTIMS
@@ -89,6 +92,15 @@ class Choices:
     def survivors_of(self, *points: CutPoint) -> tuple[RigDisk, ...]:
         """The scratch disks outside the blast radius of these cuts."""
         return tuple(disk for disk in self.disks if not reached_by(disk, *points))
+
+    def _without_survivors(self, checks: Sequence[Check]) -> Sequence[Check]:
+        """Those of the checks that can be judged on this rig, if nobody survives there what the scenario did to it. Why
+        the others are not is recorded."""
+        recorder = self.context.recorder
+        apply, why = that_apply(checks, (disk.name for disk in self.disks), recorder.since())
+        if why:
+            recorder.record(ev.Note(text=why))
+        return apply
 
     def whole_tree(self) -> tuple[CutPoint, ...]:
         """The fewest cables that together take every disk away: the top of each branch that can be cut.
