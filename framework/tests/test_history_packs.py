@@ -204,6 +204,22 @@ def test_a_pack_that_does_not_fit_its_text_is_not_believed(run: Path) -> None:
         assert read_history(run) == text
 
 
+def test_a_history_that_was_edited_is_what_its_lines_say(run: Path) -> None:
+    """A pack that somebody forged together with its digests cannot be recognised; ``--edited`` does not read packs."""
+    good = packs_of(run)
+    span = good[1].spans[-1]
+    times = array("d", span.at)
+    times[-2] += (times[-1] - times[-2]) / 2
+    forged = msgspec.structs.replace(
+        good[1], spans=[*good[1].spans[:-1], msgspec.structs.replace(span, at=times.tobytes())]
+    )
+    rewrite(run, [good[0], forged, *good[2:]])
+    plain, edited = read_history(run), read_history(run, edited=True)
+    (run / COLUMNS_FILE).unlink()
+    assert plain != read_history(run)
+    assert edited == read_history(run, edited=True)
+
+
 def changed_part(pack: Pack, **fields: object) -> packs.SealedPart:
     return msgspec.structs.replace(pack.sections[0], **fields)
 

@@ -310,7 +310,7 @@ def read_history(path: Path, *, edited: bool = False, reduce: Callable[[Story], 
 
 def _parse(texts: Iterable[list[bytes] | PackedText], edited: bool, reduce: Callable[[Story], Story] | None) -> History:
     sorter, audit, samples, torn = _Sorter(reduce=reduce), Audit(), SampleDecoder(), False
-    for block in _blocks_of(texts, sorter, audit):
+    for block in _blocks_of(texts, sorter, audit, edited):
         if block[0].endswith(b"\n"):
             for group in groups_of(block, samples, decode_event):
                 _take_group(sorter, audit, group, edited)
@@ -323,14 +323,17 @@ def _parse(texts: Iterable[list[bytes] | PackedText], edited: bool, reduce: Call
     return sorter.finish(torn, audit, edited)
 
 
-def _blocks_of(texts: Iterable[list[bytes] | PackedText], sorter: _Sorter, audit: Audit) -> Iterator[Sequence[bytes]]:
-    """The lines that have to be decoded, in blocks. Samples are taken from packs instead where they fit the lines."""
+def _blocks_of(
+    texts: Iterable[list[bytes] | PackedText], sorter: _Sorter, audit: Audit, edited: bool
+) -> Iterator[Sequence[bytes]]:
+    """The lines that have to be decoded, in blocks. Samples are taken from packs instead where they fit the lines, but
+    not of a history that was edited: there the lines are what counts."""
     for packed, run in groupby(texts, lambda text: isinstance(text, PackedText)):
         if not packed:
             yield from blocks_of_lines(text for text in run if not isinstance(text, PackedText))
             continue
         for text in run:
-            if isinstance(text, PackedText) and not _take_packed(sorter, audit, text):
+            if isinstance(text, PackedText) and (edited or not _take_packed(sorter, audit, text)):
                 yield from blocks_of_lines([text.lines()])
 
 
