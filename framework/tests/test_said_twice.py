@@ -25,6 +25,23 @@ def test_a_healthy_record_says_nothing_twice_otherwise() -> None:
     assert healthy().judge(coherent()).unknowns == ()
 
 
+@pytest.mark.parametrize(
+    ("argv", "disks", "noticed"),
+    [
+        (("copy", "--direct=1"), ("disk1", "disk2"), False),
+        (("copy", "--direct=1"), ("disk1", "disk2", "disk3"), True),
+        (("fio", "--direct=1"), ("disk1", "disk2"), True),
+    ],
+)
+def test_a_job_is_of_one_disk_and_a_copy_of_two(argv: tuple[str, ...], disks: tuple[str, ...], noticed: bool) -> None:
+    bench = healthy()
+    for disk in disks:
+        begun = ev.LoadBegun(at=20.0, disk=disk, job="both", mode="read", block=1, depth=1, span=1, kname="", argv=argv)
+        bench.add(begun, ev.LoadEnded(at=21.0, disk=disk, job="both", asked=True))
+    found = [one for one in said_otherwise(bench.story()) if one.startswith("the job both is of ")]
+    assert bool(found) == noticed
+
+
 def test_the_mechanisms_are_those_of_rig_files() -> None:
     assert {str(one) for one in Mechanism} == MECHANISMS
 

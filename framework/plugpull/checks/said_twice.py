@@ -59,7 +59,7 @@ _JOBS = (
     (FileScanBegun, FileScanPart, FileScanEnded),
     (LoadBegun, LoadEnded),
 )
-"""Kinds of events with one job, which is about one disk."""
+"""Kinds of events with one job, which is about one disk, or two if it copies."""
 
 
 def said_otherwise(story: Story) -> Iterator[str]:
@@ -78,14 +78,15 @@ def said_otherwise(story: Story) -> Iterator[str]:
 
 
 def _jobs(story: Story) -> Iterator[str]:
-    """Jobs whose events are about more than one disk."""
+    """Jobs whose events are about more than one disk; a copy is of two."""
+    copies = {begun.job for begun in story.of(LoadBegun) if begun.argv[:1] == ("copy",)}
     for kinds in _JOBS:
         disks: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for kind in kinds:
             for event in story.of(kind):
                 disks[getattr(event, "job", "")][getattr(event, "disk", "")] = None
         for job, names in disks.items():
-            if job and len(names) > 1:
+            if job and len(names) > (2 if job in copies else 1):
                 yield f"the job {job} is of {' and of '.join(name or 'no disk' for name in names)}"
 
 
