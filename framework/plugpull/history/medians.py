@@ -17,7 +17,7 @@ def ranked(numbers: Sequence[float], rank: int) -> float:
 
 
 def median_of(numbers: Iterable[float]) -> float:
-    """The median, as ``statistics.median`` has it. None of the numbers may be NaN."""
+    """The same as ``statistics.median``. None of the numbers may be NaN."""
     kept = array("d", numbers)
     if len(kept) <= FEW:
         return median(kept)

@@ -221,7 +221,7 @@ class Firmware:
         states = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
         with suppress(ChildProcessError):  # it died and was waited for already
             while os.waitid(os.P_PID, self.process.pid, states) is None and time.monotonic() < deadline:
-                time.sleep(0.001)  # it takes a few ms, and there is no descriptor to wait on
+                time.sleep(0.001)  # nothing can be waited on that says when a process has stopped; it takes a few ms
 
     def flip_bit(self, offset: int) -> None:
         """Invert the lowest bit of one byte of the medium without the firmware's knowledge."""

@@ -49,7 +49,7 @@ def open_array(wanted: Disk, exclusive: bool = True) -> int:
 
 
 def _open(kname: str, flags: int) -> int:
-    """Open the array, and wait a little if somebody else has it: a load that was ended may do so for a moment."""
+    """Open the array. If somebody else has it open, wait a little: the processes of a load may need a moment to end."""
     deadline = time.monotonic() + RELEASED_WITHIN
     while True:
         try:
