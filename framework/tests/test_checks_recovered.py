@@ -21,6 +21,7 @@ from plugpull.checks import (
     same_properties,
     undisturbed,
 )
+from plugpull.checks.impossible import impossible
 from plugpull.checks.outside_counts import counted_otherwise
 from plugpull.checks.starved import starved
 from plugpull.history import events as ev
@@ -262,3 +263,33 @@ def quiet() -> Callable[[Bench], Bench]:
         return bench
 
     return without
+
+
+# --- when it stood still ----------------------------------------------------------------------------------------------
+
+
+def test_a_stall_of_no_time_is_a_doubt_and_no_check_trips_over_it() -> None:
+    bench = stalled(spans=())
+    why = f"when {DISK} stood still is not on record"
+    assert bench.judge(recovered(DISK)).unknowns == (why,)
+    assert list(impossible(bench.story())) == [why]
+    for check in (kept_pace([one for one in SURVIVORS if one != DISK]), answered(), undisturbed()):
+        bench.judge(check)
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        pytest.param(((ANSWERS, BEGIN),), id="ends before it begins"),
+        pytest.param(((BEGIN, ANSWERS), (BEGIN + 1.0, ANSWERS + 0.1)), id="overlap"),
+        pytest.param(((BEGIN - 5.0, ANSWERS),), id="begins before the event"),
+        pytest.param(((BEGIN, WORKS + 30.0),), id="goes on after it was recovered"),
+    ],
+)
+def test_a_stall_at_other_times_than_its_own_is_a_doubt(spans: tuple[tuple[float, float], ...]) -> None:
+    assert any(f"{DISK} stood still from" in one for one in impossible(stalled(spans=spans).story()))
+
+
+def test_several_stalls_in_order_are_possible() -> None:
+    spans = ((BEGIN, BEGIN + 1.0), (BEGIN + 1.5, ANSWERS))
+    assert list(impossible(stalled(spans=spans).story())) == []

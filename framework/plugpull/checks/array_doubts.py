@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plugpull.checks.array_states import state_doubts
+from plugpull.checks.array_steps import missing_acts
 from plugpull.checks.arrays import ArrayRecord, arrays_of
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.starved import awake
@@ -31,6 +32,7 @@ def array_doubts(story: Story) -> Iterator[str]:
         yield from _slots(record)
         yield from filter(None, (other_members(record),))
         yield from _unfinished(record)
+        yield from missing_acts(story, record)
         yield from _slow(story, record)
         yield from _interrupted(story, record)
         yield from state_doubts(story, record)

@@ -61,6 +61,8 @@ class ArrayRecord:
         it still calls it clean, freezes its recovery (``do_md_stop`` in drivers/md/md.c) and lets one member go after
         the other."""
         edges = [(act.at or 0.0, act.seconds) for act in self.done("make", "stop", "assemble")]
+        # One that is gone was being stopped before, also if the step is not on record, which is doubted elsewhere.
+        edges += [(state.at or 0.0, 0.0) for state in self.states if not state.values]
         return tuple(
             state
             for state in self.states

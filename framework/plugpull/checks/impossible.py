@@ -63,6 +63,7 @@ def impossible(story: Story) -> Iterator[str]:
     yield from _unknown_words(story)
     yield from _uevents(story)
     yield from _spans(story)
+    yield from _stalls(story)
     yield from _durations(story)
     yield from _shares(story)
     for message in story.of(KernelMessage):
@@ -121,6 +122,17 @@ def _spans(story: Story) -> Iterator[str]:
         if cut.mechanism not in MECHANISMS:
             yield f"{cut.point} was cut by '{cut.mechanism}'"
             return
+
+
+def _stalls(story: Story) -> Iterator[str]:
+    """Disks that stood still at no time, or at times that are not those of the event."""
+    for event in story.of(DiskStalled):
+        edges = [at for span in event.spans for at in span]
+        if not edges:
+            yield f"when {event.disk} stood still is not on record"
+        elif edges != sorted(edges) or edges[0] < (event.at or 0.0) - EARLY or edges[-1] > event.until + STARTED:
+            spans = ", ".join(f"{begin:.2f} to {end:.2f} s" for begin, end in event.spans)
+            yield f"{event.disk} stood still from {event.at or 0.0:.2f} to {event.until:.2f} s, and {spans}"
 
 
 def _durations(story: Story) -> Iterator[str]:

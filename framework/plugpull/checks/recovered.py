@@ -43,6 +43,9 @@ class Recovered(Check, frozen=True, tag="recovered"):
             if not stalls:
                 said.doubt(f"{disk} did not stand still, so it had nothing to recover from")
             for stall in stalls:
+                if not stall.spans:
+                    said.doubt(f"when {disk} stood still is not on record")
+                    continue
                 said.take(*self._one(story, stall))
                 if not _cut(story, stall):
                     took = _took(story, stall)

@@ -38,7 +38,7 @@ def pause_of(story: Story, stall: DiskStalled) -> float:
 
 def pauses(story: Story, disk: str, begin: float, end: float) -> float:
     """The same for all stalls that were over in [begin, end]."""
-    return sum(pause_of(story, one) for one in stalls_of(story, disk) if begin <= one.spans[-1][1] <= end)
+    return sum(pause_of(story, one) for one in stalls_of(story, disk) if one.spans and begin <= one.spans[-1][1] <= end)
 
 
 def given_up(story: Story, disk: str, begin: float, end: float) -> int:
@@ -60,7 +60,6 @@ def disturbances(story: Story, disk: str) -> list[float]:
     return [
         at
         for event in story.of(DiskStalled)
-        if event.disk != disk
+        if event.disk != disk and event.spans
         for at in (event.spans[0][0], event.spans[-1][1])
-        if event.spans
     ]

@@ -27,8 +27,7 @@ NOTICED_WITHIN = 60.0
 """Seconds until an array that is written to must have noticed that a member is gone: the disk leaves within 10 s, and a
 request to it fails at once after that."""
 
-LOOK_AGAIN = 1.0
-"""Seconds."""
+LOOK_AGAIN = 1.0  # seconds
 
 
 class MadeArray:
@@ -51,6 +50,7 @@ class MadeArray:
         self._read_members = read_members
         self._made: ev.ArrayMade | None = None
         self._running = False
+        self._acts = 0
 
     def __str__(self) -> str:
         return f"the {self._array.level} of {', '.join(self.disks)}"
@@ -241,8 +241,8 @@ class MadeArray:
                 self._add("add", disk, again=False)
 
     def _add(self, action: ev.ArrayAction, disk: RigDisk, *, again: bool) -> bool:
-        member = self._identities((disk,))[0]
-        answer = self._do(action, (disk,), {"array": self._claim(), "disk": member, "again": again}, do="add")
+        asked = {"array": self._claim(), "disk": self._identities((disk,))[0], "again": again}
+        answer = self._do(action, (disk,), asked, do="add")
         return bool(answer["ok"])
 
     # --- states -----------------------------------------------------------------------------------------------------
@@ -341,23 +341,23 @@ class MadeArray:
         required: bool = False,
     ) -> Message:
         """Ask the agent, and record what it did. Raises ``RigError`` if it is ``required`` and fails."""
-        context = self._context
         limit = {} if do == "act" else {"timeout": MDADM_WITHIN}
         named = {} if action == "erase" else {"name": self.name}
-        answer: Message = context.bench.link.call(
+        answer: Message = self._context.bench.link.call(
             "array", ANSWER_WITHIN, do=do or action, **named, **arguments, **limit
         )
-        names = tuple(disk.name for disk in disks)
-        context.recorder.record(
+        self._acts += 1
+        self._context.recorder.record(
             ev.ArrayActed(
-                at=context.now(),
+                at=self._context.now(),
                 array=self.name,
                 action=action,
-                disks=names,
+                disks=tuple(disk.name for disk in disks),
                 ok=answer["ok"],
                 seconds=answer["seconds"],
                 detail=answer["detail"],
                 forced=bool(arguments.get("force")),
+                number=self._acts,
             )
         )
         if required and not answer["ok"]:

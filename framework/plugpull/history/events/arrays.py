@@ -62,7 +62,8 @@ class ArrayState(Event, frozen=True, kw_only=True, tag="array.state"):
 
 class ArrayActed(Event, frozen=True, kw_only=True, tag="array.acted"):
     """Something was done to an array, with these disks. ``detail`` is what mdadm or the kernel answered. ``forced``: it
-    was assembled with mdadm's ``--force``."""
+    was assembled with mdadm's ``--force``. What is done to one array is numbered from 1 on; 0 if the record is older.
+    """
 
     array: str
     action: ArrayAction
@@ -71,6 +72,7 @@ class ArrayActed(Event, frozen=True, kw_only=True, tag="array.acted"):
     seconds: float
     detail: str = ""
     forced: bool = False
+    number: int = 0
 
 
 class LegReadBegun(Event, frozen=True, kw_only=True, tag="leg.begin"):
