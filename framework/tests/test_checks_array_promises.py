@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
-from array_stories import ARRAY, mirror
+from array_stories import ARRAY, mirror, stamps
+from ledgers import ledger_bytes
 from stories import CUT, SURVIVORS, VICTIM, Bench, healthy
 
+from plugpull.checks import Check, legs_hold, nothing_lost
 from plugpull.checks.array_promises import promised
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.ledger import Flush, Ledger, Write
@@ -53,3 +57,26 @@ def test_a_session_after_the_cut_and_one_of_an_unknown_time_are_judged_as_they_a
 def test_the_promises_of_a_disk_are_its_own() -> None:
     of = ledger()
     assert promised(cut(VICTIM, SURVIVORS[0]).story(), VICTIM, of) is of
+
+
+# --- the checks ask for it --------------------------------------------------------------------------------------------
+
+
+def lost(*victims: str) -> Bench:
+    """A sector that was written again and flushed while the power of these members went, and is as it was before."""
+    bench = cut(*victims)
+    bench.replace(ev.CutArmed, mechanism="mains")
+    book = stamps(bench)
+    book._step += 1000
+    book.write(3)
+    book.flush()
+    data = base64.b64encode(ledger_bytes(book.made, start=CUT - 0.9)).decode()
+    bench.replace(ev.LedgerPart, data=data)
+    bench.replace(ev.LedgerEnded, received=len(base64.b64decode(data)))
+    return bench
+
+
+@pytest.mark.parametrize("check", [nothing_lost(ARRAY), legs_hold(ARRAY)], ids=["opinions", "legs_hold"])
+def test_what_is_lost_of_a_promise_is_found_and_of_what_is_none_is_not(check: Check) -> None:
+    assert lost(VICTIM).judge(check).findings
+    assert lost(VICTIM, SURVIVORS[0]).judge(check).findings == ()

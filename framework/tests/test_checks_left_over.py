@@ -122,6 +122,29 @@ def test_what_is_left_or_missing_of_the_rig(kind: str, changed: dict[str, tuple[
     assert on_bench(there("begin"), there("end", None, **changed), kind=kind) == (said,)
 
 
+OF_DISKS = {
+    "kernel_thread": ("usb-storage", "usb-storage", "scsi_tmf"),
+    "xhci_slot": ("at 0000:00:05.0/1", "at 0000:00:05.0/1.2"),
+    "reference_to_a_hub": ("1-1", "usb1", "usb1"),
+}
+
+
+@pytest.mark.parametrize("kind", OF_DISKS)
+def test_what_belongs_to_a_host_that_is_there_is_missing(kind: str) -> None:
+    begin, name = there("begin", None, **OF_DISKS), OF_DISKS[kind][-1]
+    assert on_bench(begin, there("end", None, **OF_DISKS)) == ()
+    fewer = there("end", None, **OF_DISKS | {kind: OF_DISKS[kind][:-1]})
+    assert on_bench(begin, fewer) == (f"missing on the DUT at the end: {kind.replace('_', ' ')} {name}",)
+    assert on_bench(begin, fewer, kind="ssh") == ()
+
+
+def test_what_belongs_to_a_host_that_is_missing_is_named_with_it() -> None:
+    hosts = {"scsi_host": (RIG_HOST, RIG_HOST)}
+    begin = there("begin", None, **OF_DISKS, **hosts)
+    end = there("end", None, **OF_DISKS | {"kernel_thread": OF_DISKS["kernel_thread"][1:]}, scsi_host=(RIG_HOST,))
+    assert on_bench(begin, end) == (f"missing on the DUT at the end: scsi host {RIG_HOST}",)
+
+
 def test_what_a_cut_took_for_good_is_not_missing() -> None:
     bench = healthy()
     bench.replace(ev.CutArmed, permanent=True)
