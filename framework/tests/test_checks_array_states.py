@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from array_stories import ARRAY, CHECKED, MEMBERS, NOTICED, READDED, STOPPED, act, mirror, stamps, state
+from array_stories import ARRAY, CHECKED, MEMBERS, NOTICED, READDED, STOPPED, SYNCED, act, mirror, stamps, state
 from ledgers import Book, ledger_bytes
 from msgspec.structs import replace
 from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
@@ -103,6 +103,13 @@ def superblock(bench: Bench) -> None:
     kernel(bench, EARLY - 2.0, "md: super_written gets error=-5")
 
 
+def superblock_of_another_member(bench: Bench) -> None:
+    """The member that is gone was missed long before."""
+    kernel(bench, NOTICED + 6.0, "md: super_written gets error=-5")
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", at=NOTICED + 13.0)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM and event.at > CUT, at=NOTICED + 12.5)
+
+
 def too_small(bench: Bench) -> None:
     bench.replace(ev.ArrayMade, size=1 << 20)
 
@@ -120,6 +127,7 @@ ODD: dict[Callable[[Bench], None], str] = {
     left_out: "which counts no missing member",
     not_started: f"the kernel did not start array1 at {EARLY:.2f} s, and nothing that was done to it failed",
     superblock: "failed to write a superblock",
+    superblock_of_another_member: "failed to write a superblock",
     too_small: "has 1048576 bytes, and raid1 of its members has 8388608",
 }
 
@@ -161,6 +169,15 @@ def added_and_rebuilt(bench: Bench) -> None:
     bench.replace(ev.ArrayActed, lambda event: event.action == "readd", action="add")
 
 
+def noticed_late(bench: Bench) -> None:
+    """Nobody writes to the array for long after its member is gone. The first write fails, and so does a superblock."""
+    bench.replace(ev.ArrayState, lambda event: event.at == NOTICED, at=GONE + 7.0)
+    bench.drop(ev.ArrayState, keep=lambda event: event.at != READDED)
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", at=GONE + 7.5)
+    bench.replace(ev.ArrayState, lambda event: event.at == SYNCED, at=GONE + 8.0)
+    kernel(bench, GONE + 6.8, "md: super_written gets error=-5")
+
+
 def known_by_its_kernel_name(bench: Bench) -> None:
     """A member that the array has not missed yet: the agent does not know the disk any more."""
     odd = state(GONE + 0.1)
@@ -191,6 +208,7 @@ FINE = (
     rebuild_with_its_end,
     short_miscount,
     stopped_by_the_cut,
+    noticed_late,
     died_with_the_disk,
     begun_again_by_an_add,
     frozen_by_an_add,

@@ -65,6 +65,50 @@ def test_resets_of_a_machine_that_slept_are_explained() -> None:
     assert not bench.judge(kernel_clean()).findings
 
 
+BEGIN, AWAKE = CUT - 3.0, CUT + 2.0
+OTHER = "1-1.2", "sdc"
+"""The USB path and the kernel name of a disk that is not cut."""
+ERROR = f"I/O error, dev {OTHER[1]}, sector 128 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
+POWER_ON = "sd 2:0:0:0: [sdc] Power-on or device reset occurred"
+
+
+def slept(*lines: tuple[float, str]) -> list[str]:
+    """What is said of a machine that slept from ``BEGIN`` until ``AWAKE``, and logged these lines."""
+    bench = healthy()
+    bench.add(ev.DutSuspended(at=BEGIN, until=AWAKE, ok=True))
+    bench.add(*(ev.KernelMessage(at=at, text=text, level=3) for at, text in lines))
+    return [finding.summary for finding in bench.judge(undisturbed()).findings]
+
+
+@pytest.mark.parametrize("at", [BEGIN + 1.0, AWAKE - 0.5, AWAKE + 1.0, AWAKE + 6.0])
+def test_sleep_explains_no_request_of_a_disk_that_was_not_cut_that_failed(at: float) -> None:
+    (said,) = slept((at, ERROR))
+    assert f"reported an error on disk2: {ERROR}" in said
+
+
+@pytest.mark.parametrize(("at", "many"), [(AWAKE - 0.5, 0), (AWAKE + 1.0, 0), (AWAKE + 5.9, 1)])
+def test_sleep_explains_resets_until_the_machine_is_awake(at: float, many: int) -> None:
+    assert len(slept((at, RESET.text))) == many
+
+
+@pytest.mark.parametrize("at", [AWAKE + 0.1, AWAKE + 8.0])
+def test_a_disk_reports_the_reset_of_its_sleep_with_its_first_command_and_once(at: float) -> None:
+    assert slept((at, POWER_ON)) == []
+    assert len(slept((at, POWER_ON), (AWAKE + 9.0, POWER_ON))) == 1
+    awake = healthy()
+    awake.add(ev.KernelMessage(at=at, text=POWER_ON, level=3))
+    assert len(awake.judge(undisturbed()).findings) == 1
+
+
+def test_a_reset_on_request_explains_no_request_that_failed() -> None:
+    bench = healthy()
+    bench.add(ev.DiskRecovered(at=20.0, disk="disk2", until=21.0, resets=1))
+    bench.add(ev.KernelMessage(at=20.3, text=RESET.text, level=6))
+    assert bench.judge(undisturbed()).findings == ()
+    bench.add(ev.KernelMessage(at=20.5, text=ERROR, level=3))
+    assert len(bench.judge(undisturbed()).findings) == 1
+
+
 def test_a_machine_that_was_lost_while_it_slept_had_been_asked_to_sleep() -> None:
     context = Mock()
     context.now.return_value, context.listener.lost = 100.0, ""

@@ -222,9 +222,25 @@ def _superblock_errors(story: Story, record: ArrayRecord) -> Iterator[str]:
     for line in log_of(story).own_timed:
         if not line.body.startswith("md: super_written gets error") or line.at < (record.made.at or 0.0):
             continue
-        if not any(line.at - AROUND <= at <= line.at + CLOCKS for at in _moves(story, record)):
+        if not any(line.at - AROUND <= at <= line.at + CLOCKS for at in _moves(story, record)) and not _unnoticed(
+            story, record, line.at
+        ):
             yield f"the kernel failed to write a superblock at {line.at:.2f} s, while all members were there"
             return
+
+
+def _unnoticed(story: Story, record: ArrayRecord, at: float) -> bool:
+    """Whether a member had left by then that the array had not missed yet: it notices with the first request, however
+    late that comes, and also if the disk is there again under another name."""
+    for absence in record.absences:
+        if absence.gone > at + CLOCKS:
+            continue
+        names = {absence.disk, *(one.kname for one in story.attachments(absence.disk))}
+        later = [state for state in record.running if state.values and (state.at or 0.0) > absence.gone]
+        missed = next((state.at or 0.0 for state in later if not usable(state) & names), None)
+        if missed is None or missed >= at - AROUND:
+            return True
+    return False
 
 
 def _let_go(story: Story, record: ArrayRecord) -> Iterator[str]:

@@ -24,6 +24,7 @@ from plugpull.history.suspensions import suspensions
 from plugpull.kernel.diagnosis.arrivals import attached_times
 from plugpull.kernel.diagnosis.scope import About, Level, Scope, Stay
 from plugpull.kernel.diagnosis.sleep import slept_unasked
+from plugpull.kernel.diagnosis.story_log import log_of
 
 MARGIN = 0.05
 """Seconds by which the stamps of the kernel log may be earlier than the edge that caused them."""
@@ -43,7 +44,8 @@ REVIVAL = 30.0
 """Seconds after power was restored in which the cut of a disk that stays away explains errors of its hubs and
 controller."""
 
-_USUAL = re.compile(r"Power-on or device reset occurred|not running at top speed")
+_RESET = re.compile(r"Power-on or device reset occurred")
+_USUAL = re.compile(rf"{_RESET.pattern}|not running at top speed")
 _DIRTY = re.compile(
     r"not properly unmounted|not clean|kicking non-fresh|mounting (?:unchecked fs|fs with errors)"
     r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
@@ -85,8 +87,14 @@ _GIVEN_UP = re.compile(
 suspended machines."""
 
 
-WAKING = 10.0
-"""Seconds after a suspension in which its devices come back: a control transfer takes 5 s to fail."""
+WAKING = 2.0
+"""Seconds after a suspension in which what happened as its devices came back may be logged. The kernel resumes them
+before it lets processes run, so that in 6 suspensions each reset was logged 3.9 s and more before the end."""
+FAILED = frozenset(
+    {"block.error", "fs.error", "fs.readonly", "md.failure", "scsi.error", "scsi.offline", "storage.cache-error"}
+)
+"""Kinds of messages about requests that failed in the end. Neither sleep nor a reset on request is a reason: the kernel
+lets no request through to a disk that sleeps, and sends again what a reset has ended."""
 _POWERLESS = re.compile(r"root hub lost power or was reset")
 _NOT_AWAKE = re.compile(r"\bPM: (?:dpm_run_callback\(\)|(?:device \S+ )?failed to)|\bPM: .*\breturns -\d+")
 """A device could not be suspended or did not come back (drivers/base/power/main.c): sleeping is no reason for that."""
@@ -143,14 +151,15 @@ class Expected:
 
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a cut explains a message about these. ``kind`` is empty for an uncatalogued one."""
-        if self.slept(at) and not _NOT_AWAKE.search(body) and (not never(kind, body) or _POWERLESS.search(body)):
+        asleep = self.slept(at) and kind not in FAILED and not _NOT_AWAKE.search(body)
+        if (asleep and (not never(kind, body) or _POWERLESS.search(body))) or self._woken(about, at, body):
             return True
         if never(kind, body) or _NO_BITMAP.search(body):
             return False
         if _DIRTY.search(body):
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)
         recovered = any(window.shares(at) and window.disk in about.disks for window in self._recovered)
-        if recovered and not _UNANSWERED.search(body):
+        if recovered and kind not in FAILED and not _UNANSWERED.search(body):
             return True
         if _HANDLED.search(body) and any(one.covers(at) and one.disk in about.disks for one in self._stalled):
             return True
@@ -168,6 +177,15 @@ class Expected:
     def slept(self, at: float) -> bool:
         """Whether the DUT was suspended at ``at``, or was waking its devices: each is reset then."""
         return any(begin <= at <= end + WAKING for begin, end in self._slept)
+
+    def _woken(self, about: About, at: float, body: str) -> bool:
+        """Whether a disk reports the reset of its sleep with its first command after it, however late that comes."""
+        if about.level is not Level.DISK or not _RESET.search(body):
+            return False
+        until = max((end for _, end in self._slept if end <= at), default=None)
+        if until is None or not all(stay.begin < until for stay in about.stays):
+            return False
+        return all(line.body != body or line.at >= at for line in log_of(self._story).own_between(until, at))
 
     def of_stay(self, stay: Stay, at: float) -> bool:
         """Whether a cut explains messages about this attachment of a disk at ``at``."""
