@@ -203,7 +203,8 @@ class ScenarioRig(Measuring):
     def recovering(self, disk: RigDisk) -> Recovering:
         """Have the kernel reset this disk again and again, as its error handler does, for the length of the block.
 
-        Nothing is written to it. Raises ``RigError`` if its driver cannot be asked to reset it.
+        Nothing is written to it. Raises ``NotServed`` if its driver has no reset to ask for, and ``RigError`` if no
+        reset succeeds.
 
             with rig.recovering(survivors[0]), rig.cut(victim.cable):
                 rig.wait(seconds=1)

@@ -9,7 +9,6 @@ from watched import change, properties, real, watched
 
 from plugpull.checks import same_properties
 from plugpull.history import events as ev
-from plugpull.history.story import Story
 
 
 @pytest.mark.parametrize(
@@ -188,17 +187,6 @@ def test_commands_that_fail_while_a_disk_is_probed_again(count: str, many: int) 
     change(bench, "attached", (VICTIM,), {"failed_commands": count}, CUT)
     found = [one.summary for one in bench.judge(same_properties()).findings]
     assert found == ["2 commands more to disk1 failed as it came back than the time before"] * many
-
-
-@pytest.mark.parametrize(("count", "many"), [("0x3", 0), ("0x4", 1)])
-def test_a_disk_on_a_scsi_bus_may_report_once_that_it_was_powered_on(count: str, many: int) -> None:
-    bench = watched()
-    change(bench, "attached", DISKS, {"failed_commands": "0x2"})
-    change(bench, "attached", (VICTIM,), {"failed_commands": count}, CUT)
-    story = bench.story()
-    rig = story.rig | {"disk": [disk | {"protocol": "scsi"} for disk in story.rig["disk"]]}
-    judged = same_properties().judge(Story(story.begun, story.events, rig=rig))
-    assert len(judged.findings) == many
 
 
 @pytest.mark.parametrize(("asleep", "count", "many"), [(True, "0x1", 0), (True, "0x2", 1), (False, "0x1", 1)])

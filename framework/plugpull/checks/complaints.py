@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plugpull.checks.accusation import Accusation
+from plugpull.checks.attentions import explained
 from plugpull.checks.evidence import swapped
 from plugpull.checks.kernel_reports import by_the_host
-from plugpull.checks.lun_changes import announces_a_change
 from plugpull.history.events import ArrayMade, LoadBegun, LoadEnded
 from plugpull.history.story import Story
 from plugpull.kernel.catalogue.uncatalogued import harmless
@@ -92,7 +92,7 @@ def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Comp
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
         kind = event.kind if event else ""
-        if _REDIRECTED.search(line.body) or announces_a_change(story, line) or _just_made(story, about, line.body, at):
+        if _REDIRECTED.search(line.body) or explained(story, line) or _just_made(story, about, line.body, at):
             continue
         if expected.message(about, kind, at, line.body) or (event is None and harmless(line.body)):
             continue

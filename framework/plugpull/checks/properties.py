@@ -9,11 +9,11 @@ from math import inf
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.arrays import held_by_array
+from plugpull.checks.attentions import attentions
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.log_identity import another_device, another_hub
-from plugpull.checks.lun_changes import COMING, changes_announced
 from plugpull.checks.property_words import (
     AFTER_RETURN,
     AT_THE_END,
@@ -42,15 +42,13 @@ from plugpull.history.events import (
 )
 from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
+from plugpull.kernel.diagnosis.scope import place_of
 
 UNBOUND = "driver"
 """The driver that older agents recorded for a disk that was being removed."""
 FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
 """Command counters of the SCSI layer (drivers/scsi/scsi_sysfs.c). A command that succeeds when it is repeated shows
 nowhere else."""
-ATTENTIONS = 1
-"""Commands of the probing to which a disk on a SCSI bus reports that it was powered on, or none: it had 2 or 3 failed
-commands after each of eight returns."""
 NOT_SERVED = ("offline", "transport-offline")
 """States in which the SCSI layer refuses every command to a disk (drivers/scsi/scsi_sysfs.c, sdev_states)."""
 HELD_BACK = ("blocked", "created-blocked", "quiesce")
@@ -157,10 +155,12 @@ def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -
         if name == "timed_out_commands":
             more -= given_up(story, disk, was.at or 0.0, now.at or 0.0)
         if name == "failed_commands" and more > 0:
-            more -= changes_announced(story, disk, was.at or 0.0, now.at or 0.0)
             more -= forgotten(story, disk, was.at or 0.0, now.at or 0.0)
-            # A disk that was reset as the machine woke says so to the next command, which is repeated.
-            more -= sum((was.at or 0.0) <= begin <= (now.at or 0.0) for begin, _ in suspensions(story))
+            if _on_scsi_bus(story, disk):
+                more -= attentions(story, now, was.at or 0.0, _read_by(now))
+            else:
+                # A disk that was reset as the machine woke says so to the next command, which is repeated.
+                more -= sum((was.at or 0.0) <= begin <= (now.at or 0.0) for begin, _ in suspensions(story))
         if _more(name, was, now) < 0:
             yield f"the record contradicts itself: {disk} counted {-_more(name, was, now)} commands less that {how}"
         if more > 0:
@@ -212,17 +212,21 @@ def _failed_in_probing(story: Story, disk: str, was: DiskProperties, now: DiskPr
     emulated disks that were found, each had one."""
     for name, words in FAILURES.items():
         more = _more(name, was, now)
-        if name == "failed_commands" and more > 0:
-            times = [changes_announced(story, disk, (one.at or 0.0) - COMING, one.at or 0.0) for one in (was, now)]
-            more -= times[1] - times[0] + (ATTENTIONS if _on_scsi_bus(story, disk) else 0)
+        if name == "failed_commands" and more > 0 and _on_scsi_bus(story, disk):
+            before = attentions(story, was, -inf, was.at or 0.0)
+            more -= attentions(story, now, -inf, _read_by(now)) - before
         if more > 0:
             what = f"{more} command{'s' * (more != 1)} more to {disk} {words} as it came back than the time before"
             evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
             yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
 
 
+def _read_by(read: DiskProperties) -> float:
+    return max(read.at or 0.0, read.until or 0.0)
+
+
 def _on_scsi_bus(story: Story, disk: str) -> bool:
-    return any(one.get("name") == disk and one.get("protocol") == "scsi" for one in story.rig.get("disk", ()))
+    return any(one.sysfs and not place_of(one.sysfs).usb for one in story.attachments(disk))
 
 
 def _more(name: str, was: DiskProperties, now: DiskProperties) -> int:

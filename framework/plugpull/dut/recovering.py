@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.errors import RigError
+from plugpull.errors import NotServed, RigError
 from plugpull.history import events as ev
 
 
@@ -18,7 +18,11 @@ class Recovering:
         self._disk = disk
 
     def __enter__(self) -> Self:
-        self._context.bench.link.call("recover", disk=self._context.identity(self._disk))
+        cannot = self._context.bench.link.call("recover", disk=self._context.identity(self._disk))
+        if cannot:
+            raise NotServed(
+                f"the kernel cannot be asked to reset {self._disk}: {cannot}", hint="a disk on USB can be reset"
+            )
         return self
 
     def __exit__(

@@ -76,9 +76,9 @@ class Actions:
         self.processors.restore()
         return {}
 
-    def op_recover(self, disk: Disk) -> None:
-        """Reset this disk again and again, as the kernel's error handler does."""
-        self.recovery.begin(disk)
+    def op_recover(self, disk: Disk) -> str:
+        """Reset this disk again and again, as the kernel's error handler does. Returns why its driver cannot."""
+        return self.recovery.begin(disk)
 
     def op_recover_end(self) -> Dict[str, Any]:
         return self.recovery.end()

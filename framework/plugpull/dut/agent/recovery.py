@@ -8,11 +8,16 @@ import struct
 import threading
 from typing import Any, Dict, Optional
 
-from .disks import SYS, Disk, Refused, compare, describe, resolved
+from .disks import SYS, Disk, Refused, compare, describe, resolved, usb_place
 from .wire import now
 
 _SG_SCSI_RESET = 0x2284  # include/scsi/sg.h
 _DEVICE, _BUS = 1, 2
+ASKABLE = ("virtio_scsi",)
+"""Drivers of disks not on USB that can reset one (``eh_device_reset_handler`` of their ``scsi_host_template``), as all
+drivers of USB disks can: if such a reset fails, it failed. libata, for one, has no such function."""
+FIRST_WITHIN = 10.0
+"""Seconds in which a driver that may not be able to reset a disk says so: it says so at once."""
 
 
 class Recovery:
@@ -25,19 +30,29 @@ class Recovery:
     def __init__(self) -> None:
         self._ending = threading.Event()
         self._thread: Optional[threading.Thread] = None
+        self._tried = threading.Event()
         self._done: Dict[str, Any] = {}
 
-    def begin(self, wanted: Disk) -> None:
-        """Begin with the disk proved to be ``wanted``. It is not written. Raises Refused."""
+    def begin(self, wanted: Disk) -> str:
+        """Begin with the disk proved to be ``wanted``. It is not written. Returns why its driver cannot be asked to
+        reset it, and then nothing goes on; empty if it can. Raises Refused."""
         if self._thread is not None:
             raise Refused("another disk is being recovered already")
         fd = self._open(wanted)
         found = describe(str(wanted["kname"]))
-        level = _DEVICE if found is not None and found["driver"] == "uas" else _BUS
+        driver, on_usb = "", False
+        if found is not None:
+            driver, on_usb = str(found["driver"]), usb_place(str(found["sysfs"])) is not None
+        level = _BUS if on_usb and driver != "uas" else _DEVICE
         self._ending.clear()
+        self._tried.clear()
         self._done = {"begun": now(), "until": now(), "resets": 0, "failed": 0, "why": ""}
         self._thread = threading.Thread(target=self._run, args=(fd, level), name="recovery", daemon=True)
         self._thread.start()
+        if on_usb or driver in ("", *ASKABLE) or not self._tried.wait(FIRST_WITHIN) or self._done["resets"]:
+            return ""
+        self.end()
+        return "%s refuses to reset it: %s" % (driver, self._done["why"])
 
     def end(self, within: float = 60.0) -> Dict[str, Any]:
         """Reset it no more. Returns how often it was, and from when to when."""
@@ -75,6 +90,8 @@ class Recovery:
                     self._done["failed"] += 1
                     self._done["why"] = os.strerror(error.errno or 0)
                     self._ending.wait(0.05)
+                finally:
+                    self._tried.set()
                 self._done["until"] = now()
         finally:
             os.close(fd)
