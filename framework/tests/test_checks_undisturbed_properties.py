@@ -68,6 +68,15 @@ def test_a_victim_comes_back_as_it_was_or_does_not() -> None:
     assert (subject, said) == (VICTIM, f"disk1 had a write cache and has no write cache since {BACK - 0.01:.2f} s")
 
 
+@pytest.mark.parametrize(("at", "many"), [(CUT + 0.05, 0), (BACK - 0.01, 1)], ids=["off", "on again"])
+def test_a_victim_that_is_cut_while_it_is_probed_cannot_say_whether_it_has_a_cache(at: float, many: int) -> None:
+    made = bench()
+    made.add(*coming_up("sdb", 1, 10.39), *coming_up("sdb", 1, BACK + 0.02))
+    made.add(warn("sd 1:0:0:0: [sdb] Assuming drive cache: write through", at, 3))
+    said = [text for _, text in found(made) if "no write cache since" in text]
+    assert len(said) == many
+
+
 @pytest.mark.parametrize("blocks", ["16384 4096-byte", "131064 512-byte"])
 def test_a_victim_comes_back_with_other_blocks(blocks: str) -> None:
     made = bench()

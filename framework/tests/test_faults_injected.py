@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugpull.dut.scenario_context import ScenarioContext
-from plugpull.errors import RigError, UsageError
+from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.faults import (
     after,
     at_random,
@@ -197,6 +197,26 @@ def test_a_bounce_is_a_group_of_cuts_and_leaves_nothing_to_heal(tmp_path: Path) 
         times = [edge.at or 0.0 for edge in on_desk.recorded(ev.Edge) if edge.phase == "acknowledged"]
         for begin, end, gap in zip(times, times[1:], (0.02, 0.01, 0.02), strict=False):
             assert end - begin >= gap - 0.001
+
+
+@pytest.mark.parametrize(
+    ("driver", "asleep", "refused"), [("virtio_scsi", True, True), ("virtio_scsi", False, False), ("uas", True, False)]
+)
+def test_a_cut_that_the_driver_would_never_notice_is_refused(
+    tmp_path: Path, driver: str, asleep: bool, refused: bool
+) -> None:
+    with desk(tmp_path) as on_desk:
+        on_desk.report({"ev": "disk.add", "at": 1.0, "disk": described("S-1", "sd1", driver=driver)})
+        on_desk.wait_for(ev.DiskAttached)
+        if asleep:
+            on_desk.listener.let_sleep(60.0)
+        injected = Injection(on_desk.context, Breaker(on_desk.context), held(cut(POINTS[0]), 0.01))
+        if refused:
+            with pytest.raises(NotServed, match="virtio_scsi does not look"):
+                injected.inject()
+        else:
+            injected.inject()
+        assert bool(commands(on_desk)) is not refused
 
 
 def test_a_bounce_waits_for_a_removal_that_comes_after_it(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_path_in_sysfs() -> None:
         ("XFS (nvme0n1p2): log I/O error -5", {"blocks": ("nvme0n1",)}),
         ("sd 2:0:0:0: [sdb] tag#4 CDB: Write(10) 2a 00", {"blocks": ("sdb",), "addresses": ("2:0:0:0",)}),
         ("sd 2:0:0:0: Device offlined - not ready after error recovery", {"addresses": ("2:0:0:0",)}),
+        ("virtio_scsi: SCSI device 0 0 1 0 not found", {"addresses": ("0:0:1:0",)}),
         ("scsi host3: uas_eh_device_reset_handler start", {"hosts": ("host3",)}),
         ("usb 1-2.3: reset high-speed USB device number 5", {"usb": ("1-2.3",)}),
         ("usb 1-2-port3: cannot reset (err = -110)", {"usb": ("1-2.3",)}),

@@ -60,3 +60,16 @@ def test_a_load_that_varies_is_watched_until_its_mean_is_known() -> None:
 
 def test_a_load_that_never_settles_is_not_watched_for_ever() -> None:
     assert watched_for(lambda number: 200_000 * (number // 5 % 2)) == pytest.approx(6.1, abs=0.2)
+
+
+@pytest.mark.parametrize("still", [0, 4, 8])
+def test_after_a_cut_it_is_watched_until_it_had_a_whole_second_at_its_pace(
+    monkeypatch: pytest.MonkeyPatch, still: int
+) -> None:
+    """``kept_pace`` wants a second at pace, and a disk may stand still for a moment after the edge."""
+    load = Watching(lambda number: 0 if number < still else 100_000)
+    load._baseline = {"disk1": 1_000_000.0}
+    monkeypatch.setattr("plugpull.load.running.time.monotonic", lambda: load.number / 10)
+    load.regain_pace(within=6.0)
+    assert load.number / 10 >= still / 10 + 1.0 - 0.15 - 0.15  # up to 15 % of a second may be lost
+    assert load.number / 10 <= still / 10 + 1.2

@@ -2,7 +2,8 @@
 
 The disk driver logs them at info or notice level when a disk comes up, and again only after a change
 (sd_print_capacity, sd_read_write_protect_flag, sd_read_cache_type in drivers/scsi/sd.c; set_capacity_and_notify in
-block/genhd.c). A disk that is being removed or has not spun up cannot report its size and is logged with 0 blocks.
+block/genhd.c). A disk that is being removed or has not spun up cannot report its size and is logged with 0 blocks. One
+that is cut before it was asked for its cache is assumed to have none.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
 _PROTECTED = re.compile(r"\] Write Protect is (on|off)$")
 _CACHE = re.compile(r"\] Write cache: (enabled|disabled)|\] (?:Assuming drive cache|Cache): write (back|through)")
+_ASSUMED = re.compile(r"\] Assuming drive cache: write through$")
 _CAPACITY = re.compile(r"^\w+: detected capacity change from (?=0 |\d+ to 0$)(\d+) to (\d+)$")
 """Changes from one size to another are errors, which are in the catalogue."""
 _SIZE = re.compile(r"\] (\d+) (\d+)-byte (?:logical blocks: |hardware sectors)")
@@ -61,6 +63,8 @@ def changes(story: Story, expected: Expected, scope: Scope) -> Iterator[Accusati
         disks = _sized(scope, message.names, message.at, about.disks) if what == "size" else about.disks
         for disk in disks:
             before = known.setdefault((disk, what), value)
+            if before != value and _ASSUMED.search(message.body) and _off(story, disk, message.at):
+                continue
             if before != value and not (what == "cache" and _asked(story, disk, value, message.at)):
                 yield _accusation(disk, f"{disk} had {before} and has {value} since {message.at:.2f} s", message)
             known[disk, what] = value
@@ -78,6 +82,10 @@ def _asked(story: Story, disk: str, value: str, at: float) -> bool:
         and one.at - ASKED <= at <= one.until + ASKED
         for one in story.of(DriveCacheSwitched)
     )
+
+
+def _off(story: Story, disk: str, at: float) -> bool:
+    return any(cut.off_at(at) for cut in story.cut_records if disk in cut.armed.victims)
 
 
 def _sized(scope: Scope, names: Names, at: float, live: tuple[str, ...]) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from plugpull.checks.property_words import (
 )
 from plugpull.checks.stalls import forgotten, given_up
 from plugpull.checks.watched import recorded
-from plugpull.history.cut import Cut
 from plugpull.history.events import (
     Acted,
     AgentLost,
@@ -198,13 +197,7 @@ def undivided(story: Story, read: DiskProperties) -> bool:
             gone = story.detached_at(attached)
             if gone is not None and gone < over + LEAVING:
                 return False
-    return not any(_off_at(cut, over) for cut in story.cut_records if read.disk in cut.armed.victims)
-
-
-def _off_at(cut: Cut, at: float) -> bool:
-    """Whether the port was commanded off and not yet on again."""
-    off, on = cut.off.commanded_at, cut.on.commanded_at
-    return off is not None and off - cut.error < at and (on is None or on > at)
+    return not any(cut.off_at(over) for cut in story.cut_records if read.disk in cut.armed.victims)
 
 
 def _failed_in_probing(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:

@@ -35,6 +35,9 @@ from plugpull.faults.triggers import Trigger
 from plugpull.faults.watching import Attachment, Watch, wait_for_first
 from plugpull.history import events as ev
 
+FORGETFUL = ("virtio_scsi",)
+"""Drivers that learn only from events which disks come and go, and lose the events of a time in which the DUT slept
+(drivers/scsi/virtio_scsi.c, ``virtscsi_restore``)."""
 SEEN_WITHIN = 5.0
 """Seconds to wait after a cut for the kernel to take the victims off its list. The checks judge a longer time."""
 BACK_WITHIN = 20.0
@@ -63,12 +66,27 @@ class Injection:
         """Record the fault and make it.
 
         Raises RigError when a switch fails or a trigger does not fire. Raises UsageError, before anything is done, for
-        a cut point that the rig does not have."""
+        a cut point that the rig does not have, and NotServed for one that nobody would notice."""
         for name in points_cut(self.fault):
             self._context.topology.cut_point(name)
+        self._refuse_asleep()
         self._number = self._breaker.announce(encode(self.fault))
         self._carry_out(self.fault.inject(self._held))
         return self
+
+    def _refuse_asleep(self) -> None:
+        """Raise NotServed if the DUT sleeps, and the driver of a disk to be cut does not look for it as it wakes."""
+        if not self._context.listener.asleep:
+            return
+        for name in points_cut(self.fault):
+            for disk in self._context.topology.blast_radius(name):
+                attached = self._context.bench.disk_table.attached(disk)
+                if attached is not None and attached.driver in FORGETFUL:
+                    raise NotServed(
+                        f"{attached.driver} does not look which disks are there as the DUT wakes, so it would not"
+                        f" notice that {disk} was cut while the DUT slept",
+                        hint="wait until it is awake, or cut a disk on USB",
+                    )
 
     def heal(self) -> None:
         """Restore what is still off, apart from permanent cuts, and wait for the disks. Raises RigError."""

@@ -91,6 +91,11 @@ class Cut:
     def executed(self) -> bool:
         return not self.off.doubt
 
+    def off_at(self, at: float) -> bool:
+        """Whether the port was commanded off and not yet on again."""
+        off, on = self.off.commanded_at, self.on.commanded_at
+        return off is not None and off - self.error < at and (on is None or on > at)
+
     @cached_property
     def error(self) -> float:
         """Bound on the error of the controller's times, seconds."""

@@ -37,6 +37,8 @@ REGAIN_WITHIN = 6.0
 """Seconds: 1.5 s that ``kept_pace`` grants by default, the window of 1 s that must then be at pace, and the last 2 s,
 which are judged by themselves. So a disk that is still slow then is judged."""
 PACE_WINDOW = 1.0
+"""Seconds over which ``kept_pace`` wants a rate after the last edge. A disk that stood still for a moment after it must
+have had one whole such time since then."""
 PACE_RATIO = 0.85
 """The check's own limit: the watch must not end early for a disk that has almost recovered."""
 
@@ -145,7 +147,7 @@ class RunningJobs(ABC):
                 return False
         return True
 
-    def regain_pace(self, at_least: float = 0.5, within: float | None = None) -> None:
+    def regain_pace(self, at_least: float = PACE_WINDOW, within: float | None = None) -> None:
         """Watch after a cut until every disk with a running load has been back at its pace for ``at_least`` seconds.
 
         A disk that does not get there is watched for ``within`` seconds, by default long enough for the checks to judge

@@ -27,6 +27,8 @@ _BLOCK = re.compile(
 )
 _ARRAY = re.compile(r"(?<![\w/.])(md\d+|md_\w+)(?![\w/.])")
 _ADDRESS = re.compile(r"^(?:sd|scsi|sr|ses|st|sg|osst|ch) (\d+:\d+:\d+:\d+)\b")
+_UNKNOWN = re.compile(r"^virtio_scsi: SCSI device (\d+) (\d+) (\d+) (\d+) not found$")
+"""A disk left before the driver had looked at it (drivers/scsi/virtio_scsi.c, ``virtscsi_handle_transport_reset``)."""
 _HOST = re.compile(r"^scsi ?(?:host)?(\d+)(?= ?:(?!\d))|\bscsi host(\d+)\b|\bscsi_eh_(\d+)\b")
 _USB = re.compile(
     r"^(?:usb|usb-storage|uas|hub|usbhid|onboard[_-]usb[_-]\w+) "
@@ -45,7 +47,7 @@ def names_in(body: str) -> Names:
     return Names(
         blocks=_all(_BLOCK, body),
         arrays=_all(_ARRAY, body),
-        addresses=_all(_ADDRESS, body),
+        addresses=_all(_ADDRESS, body) or tuple(":".join(found.groups()) for found in _UNKNOWN.finditer(body)),
         hosts=tuple(f"host{number}" for number in _all(_HOST, body)),
         usb=_usb(body),
         controllers=_all(_CONTROLLER, body),
