@@ -95,7 +95,7 @@ def test_a_disk_that_is_plugged_into_an_emulated_host_may_report_itself(driver: 
 POWERED = "Power-on or device reset occurred"
 
 
-def hotplugged(*lines: tuple[str, float, int]) -> Bench:
+def hotplugged(*lines: tuple[str, str, float]) -> Bench:
     """The shelf on an emulated bus. The kernel logs when each device was found, 1.4 s before its uevent is read."""
     bench = shelf(TOGETHER)
     bench.replace(ev.DiskAttached, lambda event: True, driver="virtio_scsi")
