@@ -57,6 +57,15 @@ def test_it_is_reset_until_the_end(asked: list[int]) -> None:
     assert said["resets"] == len(asked), "nothing is reset after the end"
 
 
+def test_a_disk_that_is_reset_at_once_is_not_reset_all_the_time(asked: list[int]) -> None:
+    """The kernel logs each reset."""
+    made = Recovery()
+    made.begin(WANTED)
+    time.sleep(0.3)
+    said = made.end()
+    assert 1 <= said["resets"] <= 1 + (said["until"] - said["begun"]) / recovery.PERIOD
+
+
 def test_a_uas_disk_is_reset_by_itself(asked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "describe", lambda kname: {**WANTED, "driver": "uas", "sysfs": ON_USB})
     made = Recovery()

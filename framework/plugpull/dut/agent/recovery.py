@@ -16,6 +16,9 @@ _DEVICE, _BUS = 1, 2
 ASKABLE = ("virtio_scsi",)
 """Drivers of disks not on USB that can reset one (``eh_device_reset_handler`` of their ``scsi_host_template``), as all
 drivers of USB disks can: if such a reset fails, it failed. libata, for one, has no such function."""
+PERIOD = 0.05
+"""Seconds from one reset to the next, at least. That of a port takes longer; a disk on an emulated SCSI bus was reset
+449 times in 2 s, and the kernel logs each."""
 FIRST_WITHIN = 10.0
 """Seconds in which a driver that may not be able to reset a disk says so: it says so at once."""
 
@@ -83,15 +86,16 @@ class Recovery:
     def _run(self, fd: int, level: int) -> None:
         try:
             while not self._ending.is_set():
+                begun = now()
                 try:
                     fcntl.ioctl(fd, _SG_SCSI_RESET, struct.pack("i", level))
                     self._done["resets"] += 1
                 except OSError as error:
                     self._done["failed"] += 1
                     self._done["why"] = os.strerror(error.errno or 0)
-                    self._ending.wait(0.05)
                 finally:
                     self._tried.set()
                 self._done["until"] = now()
+                self._ending.wait(max(0.0, begun + PERIOD - now()))
         finally:
             os.close(fd)
