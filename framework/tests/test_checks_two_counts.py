@@ -108,17 +108,6 @@ def test_resets_on_request_are_in_the_log(logged: int, failed: int, doubted: boo
     assert bool(list(resets_unlogged(bench.story()))) is doubted
 
 
-@pytest.mark.parametrize(("logged", "doubted"), [(3, False), (2, True)])
-def test_resets_of_a_disk_on_a_scsi_bus_are_in_the_log(logged: int, doubted: bool) -> None:
-    bench = healthy()
-    sysfs = "/sys/devices/pci0000:00/0000:00:11.0/virtio3/host1/target1:0:4/1:0:4:0/block/sdc"
-    bench.replace(ev.DiskAttached, lambda event: event.disk == DISK, driver="virtio_scsi", sysfs=sysfs)
-    bench.add(ev.DiskRecovered(at=12.0, disk=DISK, until=13.0, resets=3))
-    for number in range(logged):
-        kernel(bench, 12.2 + number / 5, "sd 1:0:4:0: device reset")
-    assert bool(list(resets_unlogged(bench.story()))) is doubted
-
-
 def test_a_disk_that_left_by_the_record_and_was_sampled_on_did_not_leave() -> None:
     bench = healthy()
     stay = next(one for one in bench.story().all_attachments if one.disk == DISK)

@@ -34,6 +34,7 @@ LINES = (
     ("scsi.error", "sdb", "sd 2:0:0:0: [sdb] tag#0 Sense Key : Aborted Command [current]"),
     ("scsi.error", "sdb", "sd 2:0:0:0: [sdb] tag#0 CDB: Write(10) 2a 00 00 00 08 00 00 00 80 00"),
     ("scsi.reset", "2:0:0:0", "sd 2:0:0:0: Power-on or device reset occurred"),
+    ("scsi.reset", "2:0:0:0", "sd 2:0:0:0: device reset"),
     ("scsi.offline", "2:0:0:0", "sd 2:0:0:0: rejecting I/O to offline device"),
     ("scsi.error", "sdf", "sd 9:0:0:1: [sdf] tag#27 access beyond end of device"),
     ("scsi.offline", "sdf", "sd 9:0:0:1: [sdf] tag#3 Medium access timeout failure. Offlining disk!"),

@@ -39,7 +39,7 @@ FOLLOWS = 10.0
 """Seconds after an edge in which a disk that comes or goes does so because of it."""
 
 
-class Report(NamedTuple):
+class Attention(NamedTuple):
     """An explained report of ``stay``."""
 
     stay: Stay
@@ -63,10 +63,10 @@ def attentions(story: Story, read: DiskProperties, since: float, until: float) -
     )
 
 
-def _reports(story: Story) -> tuple[Report, ...]:
+def _reports(story: Story) -> tuple[Attention, ...]:
     """The reports that are explained, in order."""
     scope, seen = story.once(Scope), Counter[tuple[str, float, bool]]()
-    found: list[Report] = []
+    found: list[Attention] = []
     for line in log_of(story).own_timed:
         changed = _CHANGED.search(line.body) is not None
         if not changed and not _POWERED.search(line.body):
@@ -76,7 +76,7 @@ def _reports(story: Story) -> tuple[Report, ...]:
             key = (stay.disk, stay.begin, changed)
             if seen[key] < sum(when <= line.at + LATE for when in causes):
                 seen[key] += 1
-                found.append(Report(stay, line))
+                found.append(Attention(stay, line))
     return tuple(found)
 
 
