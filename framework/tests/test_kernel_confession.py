@@ -181,6 +181,23 @@ def test_a_cut_of_one_disk_does_not_explain_what_the_controller_of_all_says() ->
     assert outcome(said(text, CUT + 0.3, 4)) == ([], [])
 
 
+def test_a_warning_of_an_emulated_controller_that_nobody_knows_is_a_doubt_while_nothing_is_cut() -> None:
+    text = "xhci_hcd 0000:00:05.0: the flux capacitor is out of phase"
+    doubt = f"the kernel logged an uncatalogued warning: {text}"
+    for at in (CUT - 1.0, BACK + 3.0):
+        assert outcome(said(text, at, 4)) == ([], [doubt])
+        assert outcome(said(text, at, 5)) == ([], [])
+    assert outcome(said(text.replace("00:05", "00:06"), BACK + 3.0, 4)) == ([], []), "not the rig's"
+    real = said(text, BACK + 3.0, 4)
+    real.events = [
+        msgspec.structs.replace(one, kind="ssh") if isinstance(one, ev.DutReady) else one for one in real.events
+    ]
+    assert outcome(real) == ([], []), "its controllers have others"
+    asleep = said(text, BACK + 3.0, 4)
+    asleep.add(ev.DutSuspended(at=BACK + 1.0, until=BACK + 3.5, ok=True))
+    assert doubt not in outcome(asleep)[1]
+
+
 def test_a_cut_of_every_disk_may_explain_what_their_controller_says() -> None:
     bench = said("xhci_hcd 0000:00:05.0: the flux capacitor is out of phase", CUT + 0.3, 3)
     bench.replace(ev.CutArmed, victims=DISKS)
