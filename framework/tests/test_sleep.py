@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stories import CUT, VICTIM, healthy
 
 from plugpull.checks import kernel_clean, removed, undisturbed
+from plugpull.checks.uevent_record import uevents_doubted
 from plugpull.dut.agent.disks import Refused
 from plugpull.dut.agent.sleep import Sleep
 from plugpull.dut.conversation.link import AgentGone
@@ -98,6 +99,33 @@ def test_a_disk_reports_the_reset_of_its_sleep_with_its_first_command_and_once(a
     awake = healthy()
     awake.add(ev.KernelMessage(at=at, text=POWER_ON, level=3))
     assert len(awake.judge(undisturbed()).findings) == 1
+
+
+def changed(*times: float, asleep: bool = True, subsystem: str = "scsi") -> list[str]:
+    """What is said of a disk of which the kernel announces changes at these times."""
+    bench = healthy()
+    if asleep:
+        bench.add(ev.DutSuspended(at=BEGIN, until=AWAKE, ok=True))
+    path = next(one.sysfs for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == "disk2")
+    devpath = path.removeprefix("/sys").partition("/block/")[0]
+    bench.add(*(ev.Uevent(at=at, action="change", subsystem=subsystem, devpath=devpath) for at in times))
+    return [what for what in uevents_doubted(bench.story()) if "had changed" in what]
+
+
+def test_a_change_that_the_kernel_announces_long_after_a_disk_came_is_a_doubt() -> None:
+    assert len(changed(AWAKE + 8.0, asleep=False)) == 1
+    assert changed(11.5, asleep=False) == [], "it had just come"
+
+
+@pytest.mark.parametrize(("at", "many"), [(AWAKE - 0.1, 0), (AWAKE + 1.0, 0), (AWAKE + 6.0, 1)])
+def test_sleep_explains_changes_of_usb_devices_until_the_machine_is_awake(at: float, many: int) -> None:
+    assert len(changed(at, subsystem="usb")) == many
+
+
+@pytest.mark.parametrize("at", [AWAKE + 0.4, AWAKE + 7.0])
+def test_sleep_explains_one_change_of_a_scsi_device_with_its_first_command(at: float) -> None:
+    assert changed(at) == []
+    assert len(changed(at, AWAKE + 8.0)) == 1
 
 
 def test_a_reset_on_request_explains_no_request_that_failed() -> None:

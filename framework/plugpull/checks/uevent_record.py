@@ -8,7 +8,7 @@ run's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from plugpull.checks.limits import bench_kind
 from plugpull.history.events import AgentLost, DiskAttached, DiskDetached, DutDied, Uevent
@@ -28,8 +28,9 @@ STAYED = 5.0
 """Seconds that a disk must stay after a device above it was removed for the two to contradict each other."""
 SETTLED = 3.0
 """Seconds after the announcement of a disk in which the kernel may announce changes of its parts."""
-AWAKE = 10.0
-"""Seconds after a suspension in which a reset of the disk may be announced as such a change."""
+AWAKE = 2.0
+"""Seconds after a suspension in which the resets of its devices may be announced as such changes: 0.4 s at most. A SCSI
+device announces its own with its first command, however late that comes: 0.4 to 10.7 s."""
 ON_A_BUS = "virtio_scsi"
 """The driver of disks of one SCSI host, which report a change when another one comes or goes."""
 SAME = 1.0
@@ -124,11 +125,12 @@ def _changed(story: Story) -> Iterator[str]:
     """Disks of which the kernel announced a change long after they had come: they are driven otherwise. None of 4,600
     changes of healthy emulated benches came then, but for those after a suspension."""
     asleep = suspensions(story)
+    woken: set[tuple[str, float]] = set()
     for event in story.of(Uevent):
         at = event.at
         if event.action != "change" or event.subsystem not in ("usb", "scsi") or at is None:
             continue  # udev announces a change of a block device that was open for writing
-        if any(one - SAME <= at <= two + AWAKE for one, two in asleep):
+        if _woken(event, at, asleep, woken) or any(one - SAME <= at <= two + AWAKE for one, two in asleep):
             continue
         for one in story.all_attachments:
             path, gone = one.sysfs.removeprefix("/sys"), story.detached_at(one)
@@ -136,6 +138,15 @@ def _changed(story: Story) -> Iterator[str]:
             if there and one.driver != ON_A_BUS and (path + "/").startswith(event.devpath + "/"):
                 yield f"the kernel announced at {at:.2f} s that {_name(event)} of {one.disk} had changed"
                 return
+
+
+def _woken(event: Uevent, at: float, asleep: Sequence[tuple[float, float]], woken: set[tuple[str, float]]) -> bool:
+    """Whether this is the first change of a SCSI device after a suspension. ``woken`` are those that had theirs."""
+    until = max((end for _, end in asleep if end <= at), default=None)
+    if until is None or event.subsystem != "scsi" or (event.devpath, until) in woken:
+        return False
+    woken.add((event.devpath, until))
+    return True
 
 
 def heard(story: Story, at: float) -> bool:
