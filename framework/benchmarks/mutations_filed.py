@@ -104,6 +104,14 @@ for _name, _apply, _on in (
     ("fewer rounds of files than there are", changed("files.over", rounds=0), FILES),
     ("array that was stopped for a minute", changed("array.acted", -1, seconds=60.0), ARRAY),
     ("array that nobody made", lambda tape: tape.drop(of("array.acted", action="make")), ARRAY),
+    (
+        "array of which nobody removed the member",
+        lambda tape: tape.drop(of("array.acted", action="remove_gone")),
+        ARRAY,
+    ),
+    ("member that nobody put back", lambda tape: tape.drop(of("array.acted", action="readd")), ARRAY),
+    ("array that nobody stopped", lambda tape: tape.drop(of("array.acted", action="stop")), ARRAY),
+    ("array that nobody erased", lambda tape: tape.drop(of("array.acted", action="erase")), ARRAY),
     ("writer ended by status 7", changed("ledger.end", -1, status=7), ARRAY),
 ):
     add("impossible", _name, UNKNOWN, "It cannot be as it is on record.", _apply, _on)

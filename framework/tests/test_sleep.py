@@ -70,6 +70,7 @@ BEGIN, AWAKE = CUT - 3.0, CUT + 2.0
 OTHER = "1-1.2", "sdc"
 """The USB path and the kernel name of a disk that is not cut."""
 ERROR = f"I/O error, dev {OTHER[1]}, sector 128 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
+FAILED_COMMAND = "sd 2:0:0:0: [sdc] tag#12 FAILED Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK cmd_age=0s"
 POWER_ON = "sd 2:0:0:0: [sdc] Power-on or device reset occurred"
 
 
@@ -81,10 +82,11 @@ def slept(*lines: tuple[float, str]) -> list[str]:
     return [finding.summary for finding in bench.judge(undisturbed()).findings]
 
 
+@pytest.mark.parametrize("text", [ERROR, FAILED_COMMAND])
 @pytest.mark.parametrize("at", [BEGIN + 1.0, AWAKE - 0.5, AWAKE + 1.0, AWAKE + 6.0])
-def test_sleep_explains_no_request_of_a_disk_that_was_not_cut_that_failed(at: float) -> None:
-    (said,) = slept((at, ERROR))
-    assert f"reported an error on disk2: {ERROR}" in said
+def test_sleep_explains_no_request_of_a_disk_that_was_not_cut_that_failed(at: float, text: str) -> None:
+    (said,) = slept((at, text))
+    assert f"reported an error on disk2: {text}" in said
 
 
 @pytest.mark.parametrize(("at", "many"), [(AWAKE - 0.5, 0), (AWAKE + 1.0, 0), (AWAKE + 5.9, 1)])
@@ -132,6 +134,7 @@ def test_a_reset_on_request_explains_no_request_that_failed() -> None:
     bench = healthy()
     bench.add(ev.DiskRecovered(at=20.0, disk="disk2", until=21.0, resets=1))
     bench.add(ev.KernelMessage(at=20.3, text=RESET.text, level=6))
+    bench.add(ev.KernelMessage(at=20.4, text="sd 2:0:0:0: device reset", level=6))
     assert bench.judge(undisturbed()).findings == ()
     bench.add(ev.KernelMessage(at=20.5, text=ERROR, level=3))
     assert len(bench.judge(undisturbed()).findings) == 1

@@ -90,14 +90,17 @@ suspended machines."""
 WAKING = 2.0
 """Seconds after a suspension in which what happened as its devices came back may be logged. The kernel resumes them
 before it lets processes run, so that in 6 suspensions each reset was logged 3.9 s and more before the end."""
-FAILED = frozenset(
-    {"block.error", "fs.error", "fs.readonly", "md.failure", "scsi.error", "scsi.offline", "storage.cache-error"}
-)
-"""Kinds of messages about requests that failed in the end. Neither sleep nor a reset on request is a reason: the kernel
-lets no request through to a disk that sleeps, and sends again what a reset has ended."""
+_FAILED = frozenset({"block.error", "fs.error", "fs.readonly", "md.failure", "scsi.offline", "storage.cache-error"})
 _POWERLESS = re.compile(r"root hub lost power or was reset")
 _NOT_AWAKE = re.compile(r"\bPM: (?:dpm_run_callback\(\)|(?:device \S+ )?failed to)|\bPM: .*\breturns -\d+")
 """A device could not be suspended or did not come back (drivers/base/power/main.c): sleeping is no reason for that."""
+_FAILED_COMMAND = re.compile(r"FAILED Result|\bSense Key :|\bfailed: Result")
+
+
+def failed(kind: str, body: str) -> bool:
+    """Whether a message is about a request that failed in the end. Neither sleep nor a reset on request is a reason:
+    the kernel lets no request through to a disk that sleeps, and sends again what a reset has ended."""
+    return kind in _FAILED or (kind == "scsi.error" and bool(_FAILED_COMMAND.search(body)))
 
 
 def never(kind: str, body: str) -> bool:
@@ -151,7 +154,7 @@ class Expected:
 
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a cut explains a message about these. ``kind`` is empty for an uncatalogued one."""
-        asleep = self.slept(at) and kind not in FAILED and not _NOT_AWAKE.search(body)
+        asleep = self.slept(at) and not failed(kind, body) and not _NOT_AWAKE.search(body)
         if (asleep and (not never(kind, body) or _POWERLESS.search(body))) or self._woken(about, at, body):
             return True
         if never(kind, body) or _NO_BITMAP.search(body):
@@ -159,7 +162,7 @@ class Expected:
         if _DIRTY.search(body):
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)
         recovered = any(window.shares(at) and window.disk in about.disks for window in self._recovered)
-        if recovered and kind not in FAILED and not _UNANSWERED.search(body):
+        if recovered and not failed(kind, body) and not _UNANSWERED.search(body):
             return True
         if _HANDLED.search(body) and any(one.covers(at) and one.disk in about.disks for one in self._stalled):
             return True
