@@ -125,12 +125,12 @@ def _changed(story: Story) -> Iterator[str]:
     """Disks of which the kernel announced a change long after they had come: they are driven otherwise. None of 4,600
     changes of healthy emulated benches came then, but for those after a suspension."""
     asleep = suspensions(story)
-    woken: set[tuple[str, float]] = set()
+    seen: set[tuple[str, float]] = set()
     for event in story.of(Uevent):
         at = event.at
         if event.action != "change" or event.subsystem not in ("usb", "scsi") or at is None:
             continue  # udev announces a change of a block device that was open for writing
-        if _woken(event, at, asleep, woken) or any(one - SAME <= at <= two + AWAKE for one, two in asleep):
+        if _first_after_sleep(event, at, asleep, seen) or any(one - SAME <= at <= two + AWAKE for one, two in asleep):
             continue
         for one in story.all_attachments:
             path, gone = one.sysfs.removeprefix("/sys"), story.detached_at(one)
@@ -140,12 +140,14 @@ def _changed(story: Story) -> Iterator[str]:
                 return
 
 
-def _woken(event: Uevent, at: float, asleep: Sequence[tuple[float, float]], woken: set[tuple[str, float]]) -> bool:
-    """Whether this is the first change of a SCSI device after a suspension. ``woken`` are those that had theirs."""
+def _first_after_sleep(
+    event: Uevent, at: float, asleep: Sequence[tuple[float, float]], seen: set[tuple[str, float]]
+) -> bool:
+    """Whether this is the first change of a SCSI device after a suspension. ``seen`` are those that had theirs."""
     until = max((end for _, end in asleep if end <= at), default=None)
-    if until is None or event.subsystem != "scsi" or (event.devpath, until) in woken:
+    if until is None or event.subsystem != "scsi" or (event.devpath, until) in seen:
         return False
-    woken.add((event.devpath, until))
+    seen.add((event.devpath, until))
     return True
 
 

@@ -155,7 +155,7 @@ class Expected:
     def message(self, about: About, kind: str, at: float, body: str = "") -> bool:
         """Whether a cut explains a message about these. ``kind`` is empty for an uncatalogued one."""
         asleep = self.slept(at) and not failed(kind, body) and not _NOT_AWAKE.search(body)
-        if (asleep and (not never(kind, body) or _POWERLESS.search(body))) or self._woken(about, at, body):
+        if (asleep and (not never(kind, body) or _POWERLESS.search(body))) or self._reset_by_sleep(about, at, body):
             return True
         if never(kind, body) or _NO_BITMAP.search(body):
             return False
@@ -181,7 +181,7 @@ class Expected:
         """Whether the DUT was suspended at ``at``, or was waking its devices: each is reset then."""
         return any(begin <= at <= end + WAKING for begin, end in self._slept)
 
-    def _woken(self, about: About, at: float, body: str) -> bool:
+    def _reset_by_sleep(self, about: About, at: float, body: str) -> bool:
         """Whether a disk reports the reset of its sleep with its first command after it, however late that comes."""
         if about.level is not Level.DISK or not _RESET.search(body):
             return False
