@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from plugpull.history.cut import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, DutReady, KernelMessage, LogLost
 from plugpull.history.story import NOT_THE_AGENT, Story
-from plugpull.kernel.diagnosis.arrivals import is_announced, is_disconnected
+from plugpull.kernel.diagnosis.arrivals import AFTER, is_announced, is_disconnected
+from plugpull.kernel.diagnosis.scope import place_of
 from plugpull.kernel.diagnosis.story_log import log_of
 
 LISTED = 30.0
@@ -96,9 +97,7 @@ def _silent(story: Story) -> Iterator[str]:
             continue
         if any(at - LISTED <= attached.at <= at for at in readies):
             continue  # attached before the agent started; the agent listed it
-        left = [one.at for one in story.of(DiskDetached) if one.disk == attached.disk and one.at is not None]
-        last = max((at for at in left if at < attached.at), default=0.0)
-        if not is_announced(story, attached, last):
+        if not is_announced(story, attached, _earlier_until(story, attached)):
             yield f"{attached.disk} was attached at {attached.at:.2f} s and the kernel log does not say so"
             return
     for cut in story.cut_records:
@@ -107,6 +106,18 @@ def _silent(story: Story) -> Iterator[str]:
             if gone is not None:
                 yield f"{disk} was removed at {gone:.2f} s and the kernel log does not say that it was disconnected"
                 return
+
+
+def _earlier_until(story: Story, attached: DiskAttached) -> float:
+    """Until when lines about a disk that comes are about an earlier attachment of it: until that left. On a SCSI bus, a
+    device can be found before the removal of the one before is read; there it is until its own lines have come."""
+    at = attached.at or 0.0
+    left = [one.at for one in story.of(DiskDetached) if one.disk == attached.disk and one.at is not None]
+    last = max((gone for gone in left if gone < at), default=0.0)
+    before = [one.at for one in story.attachments(attached.disk) if one.at is not None and one.at < at]
+    if place_of(attached.sysfs).usb or not attached.sysfs or not before:
+        return last
+    return min(last, max(before) + AFTER)
 
 
 def gone_in_silence(story: Story, cut: Cut, disk: str) -> float | None:
