@@ -1,5 +1,5 @@
-"""Driver mutants: bugs put into the kernel's drivers and md, each run through a stock scenario. Each must be found and
-named.
+"""Driver mutants: bugs put into the kernel's drivers, md and filesystems, each run through a stock scenario. Each must
+be found and named.
 
 Each module is rebuilt from the distribution's source of the guest's kernel (a download of 140 MB the first time)
 and replaces the kernel's own. A bug counts as found when the verdict is FAIL, and as named when a finding of the
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 os.environ.setdefault("PLUGPULL_DRIVER_BUGS", "1")
 
 import driver_build
+import filesystem_bugs
 from defects_bench import RIG
 
 from benchmarks.driver_mutants_due import MUTANTS as DUE
@@ -31,18 +32,21 @@ from benchmarks.driver_mutants_more import MUTANTS as MORE
 from benchmarks.driver_mutants_others import MUTANTS as OTHERS
 from benchmarks.driver_mutants_paths import MUTANTS as PATHS
 from benchmarks.driver_mutants_recovery import MUTANTS as RECOVERY
+from benchmarks.driver_mutants_state import MUTANTS as STATE
 from benchmarks.measure import ROOT, begin, console, scratch, table
 from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
-MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE, *RECOVERY)
+MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE, *RECOVERY, *STATE)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 
 
 def edit(tree: Path, mutant: Mutant, *, bug: bool) -> None:
     """Change the kernel's tree. Raises ValueError where a piece is not there exactly once."""
+    if mutant.folder.startswith("fs/"):
+        filesystem_bugs.find_headers(tree, mutant.module)
     for file in PREAMBLE if mutant.folder == STORAGE else ():
         _replace(tree / mutant.folder / file, *PREAMBLE[file])
     if bug:
@@ -62,6 +66,8 @@ def build(mutant: Mutant, *, bug: bool) -> Path:
         edit(tree, mutant, bug=bug)
 
     part = driver_build.MD if mutant.folder == MD else driver_build.USB_SCSI
+    if mutant.folder.startswith("fs/"):
+        part = driver_build.FILESYSTEMS
     return driver_build.driver(mutant.folder, mutant.module, change, repr((mutant, PREAMBLE, bug)), part)
 
 

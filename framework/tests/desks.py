@@ -137,6 +137,9 @@ class DeskBench:
     def bring_back(self) -> PostMortem:
         return PostMortem()
 
+    def flushes(self) -> dict[str, int]:
+        return {}
+
     def cpu_seconds(self) -> float | None:
         return None
 

@@ -67,13 +67,17 @@ BUGS = {
 }
 
 
+def find_headers(tree: Path, module: str) -> None:
+    """Let a filesystem be built outside of the kernel's tree: xfs finds its headers by a path below it."""
+    makefile = tree / "fs" / module / "Makefile"
+    makefile.write_text(makefile.read_text().replace("$(srctree)/$(src)", "$(src)"))
+
+
 def module(bug: FilesystemBug, *, planted: bool) -> Path:
     """The module, rebuilt from the distribution's source with the bug, or unchanged."""
 
     def edit(tree: Path) -> None:
-        # xfs finds its headers by a path below the kernel's tree, where a module that is built outside of it is not.
-        makefile = tree / "fs" / bug.module / "Makefile"
-        makefile.write_text(makefile.read_text().replace("$(srctree)/$(src)", "$(src)"))
+        find_headers(tree, bug.module)
         text = (tree / bug.file).read_text()
         assert text.count(bug.before) == 1, f"the source has {text.count(bug.before)} times {bug.before!r}"
         if planted:

@@ -127,6 +127,18 @@ def test_exact_counts_tell_one_object_with_each_cut(cache: str, leaked: int) -> 
     assert finding.summary.startswith(f"the DUT leaks memory of its cache {cache}: at least ")
 
 
+@pytest.mark.parametrize(
+    ("steps", "many"),
+    [((256,) * 15, 1), ((256,) * 14 + (0,), 0), ((256,) * 7 + (512, -256) + (256,) * 6, 0), ((128,) * 15, 0)],
+)
+def test_exact_counts_show_a_small_object_with_every_single_cut(steps: tuple[int, ...], many: int) -> None:
+    """Less than one object of a cache is no object of it."""
+    sizes = accumulate((166_912, *steps))
+    taken = [replace(counted("cycle"), slab={"kmalloc-256": size}, exact=True) for size in sizes]
+    found = [one.summary for one in judged(leak_slope(), *taken).findings]
+    assert found == ["the DUT leaks memory of its cache kmalloc-256: 256 bytes or more with each of 14 cuts"] * many
+
+
 def test_counts_that_are_not_exact_do_not_tell_so_little() -> None:
     loose = [replace(census, exact=False) for census in exactly("kmalloc-4k", 4096)]
     assert judged(leak_slope(), *loose).findings == ()

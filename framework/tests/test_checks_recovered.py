@@ -135,7 +135,6 @@ def test_usb_storage_pauses_in_its_second_reset() -> None:
         "sd 2:0:0:0: [sdc] tag#13 uas_eh_abort_handler 0 uas-tag 1 inflight: CMD OUT",
         "sd 2:0:0:0: [sdc] tag#5 uas_zap_pending 0 uas-tag 2 inflight: CMD",
         "scsi host2: uas_eh_device_reset_handler success",
-        "usb 1-1.2: stat urb: no pending cmd for uas-tag 1",
     ],
 )
 def test_what_error_handlers_say_is_explained_by_it_alone(text: str) -> None:
@@ -143,6 +142,17 @@ def test_what_error_handlers_say_is_explained_by_it_alone(text: str) -> None:
     assert summaries(bench, undisturbed(), no_errors(DISK)) == []
     bench.drop(ev.DiskStalled)
     assert summaries(bench, undisturbed())
+
+
+@pytest.mark.parametrize(("tag", "many"), [(1, 0), (11, 1)])
+def test_a_late_answer_is_explained_by_it_if_its_command_was_aborted(tag: int, many: int) -> None:
+    """uas that forgot another command as well says the same when the disk answers that one."""
+    bench = stalled()
+    abort = "sd 2:0:0:0: [sdc] tag#13 uas_eh_abort_handler 0 uas-tag 1 inflight: CMD OUT"
+    bench.add(ev.KernelMessage(at=ANSWERS + 0.05, text=abort, level=6))
+    late = f"usb 1-1.2: stat urb: no pending cmd for uas-tag {tag}"
+    bench.add(ev.KernelMessage(at=ANSWERS + 0.2, text=late, level=3))
+    assert len(summaries(bench, undisturbed())) == many
 
 
 @pytest.mark.parametrize(
@@ -173,6 +183,17 @@ def test_what_was_not_answered_then_is_left_out_of_the_wait() -> None:
     for moment in ("attached", "end"):
         change(pausing, moment, (DISK,), {"driver": "usb-storage"})
     assert findings(stalled(pausing, given_up=2), ANSWERS + 4.0) == 0, "usb-storage pauses"
+
+
+@pytest.mark.parametrize(("unit", "many"), [(True, 0), (False, 1)])
+def test_another_unit_of_its_device_may_wait_as_long(unit: bool, many: int) -> None:
+    """The kernel sends the units of a device nothing while it recovers one of them, and other disks all the time."""
+    beside = SURVIVORS[1]
+    made = waiting(stalled(), BEGIN, ANSWERS + 1.5, beside)
+    at = next(disk["at"] for disk in made.rig["disk"] if disk["name"] == DISK)
+    disks = [{**disk, "at": at} if unit and disk["name"] == beside else disk for disk in made.rig["disk"]]
+    story = Story(made.begun, made.events, rig={**made.rig, "disk": disks})
+    assert len(answered().judge(story).findings) == many
 
 
 def test_a_task_that_waits_for_the_disk_meanwhile_may_wait_longer() -> None:

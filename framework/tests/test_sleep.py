@@ -143,6 +143,7 @@ def test_a_reset_on_request_explains_no_request_that_failed() -> None:
 def test_a_machine_that_was_lost_while_it_slept_had_been_asked_to_sleep() -> None:
     context = Mock()
     context.now.return_value, context.listener.lost = 100.0, ""
+    context.bench.flushes.return_value = {}
     with Suspended(context, 3):
         context.listener.lost = "the agent fell silent"
     (slept,) = context.recorder.record.call_args.args
@@ -166,6 +167,7 @@ class Slept(Mock):
 def a_machine(*, ok: bool = True) -> Slept:
     context = Slept()
     context.now.return_value, context.listener.lost, context.listener.asleep = 100.0, "", True
+    context.bench.flushes.side_effect = [{"disk1": 4, "disk2": 2}, {"disk1": 5, "disk2": 2}]
     context.bench.link.call.return_value = {"begun": 100.5, "until": 109.0, "ok": ok, "why": "" if ok else "busy"}
     return context
 
@@ -178,6 +180,7 @@ def test_what_has_to_wait_until_the_machine_is_awake_does() -> None:
         assert context.looks == 3
         (slept,) = context.recorder.record.call_args.args
         assert (slept.at, slept.until, slept.ok) == (100.5, 109.0, True)
+        assert slept.flushes == {"disk1": 1, "disk2": 0}
     assert context.recorder.record.call_count == 1
 
 

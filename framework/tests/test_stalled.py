@@ -10,7 +10,7 @@ import pytest
 from plugpull.dut import stalled
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.stalled import Stalled
-from plugpull.errors import NotServed
+from plugpull.errors import NotServed, RigError
 from plugpull.history import events as ev
 
 ENDED = {"at": 12.0, "changed": [], "failed": {}, "until": 11.5, "disk": "running", "host": "running", "worked": True}
@@ -106,3 +106,21 @@ def test_a_rig_whose_disks_nobody_can_stall_cannot_serve_it() -> None:
     with pytest.raises(NotServed, match="stand still"):
         Stalled(made, "disk1", 1)
     made.bench.stall.assert_not_called()
+
+
+def test_a_bench_that_is_gone_meanwhile_had_a_disk_that_stood_still() -> None:
+    """What the kernel reported of its command is explained, whatever else broke."""
+    made = context([0, 1])
+    made.bench.stall.side_effect = [None, RigError("QEMU was killed")]
+    with pytest.raises(RigError, match="QEMU was killed"), Stalled(made, "disk1", 1):
+        pass
+    assert recorded(made).spans == ((10, 11),)
+
+
+def test_an_agent_that_is_gone_at_the_end_had_seen_it() -> None:
+    made = context([0, 1, 1])
+    with pytest.raises(AgentGone), Stalled(made, "disk1", 1):
+        made.bench.link.call.side_effect = AgentGone("nothing was heard")
+    events = [one.args[0] for one in made.recorder.record.call_args_list]
+    (event,) = (one for one in events if isinstance(one, ev.DiskStalled))
+    assert (event.given_up, event.worked) == (1, False)

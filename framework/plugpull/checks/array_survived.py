@@ -109,6 +109,10 @@ def _failed(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
     for ended in story.of(LoadEnded):
         if ended.disk == record.name and ended.stuck:
             yield _accusation(record, f"the load on {record.name} could not be ended", ended.at)
+        elif ended.disk == record.name and ended.errno and (ended.at or 0.0) < until:
+            how = ended.message or f"errno {ended.errno}"
+            what = f"the load on {record.name} met an I/O error: {how}{_missing(record, ended.at)}"
+            yield _accusation(record, what, ended.at)
 
 
 def _dropped(story: Story, record: ArrayRecord) -> Iterator[Accusation]:

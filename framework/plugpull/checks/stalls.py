@@ -24,9 +24,19 @@ def stood_still(story: Story, begin: float, end: float, disk: str = "") -> float
     return sum(max(0.0, min(end, until) - max(begin, since)) for since, until in spans)
 
 
+def _stalls_of_device(story: Story, disk: str) -> tuple[DiskStalled, ...]:
+    """The stalls of a disk, and of the other units of its device: the kernel sends them nothing while it recovers one
+    of them, because they share a SCSI host (drivers/scsi/scsi_lib.c, scsi_host_queue_ready)."""
+    places = {str(one.get("name")): one.get("at") for one in story.rig.get("disk", ())}
+    units = {name for name, at in places.items() if at and at == places.get(disk)} | {disk}
+    return tuple(event for event in story.of(DiskStalled) if event.disk in units)
+
+
 def answering_since(story: Story, disk: str, begin: float, end: float) -> float:
-    """When a disk answered again that stood still in [begin, end]; ``begin`` if it did not."""
-    ends = [until for event in stalls_of(story, disk) for since, until in event.spans if since < end and until > begin]
+    """When a disk or another unit of its device answered again that stood still in [begin, end]; ``begin`` if none
+    did."""
+    stalls = _stalls_of_device(story, disk)
+    ends = [until for event in stalls for since, until in event.spans if since < end and until > begin]
     return min(end, max(ends, default=begin))
 
 
@@ -37,8 +47,9 @@ def pause_of(story: Story, stall: DiskStalled) -> float:
 
 
 def pauses(story: Story, disk: str, begin: float, end: float) -> float:
-    """The same for all stalls that were over in [begin, end]."""
-    return sum(pause_of(story, one) for one in stalls_of(story, disk) if one.spans and begin <= one.spans[-1][1] <= end)
+    """The same for all stalls of its device that were over in [begin, end]."""
+    stalls = _stalls_of_device(story, disk)
+    return sum(pause_of(story, one) for one in stalls if one.spans and begin <= one.spans[-1][1] <= end)
 
 
 def given_up(story: Story, disk: str, begin: float, end: float) -> int:

@@ -18,6 +18,7 @@ from plugpull.checks.coherent import Coherent
 from plugpull.checks.cpus_answer import CpusAnswer
 from plugpull.checks.cuts_made import CutsMade
 from plugpull.checks.data_sound import DataSound
+from plugpull.checks.flushed_for_sleep import FlushedForSleep
 from plugpull.checks.found_again import FoundAgain
 from plugpull.checks.kept_while_powered import KeptWhilePowered
 from plugpull.checks.kernel_between import KernelBetween
@@ -43,6 +44,7 @@ STANDING: tuple[Check, ...] = (
     KeptWhilePowered(),
     DataSound(),
     FoundAgain(None),
+    FlushedForSleep(),
     ArraysSound(),
     NothingBlocked(),
     NothingSpins(),

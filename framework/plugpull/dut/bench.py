@@ -62,6 +62,10 @@ class Bench(Protocol):
         """Have a disk answer no command, or answer again; returns when the DUT goes on. Raises RigError."""
         ...
 
+    def flushes(self) -> Mapping[str, int]:
+        """How often each disk was flushed so far, by its own count; without disks that do not count it."""
+        ...
+
     def power_everything(self) -> None:
         """Connect and power every declared disk. Returns before the kernel has found them."""
         ...

@@ -71,8 +71,10 @@ class Stalled:
             context.bench.stall(self._disk, True)
             self._wait_given_up()
         finally:
-            context.bench.stall(self._disk, False)
-            self._spans.append((begin, context.now()))
+            try:
+                context.bench.stall(self._disk, False)
+            finally:  # the kernel may have reported that it gave a command up, also if the bench is gone now
+                self._spans.append((begin, context.now()))
 
     def _wait_given_up(self) -> None:
         """Wait until the kernel has given a command up and begun to abort it."""
@@ -108,7 +110,11 @@ class Stalled:
         if context.listener.lost:
             self._record({})
             return
-        said = context.bench.link.call("stall.end", RECOVERED_WITHIN + 10.0)
+        try:
+            said = context.bench.link.call("stall.end", RECOVERED_WITHIN + 10.0)
+        except RigError:
+            self._record({})
+            raise
         context.recorder.record(timers_set(said, "stalled"))
         self._record(said)
 

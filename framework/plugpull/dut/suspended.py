@@ -28,8 +28,10 @@ class Suspended:
         self._seconds = seconds
         self._asked_at = 0.0
         self._recorded = False
+        self._flushed: dict[str, int] = {}
 
     def __enter__(self) -> Self:
+        self._flushed = dict(self._context.bench.flushes())
         self._asked_at = self._context.now()
         self._context.listener.let_sleep(self._seconds + ASLEEP)
         if not self._context.bench.link.call("suspend", seconds=self._seconds):
@@ -45,7 +47,14 @@ class Suspended:
         while context.listener.asleep and time.monotonic() < deadline:
             context.pause(LOOKED)
         said = context.bench.link.call("suspend.end", ENDED_WITHIN)
-        slept = ev.DutSuspended(at=said["begun"], until=said["until"], ok=said["ok"], detail=said["why"])
+        flushed = context.bench.flushes()
+        slept = ev.DutSuspended(
+            at=said["begun"],
+            until=said["until"],
+            ok=said["ok"],
+            detail=said["why"],
+            flushes={disk: flushed[disk] - many for disk, many in self._flushed.items() if disk in flushed},
+        )
         context.recorder.record(slept)
         self._recorded = True
         if not said["ok"]:

@@ -194,6 +194,9 @@ class VirtualBench:
         self._firmware[disk].stand_still(on)
         self._machine.qmp.run("query-status")
 
+    def flushes(self) -> dict[str, int]:
+        return {name: one.counters()["flushes"] for name, one in self._firmware.items() if not one.model.plain}
+
     def power_everything(self) -> None:
         with self._lock:
             self._off.clear()

@@ -273,6 +273,9 @@ class RealBench:
         self._boot_id = said["boot_id"]
         return self._died
 
+    def flushes(self) -> dict[str, int]:
+        return {}  # no disk says how often it was flushed
+
     def cpu_seconds(self) -> None:
         """None: a real DUT has its processors to itself."""
 

@@ -159,11 +159,14 @@ class ProcessStuck(Event, frozen=True, kw_only=True, tag="process.stuck"):
 
 class DutSuspended(Event, frozen=True, kw_only=True, tag="dut.suspended"):
     """The DUT's devices were suspended on request, from ``at`` to ``until`` (DUT seconds), and resumed. Otherwise
-    ``detail`` says why they were not."""
+    ``detail`` says why they were not.
+
+    ``flushes``: how often each emulated disk with a cache was flushed meanwhile, by its own count."""
 
     until: float
     ok: bool
     detail: str = ""
+    flushes: dict[str, int] = {}
 
 
 class Acted(Event, frozen=True, kw_only=True, tag="action"):

@@ -76,6 +76,9 @@ _HANDLED = re.compile(
 """What the error handlers of usb-storage and uas say when they abort a command and reset the disk (drivers/usb/storage,
 uas.c and transport.c). Anything more, such as a command that failed in the end, is not explained by a command that was
 not answered once."""
+_UNCLAIMED = re.compile(r" urb: no pending cmd for uas-tag (\d+)$")
+"""The disk answered a command that uas does not know any more: one that was aborted."""
+_ABORTED = re.compile(r" uas_eh_abort_handler .*?\buas-tag (\d+)\b")
 NEVER = frozenset({"hcd.died"})
 """Kinds of messages that no cut explains."""
 _GIVEN_UP = re.compile(
@@ -164,13 +167,23 @@ class Expected:
         recovered = any(window.shares(at) and window.disk in about.disks for window in self._recovered)
         if recovered and not failed(kind, body) and not _UNANSWERED.search(body):
             return True
-        if _HANDLED.search(body) and any(one.covers(at) and one.disk in about.disks for one in self._stalled):
+        stalls = [one for one in self._stalled if one.covers(at) and one.disk in about.disks]
+        if stalls and _HANDLED.search(body) and self._was_aborted(body, min(one.begin for one in stalls), at):
             return True
         if about.level in (Level.DISK, Level.ARRAY):
             return any(self.of_stay(stay, at) for stay in about.stays)
         if about.level is Level.HUB and (kind in _NOT_SHARED or _SILENT.search(body)):
             return self.in_blast(about.name, at)
         return any(window.shares(at) and window.disk in about.disks for window in self.windows)
+
+    def _was_aborted(self, body: str, begin: float, at: float) -> bool:
+        """Whether the command that a message names as unknown was aborted before: another one is lost. True for every
+        other message."""
+        unclaimed = _UNCLAIMED.search(body)
+        if unclaimed is None:
+            return True
+        aborts = (_ABORTED.search(line.body) for line in log_of(self._story).own_between(begin, at))
+        return any(abort is not None and abort[1] == unclaimed[1] for abort in aborts)
 
     @staticmethod
     def powerless(body: str) -> bool:
