@@ -47,6 +47,8 @@ PAIRS = (
         "Quota error (device sda1): qtree_write_dquot: Error -5 occurred while creating quota",
         "quota: Disk quotas dquot_6.6.0",
     ),
+    ("block.error", "GPT:239649 != 245759", "GPT: Use GNU Parted to correct GPT errors."),
+    ("md.failure", "md: sdb1 has same UUID but different superblock to sda1", "md: sdb1 has different UUID to sda1"),
     ("fs.error", "EXT4-fs: get root inode failed", "EXT4-fs: quota mode: none"),
     (
         "fs.error",
@@ -80,6 +82,10 @@ def test_a_driver_that_fails_in_words_of_its_own(kind: str, failing: str, health
         "scsi2: default timeout 30",
         "ehci-pci 0000:00:1d.7: usb_check_bandwidth FAILED: 7 + 7 = 7 usec",
         "aoe: skb alloc failure",
+        "dwc3 a600000.dwc3: timed out waiting for SETUP phase",
+        "dwc2 3f980000.usb: s3c_hsotg_init_fifo: timeout flushing fifos (GRSTCTL=1f)",
+        "md: sda2 has different UUID to sda1",
+        "GPT: Use GNU Parted to correct GPT errors.",
         "I get Quota error (device sda1): and no disk fails",
     ],
 )
