@@ -47,6 +47,12 @@ PAIRS = (
         "Quota error (device sda1): qtree_write_dquot: Error -5 occurred while creating quota",
         "quota: Disk quotas dquot_6.6.0",
     ),
+    (
+        "md.failure",
+        "md: md1: qnap_md_is_stripe_error. Not in rebuilding mode, so set md as read-only mode directly.",
+        "md: md1: exit qnap_bbm_work ...",
+    ),
+    ("md.failure", "md/raid1:md1: raid1d set raid1 QNAP readonly", "md/raid1:md1: active with 2 out of 2 mirrors"),
     ("block.error", "GPT:239649 != 245759", "GPT: Use GNU Parted to correct GPT errors."),
     ("md.failure", "md: sdb1 has same UUID but different superblock to sda1", "md: sdb1 has different UUID to sda1"),
     ("fs.error", "EXT4-fs: get root inode failed", "EXT4-fs: quota mode: none"),
