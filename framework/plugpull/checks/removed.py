@@ -27,6 +27,7 @@ from plugpull.checks.evidence import (
     switched_at,
     victims_of,
 )
+from plugpull.checks.let_go import device_kept
 from plugpull.checks.limits import removed_within
 from plugpull.checks.reconnected import LONG_ENOUGH, asked_first
 from plugpull.checks.repeats import repeated
@@ -68,6 +69,8 @@ class Removed(Check, frozen=True, tag="removed"):
                 if verdict is not None:
                     said.take(verdict)
                 removed_at = cut.times(disk).removed_at
+                kept = None if removed_at is None else device_kept(story, cut, disk, removed_at)
+                said.take(*(() if kept is None else (kept,)))
                 proof = proof or by_effect(cut)
                 if removed_at is not None and cut.off.commanded_at is not None:
                     each.append(max(0.0, removed_at - cut.off.commanded_at))

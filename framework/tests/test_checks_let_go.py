@@ -1,0 +1,58 @@
+"""A disk that was cut is gone when its USB device is gone, too."""
+
+from __future__ import annotations
+
+import pytest
+from stories import CUT, GONE, RESTORED, VICTIM, Bench, healthy
+
+from plugpull.checks import removed
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+
+DEVICE = "/devices/pci0000:00/0000:00:05.0/usb1/1-1/1-1.1"
+
+
+def uevent(action: str, at: float, device: str = DEVICE) -> ev.Uevent:
+    return ev.Uevent(at=at, action=action, subsystem="usb", devtype="usb_device", devpath=device, disks=(VICTIM,))
+
+
+def seen(*events: ev.Event) -> Bench:
+    bench = healthy()
+    bench.drop(ev.Uevent)
+    bench.add(*events)
+    return bench
+
+
+def findings(bench: Bench, kind: str = "virtual") -> list[str]:
+    made = bench.story()
+    story = Story(made.begun, made.events, rig={**made.rig, "dut": {"kind": kind}})
+    return [finding.summary for finding in removed(VICTIM).judge(story).findings]
+
+
+def test_a_device_that_goes_long_after_its_disk_is_a_finding() -> None:
+    said = f"the kernel let go of the USB device of {VICTIM} 2.90 s after the disk was removed (limit 2 s)"
+    assert findings(seen(uevent("remove", GONE + 2.9))) == [said]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (uevent("remove", GONE + 0.4),),
+        (uevent("remove", CUT + 0.01), uevent("remove", GONE + 5.0, "/devices/usb1/1-1/1-1.3")),
+        (uevent("add", RESTORED + 1.0), uevent("remove", GONE + 9.0)),
+        (),
+    ],
+    ids=["soon", "another device", "a later device", "not on record"],
+)
+def test_what_goes_in_time_or_is_not_it_is_none(events: tuple[ev.Event, ...]) -> None:
+    assert findings(seen(*events)) == []
+
+
+def test_what_the_host_took_away_does_not_count() -> None:
+    bench = seen(uevent("remove", GONE + 2.9))
+    bench.starved = ((GONE + 0.5, GONE + 2.7),)
+    assert findings(bench) == []
+
+
+def test_a_real_disk_is_not_judged() -> None:
+    assert findings(seen(uevent("remove", GONE + 2.9)), "local") == []
