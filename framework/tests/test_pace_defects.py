@@ -96,6 +96,26 @@ def test_a_disk_that_is_faster_than_it_can_be(pace: Callable[[float], float], ki
     assert all("moved 400.0 MB/s for 1 s, faster than its 20.0 MB/s" in finding.summary for finding in findings)
 
 
+@pytest.mark.parametrize(
+    ("sampled", "accused"),
+    [
+        pytest.param(False, [], id="the host ran the DUT late"),
+        pytest.param(True, ["disk2"], id="the DUT was run in time"),
+    ],
+)
+def test_a_disk_that_catches_up_after_a_late_sample_is_not_too_fast(sampled: bool, accused: list[str]) -> None:
+    """What it moved in 1.6 s is counted within 0.3 s, after no sample was taken or while samples show no progress."""
+    held, freed = CUT + 1.0, CUT + 2.6
+    bench = healthy(
+        pace=only("disk2", lambda at: 0.0 if held <= at < freed else 6.3 if freed <= at < freed + 0.3 else 1.0)
+    )
+    if not sampled:
+        made = bench.samples
+        bench.samples = lambda: [one for one in made() if not held < (one.at or 0.0) < freed]  # type: ignore[method-assign]
+    findings = [one for one in with_rates(bench, RATE).findings if "faster than its" in one.summary]
+    assert [finding.subject for finding in findings] == accused
+
+
 @pytest.mark.parametrize(("flush_writes", "accused"), [(0, True), (64, False)])
 def test_stamps_that_are_not_flushed_must_reach_their_rate(flush_writes: int, accused: bool) -> None:
     slow = healthy(pace=lambda disk, at: 0.03 * RATE if disk == "disk2" else RATE)

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 from plugpull.checks import limits
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
@@ -46,6 +45,7 @@ from plugpull.checks.evidence import limit, miswired, seconds
 from plugpull.checks.slowness import PaceLimits, Slowness, rate_text
 from plugpull.checks.starved import LEAST_GRANTED, granted
 from plugpull.checks.survivor import BUSY, Unjudgeable, Watched, busy_cpu, declared_rate, own_rate, span, watched
+from plugpull.checks.too_fast import FAST_FOR, FASTEST, fastest
 from plugpull.checks.track import Stall, Track
 from plugpull.history.reader import Story
 from plugpull.judging.results import Better, Measurement, Survivor
@@ -56,8 +56,6 @@ MOST_HIDDEN = 2.0
 """The longest stall, in seconds, that starvation of a virtual DUT may hide without making the verdict UNKNOWN."""
 TRICKLE = 0.05
 """A disk below this share of its baseline stands still."""
-FASTEST, FAST_FOR = 2.0, 1.0
-"""Share of its declared rate that an emulated disk cannot exceed for so many seconds. The most in 22 loads was 1.06."""
 SLOWEST = 0.5
 """Share of its declared rate that a disk must reach before the first cut."""
 
@@ -251,11 +249,11 @@ class _Verdict:
         own = own_rate(self.story, self.disk)
         if limits.bench_kind(self.story) != "virtual" or own is None:
             return
-        rates = seen.line.windows(0.0, seen.line.end, FAST_FOR)
-        place, rate = max(enumerate(rates), key=itemgetter(1), default=(0, 0.0))
-        if rate > FASTEST * own:
+        found = fastest(self.story, seen, own)
+        if found is not None:
+            rate, at = found
             what = f"{self.disk} moved {rate_text(rate)} for {FAST_FOR:g} s, faster than its {rate_text(own)}"
-            self.accuse(f"{what} (limit {FASTEST:.0%})", seen.line.time(place * FAST_FOR))
+            self.accuse(f"{what} (limit {FASTEST:.0%})", at)
 
     def _declared(self, seen: Watched, base: Baseline) -> None:
         declared = declared_rate(self.story, seen.load)
