@@ -1,10 +1,12 @@
 import pytest
 
-from plugpull.checks import array_survived, legs_hold, nothing_lost, removed, returned
+from plugpull.checks import array_survived, data_intact, legs_hold, nothing_lost, removed, returned
 from plugpull.integrity.patterns import flushed_writes
+from plugpull.load import Pattern
 from plugpull.scenario import ScenarioRig
 
 ARRAYS = [("raid1", 2), ("raid10", 4), ("raid5", 3), ("raid6", 4)]
+random_reads = Pattern("random reads", "randread", block=16 << 10, depth=4)
 
 
 @pytest.mark.parametrize(("level", "members"), ARRAYS, ids=[level for level, _ in ARRAYS])
@@ -23,6 +25,23 @@ def test_an_array_loses_a_member_and_gets_it_back(rig: ScenarioRig, level: str, 
             array.wait_clean()
         array.check()
     rig.judge(array_survived(array), legs_hold(array), nothing_lost(array), removed(victim), returned(victim))
+
+
+@pytest.mark.parametrize(("level", "members"), ARRAYS, ids=[level for level, _ in ARRAYS])
+def test_an_array_is_read_when_a_member_goes(rig: ScenarioRig, level: str, members: int) -> None:
+    """An array is read here and there, and not written, when a member is unplugged. The array notices by itself, and
+    no reader sees an error: md reads the other members. The member is plugged in and put back."""
+    victim, survivors = rig.choose_victim()
+    with rig.array(level, (victim, *survivors[: members - 1])) as array:
+        with rig.load(array, random_reads) as load:
+            load.settle()
+            with rig.cut(victim.cable):
+                array.wait_degraded()
+                rig.wait(seconds=1)
+            array.readd(victim)
+            array.wait_clean()
+        array.check()
+    rig.judge(array_survived(array), legs_hold(array), data_intact(array), removed(victim), returned(victim))
 
 
 def test_a_mirror_without_a_bitmap_is_copied_whole(rig: ScenarioRig) -> None:
