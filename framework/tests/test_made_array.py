@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 from unittest.mock import Mock
 
@@ -108,6 +109,20 @@ def test_a_member_that_was_assembled_is_not_added_again(monkeypatch: pytest.Monk
     assert array.assemble(*array.members, force=True)
     array.add_missing()
     assert [(action, of) for action, of, _ in asked] == [("assemble", ("disk1", "disk2")), ("add", ("disk1",))]
+
+
+@pytest.mark.parametrize("in_sync", [False, True])
+def test_an_array_that_does_not_get_in_sync_is_stopped(monkeypatch: pytest.MonkeyPatch, in_sync: bool) -> None:
+    context = Mock()
+    context.listener.lost = ""
+    array, asked = made(monkeypatch, context)
+    done = array._do
+    monkeypatch.setattr(array, "_do", lambda *words, **how: {**done(*words, **how), "kname": "md127", "size": 1 << 20})
+    monkeypatch.setattr(array, "_record_made", Mock())
+    monkeypatch.setattr(array, "wait_clean", lambda: in_sync)
+    with nullcontext() if in_sync else pytest.raises(RigError, match="was not in sync"):
+        array.__enter__()
+    assert [action for action, _, _ in asked] == (["make"] if in_sync else ["make", "stop", "erase"])
 
 
 @pytest.mark.parametrize(

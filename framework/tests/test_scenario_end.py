@@ -29,11 +29,20 @@ def state(held: int) -> dict[str, Any]:
     }
 
 
-def recorded_at_the_end(tmp_path: Path, patch: pytest.MonkeyPatch, *held: int) -> list[int]:
-    """The references to a driver that are on record, if the DUT says ``held`` one after the other at the end."""
+def recorded_at_the_end(
+    tmp_path: Path,
+    patch: pytest.MonkeyPatch,
+    *held: int,
+    fault: ev.ErrorFault | None = None,
+    asked: list[str] | None = None,
+) -> list[int]:
+    """The references to a driver that are on record, if the DUT says ``held`` one after the other at the end of a
+    scenario, which stopped by ``fault``. ``asked`` gets what the agent was asked."""
     answers = chain(held, repeat(held[-1]))
 
     def call(method: str, *_: Any, **__: Any) -> Any:
+        if asked is not None:
+            asked.append(method)
         return {
             "state": lambda: state(next(answers)),
             "census": lambda: {"things": {}, "at": 1.0, "slab": 0},
@@ -46,6 +55,8 @@ def recorded_at_the_end(tmp_path: Path, patch: pytest.MonkeyPatch, *held: int) -
         patch.setattr(on.context, "pause", lambda seconds: None)
         rig = ScenarioRig(on.context, Draw(on.context.streams.of(VICTIMS), "test"))
         patch.setattr(rig, "_state_before", rig._state("begin"))
+        if fault is not None:
+            on.context.recorder.record(ev.ScenarioError(at=1.0, fault=fault, summary="it stopped"))
         rig.end()
         on.listener.end()
         return [one.modules["uas"] for one in on.recorded(ev.DutState)]
@@ -60,3 +71,15 @@ def test_a_driver_that_is_held_while_a_disk_is_set_up_is_let_go(
 def test_a_driver_that_stays_held_is_recorded_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenario, "GONE_WITHIN", 0.0)
     assert recorded_at_the_end(tmp_path, monkeypatch, 0, 1) == [1]
+
+
+@pytest.mark.parametrize(("fault", "released"), [("interrupt", True), ("assertion", False), (None, False)])
+def test_what_an_interruption_left_is_released_before_the_last_census(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: ev.ErrorFault | None, released: bool
+) -> None:
+    """An array that was being made, for example. What other scenarios leave is not tidied away before it is seen."""
+    asked: list[str] = []
+    recorded_at_the_end(tmp_path, monkeypatch, 0, fault=fault, asked=asked)
+    assert ("release" in asked) is released
+    if released:
+        assert asked.index("jobs.stop") < asked.index("release") < asked.index("census")

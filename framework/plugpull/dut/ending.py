@@ -11,6 +11,8 @@ BLOCKED_FOR = 12.0
 of that. Nothing waits where none is blocked."""
 READING = 30.0
 """Seconds that the agent gets for each disk, which is more than it gives the disk."""
+RELEASED_WITHIN = 60.0
+"""Seconds that the agent gets to unmount and stop what an interruption left."""
 GRACE = 30.0
 """Seconds that every CPU gets to schedule at the end of a scenario. The kernel reports one that does not after 15
 (an RCU stall) or 16 (a soft lockup, see plugpull/dut/agent/timers.py), so that its own report is on record by then."""
@@ -20,6 +22,9 @@ def record_end(context: ScenarioContext) -> int:
     """Record whether every CPU runs, what is blocked, and how the disks are driven.
 
     Returns the number of recorded grace periods. Raises ``RigError``."""
+    if any(isinstance(one, ev.ScenarioError) and one.fault == "interrupt" for one in context.recorder.since()):
+        # An array that was still being made has no block that stops it. It is not the DUT's that it is there.
+        context.bench.link.call("release", RELEASED_WITHIN)
     grace_periods = 0
     said = context.bench.link.call("grace", 2 * GRACE, limit=GRACE)
     if said["asked"]:

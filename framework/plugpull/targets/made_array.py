@@ -26,7 +26,6 @@ SYNCED_WITHIN = 300.0
 NOTICED_WITHIN = 60.0
 """Seconds until an array that is written to must have noticed that a member is gone: the disk leaves within 10 s, and a
 request to it fails at once after that."""
-
 LOOK_AGAIN = 1.0  # seconds
 
 
@@ -123,6 +122,7 @@ class MadeArray:
         self._running = True
         self._record_made(answer)
         if not self.wait_clean():
+            self.__exit__(RigError, None, None)
             raise RigError(f"{self} was not in sync within {SYNCED_WITHIN:g} s of being made")
         return self
 

@@ -105,9 +105,7 @@ class Service(Actions):
         self.stop_sampling()
         self.outbox.drop_all()
         self.jobs.stop_all(ENDING_GRACE)
-        self.volumes.release_all()
-        self.overlays.drop_all()
-        self.arrays.stop_all()
+        self.op_release()
         self.devices.close_all()
         self.end_actions()
         self.timers.restore()
@@ -346,6 +344,12 @@ class Service(Actions):
 
     def op_umount(self, name: str) -> Dict[str, Any]:
         return self.volumes.umount(name)
+
+    def op_release(self) -> None:
+        """Unmount and stop what was made and is still there: whoever asked for it cannot ask for its end any more."""
+        self.volumes.release_all()
+        self.overlays.drop_all()
+        self.arrays.stop_all()
 
     def op_array(self, do: str, **arguments: Any) -> Any:
         """What a scenario asks of an array: see ``Arrays``."""
