@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from stories import CUT, SURVIVORS, VICTIM, Bench, healthy
+from stories import CUT, LAST, SURVIVORS, VICTIM, Bench, healthy
+from test_pace_excused import slow_host
 
 from plugpull.checks import answered
 from plugpull.history import events as ev
@@ -99,6 +100,23 @@ def test_time_in_which_the_dut_was_starved_does_not_count() -> None:
         rig=made.rig,
     )
     assert answered().judge(made).findings == ()
+
+
+def on_a_slow_host(seconds: float, beside: float) -> tuple[int, int]:
+    """How many findings and doubts there are if a disk completes nothing for ``seconds`` on a host that gives the DUT
+    half of its CPU time, while the others go on at this share of their pace."""
+    bench = healthy(pace=lambda disk, at: 4e6 * (beside if disk != DISK and at >= 18.0 else 1.0), until=LAST + 10.0)
+    slow_host(bench, 0.5)
+    judgement = answered().judge(story(bench, 18.0, 18.0 + seconds))
+    return len(judgement.findings), len(judgement.unknowns)
+
+
+def test_a_slow_host_explains_no_more_than_it_takes_from_all_disks() -> None:
+    assert on_a_slow_host(2.0, 1.0) == (0, 0)
+    assert on_a_slow_host(4.0, 1.0) == (0, 1), "others went on, and it is not known how much of it the host took"
+    assert on_a_slow_host(6.9, 1.0)[0] == 1
+    assert on_a_slow_host(4.0, 0.4) == (0, 0)
+    assert on_a_slow_host(6.9, 0.1) == (0, 1), "longer than any host explains"
 
 
 def test_a_disk_that_was_cut_need_not_answer() -> None:

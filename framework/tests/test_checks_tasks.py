@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from stories import RIG, Bench, healthy
+from test_pace_excused import slow_host
 from watched import STACK, blocked, real, watched
 
 from plugpull.checks import nothing_blocked, nothing_spins
@@ -238,3 +239,12 @@ def test_other_work_of_a_real_dut_is_not_the_benchs() -> None:
     busy(bench, 12.0, 24.0, threads={"md127_resync (9)": 0.97})
     real(bench)
     assert bench.judge(nothing_spins()).findings == ()
+
+
+@pytest.mark.parametrize(("until", "doubted"), [(20.0, False), (34.0, True)])
+def test_a_slow_host_explains_late_looks_at_tasks_and_no_missing_ones(until: float, doubted: bool) -> None:
+    bench = watched(healthy(until=50.0))
+    slow_host(bench, 0.5)
+    bench.drop(ev.Activity, keep=lambda event: not 16.5 < event.at < until)
+    said = bench.judge(nothing_spins()).unknowns
+    assert any("the tasks of the DUT were not sampled from 16.00 s" in what for what in said) is doubted

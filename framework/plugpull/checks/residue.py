@@ -15,6 +15,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, mates_of, seconds
+from plugpull.checks.healed import not_back
 from plugpull.checks.limits import bench_kind, returned_within
 from plugpull.checks.rig_places import RigPlaces, below
 from plugpull.checks.starved import awake
@@ -78,7 +79,7 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
         extra = (one for one in left_over(begin, end) if places.has(*one[:2]))
         said.take(*(self._left(story, begin, end, one) for one in extra))
         said.take(*self._late(story, places, begin, end), *self._missing(story, places, begin, end))
-        said.take(*_fewer(story, begin, end))
+        said.take(*_fewer(story, begin, end), *not_back(story))
         took = _settled_after(story, end)
         worst = f"nothing left over (after {seconds(took)}, {limit(self.limit)[1:]}" if took else "nothing left over"
         return said.judgement(worst if said.clean else "")

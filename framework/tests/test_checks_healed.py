@@ -1,0 +1,65 @@
+"""A disk that was cut for good and does not come back when the scenario restores it."""
+
+from __future__ import annotations
+
+import pytest
+from stories import CUT, GONE, VICTIM, Bench, healthy
+from test_pace_excused import slow_host
+
+from plugpull.checks.accusation import Accusation
+from plugpull.checks.healed import not_back
+from plugpull.history import events as ev
+
+HEALED = 20.0
+
+
+def story(until: float, back: float | None = None, *, ok: bool = True, ports: tuple[str, ...] = ("cables.1",)) -> Bench:
+    """The victim is cut for good and restored at ``HEALED``. The record ends at ``until``."""
+    bench = healthy(until=until)
+    bench.replace(ev.CutArmed, permanent=True)
+    bench.drop(ev.Edge, keep=lambda event: event.state == "off")
+    bench.drop(ev.DiskAttached, keep=lambda event: event.disk != VICTIM or event.at < CUT)
+    bench._attached[VICTIM] = [(0.0, GONE, "sdb", 1)]
+    bench.add(ev.Healed(at=HEALED, ports=ports, ok=ok))
+    if back is not None:
+        bench.attach(VICTIM, back)
+    return bench
+
+
+def said(bench: Bench) -> list[str]:
+    found = list(not_back(bench.story()))
+    return ["finding" if isinstance(one, Accusation) else "doubt" for one in found]
+
+
+def test_a_disk_that_comes_back() -> None:
+    assert said(story(30.0, HEALED + 2.0)) == []
+
+
+def test_a_disk_that_does_not_come_back_is_a_finding() -> None:
+    (found,) = not_back(story(30.0).story())
+    assert isinstance(found, Accusation)
+    assert found.subject == VICTIM
+    assert found.summary.startswith(f"{VICTIM} was restored at 20.00 s and did not come back within 9.")
+
+
+def test_a_record_that_ends_soon_says_nothing() -> None:
+    assert said(story(HEALED + 2.0)) == []
+
+
+def test_on_a_slow_host_it_is_a_doubt() -> None:
+    bench = story(HEALED + 9.0)
+    slow_host(bench, 0.5)
+    assert said(bench) == ["doubt"]
+
+
+@pytest.mark.parametrize(
+    "bench", [story(30.0, ok=False), story(30.0, ports=("cables.2",))], ids=["not restored", "another outlet"]
+)
+def test_a_disk_without_its_cable_need_not_come_back(bench: Bench) -> None:
+    assert said(bench) == []
+
+
+def test_a_disk_that_was_plugged_in_elsewhere_is_not_missed() -> None:
+    bench = story(30.0)
+    bench.add(ev.DiskMoved(at=18.0, disk=VICTIM, socket="hub1.4", place="", until=18.1))
+    assert said(bench) == []
