@@ -110,8 +110,9 @@ class RecordedEvents:
 
     @property
     def quiet_at(self) -> float:
-        """Just after the first cut was made: its victims gone, its switch read back."""
-        done = either(of("disk.detached"), of("edge", state="off", cut=1))
+        """Just after the first cut was made: its victims gone with their USB devices, its switch read back."""
+        gone = of("uevent", action="remove", devtype="usb_device")
+        done = either(of("disk.detached"), of("edge", state="off", cut=1), gone)
         return max(float(e["at"]) for e in self.all(done) if self.off_at <= e["at"] < self.off_at + 1.0) + 0.02
 
     def back_at(self, disk: str) -> float:

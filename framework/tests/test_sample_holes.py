@@ -28,6 +28,13 @@ def test_silence_is_a_doubt_if_it_is_longer_than_a_busy_host_causes(seconds: flo
     assert any("nothing was heard of the DUT for" in one for one in bench.judge(coherent()).unknowns) is found
 
 
+@pytest.mark.parametrize(("answers", "found"), [((0.9,), False), ((0.4, 1.4), True)])
+def test_an_agent_that_answers_twice_without_a_sample_was_not_held_up(answers: tuple[float, ...], found: bool) -> None:
+    bench = unseen(1.9)
+    bench.add(*(ev.ClockMapped(at=BEGIN + at, controller=BEGIN + at + 600.0, error=0.002) for at in answers))
+    assert any("and the agent answered meanwhile" in one for one in holes(bench.story())) is found
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(0.8, False), (1.5, False), (4.0, True)])
 def test_a_hole_in_the_samples_of_an_agent_that_answers_is_a_doubt(seconds: float, found: bool) -> None:
     story = unseen(seconds, answers=True).story()
