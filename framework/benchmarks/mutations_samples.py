@@ -37,7 +37,7 @@ def no_sample_at_all(tape: Tape) -> Tape:
 @edit("samples", UNKNOWN, LOADS)
 def one_survivor_missing_for_three_seconds(tape: Tape) -> Tape:
     """The survivor moved 30% of its bytes in 3.6 s in which it was not sampled: slow, or still for 2.5 s of them."""
-    cut = gone(tape)
+    cut = tape.quiet_at
     tape = tape.wait(cut, 3.6).pace(tape.survivor, lambda at: 0.3 if cut < at <= cut + 3.6 else 1.0)
     return tape.blind(tape.survivor, cut + 0.1, cut + 3.5)
 
@@ -100,7 +100,7 @@ def starved_for_nine_seconds_before_the_removal(tape: Tape) -> Tape:
 @edit("starved", PASS, LOADED)
 def starved_for_half_a_second(tape: Tape) -> Tape:
     """Five samples are missing; the bytes went on at their pace meanwhile: no stall, and nobody to blame."""
-    at = cut_of(tape) + 0.4
+    at = tape.quiet_at
     return tape.wait(at, 3.0).drop(both(of("sample"), between(at + 1.0, at + 1.5)))
 
 

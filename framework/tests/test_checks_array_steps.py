@@ -111,3 +111,38 @@ def test_an_array_that_is_inactive_in_the_middle_is_accused() -> None:
     bench = whole()
     bench.add(state(NOTICED - 3.0, word="inactive"))
     assert any("is inactive" in one.summary for one in bench.judge(array_survived(ARRAY)).findings)
+
+
+OLDER = "not possible; its superblock is of event 17, bits of the bitmap were cleared at event 18"
+
+
+def refused(*, added: bool) -> Bench:
+    """md does not take the member back, because it missed an event."""
+    bench = whole(numbered=False)
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", ok=False, detail=OLDER)
+    if added:
+        bench.add(act(READDED + 0.01, "add", VICTIM))
+    return bench
+
+
+def test_a_disk_that_is_added_since_md_did_not_take_it_back_is_no_doubt() -> None:
+    assert doubts(refused(added=True)) == []
+    assert refused(added=True).judge(array_survived(ARRAY)).findings == ()
+
+
+def test_a_disk_of_which_it_is_not_on_record_that_it_was_added_is_a_doubt() -> None:
+    assert any("that it was added as a new member is not on record" in one for one in doubts(refused(added=False)))
+
+
+def test_a_step_on_an_array_that_was_stopped_and_not_assembled_is_a_doubt() -> None:
+    bench = whole(numbered=False)
+    bench.add(act(READDED - 2.0, "stop"))
+    assert any("that it was assembled again is not on record" in one for one in doubts(bench))
+    bench.add(act(READDED - 1.5, "assemble", *MEMBERS))
+    assert not any("that it was assembled again is not on record" in one for one in doubts(bench))
+
+
+def test_each_member_that_appears_was_put_in_by_a_step_of_its_own() -> None:
+    bench = whole(numbered=False)
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", disks=(MEMBERS[1],))
+    assert f"{VICTIM} was put into {ARRAY} by {READDED:.2f} s, and by what is not on record" in doubts(bench)

@@ -22,6 +22,8 @@ def missing_acts(story: Story, record: ArrayRecord) -> Iterator[str]:
         return
     yield from _numbers(record)
     yield from _not_removed(record)
+    yield from _not_assembled(record)
+    yield from _not_added(record)
     yield from _not_erased(story, record)
     if bench_kind(story) in ("virtual", ""):  # udev of other DUTs removes and adds members itself
         yield from _by_nobody(record)
@@ -44,6 +46,29 @@ def _not_removed(record: ArrayRecord) -> Iterator[str]:
             return
 
 
+def _not_assembled(record: ArrayRecord) -> Iterator[str]:
+    """Something that was done to an array that was stopped, and not assembled since."""
+    for before, act in pairwise(record.acts):
+        if before.action == "stop" and before.ok and act.action not in ("assemble", "erase", "make", "stop"):
+            what = f"the step '{act.action}' of {record.name} at {act.at or 0.0:.2f} s"
+            yield f"{what} came after it had been stopped, and that it was assembled again is not on record"
+            return
+
+
+def _not_added(record: ArrayRecord) -> Iterator[str]:
+    """A disk that md did not take back, and that was not added as a new one: ``MadeArray.readd`` does so next."""
+    acts = record.acts
+    for act, after in zip(acts, [*acts[1:], None], strict=True):
+        if (
+            act.action == "readd"
+            and not act.ok
+            and (after is None or (after.action, after.disks) != ("add", act.disks))
+        ):
+            what = f"{', '.join(act.disks)} was not put back into {record.name} at {act.at or 0.0:.2f} s"
+            yield f"{what}, and that it was added as a new member is not on record"
+            return
+
+
 def _not_erased(story: Story, record: ArrayRecord) -> Iterator[str]:
     """An array that was stopped for good, and whose superblocks would make later scenarios refuse its disks."""
     ended = story.ended is not None and not story.among(AgentLost, DutDied, ScenarioError)
@@ -59,9 +84,13 @@ def _by_nobody(record: ArrayRecord) -> Iterator[str]:
         if not before.values or not after.values or len(before.members) == len(after.members):
             continue
         fewer = len(after.members) < len(before.members)
-        if any(_between(act, before, after) for act in record.done(*(_TAKES if fewer else _GIVES))):
+        acts = [act for act in record.done(*(_TAKES if fewer else _GIVES)) if _between(act, before, after)]
+        given = {disk for act in acts for disk in act.disks}
+        # Which disk was removed is not on record with every step. Which one was put in is.
+        changed = (set(after.members) - set(before.members)) & (set(record.made.members) - given)
+        if acts and (fewer or not changed):
             continue
-        changed = set(before.members) ^ set(after.members)
+        changed = changed if acts else set(before.members) ^ set(after.members)
         what = "was removed from" if fewer else "was put into"
         at = after.at or 0.0
         yield f"{', '.join(sorted(changed))} {what} {record.name} by {at:.2f} s, and by what is not on record"
