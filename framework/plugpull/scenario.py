@@ -248,7 +248,7 @@ class ScenarioRig(Measuring):
         """Cut these points, all at once, when the trigger fires; restore them when the ``with`` block ends.
 
         A ``permanent`` cut is restored only when the scenario is over. Raises ``RigError`` if the trigger does not fire
-        or a switch does not obey.
+        or a switch does not obey, and ``NotServed`` if the DUT sleeps and the driver of a disk would not notice.
         """
         return self.fault(cut(*points, when=when, permanent=permanent))
 
