@@ -42,7 +42,7 @@ MUTANTS = (
         _SD,
         "\tif (sdkp->WCE && sdkp->media_present) {\n\t\tif (!sdkp->device->silence_suspend)\n",
         "\tif (sdkp->WCE && sdkp->media_present && runtime) {\n\t\tif (!sdkp->device->silence_suspend)\n",
-        ("nothing_lost data_intact data_sound kept_while_powered", _LOST),
+        ("flushed_for_sleep nothing_lost data_intact data_sound kept_while_powered", f"not flushed|{_LOST}"),
         "while_the_machine_sleeps",
         "volatile-caches",
     ),
@@ -54,8 +54,7 @@ MUTANTS = (
         "\tsdkp->medium_access_timed_out = 0;\n",
         "",
         ("recovered undisturbed same_properties users_told", "offline|error"),
-        _ONCE,
-        "uas",
+        "now_and_then",
     ),
     # A disk is slower after each recovery, and answers nothing in the end.
     mutant(
@@ -107,7 +106,7 @@ MUTANTS = (
         "\tif (us->pusb_dev->state == USB_STATE_NOTATTACHED) {\n\t\tset_bit(US_FLIDX_DISCONNECTING, &us->dflags);\n"
         "\t\twake_up(&us->delay_wait);\n",
         "\tif (us->pusb_dev->state == USB_STATE_NOTATTACHED) {\n\t\tset_bit(US_FLIDX_DISCONNECTING, &us->dflags);\n",
-        ("removed", "after"),
+        ("removed returned", "let go of|only after"),
         _CUT,
     ),
     # A disk that is plugged in is not found for 20 s if another one once stood still.
@@ -163,7 +162,7 @@ MUTANTS = (
         "\trdev_dec_pending(rdev, conf->mddev);\n\tif (mddev->degraded >= conf->raid_disks - 1) {\n"
         "\t\traid_end_bio_io(r1_bio);\n\t\treturn;\n\t}\n" + _RETRY.split("\n", 1)[1],
         ("array_survived users_told no_errors answered nothing_lost", "error|errno"),
-        "gets_it_back and raid1]",
+        "is_read_when and raid1]",
         "arrays",
     ),
     # A member that was put back has old data.
@@ -176,7 +175,10 @@ MUTANTS = (
         ("legs_hold array_survived nothing_lost", "does not hold|mismatch|stale|lost"),
         "gets_it_back and raid10]",
         "arrays",
-        (("raid10.c", _NARROWED, _NARROWED.split("\n", 1)[0] + "\n"),),
+        (
+            ("raid10.c", _NARROWED, _NARROWED.split("\n", 1)[0] + "\n"),
+            ("raid10.c", "\t\t\tif (mddev->degraded)\n\t\t\t\tset_bit(R10BIO_Degraded, &r10_bio->state);\n", ""),
+        ),
     ),
     # A dead filesystem cannot be unmounted.
     mutant(
