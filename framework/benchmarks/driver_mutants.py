@@ -22,17 +22,17 @@ import driver_build
 import filesystem_bugs
 from defects_bench import RIG
 
-from benchmarks.driver_mutants_due import MUTANTS as DUE
-from benchmarks.driver_mutants_fresh import MUTANTS as FRESH
-from benchmarks.driver_mutants_list import MUTANTS as FIRST
-from benchmarks.driver_mutants_list import PREAMBLE, STORAGE, Mutant
-from benchmarks.driver_mutants_md import MD
-from benchmarks.driver_mutants_md import MUTANTS as OF_MD
-from benchmarks.driver_mutants_more import MUTANTS as MORE
-from benchmarks.driver_mutants_others import MUTANTS as OTHERS
-from benchmarks.driver_mutants_paths import MUTANTS as PATHS
-from benchmarks.driver_mutants_recovery import MUTANTS as RECOVERY
-from benchmarks.driver_mutants_state import MUTANTS as STATE
+from benchmarks.driver_bugs.due import MUTANTS as DUE
+from benchmarks.driver_bugs.first import MUTANTS as FIRST
+from benchmarks.driver_bugs.first import PREAMBLE, STORAGE, Mutant
+from benchmarks.driver_bugs.fresh import MUTANTS as FRESH
+from benchmarks.driver_bugs.md import MD
+from benchmarks.driver_bugs.md import MUTANTS as OF_MD
+from benchmarks.driver_bugs.more import MUTANTS as MORE
+from benchmarks.driver_bugs.others import MUTANTS as OTHERS
+from benchmarks.driver_bugs.paths import MUTANTS as PATHS
+from benchmarks.driver_bugs.recovery import MUTANTS as RECOVERY
+from benchmarks.driver_bugs.state import MUTANTS as STATE
 from benchmarks.measure import ROOT, begin, console, scratch, table
 from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict

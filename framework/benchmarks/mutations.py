@@ -15,8 +15,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks import mutations_all
-from benchmarks.mutations_edits import (
+from benchmarks import edits
+from benchmarks.edits.registry import (
     CATALOGUE,
     DATA,
     FAIL,
@@ -28,9 +28,9 @@ from benchmarks.mutations_edits import (
     judge_tape,
     outcome,
 )
-from benchmarks.mutations_tape import Tape, encode, read_tape, single, without_seals
+from benchmarks.edits.tape import Tape, encode, read_tape, single, without_seals
 
-__all__ = ["mutations_all"]
+__all__ = ["edits"]
 
 
 def main() -> int:

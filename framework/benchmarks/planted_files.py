@@ -14,8 +14,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from plugpull.checks.file_rounds import FileRound, file_rounds
-from plugpull.checks.files_kept import cut_effect, found_tree
+from plugpull.checks.files.file_rounds import FileRound, file_rounds
+from plugpull.checks.files.files_kept import cut_effect, found_tree
 from plugpull.history.reader import Story, read_history
 from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, Stretch
 from plugpull.integrity.oracle.files.ledger import decode_file_ledger

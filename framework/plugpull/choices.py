@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from plugpull.checks import Check
-from plugpull.checks.survivors import that_apply
+from plugpull.checks.survivors.survivors import that_apply
 from plugpull.draw import (
     NO_METER,
     Draw,

@@ -10,8 +10,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from plugpull.checks import Check, encode_check
-from plugpull.checks.kernel_state import held_longer
-from plugpull.checks.residue import left_over
+from plugpull.checks.dut.kernel_state import held_longer
+from plugpull.checks.dut.residue import left_over
 from plugpull.draw import Draw
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.conversation.translation import census_of, state_of, timers_set

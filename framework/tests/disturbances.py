@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stories import RIG, Bench
 
-from plugpull.checks.undisturbed import undisturbed
+from plugpull.checks.survivors.undisturbed import undisturbed
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 

@@ -24,7 +24,7 @@ from stories import BACK, CUT, GONE, LAST, RATE, RESTORED, SETTLED, STOPPED, Ben
 import plugpull.run
 import plugpull.soak.turn
 from plugpull.checks import Check, data_intact, kept_pace, kernel_clean, removed, returned
-from plugpull.checks.discovered import declared_place
+from plugpull.checks.victims.discovered import declared_place
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.history import events as ev

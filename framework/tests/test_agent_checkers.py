@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugpull.cache import Cache
-from plugpull.checks.filesystem_check import Checked, checker_says
+from plugpull.checks.files.filesystem_check import Checked, checker_says
 from plugpull.dut.agent.checkers import CHECKERS, REPAIRERS, SBIN, SMALLEST, installed, maker, run_checker
 from plugpull.history import events as ev
 from plugpull.virtual.filesystems import PACKAGES, PROGRAMS

@@ -10,7 +10,7 @@ from ledgers import ledger_bytes
 from stories import CUT, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import Check, legs_hold, nothing_lost
-from plugpull.checks.array_promises import promised
+from plugpull.checks.raid.array_promises import promised
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.ledger import Flush, Ledger, Write
 

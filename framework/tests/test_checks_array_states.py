@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import array_failed, array_survived
-from plugpull.checks.coherent import coherent
+from plugpull.checks.record.coherent import coherent
 from plugpull.history import events as ev
 
 SECOND = SURVIVORS[0]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from stories import VICTIM, Bench, healthy
 
 from plugpull.checks import array_survived
-from plugpull.checks.array_doubts import array_doubts
+from plugpull.checks.raid.array_doubts import array_doubts
 from plugpull.history import events as ev
 
 REMOVED, ERASED = READDED - 0.3, STOPPED + 1.0

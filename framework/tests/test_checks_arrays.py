@@ -33,7 +33,7 @@ from plugpull.checks import (
     legs_hold,
     nothing_lost,
 )
-from plugpull.checks.coherent import coherent
+from plugpull.checks.record.coherent import coherent
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 

@@ -27,7 +27,7 @@ from plugpull.checks import (
     resynced_by_bitmap,
     undisturbed,
 )
-from plugpull.checks.users_told import UsersTold
+from plugpull.checks.victims.users_told import UsersTold
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 

@@ -6,7 +6,7 @@ import threading
 
 from stories import healthy
 
-from plugpull.checks.cpus_answer import CpusAnswer
+from plugpull.checks.dut.cpus_answer import CpusAnswer
 from plugpull.dut.agent.grace import grace_period, synchronize
 from plugpull.history import events as ev
 from plugpull.judging.judge import judge_story

@@ -6,7 +6,7 @@ import pytest
 from stories import CUT, RIG, SURVIVORS, Bench, healthy
 from watched import real
 
-from plugpull.checks.users_told import UsersTold
+from plugpull.checks.victims.users_told import UsersTold
 from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.story import Story

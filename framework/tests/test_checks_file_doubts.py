@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from stories import CUT, VICTIM, Bench
 
 from plugpull.checks import unmountable
-from plugpull.checks.file_doubts import round_doubts
-from plugpull.checks.file_rounds import file_rounds
-from plugpull.checks.filesystem_check import Checked, checker_says
+from plugpull.checks.files.file_doubts import round_doubts
+from plugpull.checks.files.file_rounds import file_rounds
+from plugpull.checks.files.filesystem_check import Checked, checker_says
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree
 from plugpull.integrity.oracle.files.ledger import decode_file_ledger

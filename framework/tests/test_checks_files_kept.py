@@ -11,7 +11,7 @@ from files_on_record import CACHE, SCANNED, bench_with_files, judged, on_record,
 from stories import CUT, VICTIM, Bench
 
 from plugpull.checks import decode_check, encode_check, files_kept, kernel_clean
-from plugpull.checks.data_sound import DataSound
+from plugpull.checks.data.data_sound import DataSound
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.files.found import FoundEntry, FoundTree, encode_found_tree
 from plugpull.integrity.oracle.files.wrong import FileDamage

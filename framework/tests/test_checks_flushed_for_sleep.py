@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stories import CUT, SURVIVORS, VICTIM, Bench, healthy
 
-from plugpull.checks.flushed_for_sleep import FlushedForSleep
+from plugpull.checks.data.flushed_for_sleep import FlushedForSleep
 from plugpull.history import events as ev
 
 DISK = SURVIVORS[0]

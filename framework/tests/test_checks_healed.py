@@ -7,7 +7,7 @@ from stories import CUT, GONE, VICTIM, Bench, healthy
 from test_pace_excused import slow_host
 
 from plugpull.checks.accusation import Accusation
-from plugpull.checks.healed import not_back
+from plugpull.checks.victims.healed import not_back
 from plugpull.history import events as ev
 
 HEALED = 20.0

@@ -7,7 +7,7 @@ from stories import Bench
 from watched import real, watched
 
 from plugpull.checks import state_kept
-from plugpull.checks.kernel_state import taint_names
+from plugpull.checks.dut.kernel_state import taint_names
 from plugpull.history import events as ev
 
 

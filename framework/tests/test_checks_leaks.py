@@ -10,7 +10,7 @@ from censuses import HOST, counted, judged
 from msgspec.structs import replace
 
 from plugpull.checks import leak_slope
-from plugpull.checks.residue import slope_of
+from plugpull.checks.dut.residue import slope_of
 from plugpull.history import events as ev
 
 

@@ -9,7 +9,7 @@ from stories import healthy
 
 from plugpull.checks import nothing_left
 from plugpull.checks.base import Judgement
-from plugpull.checks.residue import NothingLeft, left_over
+from plugpull.checks.dut.residue import NothingLeft, left_over
 from plugpull.history import events as ev
 
 

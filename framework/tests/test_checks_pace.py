@@ -7,7 +7,7 @@ from stories import CUT, RATE, RESTORED, SURVIVORS, Bench, Pace, healthy
 
 from plugpull.checks import Judgement, kept_pace
 from plugpull.checks.starved import Span
-from plugpull.checks.track import track
+from plugpull.checks.survivors.track import track
 from plugpull.history import events as ev
 
 CHECK = kept_pace(SURVIVORS, max_stall=2.0, min_ratio=0.7, recover_within=5.0)

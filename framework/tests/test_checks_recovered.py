@@ -21,8 +21,8 @@ from plugpull.checks import (
     same_properties,
     undisturbed,
 )
-from plugpull.checks.impossible import impossible
-from plugpull.checks.outside_counts import counted_otherwise
+from plugpull.checks.record.impossible import impossible
+from plugpull.checks.record.outside_counts import counted_otherwise
 from plugpull.checks.starved import starved
 from plugpull.history import events as ev
 from plugpull.history.story import Story

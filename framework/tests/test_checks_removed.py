@@ -6,10 +6,10 @@ import pytest
 from stories import CUT, GONE, RATE, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks import removed, returned
-from plugpull.checks.as_declared import as_declared
-from plugpull.checks.coherent import coherent
 from plugpull.checks.evidence import miswired
-from plugpull.checks.removed import Removed
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.victims.as_declared import as_declared
+from plugpull.checks.victims.removed import Removed
 from plugpull.history import events as ev
 
 

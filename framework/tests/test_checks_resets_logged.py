@@ -6,7 +6,7 @@ import pytest
 from stories import healthy
 from test_kernel_scope import warn
 
-from plugpull.checks.resets_logged import resets_unlogged
+from plugpull.checks.record.resets_logged import resets_unlogged
 from plugpull.history import events as ev
 
 SYSFS = "/sys/devices/pci0000:00/0000:00:11.0/{0}/host1/target1:0:4/1:0:4:0/block/sdc"

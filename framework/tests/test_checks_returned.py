@@ -7,7 +7,7 @@ from stories import BACK, CUT, RESTORED, VICTIM, Bench, healthy
 from test_checks_removed import never_gone
 
 from plugpull.checks import returned
-from plugpull.checks.coherent import coherent
+from plugpull.checks.record.coherent import coherent
 from plugpull.history import events as ev
 
 

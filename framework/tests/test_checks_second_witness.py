@@ -8,12 +8,12 @@ import pytest
 from array_stories import ARRAY, CHECKED, mirror, state
 from stories import BACK, SURVIVORS, VICTIM, Bench, healthy
 
-from plugpull.checks.arrays_sound import arrays_sound
-from plugpull.checks.coherent import coherent
-from plugpull.checks.disk_record import disk_doubts
-from plugpull.checks.dut_record import dut_doubts
-from plugpull.checks.failed_as import not_of_a_loss
-from plugpull.checks.study_record import study_doubts
+from plugpull.checks.raid.arrays_sound import arrays_sound
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.disk_record import disk_doubts
+from plugpull.checks.record.dut_record import dut_doubts
+from plugpull.checks.record.study_record import study_doubts
+from plugpull.checks.victims.failed_as import not_of_a_loss
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 

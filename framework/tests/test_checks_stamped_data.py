@@ -10,7 +10,7 @@ from sessions_on_record import on_record
 from stories import CUT, DISKS, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import data_intact, kept_while_powered, nothing_lost
-from plugpull.checks.data_sound import DataSound
+from plugpull.checks.data.data_sound import DataSound
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.ledger import Write
 from plugpull.integrity.oracle.readback import ContentKind, SectorRun

@@ -9,7 +9,7 @@ from desks import desk
 
 from plugpull.checks import Check, data_intact, encode_check, kept_pace, no_errors, removed, undisturbed
 from plugpull.checks.base import check_name
-from plugpull.checks.survivors import that_apply
+from plugpull.checks.survivors.survivors import that_apply
 from plugpull.draw import Draw
 from plugpull.history import events as ev
 from plugpull.scenario import ScenarioRig

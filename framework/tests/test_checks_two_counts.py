@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from stories import BACK, CUT, GONE, SURVIVORS, VICTIM, Bench, healthy, steady
 
 from plugpull.checks import answered, array_survived, undisturbed
-from plugpull.checks.coherent import coherent
-from plugpull.checks.data_sound import DataSound
-from plugpull.checks.dut_record import dut_doubts
-from plugpull.checks.mounting import step_doubts
-from plugpull.checks.outside_counts import counted_otherwise, not_counted
-from plugpull.checks.pace import kept_pace
-from plugpull.checks.resets_logged import resets_unlogged
-from plugpull.checks.study_record import study_doubts
-from plugpull.checks.uevent_record import uevents_doubted
+from plugpull.checks.data.data_sound import DataSound
+from plugpull.checks.files.mounting import step_doubts
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.dut_record import dut_doubts
+from plugpull.checks.record.outside_counts import counted_otherwise, not_counted
+from plugpull.checks.record.resets_logged import resets_unlogged
+from plugpull.checks.record.study_record import study_doubts
+from plugpull.checks.record.uevent_record import uevents_doubted
+from plugpull.checks.survivors.pace import kept_pace
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import place_of

@@ -8,7 +8,7 @@ from stories import BACK, CUT, GONE, LAST, SURVIVORS, VICTIM, healthy
 from test_kernel_scope import bench, warn
 
 from plugpull.checks import check_name, kept_pace, no_errors
-from plugpull.checks.undisturbed import Undisturbed, undisturbed
+from plugpull.checks.survivors.undisturbed import Undisturbed, undisturbed
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 

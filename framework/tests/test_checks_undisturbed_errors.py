@@ -10,7 +10,7 @@ from stories import BACK, CUT, GONE, RESTORED, SURVIVORS, VICTIM
 from test_kernel_scope import bench, warn
 
 from plugpull.checks import kernel_clean, no_errors
-from plugpull.checks.undisturbed import undisturbed
+from plugpull.checks.survivors.undisturbed import undisturbed
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judging.judge import judge_story

@@ -9,7 +9,7 @@ from stories import BACK, CUT, GONE, VICTIM
 from test_kernel_scope import bench, warn
 
 from plugpull.checks import Check
-from plugpull.checks.undisturbed import undisturbed
+from plugpull.checks.survivors.undisturbed import undisturbed
 from plugpull.history import events as ev
 
 

@@ -8,9 +8,9 @@ from stories import CUT, GONE, RESTORED, SETTLED, STEP, VICTIM, Bench, healthy
 
 from plugpull.checks import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.coherent import DYING, FEW, coherent
-from plugpull.checks.cuts_made import cuts_made
 from plugpull.checks.reach import unreached
+from plugpull.checks.record.coherent import DYING, FEW, coherent
+from plugpull.checks.record.cuts_made import cuts_made
 from plugpull.checks.starved import gaps, ran, starved
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters

@@ -10,8 +10,8 @@ from stories import Bench
 from watched import watched
 
 from plugpull.checks import nothing_left
-from plugpull.checks.contents import missing_contents
-from plugpull.checks.on_record import on_record
+from plugpull.checks.record.contents import missing_contents
+from plugpull.checks.record.on_record import on_record
 from plugpull.history import events as ev
 
 THINGS: dict[str, tuple[str, ...]] = {"usb device": ("usb1",), "kernel thread": ("usb-storage",), "open file": ()}

@@ -13,7 +13,7 @@ from defects_bench import Ended, run_small
 from long_tests import only_if_asked
 from rig_builder import a_rig
 
-from plugpull.checks.survivor import watched
+from plugpull.checks.survivors.survivor import watched
 from plugpull.exit_status import EXIT_FAIL, EXIT_UNKNOWN
 from plugpull.judging.outcome import judge_run
 from plugpull.judging.results import Verdict

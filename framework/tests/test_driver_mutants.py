@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import plugpull.checks
+from benchmarks.driver_bugs.first import Mutant
 from benchmarks.driver_mutants import MUTANTS
-from benchmarks.driver_mutants_list import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = " ".join(f"{file.name} {file.read_text()}" for file in (ROOT / "scenarios").glob("test_*.py"))

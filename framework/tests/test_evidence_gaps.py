@@ -8,9 +8,9 @@ from stories import CUT, SURVIVORS, Bench, healthy
 
 from plugpull.checks import answered, kept_pace, kernel_clean
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.coherent import coherent
-from plugpull.checks.log_record import log_doubts
 from plugpull.checks.reach import unreached
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.log_record import log_doubts
 from plugpull.checks.starved import gaps, lateness
 from plugpull.history import events as ev
 from plugpull.history.counters import Counters

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from stories import CUT, VICTIM, Bench, healthy
 
-from plugpull.checks.cuts_made import cuts_made
-from plugpull.checks.fault_record import fault_doubts, points_of
+from plugpull.checks.record.cuts_made import cuts_made
+from plugpull.checks.record.fault_record import fault_doubts, points_of
 from plugpull.faults.codec import encode
 from plugpull.faults.compose import cut, held, in_sequence, pause, repeated, together
 from plugpull.history import events as ev

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from stories import BACK, CUT, GONE, RESTORED, Bench, healthy
 
 from plugpull.checks import Check, removed, returned
-from plugpull.checks.cuts_made import cuts_made
+from plugpull.checks.record.cuts_made import cuts_made
 from plugpull.errors import UsageError
 from plugpull.faults import after, bounce, cut, held, in_sequence, judged_by, kernel_says, pause, repeated, together
 from plugpull.faults.bouncing import Bounce

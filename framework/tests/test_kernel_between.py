@@ -11,7 +11,7 @@ import pytest
 from stories import healthy
 
 from plugpull.checks import kernel_between
-from plugpull.checks.same_dut import same_dut
+from plugpull.checks.record.same_dut import same_dut
 from plugpull.dut.agent import kmsg
 from plugpull.dut.agent.kmsg import KernelLog
 from plugpull.dut.conversation.disk_table import DiskTable

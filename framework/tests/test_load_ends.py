@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from stories import SETTLED, SURVIVORS, VICTIM, Bench, healthy
 
-from plugpull.checks.coherent import coherent
-from plugpull.checks.load_ends import load_doubts
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.load_ends import load_doubts
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from stories import BACK, CUT, RESTORED, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import same_properties
-from plugpull.checks.coherent import coherent
-from plugpull.checks.log_arrivals import arrivals_doubted, connected_early
-from plugpull.checks.wiring import wiring_doubts
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.log_arrivals import arrivals_doubted, connected_early
+from plugpull.checks.record.wiring import wiring_doubts
 from plugpull.history import events as ev
 
 PORT, OTHER = "1-1.1", "1-1.2"

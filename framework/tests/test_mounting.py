@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from stories import CUT, SURVIVORS, Bench, healthy
 
-from plugpull.checks.mounting import CHECKED, MADE, MOUNTED, REAL, UNMOUNTED, step_doubts
-from plugpull.checks.undisturbed import undisturbed
+from plugpull.checks.files.mounting import CHECKED, MADE, MOUNTED, REAL, UNMOUNTED, step_doubts
+from plugpull.checks.survivors.undisturbed import undisturbed
 from plugpull.history import events as ev
 
 DISK = SURVIVORS[0]

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from stories import BACK, CUT, DISKS, RESTORED, SETTLED, VICTIM, Bench, healthy
 
-from plugpull.checks.cuts_made import cuts_made
-from plugpull.checks.on_record import missing_reports, missing_uevents, on_record
+from plugpull.checks.record.cuts_made import cuts_made
+from plugpull.checks.record.on_record import missing_reports, missing_uevents, on_record
 from plugpull.dut.agent.service import NUMBERED, Service
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.dut.conversation.translation import translate

@@ -14,16 +14,16 @@ from watched import properties, watched
 
 from plugpull.checks import no_errors, nothing_lost, returned
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.coherent import coherent
-from plugpull.checks.cuts_made import cuts_made
-from plugpull.checks.kernel_clean import kernel_clean
-from plugpull.checks.order import disorder
-from plugpull.checks.properties import same_properties
+from plugpull.checks.dut.kernel_clean import kernel_clean
+from plugpull.checks.dut.residue import LeakSlope
 from plugpull.checks.reach import unreached
-from plugpull.checks.residue import LeakSlope
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.cuts_made import cuts_made
+from plugpull.checks.record.order import disorder
+from plugpull.checks.record.wiring import wiring_doubts
 from plugpull.checks.starved import lateness
-from plugpull.checks.users_told import UsersTold
-from plugpull.checks.wiring import wiring_doubts
+from plugpull.checks.victims.properties import same_properties
+from plugpull.checks.victims.users_told import UsersTold
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judging.judge import judge_story

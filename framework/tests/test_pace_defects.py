@@ -13,8 +13,8 @@ from sessions_on_record import on_record
 from stories import CUT, RATE, RESTORED, RIG, SETTLED, SURVIVORS, healthy
 
 from plugpull.checks import Check, kept_pace
-from plugpull.checks.baseline import baseline
-from plugpull.checks.track import track
+from plugpull.checks.survivors.baseline import baseline
+from plugpull.checks.survivors.track import track
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.judging.results import Verdict

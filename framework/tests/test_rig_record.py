@@ -11,16 +11,16 @@ from stories import BACK, CUT, LAST, RIG, STOPPED, SURVIVORS, VICTIM, Bench, hea
 from test_kernel_scope import bench as on_usb
 from watched import watched
 
-from plugpull.checks.coherent import coherent
-from plugpull.checks.kernel_clean import kernel_clean
-from plugpull.checks.kernel_state import state_kept
-from plugpull.checks.log_identity import another_hub, other_speeds, reset_otherwise
-from plugpull.checks.order import disorder
+from plugpull.checks.dut.kernel_clean import kernel_clean
+from plugpull.checks.dut.kernel_state import state_kept
 from plugpull.checks.reach import clock_doubts
-from plugpull.checks.rig_record import PLUGGED, rig_doubts
-from plugpull.checks.same_dut import same_dut
-from plugpull.checks.undisturbed import undisturbed
-from plugpull.checks.wiring import wiring_doubts
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.order import disorder
+from plugpull.checks.record.rig_record import PLUGGED, rig_doubts
+from plugpull.checks.record.same_dut import same_dut
+from plugpull.checks.record.wiring import wiring_doubts
+from plugpull.checks.survivors.undisturbed import undisturbed
+from plugpull.checks.victims.log_identity import another_hub, other_speeds, reset_otherwise
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 from plugpull.judging.judge import judge_story

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 from stories import VICTIM, Bench, healthy
 
-from plugpull.checks.coherent import coherent
-from plugpull.checks.impossible import MECHANISMS, impossible
-from plugpull.checks.line_order import FILED, lines_out_of_order
-from plugpull.checks.said_twice import said_otherwise
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.impossible import MECHANISMS, impossible
+from plugpull.checks.record.line_order import FILED, lines_out_of_order
+from plugpull.checks.record.said_twice import said_otherwise
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.rig.model import Mechanism

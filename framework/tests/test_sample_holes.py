@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from stories import Bench, healthy
 
-from plugpull.checks.coherent import coherent
-from plugpull.checks.sample_holes import holes
+from plugpull.checks.record.coherent import coherent
+from plugpull.checks.record.sample_holes import holes
 from plugpull.history import events as ev
 
 BEGIN = 11.05

@@ -8,7 +8,7 @@ from math import inf, isnan, nan
 
 import pytest
 
-from plugpull.checks.track import Since, TimeLine, on_line, track
+from plugpull.checks.survivors.track import Since, TimeLine, on_line, track
 from plugpull.history.events import Sampled
 from plugpull.history.samples import SampleTable
 
@@ -57,7 +57,7 @@ def test_counts_on_a_time_line_are_like_samples(seed: int) -> None:
 
 
 def test_the_least_step_is_found_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plugpull.checks.track.AT_ONCE", 4)
+    monkeypatch.setattr("plugpull.checks.survivors.track.AT_ONCE", 4)
     for place in range(11):
         counts = [10 * (each + 1) - 7 * (each >= place) for each in range(11)]
         assert Since(0.0, counts).least_step == 3.0

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stories import CUT, VICTIM, healthy
 
 from plugpull.checks import kernel_clean, removed, undisturbed
-from plugpull.checks.uevent_record import uevents_doubted
+from plugpull.checks.record.uevent_record import uevents_doubted
 from plugpull.dut.agent.disks import Refused
 from plugpull.dut.agent.sleep import Sleep
 from plugpull.dut.conversation.link import AgentGone

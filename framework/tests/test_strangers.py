@@ -6,7 +6,7 @@ import pytest
 from stories import CUT, Bench, healthy
 
 from plugpull.checks import undisturbed
-from plugpull.checks.strangers import strangers
+from plugpull.checks.survivors.strangers import strangers
 from plugpull.history import events as ev
 
 

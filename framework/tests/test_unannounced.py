@@ -9,8 +9,8 @@ import pytest
 from stories import BACK, CUT, GONE, RATE, RIG, VICTIM, Bench, healthy
 
 from plugpull.checks import kept_pace, removed, returned, same_properties
-from plugpull.checks.as_declared import as_declared
 from plugpull.checks.starved import Span, awake, starved
+from plugpull.checks.victims.as_declared import as_declared
 from plugpull.finding import Finding
 from plugpull.history import events as ev
 

@@ -9,7 +9,7 @@ from rig_texts import mistakes
 from stories import BACK, CUT, LAST, VICTIM, Bench, healthy
 
 from plugpull.checks import other_units, returned, undisturbed
-from plugpull.checks.strangers import strangers
+from plugpull.checks.survivors.strangers import strangers
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.history import events as ev
 from plugpull.rig.topology import Topology, sockets_elsewhere

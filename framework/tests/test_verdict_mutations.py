@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import mutations, mutations_all
-from benchmarks.mutations_edits import (
+from benchmarks import edits, mutations
+from benchmarks.edits.events import between, of
+from benchmarks.edits.registry import (
     CATALOGUE,
     DATA,
     FAIL,
@@ -29,8 +30,7 @@ from benchmarks.mutations_edits import (
     outcome,
     outcomes,
 )
-from benchmarks.mutations_events import between, of
-from benchmarks.mutations_tape import Tape, encode, read_tape
+from benchmarks.edits.tape import Tape, encode, read_tape
 
 KNOWN = frozenset((DATA / "mutations_known.txt").read_text().splitlines())
 """Mutations that are misjudged. One that is judged right has to be taken off the list."""
@@ -38,7 +38,7 @@ BASES = None if os.environ.get("PLUGPULL_MUTATIONS") == "all" else 1
 FAMILIES = tuple(dict.fromkeys(edit.family for edit in CATALOGUE))
 COMPOSED = ("two_scenarios", "real_dut")
 
-assert mutations_all
+assert edits
 
 
 def _said(wrong: Outcome) -> str:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from stories import BACK, CUT, healthy
 
-from plugpull.checks.witness_times import witnesses_apart
+from plugpull.checks.record.witness_times import witnesses_apart
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 from plugpull.judging.judge import judge_story

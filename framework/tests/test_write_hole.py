@@ -16,7 +16,7 @@ from ledgers import DEVICE, RUN, Book, damaged, stamped, zeros
 from stories import BACK, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import nothing_lost
-from plugpull.checks.write_hole import hole_of
+from plugpull.checks.raid.write_hole import hole_of
 from plugpull.history import events as ev
 from plugpull.integrity.oracle.array_layout import ArrayLayout
 from plugpull.integrity.oracle.decode import decode_ledger

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from stories import BACK, LAST, VICTIM, healthy
 
-from plugpull.checks.order import disorder
+from plugpull.checks.record.order import disorder
 from plugpull.history import events as ev
 from plugpull.history.reader import Story
 

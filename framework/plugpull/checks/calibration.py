@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from math import ceil, floor, sqrt
 
 from plugpull.checks.base import Check, decode_check
-from plugpull.checks.discovered import Discovered
-from plugpull.checks.ended_with_error import EndedWithError
+from plugpull.checks.files.unmountable import Unmountable
 from plugpull.checks.limits import NAMES
-from plugpull.checks.pace import KeptPace
-from plugpull.checks.ready_under_load import ReadyUnderLoad
 from plugpull.checks.starved import LEAST_GRANTED, awake, granted
-from plugpull.checks.unmountable import Unmountable
+from plugpull.checks.survivors.pace import KeptPace
+from plugpull.checks.victims.discovered import Discovered
+from plugpull.checks.victims.ended_with_error import EndedWithError
+from plugpull.checks.victims.ready_under_load import ReadyUnderLoad
 from plugpull.history.events import Judged
 from plugpull.history.reader import Story
 

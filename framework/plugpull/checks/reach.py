@@ -12,10 +12,10 @@ from itertools import combinations, islice, pairwise
 from operator import sub
 
 from plugpull.checks.claims import Claim, Evidence
-from plugpull.checks.log_record import log_doubts
-from plugpull.checks.order import log_goes_back
+from plugpull.checks.record.log_record import log_doubts
+from plugpull.checks.record.order import log_goes_back
+from plugpull.checks.record.witness_times import witnesses_apart
 from plugpull.checks.starved import awake
-from plugpull.checks.witness_times import witnesses_apart
 from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun
 from plugpull.history.events.dut import CLOCK_DRIFT
 from plugpull.history.reader import Story

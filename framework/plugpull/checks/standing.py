@@ -9,30 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from plugpull.checks.answered import Answered
-from plugpull.checks.arrays_sound import ArraysSound
-from plugpull.checks.as_declared import AsDeclared
 from plugpull.checks.base import Check, check_name
-from plugpull.checks.blocked import NothingBlocked
-from plugpull.checks.coherent import Coherent
-from plugpull.checks.cpus_answer import CpusAnswer
-from plugpull.checks.cuts_made import CutsMade
-from plugpull.checks.data_sound import DataSound
-from plugpull.checks.flushed_for_sleep import FlushedForSleep
-from plugpull.checks.found_again import FoundAgain
-from plugpull.checks.kept_while_powered import KeptWhilePowered
-from plugpull.checks.kernel_between import KernelBetween
-from plugpull.checks.kernel_clean import KernelClean
-from plugpull.checks.kernel_state import StateKept
-from plugpull.checks.nothing_stuck import NothingStuck
-from plugpull.checks.on_record import OnRecord
-from plugpull.checks.properties import SameProperties
-from plugpull.checks.removed import Removed
-from plugpull.checks.residue import NothingLeft
-from plugpull.checks.returned import Returned
-from plugpull.checks.spinning import NothingSpins
-from plugpull.checks.undisturbed import Undisturbed
-from plugpull.checks.users_told import UsersTold
+from plugpull.checks.data.data_sound import DataSound
+from plugpull.checks.data.flushed_for_sleep import FlushedForSleep
+from plugpull.checks.data.kept_while_powered import KeptWhilePowered
+from plugpull.checks.dut.blocked import NothingBlocked
+from plugpull.checks.dut.cpus_answer import CpusAnswer
+from plugpull.checks.dut.kernel_between import KernelBetween
+from plugpull.checks.dut.kernel_clean import KernelClean
+from plugpull.checks.dut.kernel_state import StateKept
+from plugpull.checks.dut.nothing_stuck import NothingStuck
+from plugpull.checks.dut.residue import NothingLeft
+from plugpull.checks.dut.spinning import NothingSpins
+from plugpull.checks.raid.arrays_sound import ArraysSound
+from plugpull.checks.record.coherent import Coherent
+from plugpull.checks.record.cuts_made import CutsMade
+from plugpull.checks.record.on_record import OnRecord
+from plugpull.checks.survivors.answered import Answered
+from plugpull.checks.survivors.undisturbed import Undisturbed
+from plugpull.checks.victims.as_declared import AsDeclared
+from plugpull.checks.victims.found_again import FoundAgain
+from plugpull.checks.victims.properties import SameProperties
+from plugpull.checks.victims.removed import Removed
+from plugpull.checks.victims.returned import Returned
+from plugpull.checks.victims.users_told import UsersTold
 
 STANDING: tuple[Check, ...] = (
     KernelClean(),

@@ -12,12 +12,12 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from plugpull.checks.base import Check, Judgement, check_name, decode_check
-from plugpull.checks.kernel_clean import KernelClean
+from plugpull.checks.dut.kernel_clean import KernelClean
 from plugpull.checks.reach import clock_doubts, unreached
-from plugpull.checks.same_dut import same_dut
+from plugpull.checks.record.same_dut import same_dut
+from plugpull.checks.record.wiring import wiring_doubts
 from plugpull.checks.standing import standing_checks
-from plugpull.checks.untouched import Untouched, bystanders_of
-from plugpull.checks.wiring import wiring_doubts
+from plugpull.checks.survivors.untouched import Untouched, bystanders_of
 from plugpull.finding import Finding
 from plugpull.history.events import Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story

@@ -92,7 +92,7 @@ def cut_results(story: Story) -> tuple[CutResult, ...]:
 
 
 class Survivor(ResultPart, frozen=True, kw_only=True):
-    """The pace of a disk outside the blast radius, from the agent's samples (method: ``checks/pace.py``).
+    """The pace of a disk outside the blast radius, from the agent's samples (method: ``checks/survivors/pace.py``).
 
     ``stall_s`` is the longest stall, ``stalls_s`` the sum of the stalls that count. ``measured`` is the rate at the end
     in ``unit``, and ``limit`` the lowest rate allowed. ``smallest`` is the smallest loss, as a share, that the check
@@ -132,7 +132,7 @@ class DiskIntegrity(ResultPart, frozen=True, kw_only=True):
     ``rounds`` is how often the disk was read back and judged, ``rounds_lost`` the number of rounds with an error.
     ``unflushed`` sectors were completed, never flushed, and are gone, which is legal. ``suspicious`` of them are gone
     although the disk kept its power, which is legal but unexpected. ``ledger_bytes`` is the size of the ledger.
-    ``write_cache`` is the kernel's view of the disk's cache (``checks/belief.py``)."""
+    ``write_cache`` is the kernel's view of the disk's cache (``checks/data/belief.py``)."""
 
     disk: str
     rounds: int = 1

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from plugpull.checks.dut.kernel_clean import DIED, HUNG
 from plugpull.checks.evidence import seconds
-from plugpull.checks.kernel_clean import DIED, HUNG
-from plugpull.checks.returned import LATE
+from plugpull.checks.victims.returned import LATE
 from plugpull.finding import Finding
 from plugpull.history.cut import Cut
 from plugpull.history.events import DutDied, RigFault, ScenarioError

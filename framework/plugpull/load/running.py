@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from plugpull.checks.base import Named
-from plugpull.checks.baseline import WINDOW, baseline
-from plugpull.checks.track import track
+from plugpull.checks.survivors.baseline import WINDOW, baseline
+from plugpull.checks.survivors.track import track
 from plugpull.dut.conversation.link import Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError

@@ -8,7 +8,7 @@ from itertools import combinations
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim
 from plugpull.checks.collector import Collector
-from plugpull.checks.discovered import declared_place
+from plugpull.checks.victims.discovered import declared_place
 from plugpull.history.story import Story
 from plugpull.judging.results import Conclusion
 from plugpull.measure.compare import FLOOR

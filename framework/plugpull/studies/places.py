@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from plugpull.checks.discovered import declared_place
+from plugpull.checks.victims.discovered import declared_place
 from plugpull.history.story import Story
 
 

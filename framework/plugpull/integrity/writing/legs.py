@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 
-from plugpull.checks.arrays import layout_of
+from plugpull.checks.raid.arrays import layout_of
 from plugpull.dut.conversation.link import GuardRefused, Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import DutError

@@ -1,0 +1,1 @@
+"""Bugs put into the kernel's drivers and md: see ``driver_mutants.py``."""

@@ -1,0 +1,1 @@
+"""Whether stamped data is there that was promised to be kept."""

@@ -1,0 +1,1 @@
+"""What becomes of filesystems and the files on them."""

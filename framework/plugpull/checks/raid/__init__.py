@@ -1,0 +1,1 @@
+"""What becomes of arrays and their members."""

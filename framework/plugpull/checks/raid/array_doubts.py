@@ -1,0 +1,110 @@
+"""Why the record of an array proves nothing: it lacks how the array was made, or what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.raid.array_states import state_doubts
+from plugpull.checks.raid.array_steps import missing_acts
+from plugpull.checks.raid.arrays import ArrayRecord, arrays_of
+from plugpull.checks.starved import awake
+from plugpull.history.events import ArrayActed, ArrayMade, ArrayState, LegReadBegun
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.story_log import log_of
+
+CLOCKS = 0.5
+"""Seconds by which the order of an array's states and of what was done to it is not known."""
+SLOW, SLOW_REAL = 15.0, 90.0
+"""Seconds that a step on an array may take, on emulated benches (2.7 s at most of 480 healthy ones) and on others."""
+MUST_SUCCEED = ("make", "assemble", "stop", "check")
+"""Actions that succeed at last: what comes later rests on them."""
+
+
+def array_doubts(story: Story) -> Iterator[str]:
+    """What of the arrays is not on record or contradicts itself, a sentence each."""
+    made = {one.array for one in story.of(ArrayMade)}
+    events: list[ArrayState | ArrayActed | LegReadBegun] = [*story.of(ArrayState), *story.of(ArrayActed)]
+    used = dict.fromkeys(one.array for one in (*events, *story.of(LegReadBegun)))
+    yield from (f"how {array} was made is not on record" for array in used if array not in made)
+    for record in arrays_of(story).values():
+        yield from _spare(record)
+        yield from _slots(record)
+        yield from filter(None, (other_members(record),))
+        yield from _unfinished(record)
+        yield from missing_acts(story, record)
+        yield from _slow(story, record)
+        yield from _interrupted(story, record)
+        yield from state_doubts(story, record)
+    for leg in story.of(LegReadBegun):
+        if misread(story, leg):
+            yield f"{leg.disk} was read from sector {leg.offset} on, where the data of {leg.array} does not begin"
+
+
+def misread(story: Story, leg: LegReadBegun) -> bool:
+    """Whether a member was read at another place than the array's data."""
+    record = arrays_of(story).get(leg.array)
+    offset = None if record is None else record.made.offsets.get(leg.disk)
+    return offset is not None and not leg.error and offset != leg.offset
+
+
+def _spare(record: ArrayRecord) -> Iterator[str]:
+    made = record.made
+    most = {"raid0": 0, "linear": 0, "raid1": len(made.members) - 1, "raid5": 1, "raid6": 2}.get(made.level)
+    if most is not None and made.spare > most:
+        yield f"{record.name} is {made.level} of {len(made.members)} members, which cannot spare {made.spare}"
+
+
+def other_members(record: ArrayRecord) -> str:
+    """A clause if an array was made of other members than it is on record with; otherwise empty."""
+    made = [act for act in record.done("make") if act.ok and act.disks]
+    if not made or sorted(made[-1].disks) == sorted(record.made.members):
+        return ""
+    of = ", ".join(record.made.members) or "no member"
+    return f"{record.name} was made of {', '.join(made[-1].disks)}, and is on record with {of}"
+
+
+def _slots(record: ArrayRecord) -> Iterator[str]:
+    """A member that is in sync in another slot than it was made for: its data would be another member's."""
+    slots = {disk: str(slot) for slot, disk in enumerate(record.made.members)}
+    for state in record.states:
+        for disk, (slot, says) in state.members.items():
+            if slots.get(disk, slot) != slot and slot != "none" and "in_sync" in says.split(","):
+                yield f"{disk} was in slot {slot} of {record.name}, and was made for slot {slots[disk]}"
+                return
+
+
+def _slow(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """Steps that took far longer than any did, and an array that nobody made."""
+    most = SLOW if bench_kind(story) in ("virtual", "") else SLOW_REAL
+    for act in record.acts:
+        took = awake(story, (act.at or 0.0) - act.seconds, act.at or 0.0)
+        if act.action != "check" and took > most:
+            yield f"the step '{act.action}' of {record.name} took {took:.1f} s"
+            break
+    if record.done("erase") and not record.done("make"):
+        yield f"how {record.name} was made is not on record"
+
+
+def _unfinished(record: ArrayRecord) -> Iterator[str]:
+    """Steps that failed and were not done again, and those that show in no state."""
+    for action in MUST_SUCCEED:
+        acts = record.done(action)
+        if acts and not acts[-1].ok:
+            yield f"the last {action} of {record.name} failed: {acts[-1].detail or '?'}"
+    for act in record.done("readd", "add", "assemble"):
+        if act.ok and record.states and no_state_after(record, act):
+            yield f"what became of {record.name} after {act.at or 0.0:.2f} s is not on record"
+            break
+
+
+def no_state_after(record: ArrayRecord, act: ArrayActed) -> bool:
+    """Whether the states of the array on record end before something was done to it."""
+    return all((state.at or 0.0) < (act.at or 0.0) - act.seconds - CLOCKS for state in record.states)
+
+
+def _interrupted(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A comparison of all members that the kernel says was interrupted."""
+    words = (f"md: {record.made.kname}: data-check interrupted", f"md: {record.made.kname}: check interrupted")
+    if record.done("check") and any(line.body.startswith(words) for line in log_of(story).own):
+        yield f"the kernel says that the check of {record.name} was interrupted"

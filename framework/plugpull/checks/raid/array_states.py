@@ -1,0 +1,306 @@
+"""Whether the recorded states of an array fit each other, its members and what was done to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from plugpull.checks.raid.arrays import ArrayRecord
+from plugpull.history.events import ArrayActed, ArrayState
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.story_log import log_of
+
+LASTING = 2.0
+"""Seconds that a contradiction must last: md changes the attributes of one state one after the other, and the agent
+reads them one after the other."""
+AROUND = 5.0
+"""Seconds before a state or a kernel message in which something may have happened that explains it."""
+CLOCKS = 0.5
+"""Seconds by which the order of an array's states, of what was done to it and of kernel messages is not known."""
+_SYNCS = frozenset({"resync", "recover", "check", "repair"})
+_KICKED = re.compile(r"md: kicking non-fresh (\w+) from array!")
+_NOT_RUN = ("cannot start dirty degraded array", "failed to run raid set", "not enough operational")
+_PARITY = {"raid5": 1, "raid6": 2}
+"""Members' worth of parity."""
+
+
+def state_doubts(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """Contradictions in what is on record of an array, a sentence each."""
+    yield from _miscounted(record)
+    yield from _foreign(story, record)
+    yield from _moved(record)
+    yield from _begun_again(story, record)
+    yield from _not_rebuilt(record)
+    yield from _never_missing(record)
+    yield from _interrupted(story, record)
+    yield from _unended(story, record)
+    yield from _superblock_errors(story, record)
+    yield from _odd_size(record)
+    yield from _let_go(story, record)
+    yield from _not_started(story, record)
+    yield from _healed(story, record)
+
+
+def usable(state: ArrayState) -> set[str]:
+    """The members that hold current data, by a state."""
+    return {
+        disk
+        for disk, (slot, says) in state.members.items()
+        if slot != "none" and "in_sync" in says.split(",") and "faulty" not in says.split(",")
+    }
+
+
+def _lasting(record: ArrayRecord, states: Iterator[ArrayState]) -> ArrayState | None:
+    """The first of these states that is part of a row of them which lasts."""
+    odd = {id(state) for state in states}
+    begun: ArrayState | None = None
+    for state in record.states:
+        if begun is not None and (state.at or 0.0) - (begun.at or 0.0) >= LASTING:
+            return begun
+        begun = None if id(state) not in odd else begun or state
+    return None
+
+
+def _miscounted(record: ArrayRecord) -> Iterator[str]:
+    """``degraded`` against the members that are in sync (md.c, md_print_devices; raid1.c, calc_sectors)."""
+    size = len(record.made.members)
+
+    def count(state: ArrayState) -> str:
+        return str(size - len(usable(state)))
+
+    odd = (state for state in record.running if state.values.get("degraded", count(state)) != count(state))
+    first = _lasting(record, odd)
+    if first is not None:
+        said = first.values["degraded"]
+        of = f"{len(usable(first))} of its {size} members are in sync"
+        yield f"{record.name} counts {said} missing members at {first.at or 0.0:.2f} s, while {of}"
+
+
+def _foreign(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """Members in sync that the array was not made of. A disk that left is shown by its kernel name."""
+    known = {one.kname for disk in record.made.members for one in story.attachments(disk)} | set(record.made.members)
+    odd = [state for state in record.running if usable(state) - known]
+    first = _lasting(record, iter(odd))
+    if first is not None:
+        yield f"{', '.join(sorted(usable(first) - known))} is a member of {record.name}, which was not made of it"
+
+
+def _moved(record: ArrayRecord) -> Iterator[str]:
+    """An array that is gone, or has another kernel name, although nobody stopped it."""
+    for before, after in pairwise(record.states):
+        acts = record.done("make", "stop", "assemble")
+        asked = any((before.at or 0.0) - AROUND <= (act.at or 0.0) <= (after.at or 0.0) + AROUND for act in acts)
+        if asked or (after.at or 0.0) < (record.made.at or 0.0):
+            continue
+        if not after.values and before.values:
+            yield f"{record.name} was gone at {after.at or 0.0:.2f} s, although nobody had stopped it"
+            return
+        if before.kname != after.kname:
+            yield f"{record.name} was {before.kname} and then {after.kname}, although nobody had stopped it"
+            return
+
+
+def _begun_again(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A resync, rebuild or check whose progress goes back, and a member that is not in sync any more, although nothing
+    happened that makes md begin again."""
+    for before, after in pairwise(record.running):
+        action, at = after.values.get("sync_action", ""), after.at or 0.0
+        lost = _lost(story, record, before, after)
+        was, now = _progress(before), _progress(after)
+        same = action in _SYNCS and before.values.get("sync_action") == action
+        back = same and was is not None and now is not None and now < was
+        if not lost and (not back or _interferes(story, record, max(at - AROUND, _since(record, at)), at)):
+            continue
+        if lost:
+            yield f"{', '.join(sorted(lost))} was in sync in {record.name} and was not at {at:.2f} s"
+        else:
+            yield f"the {action} of {record.name} went back from sector {was} to {now} at {at:.2f} s"
+        return
+
+
+def _lost(story: Story, record: ArrayRecord, before: ArrayState, after: ArrayState) -> set[str]:
+    """Members that are in sync no more, although their disks are there."""
+    at = after.at or 0.0
+    gone = (usable(before) - usable(after)) & set(record.made.members) if after.values else set[str]()
+    if not gone or _interferes(story, record, at - AROUND, at):
+        return set()
+    return {disk for disk in gone if story.attachment_at(disk, at) is not None}
+
+
+def _progress(state: ArrayState) -> int | None:
+    first = state.values.get("sync_completed", "").split(" ")[0]
+    return int(first) if first.isdecimal() else None
+
+
+def _interferes(story: Story, record: ArrayRecord, begin: float, at: float) -> bool:
+    """Whether a member left or came, or something was being done to the array, after ``begin`` and until ``at``."""
+    acts = [act for act in record.acts if act.action not in ("check", "marked")]
+    if any((act.at or 0.0) > begin and (act.at or 0.0) - act.seconds <= at + CLOCKS for act in acts):
+        return True
+    return any(begin < one <= at + CLOCKS for one in _moves(story, record))
+
+
+def _since(record: ArrayRecord, at: float) -> float:
+    """When what md was doing at ``at`` began, by the states."""
+    begun, action = float("-inf"), ""
+    for state in record.states:
+        if (state.at or 0.0) > at:
+            break
+        now = state.values.get("sync_action", "")
+        begun, action = (begun if now == action else state.at or 0.0), now
+    return begun
+
+
+def _moves(story: Story, record: ArrayRecord) -> Iterator[float]:
+    """When members were cut, and when their disks left and came."""
+    for disk in record.made.members:
+        for one in story.attachments(disk):
+            yield from (at for at in (one.at, story.detached_at(one)) if at is not None)
+    for cut in story.cut_records:
+        if set(cut.armed.victims) & set(record.made.members) and cut.off.commanded_at is not None:
+            yield cut.off.commanded_at
+
+
+def _not_rebuilt(record: ArrayRecord) -> Iterator[str]:
+    """A disk that was added as a new one and counts as in sync, although no rebuild is on record."""
+    for act in record.done("add"):
+        begin = (act.at or 0.0) - act.seconds - LASTING
+        later = [state for state in record.running if (state.at or 0.0) >= begin]
+        done = next((at for at, state in enumerate(later) if set(act.disks) <= usable(state) and _after(state, act)), 0)
+        if act.ok and done and not any(state.values.get("sync_action") == "recover" for state in later[: done + 1]):
+            yield f"{', '.join(act.disks)} was in sync in {record.name} without a rebuild"
+            return
+
+
+def _never_missing(record: ArrayRecord) -> Iterator[str]:
+    """A member that was put back into an array that never counted a missing one (md.c, md_update_sb)."""
+    for act in record.done("readd", "add"):
+        counts = [state.values["degraded"] for state in record.states if _before(state, act)]
+        if act.ok and act.disks and counts and set(counts) == {"0"}:
+            yield f"{', '.join(act.disks)} was put back into {record.name}, which never counted a missing member"
+            return
+
+
+def _before(state: ArrayState, act: ArrayActed) -> bool:
+    return "degraded" in state.values and (state.at or 0.0) <= (act.at or 0.0) + CLOCKS
+
+
+def _after(state: ArrayState, act: ArrayActed) -> bool:
+    return (state.at or 0.0) >= (act.at or 0.0)
+
+
+def _interrupted(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A resync or a rebuild that the kernel says was interrupted, although nothing on record interrupts it (md.c,
+    md_do_sync)."""
+    words = tuple(f"md: {record.made.kname}: {what} interrupted" for what in ("resync", "recovery", "reshape"))
+    for line in log_of(story).own_timed:
+        begin = max(line.at - AROUND, _since(record, line.at))
+        if line.body.startswith(words) and not _interferes(story, record, begin, line.at):
+            yield f"the kernel says at {line.at:.2f} s that it was interrupted: {line.body}"
+            return
+
+
+def _unended(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A resync, a rebuild or a check of a stopped array whose beginning the kernel logged, and not whether it was done
+    or interrupted (md.c, md_do_sync). All 173 in 469 recorded scenarios had both."""
+    stopped = [act.at or 0.0 for act in record.done("stop")]
+    if not stopped:
+        return
+    lines = [line.body for line in log_of(story).own_timed if line.at <= stopped[-1] + CLOCKS]
+    for what in ("resync", "recovery", "data-check"):
+        begun = sum(body.startswith(f"md: {what} of RAID array {record.made.kname}") for body in lines)
+        ends = (f"md: {record.made.kname}: {what} done", f"md: {record.made.kname}: {what} interrupted")
+        ended = sum(body.startswith(ends) for body in lines)
+        if begun > ended:
+            yield f"the kernel began {begun} times with a {what} of {record.name}, and {ended} ended"
+
+
+def _superblock_errors(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A failed write of a superblock while all members were there. The kernel does not say whose (md.c,
+    super_written)."""
+    for line in log_of(story).own_timed:
+        if not line.body.startswith("md: super_written gets error") or line.at < (record.made.at or 0.0):
+            continue
+        if not any(line.at - AROUND <= at <= line.at + CLOCKS for at in _moves(story, record)) and not _unnoticed(
+            story, record, line.at
+        ):
+            yield f"the kernel failed to write a superblock at {line.at:.2f} s, while all members were there"
+            return
+
+
+def _unnoticed(story: Story, record: ArrayRecord, at: float) -> bool:
+    """Whether a member had left by then that the array had not missed yet: it notices with the first request, however
+    late that comes, and also if the disk is there again under another name."""
+    for absence in record.absences:
+        if absence.gone > at + CLOCKS:
+            continue
+        names = {absence.disk, *(one.kname for one in story.attachments(absence.disk))}
+        later = [state for state in record.running if state.values and (state.at or 0.0) > absence.gone]
+        missed = next((state.at or 0.0 for state in later if not usable(state) & names), None)
+        if missed is None or missed >= at - AROUND:
+            return True
+    return False
+
+
+def _let_go(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A member that md did not take as it assembled the array, because its superblock was older (md.c, analyze_sbs),
+    although no state shows a missing member soon after."""
+    for line in log_of(story).own_timed:
+        found = _KICKED.match(line.body)
+        if found is None or not (record.made.at or 0.0) <= line.at or not _of_members(story, record, found[1], line.at):
+            continue
+        soon = [state for state in record.states if line.at - CLOCKS <= (state.at or 0.0) <= line.at + LASTING]
+        if soon and all(state.values.get("degraded", "0") == "0" for state in soon):
+            yield f"the kernel left {found[1]} out of {record.name} at {line.at:.2f} s, which counts no missing member"
+            return
+
+
+def _of_members(story: Story, record: ArrayRecord, kname: str, at: float) -> bool:
+    """Whether a kernel name was that of a member at ``at``."""
+    stays = (story.attachment_at(disk, at) for disk in record.made.members)
+    return any(stay is not None and stay.kname == kname for stay in stays)
+
+
+def _not_started(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """An array that the kernel says it did not start, although nothing that was done to it failed (raid5.c,
+    raid5_run; md.c, do_md_run)."""
+    words = tuple(f"md/raid{level}:{record.made.kname}: {what}" for level in ("", "1", "10") for what in _NOT_RUN)
+    for line in log_of(story).own_timed:
+        if not line.body.startswith(words) or line.at < (record.made.at or 0.0):
+            continue
+        near = [
+            act for act in record.acts if (act.at or 0.0) - act.seconds - AROUND <= line.at <= (act.at or 0.0) + AROUND
+        ]
+        if all(act.ok for act in near):
+            yield f"the kernel did not start {record.name} at {line.at:.2f} s, and nothing that was done to it failed"
+            return
+
+
+def _healed(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A member that was faulty during a rebuild or a check and whole again in the next state, although nothing was done
+    to the array (md.c, state_store). One that counts as in sync as well is about to become faulty, and need not: md
+    keeps the last one."""
+    for before, after in pairwise(record.running):
+        busy = {one.values.get("sync_action", "") for one in (before, after)}
+        if (
+            len(busy) > 1
+            or not busy <= _SYNCS
+            or _interferes(story, record, (before.at or 0.0) - CLOCKS, after.at or 0.0)
+        ):
+            continue
+        for disk, (_, says) in after.members.items():
+            was = before.members.get(disk, ("", ""))[1].split(",")
+            if "faulty" in was and "in_sync" not in was and "faulty" not in says.split(","):
+                at = after.at or 0.0
+                yield f"{disk} was faulty in {record.name} at {before.at or 0.0:.2f} s, and not any more at {at:.2f} s"
+                return
+
+
+def _odd_size(record: ArrayRecord) -> Iterator[str]:
+    made = record.made
+    if not made.component or (made.level != "raid1" and made.level not in _PARITY):
+        return
+    due = made.component * (len(made.members) - _PARITY[made.level] if made.level in _PARITY else 1)
+    if abs(due - made.size) > max(made.chunk, 1 << 20) * len(made.members):
+        yield f"{made.array} has {made.size} bytes, and {made.level} of its members has {due}"

@@ -1,0 +1,143 @@
+"""Whether the members of every array that no cut took stayed in it, and whether the array could always be written.
+
+It holds whatever else a scenario claims of its arrays: md sets a member aside because of an error of that member, and
+an array read-only because somebody asked. In 1,866 states of arrays on healthy benches neither was seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from plugpull.checks.accusation import Accusation
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
+from plugpull.checks.raid.arrays import ArrayRecord, arrays_of, may_fail_from
+from plugpull.history.events import AgentLost, DutDied, Edge
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
+
+CAUSED = 6.0
+"""Seconds around a cut, a removal or a step on the array in which it may interrupt a recovery: at most 1.9 s."""
+TAKEN_OUT = ("fail", "udev_remove", "remove_gone")
+"""What plugpull does to an array that sets members aside."""
+BRIEFLY = 3
+"""States in which md may not have counted a missing member yet."""
+READ_ONLY = frozenset({"readonly", "suspended"})
+"""Values of array_state in which md takes no write. An array that was just assembled may be ``read-auto``."""
+FAILED = frozenset({"block.error", "fs.error", "fs.readonly"})
+"""Kinds of messages that an array or a filesystem on it causes only if more members are missing than it can spare."""
+_CAPACITY = re.compile(r"^(md\d+): detected capacity change from (\d+) to (\d+)")
+_CONTINUING = re.compile(r"\bmd/\S+:(md\d+):.*\bOperation continuing on (\d+) devices", re.DOTALL)
+_INTERRUPTED = re.compile(r"^md: (md\d+): (recovery|resync|reshape) interrupted")
+
+
+class ArraysSound(Check, frozen=True, tag="arrays_sound"):
+    """No array set a member aside that no cut and nobody else took out, became read-only, or changed its size."""
+
+    def judge(self, story: Story) -> Judgement:
+        said = Collector(self)
+        for record in arrays_of(story).values():
+            said.take(*_set_aside(story, record), *_read_only(record), *_said_by_md(story, record))
+            said.take(*_errors(story, record))
+            said.doubt(*_check_without_end(record), *_states_against_log(story, record))
+        return said.judgement()
+
+
+def arrays_sound() -> ArraysSound:
+    """Every array must keep the members that no cut took. It is judged for every scenario."""
+    return ArraysSound()
+
+
+def _taken(story: Story, record: ArrayRecord) -> set[str]:
+    """Members that a cut, a removal or plugpull may have taken out of the array at any time."""
+    gone = {one.disk for one in record.absences}
+    gone |= {disk for cut in story.cut_records for disk in cut.armed.victims}
+    return gone | {disk for act in record.done(*TAKEN_OUT) for disk in act.disks}
+
+
+def _set_aside(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    taken = _taken(story, record)
+    for disk in (disk for disk in record.made.members if disk not in taken):
+        for state in record.states:
+            slot, says = state.members.get(disk, ("", ""))
+            if "faulty" in says.split(","):
+                what = f"{record.name} set {disk} aside as faulty ({says}, slot {slot}) though nothing had taken it"
+                yield Accusation(subject=disk, summary=what, at=state.at)
+                break
+
+
+def _read_only(record: ArrayRecord) -> Iterator[Accusation]:
+    for state in record.states:
+        word = state.values.get("array_state", "")
+        if word in READ_ONLY:
+            what = f"{record.name} was {word} at {state.at or 0.0:.2f} s, and nobody asked for that"
+            yield Accusation(subject=record.name, summary=what, at=state.at)
+            return
+
+
+def _said_by_md(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
+    """What the kernel log says of the array, and its states do not explain."""
+    made, taken = record.made, _taken(story, record)
+    least = len(made.members) - len(taken & set(made.members))
+    for line in log_of(story).own_timed:
+        if made.kname not in line.body:
+            continue
+        size, left, broken = (pattern.search(line.body) for pattern in (_CAPACITY, _CONTINUING, _INTERRUPTED))
+        if size and size[1] == made.kname and "0" not in (size[2], size[3]):
+            what = f"the size of {record.name} changed from {size[2]} to {size[3]} sectors"
+            yield Accusation(subject=record.name, summary=what, at=line.at, evidence=(line.text,))
+        elif left and left[1] == made.kname and int(left[2]) < least:
+            what = f"{record.name} went on with {left[2]} members, and {least} had not been taken"
+            yield Accusation(subject=record.name, summary=what, at=line.at, evidence=(line.text,))
+        elif broken and broken[1] == made.kname and not _caused(story, record, line):
+            yield f"the kernel says that the {broken[2]} of {record.name} was interrupted, and nothing did that"
+
+
+def _about(kname: str) -> re.Pattern[str]:
+    """A message of a block device itself, or of the filesystem on it."""
+    return re.compile(rf"\b(?:dev|device) {re.escape(kname)}\b|\({re.escape(kname)}\)")
+
+
+def _errors(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """Errors of the array itself, or of a filesystem on it, while its level covers the members that are missing."""
+    word, lost = _about(record.made.kname), may_fail_from(story, record.name)
+    for line in log_of(story).own_timed:
+        failed = line.event is not None and line.event.kind in FAILED and word.search(line.body)
+        if failed and (record.made.at or 0.0) <= line.at < lost:
+            what = f"the kernel reported an error on {record.name}, which was to do without its missing members"
+            yield Accusation(subject=record.name, summary=f"{what}: {line.text}", at=line.at, evidence=(line.text,))
+            return
+
+
+def _caused(story: Story, record: ArrayRecord, line: TimedLine) -> bool:
+    """Whether a cut, the loss of a member or a step on the array can have interrupted it."""
+    if bool(story.of(AgentLost)) or bool(story.of(DutDied)):
+        return True
+    times = [edge.at for edge in story.of(Edge) if edge.state == "off"]
+    times += [one.gone for one in record.absences]
+    if any(at is not None and abs(at - line.at) <= CAUSED for at in times):
+        return True
+    return any((act.at or 0.0) - act.seconds - CAUSED <= line.at <= (act.at or 0.0) + CAUSED for act in record.acts)
+
+
+def _states_against_log(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A recovery that only the kernel log shows, and members that are missing while md counts none as missing. The log
+    and the states showed the same recoveries 19 of 19 times."""
+    words = f"md: {record.made.kname}: recovery done"
+    actions = {state.values.get("sync_action") for state in record.states}
+    if "recover" not in actions and any(line.body.startswith(words) for line in log_of(story).own):
+        yield f"{record.name} was rebuilt by the kernel log, and its states do not show it"
+    counted = [state for state in record.states if "degraded" in state.values]
+    lacking = [
+        state for state in counted if any("in_sync" not in says.split(",") for _, says in state.members.values())
+    ]
+    if len(lacking) > BRIEFLY and all(state.values["degraded"] == "0" for state in counted):
+        yield f"members of {record.name} were missing, and no state of it counts a missing one"
+
+
+def _check_without_end(record: ArrayRecord) -> Iterator[str]:
+    """A comparison of all members that shows in the states of the array, and whose result nobody recorded."""
+    compared = any(state.values.get("sync_action") == "check" for state in record.states)
+    if compared and not record.done("check"):
+        yield f"{record.name} was checked, and what came of it is not on record"

@@ -1,0 +1,1 @@
+"""Whether the record of a scenario is whole, and whether its witnesses agree."""

@@ -1,0 +1,1 @@
+"""What becomes of everything that no cut takes: its pace, its errors, its presence."""

@@ -1,0 +1,346 @@
+"""Whether a disk has the same properties after a return and at the end: driver, depth, cache, sizes, writability."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from math import inf
+
+from plugpull.checks.accusation import Accusation
+from plugpull.checks.base import Check, Judgement
+from plugpull.checks.collector import Collector
+from plugpull.checks.limits import bench_kind
+from plugpull.checks.raid.arrays import held_by_array
+from plugpull.checks.record.watched import recorded
+from plugpull.checks.stalls import forgotten, given_up
+from plugpull.checks.victims.attentions import attentions
+from plugpull.checks.victims.log_identity import another_device, another_hub
+from plugpull.checks.victims.property_words import (
+    AFTER_RETURN,
+    AT_THE_END,
+    AT_THE_END_EMULATED,
+    OF_THE_LINK,
+    WITHOUT_UDEV,
+    WORDS,
+)
+from plugpull.history.events import (
+    Acted,
+    AgentLost,
+    DiskAttached,
+    DiskMoved,
+    DiskProperties,
+    FileRoundBegun,
+    LedgerBegun,
+    LedgerEnded,
+    LoadBegun,
+    ProcessStuck,
+    ReadBackBegun,
+    ReadBackEnded,
+    Residue,
+)
+from plugpull.history.story import Story
+from plugpull.history.suspensions import suspensions
+from plugpull.kernel.diagnosis.scope import place_of
+
+UNBOUND = "driver"
+"""The driver that older agents recorded for a disk that was being removed."""
+FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
+"""Command counters of the SCSI layer (drivers/scsi/scsi_sysfs.c). A command that succeeds when it is repeated shows
+nowhere else."""
+NOT_SERVED = ("offline", "transport-offline")
+"""States in which the SCSI layer refuses every command to a disk (drivers/scsi/scsi_sysfs.c, sdev_states)."""
+HELD_BACK = ("blocked", "created-blocked", "quiesce")
+"""States in which commands wait. A disk passes through them, so they count only at the end."""
+LEAVING = 0.2
+"""Seconds before the announcement of its removal in which the kernel tears a disk down."""
+JUST_CAME = 0.5
+"""Seconds before the last look at the disks in which one that is announced may come too late for it: what a permanent
+cut took comes back when the scenario heals. How it was driven was read then."""
+_HOST = re.compile(r"/host(\d+)/")
+RETURNS = 5
+"""The number of attachments below which rising host numbers may be accidental."""
+HELD_ON = 1.0
+"""A user of the disk must have ended at least so many seconds before the return to have released its name."""
+
+
+class SameProperties(Check, frozen=True, tag="same_properties"):
+    """Every disk of the rig has the same properties as at first whenever it comes back and at the end, and the lowest
+    free kernel name."""
+
+    def judge(self, story: Story) -> Judgement:
+        said = Collector(self)
+        said.take(*self._returns(story), *self._ends(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
+        for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
+            said.take(*another_device(story, disk))
+        said.take(*another_hub(story))
+        said.doubt(*self._missing(story))
+        seen = len({event.disk for event in story.of(DiskProperties)})
+        return said.judgement(f"{seen} disks driven as before" if seen and said.clean else "")
+
+    def _returns(self, story: Story) -> Iterator[Accusation]:
+        for disk in _disks(story):
+            attached = [event for event in _of(story, disk) if event.moment == "attached" and undivided(story, event)]
+            for was, now in pairwise(attached):
+                names = AFTER_RETURN if not _was_moved(story, was, now) else AFTER_RETURN.keys() - OF_THE_LINK
+                emulated = WITHOUT_UDEV if bench_kind(story) == "virtual" else ()
+                yield from self._differences(story, was, now, (*names, *emulated), "after its return")
+                if emulated:
+                    yield from _failed_in_probing(story, disk, was, now)
+
+    def _ends(self, story: Story) -> Iterator[Accusation | str]:
+        for disk in _disks(story):
+            last: DiskProperties | None = None
+            for event in _of(story, disk):
+                if event.moment != "end":
+                    last = event
+                elif last is not None and (last.kname, last.diskseq) == (event.kname, event.diskseq):
+                    names = AT_THE_END_EMULATED if bench_kind(story) == "virtual" else AT_THE_END
+                    yield from self._differences(story, last, event, names, "at the end, though it never went")
+                    yield from _failed(story, disk, last, event)
+
+    def _differences(
+        self, story: Story, was: DiskProperties, now: DiskProperties, names: Iterable[str], when: str
+    ) -> Iterator[Accusation]:
+        disk, emulated = now.disk, bench_kind(story) == "virtual"
+        for name in names:
+            before, after = was.values.get(name), now.values.get(name)
+            if name == "driver" and UNBOUND in (before, after):
+                continue
+            if not before or not after or before == after or _better(name, before, after, emulated):
+                continue  # what was not read is doubted elsewhere
+            how = {**AFTER_RETURN, **WITHOUT_UDEV, **WORDS}[name].format(
+                now=_worded(name, after), was=_worded(name, before)
+            )
+            evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
+            what = f"{disk} {how} {when}"
+            yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
+
+    def _missing(self, story: Story) -> list[str]:
+        """Doubts about missing properties. An agent that records them does so for each attachment and at the end."""
+        if not recorded(story, "properties") or story.of(AgentLost):
+            return []
+        known = {(event.kname, event.diskseq, event.moment) for event in story.of(DiskProperties)}
+        looked = [event.at for event in story.of(DiskProperties) if event.moment == "end" and event.at is not None]
+        # The properties are read right after the processes left by loads.
+        end = min(looked or [event.at for event in story.of(Residue) if event.at is not None], default=None)
+        begun = min((event.at or 0.0 for event in story.of(DiskProperties) if event.moment == "begin"), default=0.0)
+        missing = []
+        for attached in (one for one in story.of(DiskAttached) if one.disk):
+            key, at = (attached.kname, attached.diskseq), attached.at or 0.0
+            asked = end is not None and at < end - JUST_CAME and story.detached_at(attached) is None
+            if (*key, "attached") not in known and _stayed(story, attached):
+                missing.append(f"how {attached.disk} was driven at {at:.2f} s is not on record")
+            elif at < begun < (story.detached_at(attached) or inf) and (*key, "begin") not in known:
+                missing.append(f"how {attached.disk} was driven at the beginning is not on record")
+            elif asked and (*key, "end") not in known:
+                missing.append(f"how {attached.disk} was driven at the end is not on record")
+        return missing
+
+
+def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:
+    return any(
+        move.disk == now.disk and (was.at or 0) < (move.at or 0) <= (now.at or 0) for move in story.of(DiskMoved)
+    )
+
+
+def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation | str]:
+    """Commands that failed although the disk stayed. Only for emulated DUTs, and for disks without a filesystem:
+    programs such as mkfs try commands that a disk need not support."""
+    if bench_kind(story) != "virtual" or any(acted.disk == disk for acted in story.of(Acted)):
+        return
+    for name, how in FAILURES.items():
+        more = _more(name, was, now)
+        if name == "timed_out_commands":
+            more -= given_up(story, disk, was.at or 0.0, now.at or 0.0)
+        if name == "failed_commands" and more > 0:
+            more -= forgotten(story, disk, was.at or 0.0, now.at or 0.0)
+            if _on_scsi_bus(story, disk):
+                more -= attentions(story, now, was.at or 0.0, _read_by(now))
+            else:
+                # A disk that was reset as the machine woke says so to the next command, which is repeated.
+                more -= sum((was.at or 0.0) <= begin <= (now.at or 0.0) for begin, _ in suspensions(story))
+        if _more(name, was, now) < 0:
+            yield f"the record contradicts itself: {disk} counted {-_more(name, was, now)} commands less that {how}"
+        if more > 0:
+            what = f"{more} command{'s' * (more != 1)} of {disk} {how} though it never went"
+            evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
+            yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
+
+
+def same_properties() -> SameProperties:
+    """Every disk must be driven as before after each return and at the end."""
+    return SameProperties()
+
+
+def _disks(story: Story) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(event.disk for event in story.of(DiskProperties)))
+
+
+def _of(story: Story, disk: str) -> list[DiskProperties]:
+    return [event for event in story.of(DiskProperties) if event.disk == disk]
+
+
+def _stayed(story: Story, attached: DiskAttached) -> bool:
+    """Whether it was attached for long enough for its properties to be read."""
+    gone = story.detached_at(attached)
+    end = story.sample_times[-1] if story.sample_times else attached.at or 0.0
+    return (end if gone is None else gone) - (attached.at or 0.0) > 2.0
+
+
+def undivided(story: Story, read: DiskProperties) -> bool:
+    """Whether the properties were read before the removal of the disk began. The kernel tears a disk down in steps: its
+    driver, SCSI device or size may be gone while its name still exists."""
+    over = max(read.at or 0.0, read.until or 0.0)
+    for attached in story.attachments(read.disk):
+        if (attached.kname, attached.diskseq) == (read.kname, read.diskseq):
+            gone = story.detached_at(attached)
+            if gone is not None and gone < over + LEAVING:
+                return False
+    return not any(cut.off_at(over) for cut in story.cut_records if read.disk in cut.armed.victims)
+
+
+def _failed_in_probing(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:
+    """Commands that failed while a disk was probed after its return, apart from those that fail each time. Of 27
+    emulated disks that were found, each had one."""
+    for name, words in FAILURES.items():
+        more = _more(name, was, now)
+        if name == "failed_commands" and more > 0 and _on_scsi_bus(story, disk):
+            before = attentions(story, was, -inf, was.at or 0.0)
+            more -= attentions(story, now, -inf, _read_by(now)) - before
+        if more > 0:
+            what = f"{more} command{'s' * (more != 1)} more to {disk} {words} as it came back than the time before"
+            evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
+            yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
+
+
+def _read_by(read: DiskProperties) -> float:
+    return max(read.at or 0.0, read.until or 0.0)
+
+
+def _on_scsi_bus(story: Story, disk: str) -> bool:
+    return any(one.sysfs and not place_of(one.sysfs).usb for one in story.attachments(disk))
+
+
+def _more(name: str, was: DiskProperties, now: DiskProperties) -> int:
+    """By how much a counter is higher now; 0 if it is not on record."""
+    try:
+        return int(now.values[name], 0) - int(was.values[name], 0)
+    except (KeyError, ValueError):
+        return 0
+
+
+def _refused(story: Story) -> Iterator[Accusation]:
+    """Attached disks that the kernel sends no commands to, if that was so from the beginning. A comparison finds
+    changes."""
+    for disk in _disks(story):
+        first: dict[tuple[str, int], str] = {}
+        for event in _of(story, disk):
+            state = event.values.get("state", "")
+            before = first.setdefault((event.kname, event.diskseq), state)
+            refused = state in NOT_SERVED or (event.moment == "end" and state in HELD_BACK)
+            if refused and state == before and undivided(story, event):
+                evidence = (f"{event.at or 0.0:.2f} s: {event.kname} is {state}",)
+                what = f"{disk} is attached and in state {state}"
+                yield Accusation(subject=disk, summary=what, at=event.at, evidence=evidence)
+                break
+
+
+def _better(name: str, before: str, after: str, emulated: bool) -> bool:
+    """Whether the change is an improvement: more commands at once, or more lanes, which an emulated disk cannot get."""
+    counted = name == "queue_depth" or (name in ("rx_lanes", "tx_lanes") and not emulated)
+    counted = counted and before.isdigit() and after.isdigit()
+    return counted and int(after) > int(before)
+
+
+def _worded(name: str, value: str) -> str:
+    if name == "size" and value.isdigit():
+        return f"{int(value) * 512} bytes"
+    if name == "ro":
+        return {"0": "writable", "1": "read-only"}.get(value, value)
+    if name == "removable":
+        return {"0": "fixed", "1": "removable"}.get(value, value)
+    if name == "rotational":
+        return {"0": "non-rotating", "1": "rotating"}.get(value, value)
+    return value
+
+
+# --- kernel names -----------------------------------------------------------------------------------------------------
+
+
+def _renamed(story: Story) -> Iterator[Accusation]:
+    """Disks that came back with a later name although the old one was free. The kernel assigns the first free name, so
+    something still holds the old one. Only for emulated DUTs: on others any program may have the old disk open."""
+    if bench_kind(story) != "virtual":
+        return
+    for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
+        for was, now in pairwise(story.attachments(disk)):
+            gone = story.detached_at(was)
+            if gone is None or now.at is None or not _later(was.kname, now.kname):
+                continue
+            if not _taken(story, was, gone) and not _in_use(story, disk, gone, now.at):
+                yield Accusation(
+                    subject=disk,
+                    summary=f"{disk} came back as {now.kname} though nothing held {was.kname} any more",
+                    at=now.at,
+                    evidence=(f"{was.kname} was taken off the kernel's list at {gone:.2f} s",),
+                )
+
+
+def _numbers_rise(story: Story) -> Iterator[Accusation]:
+    """Disks that got a higher SCSI host number with every return, although nothing else took the lower ones. Hosts get
+    the lowest free number (drivers/scsi/hosts.c, scsi_host_alloc), so each removal left a host behind."""
+    if bench_kind(story) != "virtual":
+        return
+    for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
+        hosts = [int(found[1]) for one in story.attachments(disk) if (found := _HOST.search(one.sysfs))]
+        if len(hosts) >= RETURNS and all(two > one for one, two in pairwise(hosts)):
+            others = {one.disk for one in story.all_attachments if one.disk != disk}
+            if all(len(story.attachments(other)) < len(hosts) for other in others):
+                yield Accusation(
+                    subject=disk,
+                    summary=f"{disk} got a higher SCSI host number with each of {len(hosts) - 1} returns",
+                    at=story.attachments(disk)[-1].at,
+                    evidence=(f"hosts {', '.join(map(str, hosts))}",),
+                )
+
+
+def _later(was: str, now: str) -> bool:
+    return (len(was), was) < (len(now), now)
+
+
+def _taken(story: Story, was: DiskAttached, gone: float) -> bool:
+    """Whether another disk got the name, possibly well before it was announced."""
+    return any(
+        one.kname == was.kname and one.disk != was.disk and (one.at or 0.0) >= gone for one in story.all_attachments
+    )
+
+
+def _in_use(story: Story, disk: str, gone: float, back: float) -> bool:
+    """Whether a process or an array of the run still had the disk open shortly before it came back."""
+    if any(event.disk == disk for event in story.of(ProcessStuck)) or held_by_array(story, disk, back - HELD_ON, back):
+        return True
+    for load in story.of(LoadBegun):
+        end = story.load_end(load)
+        if load.disk == disk and (load.at or 0.0) < back and _late(end.at if end else None, gone, back):
+            return True
+    uses: list[LedgerBegun | ReadBackBegun] = [*story.of(LedgerBegun), *story.of(ReadBackBegun)]
+    for begun in uses:
+        ends = [event.at for event in _ends_of(story, begun)]
+        if begun.disk == disk and (begun.at or 0.0) < back and _late(ends[0] if ends else None, gone, back):
+            return True
+    mounted = [event for event in story.of(Acted) if event.disk == disk and event.ok and (event.at or 0.0) < back]
+    mounts = [event for event in mounted if event.action in ("mount", "umount")]
+    if not mounts and any(one.disk == disk and (one.at or 0.0) < back for one in story.of(FileRoundBegun)):
+        return True  # its mount is not on record
+    return bool(mounts) and (mounts[-1].action == "mount" or _late(mounts[-1].at, gone, back))
+
+
+def _ends_of(story: Story, begun: LedgerBegun | ReadBackBegun) -> list[LedgerEnded | ReadBackEnded]:
+    if isinstance(begun, LedgerBegun):
+        return [event for event in story.of(LedgerEnded) if (event.disk, event.job) == (begun.disk, begun.job)]
+    return [event for event in story.of(ReadBackEnded) if (event.disk, event.job) == (begun.disk, begun.job)]
+
+
+def _late(ended_at: float | None, gone: float, back: float) -> bool:
+    return ended_at is None or (ended_at > gone and ended_at > back - HELD_ON)
