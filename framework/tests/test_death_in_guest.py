@@ -235,8 +235,10 @@ def test_a_storm_of_messages_is_named_and_loses_evidence_and_nothing_else(run: R
 
     result = result_of(run, "storm", story)
     assert result.verdict == "FAIL", result.sentence
-    (finding,) = result.findings
-    assert "lines alike" in finding.summary
+    summaries = [one.summary for one in result.findings]
+    assert any("lines alike" in one for one in summaries), summaries
+    # On a busy host the storm takes more than 3 s, and then its thread is found to spin, which is true.
+    assert not [one for one in summaries if "lines alike" not in one and "plugpull-storm" not in one], summaries
     assert "records of the kernel log were lost" in " ".join(result.unknowns)
 
 

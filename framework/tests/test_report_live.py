@@ -6,6 +6,7 @@ import io
 import threading
 from collections.abc import Iterable
 
+import pytest
 import report_stories as made
 from rich.console import Console
 
@@ -147,9 +148,12 @@ def test_plain_lines_tell_faults_of_the_bench_and_how_to_mend_them() -> None:
     assert "[       ?] rig: hubs: /dev/ttyUSB0 did not answer within 2 s (hint: plug the relay board in)" in lines
 
 
-def test_the_view_fits_the_console() -> None:
+def test_the_view_fits_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
     def kind(view: View) -> type:
         return type(view)
 
+    monkeypatch.setenv("TERM", "xterm")
     assert kind(view_for(screen())) is LiveView
     assert kind(view_for(Console(file=io.StringIO()))) is PlainView
+    monkeypatch.setenv("TERM", "dumb")
+    assert kind(view_for(screen())) is PlainView
