@@ -61,6 +61,13 @@ def test_knee_and_ceiling_are_where_the_shared_limit_puts_them(rates: list[float
     assert found.collapse is None
 
 
+def test_disks_behind_two_limits_one_after_the_other_have_no_single_knee() -> None:
+    """The first four share 45 MB/s, the others 70 MB/s: the sum is flat in the middle, and grows again."""
+    rig = SyntheticRig([30.0] * 8, [(range(4), 45.0), (range(4, 8), 70.0)], noise=0.01, seed="two limits")
+    found = scaling([rig.repeat() for _ in range(5)])
+    assert (found.answer, found.knee, found.ceiling) == ("limited", None, None)
+
+
 def test_a_collapse_is_named_with_its_number_of_disks_and_is_not_the_ceiling() -> None:
     draw = random.Random("collapse")
     curve = (10.0, 20.0, 25.0, 25.0, 12.0, 12.0)

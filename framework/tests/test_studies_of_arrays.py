@@ -154,6 +154,15 @@ def test_an_array_that_costs_the_dut_more_and_more_has_no_knee() -> None:
     assert [one.kind for one in said.conclusions] == ["knee", "ceiling"]
 
 
+def test_a_stripe_that_is_slow_and_still_grows_has_no_knee() -> None:
+    """Requests of 16 KiB that take 60 ms each, as measured. One disk without an array has longer requests, and so is
+    faster than two: no hinge has that shape."""
+    rates = {count: [rate * MB * (1 + n / 100) for n in range(3)] for count, rate in ((2, 1.0), (4, 2.0))}
+    said = Collector(array_rates(("disk1",)), ("disk1",))
+    stripe_knee("write", 16384, [[1.4 * MB, 1.41 * MB, 1.39 * MB]] * 4, rates, said)
+    assert not said.conclusions
+
+
 @pytest.mark.parametrize(
     ("expected", "accused"),
     [

@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
+from statistics import fmean
+
+RISES = 0.20
+"""A line through the origin does not describe rates of which one is further from it, as a share of itself."""
+FLAT = 0.10
+"""And a ceiling does not describe rates of which one is further from it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,26 @@ def fit(demands: Sequence[float], rates: Sequence[float]) -> Hinge:
     if not demands or len(demands) != len(rates) or demands[0] <= 0:
         raise ValueError("a hinge needs points, each with a demand above 0")
     return min((_split(demands, rates, on_line) for on_line in range(len(demands), 0, -1)), key=lambda one: one.error)
+
+
+def describes(demands: Sequence[float], repeats: Sequence[Sequence[float]]) -> bool:
+    """Whether a hinge is what these repeats look like on average: each point up to the knee is near its line, and each
+    one beyond it is near its ceiling. The best of all hinges can be far from rates that fall before they rise, or that
+    rise in steps.
+
+        >>> describes([1, 2, 3, 4], [[30.0, 60.0, 75.0, 75.0]])
+        True
+        >>> describes([1, 2, 4], [[1.4, 1.0, 2.0]])
+        False
+    """
+    means = [fmean(column) for column in zip(*repeats, strict=True)]
+    hinge = fit(demands, means)
+    for demand, rate in zip(demands, means, strict=True):
+        beyond = hinge.knee is not None and demand >= hinge.knee
+        due = hinge.ceiling if beyond and hinge.ceiling is not None else hinge.slope * demand
+        if abs(rate - due) > (FLAT if beyond else RISES) * due:
+            return False
+    return True
 
 
 def _split(demands: Sequence[float], rates: Sequence[float], on_line: int) -> Hinge:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import fsum, sqrt
 from statistics import fmean, variance
 from typing import Literal
 
 from plugpull.measure.estimate import Estimate, estimate
-from plugpull.measure.hinge import count_at, fit
+from plugpull.measure.hinge import count_at, describes, fit
 from plugpull.measure.student import two_sided
 
 LIMITED = 0.95
@@ -55,7 +56,7 @@ class Collapse:
 @dataclass(frozen=True)
 class Scaling:
     """``share`` is what all disks reach together, as a share of what they reach one by one. ``knee`` (in disks) and
-    ``ceiling`` are ``None`` unless the answer is ``limited``."""
+    ``ceiling`` are ``None`` unless the answer is ``limited`` and the sums follow a hinge."""
 
     answer: Answer
     share: Estimate
@@ -78,7 +79,7 @@ def scaling(repeats: Sequence[Repeat]) -> Scaling:
         return Scaling("free" if free else "unclear", share)
     count = len(repeats[0].alone) if collapse is None else collapse.disks - 1
     found = [_hinge(one, count) for one in repeats]
-    if any(one is None for one in found):
+    if any(one is None for one in found) or not _is_hinge(repeats, count):
         return Scaling("limited" if is_limited(share) else "unclear", share, collapse=collapse)
     known = [one for one in found if one is not None]
     knees, ceilings = estimate([knee for knee, _ in known]), estimate([ceiling for _, ceiling in known])
@@ -103,6 +104,13 @@ def _hinge(one: Repeat, count: int) -> tuple[float, float] | None:
     if hinge.ceiling is None or hinge.knee is None:
         return None
     return count_at(hinge.knee, shares), hinge.ceiling
+
+
+def _is_hinge(repeats: Sequence[Repeat], count: int) -> bool:
+    """Whether the sums of the first ``count`` disks have that shape on average: they do not if the disks are behind
+    several limits, and one of these is reached before the other has work."""
+    shares = [fmean(column) for column in zip(*(one.alone[:count] for one in repeats), strict=True)]
+    return describes(tuple(accumulate(shares)), [one.together[:count] for one in repeats])
 
 
 def _collapse(repeats: Sequence[Repeat]) -> Collapse | None:

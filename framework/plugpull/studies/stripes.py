@@ -8,7 +8,7 @@ from statistics import fmean
 from plugpull.checks.collector import Collector
 from plugpull.judging.results import Conclusion
 from plugpull.measure.estimate import Estimate, estimate
-from plugpull.measure.hinge import fit
+from plugpull.measure.hinge import describes, fit
 from plugpull.studies.figures import interval
 
 ALIKE = 1.10
@@ -61,13 +61,16 @@ def stripe_knee(mode: str, chunk: int, alone: Sequence[Sequence[float]], rates: 
 
 
 def _fits(single: Sequence[float], rates: Rates) -> tuple[Estimate, Estimate] | None:
-    """Knee and ceiling, of each repeat by itself; ``None`` if the rate grows to the end, as far as can be said."""
+    """Knee and ceiling, of each repeat by itself; ``None`` if the rate grows to the end, as far as can be said, or if
+    it has no such shape: chunks so small that one disk without an array is faster than two with it."""
     counts, repeats = [1, *sorted(rates)], min(map(len, rates.values()), default=0)
     if len(counts) < COUNTS or repeats < 2:
         return None
+    curves = [[fmean(single), *(rates[count][number] for count in counts[1:])] for number in range(repeats)]
+    if not describes(counts, curves):
+        return None
     knees, ceilings, shares, gains = [], [], [], []
-    for number in range(repeats):
-        sums = [fmean(single), *(rates[count][number] for count in counts[1:])]
+    for sums in curves:
         hinge = fit(counts, sums)
         if hinge.ceiling is None or hinge.knee is None:
             return None
