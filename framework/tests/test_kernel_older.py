@@ -7,6 +7,47 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    (
+        "fs.error",
+        "REISERFS warning (device sda1): vs-4080: bit already cleared",
+        "REISERFS (device sda1): using ordered data",
+    ),
+    ("fs.error", "NILFS (sdb1): bad btree root (inode number=3)", "NILFS (sdb1): mounting fs"),
+    ("fs.recovery", "NILFS (sdb1): recovery complete", "nilfs_cleanerd: start"),
+    (
+        "fs.error",
+        "JFFS2 notice: (1) check_node: wrong data CRC",
+        "jffs2: notice: (1) complete building xattr subsystem",
+    ),
+    ("fs.error", "gfs2: fsid=x:y.0: about to withdraw this file system", "gfs2: fsid=x:y.0: Joined cluster"),
+    ("fs.error", "o2net: No longer connected to node a (num 0) at 10.0.0.1:7777", "o2net: Connected to node a (num 0)"),
+    ("fs.error", "HPFS: filesystem error: invalid number of hotfixes: 2", "HPFS: filesystem mounted"),
+    ("fs.error", "ecryptfs_decrypt_page: Error attempting to read lower page", "ecryptfs_parse_options: eCryptfs: ok"),
+    ("fs.error", "Valid eCryptfs headers not found in file header region", "ecryptfs: loaded"),
+    ("fs.error", "cramfs: Error -3 while decompressing!", "cramfs: linear cramfs image appears"),
+    (
+        "block.error",
+        "dasd-eckd 0.0.1234: An error occurred in the DASD device driver",
+        "dasd-eckd 0.0.1234: DASD with 4 KB",
+    ),
+    (
+        "block.error",
+        "physmap-flash.0: block erase error: (status timeout)",
+        "physmap-flash.0: Found 1 x16 devices at 0x0",
+    ),
+    ("block.error", "MTD do_erase_oneblock(): software timeout", "MTD device 0 with size"),
+    ("block.error", "onenand_wait: controller error = 0x0400", "OneNAND Manufacturer: Samsung (0xec)"),
+    (
+        "block.error",
+        "block drbd0: Local WRITE failed sec 1234s size 4096",
+        "block drbd0: conn( StandAlone -> Unconnected )",
+    ),
+    ("block.error", "mvsdio f1090000.mvsdio: unhandled error status 1f", "mvsdio f1090000.mvsdio: lacking card detect"),
+    ("scsi.error", "zfcp 0.0.1700: ERP failed for remote port 0x50", "zfcp 0.0.1700: The FCP device is attached"),
+    ("scsi.error", "ABORT_TASK: Found referenced iSCSI task_tag: 1234", "ABORT_TASK is supported"),
+    ("scsi.error", "iSCSI Login timeout on Network Portal 10.0.0.1:3260", "iSCSI Login: ok"),
+    ("scsi.error", "aac_write: aac_fib_send failed with status: 7", "aac_write: done"),
+    ("hcd.error", "ci_hdrc ci_hdrc.1: failed to initialize host", "ci_hdrc ci_hdrc.1: EHCI Host Controller"),
     ("scsi.error", "sd 0:0:0:0: [sda] Device not ready", "sd 0:0:0:0: [sda] Device ready"),
     (
         "thunderbolt.error",

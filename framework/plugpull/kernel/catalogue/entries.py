@@ -18,13 +18,14 @@ SUBSYSTEMS = (
     "fatal", "machine", "usb", "md", "fs", "storage",
     "usb_core", "usb_storage", "usb_host", "scsi", "scsi_hosts", "ata", "nvme", "thunderbolt", "pci",
     "block", "md_raid", "dm", "ext4", "xfs", "btrfs", "f2fs", "fat", "ntfs3", "udf", "vfs", "core",
-    "drivers", "older", "composed", "later",
+    "drivers", "older", "composed", "rarer", "later",
 )  # fmt: skip
 """The files in the order in which their entries are tried. The first six hold wordings of all versions that are easily
 recognised: fatal messages first, filesystems before the disks they name. The others hold the remaining formats of the
 recorded census, one by one; ``scsi_hosts``, ``drivers`` and ``older`` have wordings of other drivers and kernels, from
 their source and from public logs; ``composed`` has messages that the kernel puts together from pieces; ``later`` has
-words of failure that known drivers may use in any message."""
+words of failure that known drivers may use in any message; ``rarer`` does the same for filesystems and drivers that are
+seldom under test."""
 _ANSWER = re.compile(r"\[(?:nothing: (.+)|([\w.-]+) (fatal|warning|error|info))\]$")
 
 
