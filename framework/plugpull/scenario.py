@@ -373,7 +373,7 @@ class ScenarioRig(Measuring):
     def end(self) -> None:
         """Heal, and look for what is left behind. Never raises."""
         # First of all, even if the DUT is dead: its ports must not stay off.
-        self.breaker.heal()
+        back = self.breaker.heal()
         self._meters.stop()
         with suppress(RigError):  # as below
             for view in self.context.bench.seen_from_outside():
@@ -387,7 +387,7 @@ class ScenarioRig(Measuring):
             alive = self.context.bench.link.call("jobs.alive", 10.0)
             left = tuple(f"{job['command'] or job['pid']} (state {job['state']})" for job in alive)
             self.context.recorder.record(ev.Residue(at=self.context.now(), processes=left))
-            self.grace_periods += record_end(self.context)
+            self.grace_periods += record_end(self.context, back)
             self._record_what_is_left()
             self._record_state_at_the_end()
             if self._kind != "virtual":

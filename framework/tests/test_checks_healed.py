@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from stories import CUT, GONE, VICTIM, Bench, healthy
 from test_pace_excused import slow_host
+from watched import real
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.victims.healed import not_back
@@ -43,7 +44,13 @@ def test_a_disk_that_does_not_come_back_is_a_finding() -> None:
 
 
 def test_a_record_that_ends_soon_says_nothing() -> None:
-    assert said(story(HEALED + 2.0)) == []
+    assert said(story(HEALED + 1.4)) == []
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("virtual", ["doubt"]), ("ssh", [])])
+def test_an_emulated_disk_is_back_when_the_record_ends(kind: str, wanted: list[str]) -> None:
+    bench = story(HEALED + 2.0)
+    assert said(bench if kind == "virtual" else real(bench)) == wanted
 
 
 def test_on_a_slow_host_it_is_a_doubt() -> None:

@@ -23,9 +23,12 @@ from plugpull.checks import (
 )
 from plugpull.checks.record.impossible import impossible
 from plugpull.checks.record.outside_counts import counted_otherwise
+from plugpull.checks.stalls import unrecorded
 from plugpull.checks.starved import starved
 from plugpull.history import events as ev
 from plugpull.history.story import Story
+from plugpull.judging.judge import judge_story
+from plugpull.judging.results import Verdict
 from plugpull.kernel.diagnosis.expected import SETTLED
 
 DISK = SURVIVORS[0]
@@ -287,6 +290,66 @@ def quiet() -> Callable[[Bench], Bench]:
 
 
 # --- when it stood still ----------------------------------------------------------------------------------------------
+
+
+BUSY = ("io_schedule+0x42/0x70", "blk_mq_get_tag+0x11/0x2a0")
+
+
+def with_traces() -> Bench:
+    """A disk that stood still, with all that this leaves on record: a reset, a command that timed out, a task that
+    waited, and the changes of its timeout."""
+    bench = stalled()
+    for moment, count in (("attached", "0x0"), ("end", "0x1")):
+        change(bench, moment, (DISK,), {"timed_out_commands": count})
+    bench.add(blocked(9.0, stack=BUSY, ended=True))
+    (stay,) = (one for one in bench.story().all_attachments if one.disk == DISK)
+    timeout = stay.sysfs.partition("/block/")[0] + "/timeout"
+    for at, was, now in ((BEGIN - 0.1, "15", "2"), (WORKS + 0.1, "2", "15")):
+        bench.add(ev.TimersSet(at=at, moment="stalled", changed=((timeout, was, now),)))
+    return bench
+
+
+TRACES = (undisturbed(), same_properties(), nothing_blocked())
+
+
+def test_what_a_stall_that_is_not_on_record_explains_accuses_nobody() -> None:
+    bench = with_traces()
+    bench.checks = (recovered(DISK), *TRACES, kept_pace([one for one in SURVIVORS if one != DISK]))
+    assert unrecorded(bench.story()) == ()
+    assert judge_story(bench.story()).findings == ()
+    bench.drop(ev.DiskStalled)
+    assert unrecorded(bench.story()) == (DISK,)
+    result = judge_story(bench.story())
+    assert result.verdict is Verdict.UNKNOWN, result.findings
+    assert any(f"for when {DISK} stood still is not on record: the kernel reported" in one for one in result.unknowns)
+
+
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [("not asked", 0), ("without timers", 0), ("not asked and without timers", 3), ("without spans", 0)],
+)
+def test_a_stall_is_known_by_what_was_asked_and_by_the_timeouts_that_were_changed(how: str, found: int) -> None:
+    bench = with_traces()
+    bench.checks = TRACES if "not asked" in how else (recovered(DISK), *TRACES)
+    if "without timers" in how:
+        bench.drop(ev.TimersSet, lambda event: event.moment != "stalled")
+    if how == "without spans":
+        bench.replace(ev.DiskStalled, spans=())
+    else:
+        bench.drop(ev.DiskStalled)
+    result = judge_story(bench.story())
+    assert len({finding.check for finding in result.findings}) == found, result.findings
+    assert bool(unrecorded(bench.story())) is not bool(found)
+
+
+def test_a_stall_that_is_not_on_record_explains_nothing_else() -> None:
+    bench = with_traces()
+    bench.checks = (recovered(DISK), *TRACES)
+    bench.drop(ev.DiskStalled)
+    other = SURVIVORS[1]
+    bench.add(ev.KernelMessage(at=BEGIN, text=RESET.replace("1-1.2", "1-1.3"), level=6))
+    (finding,) = judge_story(bench.story()).findings
+    assert (finding.check, finding.subject) == ("undisturbed", other)
 
 
 def test_a_stall_of_no_time_is_a_doubt_and_no_check_trips_over_it() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from desks import desk
 
 from plugpull import scenario
 from plugpull.draw import Draw
+from plugpull.dut.ending import wait_back
+from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.history import events as ev
 from plugpull.scenario import ScenarioRig
 from plugpull.streams import VICTIMS
@@ -83,3 +86,34 @@ def test_what_an_interruption_left_is_released_before_the_last_census(
     assert ("release" in asked) is released
     if released:
         assert asked.index("jobs.stop") < asked.index("release") < asked.index("census")
+
+
+@pytest.mark.parametrize("faulty", ["", "disk2"])
+def test_the_disks_of_a_permanent_cut_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: str
+) -> None:
+    """Those that have their power again, apart from one with a defect, which need not come back."""
+    waited: list[tuple[str, ...]] = []
+    with desk(tmp_path) as on:
+        defects = (SimpleNamespace(disk=faulty),) if faulty else ()
+        context = SimpleNamespace(
+            rig=SimpleNamespace(defect=defects), wait_attached=lambda disks, within: waited.append(disks)
+        )
+        wait_back(cast("ScenarioContext", context), {"disk2", "disk1"})
+        rig = ScenarioRig(on.context, Draw(on.context.streams.of(VICTIMS), "test"))
+        seen: list[frozenset[str]] = []
+
+        def ending(_: ScenarioContext, back: frozenset[str]) -> int:
+            seen.append(back)
+            return 0
+
+        monkeypatch.setattr(rig.breaker, "heal", lambda: frozenset({"disk3"}))
+        restored = {"at": 1.0, "changed": [], "failed": []}
+        monkeypatch.setattr(on.bench.link, "call", lambda what, *_, **__: restored if what == "timers.restore" else [])
+        monkeypatch.setattr(scenario, "record_end", ending)
+        monkeypatch.setattr(rig, "_record_what_is_left", lambda: None)
+        monkeypatch.setattr(rig, "_record_state_at_the_end", lambda: None)
+        rig.end()
+        on.listener.end()
+    assert waited == [("disk1",) if faulty else ("disk1", "disk2")]
+    assert seen == [frozenset({"disk3"})]

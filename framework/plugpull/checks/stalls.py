@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-from plugpull.history.events import DiskProperties, DiskStalled
+from plugpull.history.events import DiskProperties, DiskStalled, Judged, TimersSet
 from plugpull.history.story import Story
 
 BULK_RESET = 6.0
@@ -74,3 +76,28 @@ def disturbances(story: Story, disk: str) -> list[float]:
         if event.disk != disk and event.spans
         for at in (event.spans[0][0], event.spans[-1][1])
     ]
+
+
+def unrecorded(story: Story) -> tuple[str, ...]:
+    """The disks that stood still on request and of which it is not on record when: findings that this would explain
+    accuse nobody."""
+    return story.once(_unrecorded)
+
+
+def _unrecorded(story: Story) -> tuple[str, ...]:
+    known = Counter(event.disk for event in story.of(DiskStalled) if event.spans)
+    named = [event.disk for event in story.of(DiskStalled) if not event.spans]
+    # The timeout of the disk is changed twice: before it stands still, and when it was recovered.
+    changed = Counter(_timers_changed(story))
+    named += [disk for disk, count in changed.items() if count > 2 * known[disk]]
+    asked = (check for judged in story.of(Judged) for check in judged.checks if check.get("check") == "recovered")
+    named += [str(disk) for check in asked for disk in check.get("disks", ()) if not known[str(disk)]]
+    return tuple(dict.fromkeys(named))
+
+
+def _timers_changed(story: Story) -> Iterator[str]:
+    """The disk of each change of a timeout for a stall."""
+    for event in story.of(TimersSet):
+        for path in {path for path, *_ in event.changed} if event.moment == "stalled" else ():
+            stays = (one for one in story.all_attachments if path.startswith(one.sysfs.partition("/block/")[0] + "/"))
+            yield from {one.disk for one in stays if one.disk and one.sysfs}

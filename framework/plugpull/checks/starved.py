@@ -20,11 +20,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import islice
 from operator import sub
-from statistics import median
 from typing import NamedTuple
 
 from plugpull.checks.stalls import stood_still
 from plugpull.history.events import ClockMapped, DutReady, SamplingSet
+from plugpull.history.medians import usual_of
 from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
 from plugpull.history.time_index import TimeIndex
@@ -60,7 +60,7 @@ def _gaps(story: Story) -> tuple[Span, ...]:
     lengths = story.samples.steps if ordered else array("d", map(sub, islice(times, 1, None), times))
     # If the interval was changed on purpose, the shortest one is the first sieve.
     same = story.of(SamplingSet) or ordered
-    longest = GAP * (story.sample_interval if same else median(lengths))
+    longest = GAP * (story.sample_interval if same else usual_of(lengths))
     if max(lengths) <= longest:
         return ()
     found = (Span(times[i], times[i + 1]) for i, length in enumerate(lengths) if length > longest)

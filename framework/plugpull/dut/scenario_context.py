@@ -34,7 +34,7 @@ class ScenarioContext:
     streams: Streams
     """Where random choices come from."""
     split: dict[str, float] = field(default_factory=dict)
-    restore: Callable[[], None] = lambda: None
+    restore: Callable[[], object] = lambda: None
     """Turns on every port that a cut of this scenario has turned off. Never raises. The breaker sets it."""
     promised: dict[str, Callable[[], bool]] = field(default_factory=dict)
     """For each disk that stamps are written to: whether something was made durable on it since that began."""

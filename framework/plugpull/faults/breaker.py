@@ -225,12 +225,12 @@ class Breaker:
             )
         )
 
-    def heal(self) -> None:
+    def heal(self) -> frozenset[str]:
         """Turn on whatever is off. Never raises: what fails is tried once more, then put on record, and the rest is
-        healed all the same."""
-        outlets = tuple(self._off)
+        healed all the same. Returns the disks that have their power and their cable again."""
+        outlets, off = tuple(self._off), self.victims_off()
         if not outlets:
-            return
+            return frozenset()
         failed = self._heal(outlets)
         again = tuple(outlet for outlet in failed if outlet in self._off)
         if again:
@@ -240,6 +240,7 @@ class Breaker:
         healed = ev.Healed(at=self._at(time.monotonic())[0], ports=outlets, ok=not failed, detail=detail)
         with suppress(RigError):  # the recorder keeps its failure and raises it again when it is closed
             self._context.recorder.record(healed)
+        return off - self.victims_off()
 
     def _heal(self, outlets: Sequence[str]) -> dict[str, str]:
         """Turn these on, the switches in parallel and each port by itself. Returns the error of each that failed."""

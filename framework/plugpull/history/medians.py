@@ -29,6 +29,17 @@ def median_of(numbers: Iterable[float]) -> float:
     return inside[upper - below] if lower == upper else (inside[lower - below] + inside[upper - below]) / 2
 
 
+AT_ONCE = 0.001
+"""Seconds between two samples below which they are of one moment: reading the counters of a disk takes about as
+long."""
+
+
+def usual_of(steps: Sequence[float]) -> float:
+    """The median of the times between samples. Samples of one moment count as one."""
+    apart = array("d", filter(AT_ONCE.__le__, steps))
+    return median_of(apart or steps)
+
+
 def _around(numbers: Sequence[float], rank: int) -> tuple[int, list[float]]:
     """How many numbers are less than some number, and the next larger ones in order, the one with this rank among
     them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from plugpull.history.events import (
     ScenarioEnded,
     Uevent,
 )
-from plugpull.history.medians import median_of
+from plugpull.history.medians import usual_of
 from plugpull.history.readings import Readings, readings_of
 from plugpull.history.samples import Rate, SampleTable
 from plugpull.history.tape import others_of, table_of, without_counters
@@ -244,14 +245,15 @@ class Story:
 
     @cached_property
     def sample_interval(self) -> float:
-        """The median time between two samples, seconds; 0 where there are fewer than two. If the interval changes on
+        """The usual time between two samples, seconds; 0 where there are fewer than two. If the interval changes on
         purpose, it is the shortest that was set."""
         if self._intervals:
             return min(interval for _, interval in self._intervals)
         times = self.sample_times
         if len(times) < 2:
             return 0.0
-        return median_of(self.samples.steps if self.samples.ordered else map(sub, islice(times, 1, None), times))
+        steps = self.samples.steps if self.samples.ordered else array("d", map(sub, islice(times, 1, None), times))
+        return usual_of(steps)
 
     @cached_property
     def _intervals(self) -> tuple[tuple[float, float], ...]:

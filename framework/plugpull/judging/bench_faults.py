@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from plugpull.finding import Finding
 from plugpull.history.events import RigFault
@@ -15,17 +15,30 @@ TIMED = frozenset({"kept_pace", "ready_under_load", "discovered", "latency"})
 """Checks whose findings say that something took too long: a bench that failed meanwhile may be the cause."""
 
 
-def drop_explained(sheet: Sheet, faults: Iterable[RigFault], doubts: Sequence[str]) -> None:
+BY_STALLS = frozenset({"undisturbed", "same_properties", "no_errors", "commands_in_time", "users_told"})
+"""Checks whose findings about a disk may say that it stood still and was recovered. Other disks may have waited for it:
+see ``TIMED`` and ``answered``."""
+
+
+def drop_explained(
+    sheet: Sheet, faults: Iterable[RigFault], doubts: Sequence[str], stalled: Collection[str] = ()
+) -> None:
     """Turn findings that the bench may have caused into unknowns.
 
     ``faults`` of the bench explain findings about the disks they name, and findings that something took too long.
     ``doubts`` about which disks were cut off, or when, explain all findings but the kernel's own reports.
+    ``stalled`` are disks that stood still on request, nobody knows when (``stalls.unrecorded``).
     """
     kept = []
     for finding in sheet.findings:
         fault = next((fault for fault in faults if _explains(fault, finding)), None)
         if doubts and finding.check not in CONFESSIONS:
             sheet.unknowns.append(f"not a finding against {finding.subject or 'the DUT'}: {finding.summary}")
+        elif stalled and _by_stall(finding, stalled):
+            what = f"not a finding against {finding.subject or 'the DUT'}"
+            sheet.unknowns.append(
+                f"{what}, for when {', '.join(stalled)} stood still is not on record: {finding.summary}"
+            )
         elif fault is None:
             kept.append(finding)
         else:
@@ -42,3 +55,10 @@ def _explains(fault: RigFault, finding: Finding) -> bool:
     if fault.subject:
         return fault.subject == finding.subject
     return bool(named) or finding.check in TIMED
+
+
+def _by_stall(finding: Finding, stalled: Collection[str]) -> bool:
+    """Whether a finding may say no more than that one of these disks stood still."""
+    if finding.check in BY_STALLS:
+        return finding.subject in stalled
+    return finding.check in TIMED | {"answered"}

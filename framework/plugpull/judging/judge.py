@@ -16,6 +16,7 @@ from plugpull.checks.dut.kernel_clean import KernelClean
 from plugpull.checks.reach import clock_doubts, unreached
 from plugpull.checks.record.same_dut import same_dut
 from plugpull.checks.record.wiring import wiring_doubts
+from plugpull.checks.stalls import unrecorded
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.survivors.untouched import Untouched, bystanders_of
 from plugpull.finding import Finding
@@ -165,7 +166,7 @@ def _stopped(story: Story, sheet: Sheet) -> None:
     """Enter the faults of the bench, the errors of the scenario, and the gaps in the record."""
     faults = story.of(RigFault)
     sheet.unknowns[:0] = [fault.summary for fault in faults]
-    drop_explained(sheet, faults, (*wiring_doubts(story), *clock_doubts(story)))
+    drop_explained(sheet, faults, (*wiring_doubts(story), *clock_doubts(story)), unrecorded(story))
     for error in story.of(ScenarioError):
         if error.fault == "assertion":
             evidence = tuple(error.traceback.splitlines()[-12:])

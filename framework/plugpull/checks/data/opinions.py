@@ -12,6 +12,7 @@ from plugpull.checks.data.power import Power, power_over
 from plugpull.checks.data.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
 from plugpull.checks.raid.array_promises import promised
 from plugpull.checks.raid.write_hole import hole_of
+from plugpull.checks.record.stale_samples import stale_samples
 from plugpull.history.cut import Cut
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.decode import CUT_OFF, decode_found, decode_ledger
@@ -36,7 +37,8 @@ class JudgedRound:
 
     ``opinion`` is ``None`` if nothing can be concluded. ``owed`` are sectors that lack a completed, unflushed write on
     a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
-    ``slowest`` is the duration of the slowest write, in seconds.
+    ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
+    while the disk was written.
     """
 
     round: Round
@@ -49,6 +51,7 @@ class JudgedRound:
     again: tuple[SectorRun, ...] = ()
     failed: tuple[FailedCommand, ...] = ()
     slowest: float | None = None
+    stale: str = ""
 
     @property
     def is_wrong(self) -> bool:
@@ -143,6 +146,11 @@ def every_round(story: Story) -> tuple[JudgedRound, ...]:
     return _every_round(story)[1]
 
 
+def sampler_stood_still(story: Story) -> tuple[str, ...]:
+    """When the samples stood still while disks were written, by their ledgers, a clause each."""
+    return tuple(dict.fromkeys(one.stale for one in every_round(story) if one.stale))
+
+
 def _every_round(story: Story) -> tuple[tuple[str, ...], tuple[JudgedRound, ...]]:
     """The missing records of a story's rounds, and all rounds judged. This is done once for all checks."""
     known = vars(story)
@@ -185,6 +193,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         belief_at(story, one.disk, origin),
         failed=_failed(story, one, ledger, origin),
         slowest=_slowest(story, one, ledger),
+        stale=_stale(story, one, ledger),
     )
     read = one.read
     if read is None or read.begun.error:
@@ -233,6 +242,12 @@ def _slowest(story: Story, one: Round, ledger: Ledger) -> float | None:
         return None
     took = [write.completed_at - write.issued_at for write in ledger.writes if write.completed_at is not None]
     return max(took, default=None)
+
+
+def _stale(story: Story, one: Round, ledger: Ledger) -> str:
+    return (
+        "" if one.doubts or any(True for _ in misfits(story, one, ledger)) else stale_samples(story, one.disk, ledger)
+    )
 
 
 def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:

@@ -10,7 +10,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.record.watched import recorded, tasks_not_watched
-from plugpull.checks.stalls import stood_still
+from plugpull.checks.stalls import stood_still, unrecorded
 from plugpull.checks.starved import awake
 from plugpull.history.events import TaskBlocked
 from plugpull.history.story import Story
@@ -55,7 +55,11 @@ class NothingBlocked(Check, frozen=True, tag="nothing_blocked"):
             allowed += stood_still(story, event.since, event.at or event.since) if _waits_for_io(event) else 0.0
             ran = awake(story, event.since, event.at or event.since)
             worst = max(worst, event.seconds)
-            if event.seconds >= allowed and ran >= AWAKE * allowed:
+            if event.seconds >= allowed and _waits_for_io(event) and unrecorded(story):
+                said.doubt(
+                    f"{_who(event)} waited for a disk, and when {unrecorded(story)[0]} stood still is not on record"
+                )
+            elif event.seconds >= allowed and ran >= AWAKE * allowed:
                 said.take(self._accusation(event, allowed))
             elif event.seconds < allowed and not event.ended and not _ran_again(story, event):
                 said.doubt(f"{_who(event)} was blocked since {event.since:.2f} s and still was when the record ended")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
+from plugpull.checks.data.opinions import sampler_stood_still
 from plugpull.checks.raid.array_doubts import array_doubts
 from plugpull.checks.record.counters_fit import counters_doubted
 from plugpull.checks.record.counts import negative_counts
@@ -62,9 +63,14 @@ class Coherent(Check, frozen=True, tag="coherent"):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*disk_doubts(story), *dut_doubts(story), *study_doubts(story), *negative_counts(story)):
             said.doubt(f"the record contradicts itself: {what}")
-        for what in (*counted_otherwise(story), *not_counted(story), *counters_doubted(story)):
+        for what in (
+            *counted_otherwise(story),
+            *not_counted(story),
+            *counters_doubted(story),
+            *sampler_stood_still(story),
+        ):
             said.doubt(f"the record contradicts itself: {what}")
-        for what in (*resets_unlogged(story), *reset_otherwise(story)):
+        for what in (*resets_unlogged(story), *reset_otherwise(story), *sampler_stood_still(story)):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*lines_out_of_order(story), *said_otherwise(story), *impossible(story)):
             said.doubt(f"the record contradicts itself: {what}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
+from plugpull.checks.data.opinions import sampler_stood_still
 from plugpull.checks.evidence import cuts_of, seconds
 from plugpull.checks.evidence import limit as limit_words
 from plugpull.checks.limits import bench_kind
@@ -62,7 +63,9 @@ class Answered(Check, frozen=True, tag="answered"):
             beside = passed * _pace_beside(story, disk, since, end) if passed > limit else 0.0
             took = max(awake(story, since, end) * had - owed, beside * had)
             longest = max(longest, took)
-            if took > limit and disk not in accused:
+            if took > limit and (stale := sampler_stood_still(story)):
+                said.doubt(f"whether {disk} completed requests is not known: {stale[0]}")
+            elif took > limit and disk not in accused:
                 what = (
                     f"{disk} completed nothing for {seconds(took)} while requests were in flight {limit_words(limit)}"
                 )

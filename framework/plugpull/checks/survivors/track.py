@@ -12,7 +12,7 @@ from operator import lt, mul, sub
 from typing import NamedTuple, overload
 
 from plugpull.checks.starved import Span
-from plugpull.history.medians import ranked
+from plugpull.history.medians import usual_of
 
 EPSILON = 1e-9
 AT_ONCE = 4096
@@ -49,7 +49,7 @@ class TimeLine:
     def usual_step(self) -> float:
         """The usual place between two samples that is not starved."""
         steps = array("d", filter((0.0).__lt__, self.steps))
-        return ranked(steps, len(steps) // 2) if steps else 0.0
+        return usual_of(steps) if steps else 0.0
 
     @cached_property
     def longest_step(self) -> float:
