@@ -8,6 +8,25 @@ from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
     (
+        "block.error",
+        "drbd r0 peer.local: sock was shut down by peer",
+        "drbd r0 peer.local: Handshake to peer 1 successful",
+    ),
+    (
+        "block.error",
+        "drbd r0 peer: conn( Connected -> NetworkFailure )",
+        "drbd r0 peer: conn( Unconnected -> Connecting )",
+    ),
+    ("block.error", "block nbd0: pid 1159, nbd-client, got signal 9", "block nbd0: queue cleared"),
+    ("block.error", "uncorrectable error :", "trying to do correction!"),
+    (
+        "block.error",
+        "fsl-lbc ffe05000.localbus: Parity or Uncorrectable ECC error: LTESR 0x20000001",
+        "fsl-lbc ffe05000.localbus: ok",
+    ),
+    ("block.error", "[aml_sd_emmc_irq] sd: response ecc,vstat:0xa400,virqc:3fff", "[aml_sd_emmc_probe] sd: ok"),
+    ("block.error", "nfc_ecc_verify mode:read, invalid ecc2, page: b840", "nfc_ecc_verify mode:read"),
+    (
         "fs.error",
         "REISERFS warning (device sda1): vs-4080: bit already cleared",
         "REISERFS (device sda1): using ordered data",
