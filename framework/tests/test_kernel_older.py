@@ -7,6 +7,11 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    ("block.error", "hda:hda: dma_intr: status=0x51 { DriveReady SeekComplete Error }", "hda: hda1 hda2"),
+    ("block.error", "hda: possibly failed opcode: 0x25", "hda: max request size: 512KiB"),
+    ("block.error", "drive not ready for command", "drive ready"),
+    ("block.error", "status error: status=0x5a { DriveReady SeekComplete DataRequest Index }", "status: ok"),
+    ("hcd.error", "musb_ep_program 896: broken !rx_reinit, ep13 csr 0003", "musb_init_controller 2081: ok"),
     (
         "block.error",
         "drbd r0 peer.local: sock was shut down by peer",
