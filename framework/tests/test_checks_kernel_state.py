@@ -35,6 +35,28 @@ def test_a_kernel_that_is_not_what_it_was(changes: dict[str, object], said: str)
     assert finding.summary == said
 
 
+FILESYSTEMS = {"usb_storage": 1, "uas": 0, "ext4": 0, "jbd2": 1, "md_mod": 4}
+
+
+@pytest.mark.parametrize(("module", "count"), [("ext4", 1), ("jbd2", 2), ("md_mod", 5), ("usb_storage", 2)])
+def test_a_filesystem_or_an_array_that_was_not_torn_down_holds_its_module(module: str, count: int) -> None:
+    bench = watched()
+    bench.replace(ev.DutState, modules=FILESYSTEMS)
+    assert bench.judge(state_kept()).findings == ()
+    bench.replace(ev.DutState, lambda state: state.moment == "end", modules=FILESYSTEMS | {module: count})
+    (finding,) = bench.judge(state_kept()).findings
+    assert (finding.subject, finding.summary) == (module, f"module {module} is held 1 times more than at the beginning")
+
+
+@pytest.mark.parametrize(("module", "many"), [("jbd2", 0), ("uas", 1)])
+def test_a_module_that_was_loaded_meanwhile_holds_others(module: str, many: int) -> None:
+    bench = watched()
+    bench.replace(ev.DutState, modules=FILESYSTEMS)
+    later = FILESYSTEMS | {module: FILESYSTEMS[module] + 1, "ocfs2": 0}
+    bench.replace(ev.DutState, lambda state: state.moment == "end", modules=later)
+    assert len(bench.judge(state_kept()).findings) == many
+
+
 def with_caches(**end: int) -> Bench:
     bench = watched()
     begin = {"kmalloc-2k": 600_000, "request_queue": 16_000}

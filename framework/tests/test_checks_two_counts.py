@@ -7,20 +7,17 @@ from typing import Any
 import pytest
 from array_stories import ARRAY, mirror
 from msgspec.structs import replace
-from stories import BACK, CUT, GONE, SURVIVORS, VICTIM, Bench, healthy, steady
+from stories import BACK, CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import answered, array_survived, undisturbed
-from plugpull.checks.data.data_sound import DataSound
 from plugpull.checks.files.mounting import step_doubts
 from plugpull.checks.record.coherent import coherent
 from plugpull.checks.record.dut_record import dut_doubts
-from plugpull.checks.record.outside_counts import counted_otherwise, not_counted
 from plugpull.checks.record.resets_logged import resets_unlogged
 from plugpull.checks.record.study_record import study_doubts
 from plugpull.checks.record.uevent_record import uevents_doubted
 from plugpull.checks.survivors.pace import kept_pace
 from plugpull.history import events as ev
-from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import place_of
 
 DISK = SURVIVORS[0]
@@ -178,97 +175,7 @@ def test_a_device_above_a_disk_leaves_with_it() -> None:
     assert not any("below it did not" in one for one in uevents_doubted(bench.story()))
 
 
-# --- bytes and requests -----------------------------------------------------------------------------------------------
-
-
-def written(story: Story, disk: str) -> int:
-    return story.readings(disk)[-1].written
-
-
-@pytest.mark.parametrize(("share", "doubted"), [(1.0, False), (0.5, True), (2.0, True)])
-def test_an_emulated_disk_is_written_what_the_kernel_counted(share: float, doubted: bool) -> None:
-    bench = healthy()
-    last, much = bench.story().sample_times[-1], written(bench.story(), DISK)
-    bench.add(ev.CountedOutside(at=last + 0.1, disk=DISK, read_bytes=0, written_bytes=int(much * share)))
-    assert much > 1 << 20
-    assert bool(list(counted_otherwise(bench.story()))) is doubted
-
-
-@pytest.mark.parametrize(("much", "doubted"), [(0, False), (2, False), (5, True)])
-def test_what_is_written_just_before_an_emulated_disk_is_asked_is_in_the_next_sample(much: int, doubted: bool) -> None:
-    bench = healthy()
-    last = next(one for one in reversed(bench.samples()) if isinstance(one, ev.Sampled))
-    at, seen = last.at or 0.0, written(bench.story(), DISK)
-    kname = next(one.kname for one in bench.story().all_attachments if one.disk == DISK)
-    counters = last.disks[kname]._replace(written_bytes=seen + (2 << 20))
-    bench.add(ev.CountedOutside(at=at + 0.01, disk=DISK, read_bytes=0, written_bytes=seen + (much << 20)))
-    bench.add(replace(last, at=at + 0.05, disks=last.disks | {kname: counters}))
-    assert bool(list(counted_otherwise(bench.story()))) is doubted
-
-
-MISPLACED = 8 << 20
-
-
-@pytest.mark.parametrize(
-    ("lacks", "has", "found", "doubted"),
-    [
-        (0, 0, False, False),
-        (MISPLACED, MISPLACED, True, False),
-        (MISPLACED, MISPLACED // 8, False, True),
-        (MISPLACED, 0, False, True),
-        (8 << 10, 8 << 10, False, False),
-    ],
-    ids=["healthy", "to another disk", "other sums", "one alone", "repeated transfers"],
-)
-def test_bytes_that_one_disk_lacks_and_another_has_went_to_another_disk(
-    lacks: int, has: int, found: bool, doubted: bool
-) -> None:
-    bench = healthy()
-    story = bench.story()
-    at = story.sample_times[-1] + 0.1
-    for disk, change in zip(SURVIVORS, (-lacks, has), strict=False):
-        bench.add(ev.CountedOutside(at=at, disk=disk, read_bytes=0, written_bytes=written(story, disk) + change))
-    findings = bench.judge(DataSound()).findings
-    assert bool(list(counted_otherwise(bench.story()))) is doubted
-    assert [one.subject for one in findings] == [SURVIVORS[0]] * found
-    if found:
-        assert f"{MISPLACED} bytes that the kernel had written to {SURVIVORS[0]}" in findings[0].summary
-        assert f"and {SURVIVORS[1]} had {MISPLACED} bytes too many" in findings[0].summary
-
-
-def test_counts_that_were_entered_for_the_wrong_disk_accuse_nobody() -> None:
-    bench = healthy(pace=lambda disk, at: steady(disk, at) / (2 if disk == SURVIVORS[0] else 1))
-    story = bench.story()
-    at = story.sample_times[-1] + 0.1
-    one, two = SURVIVORS[:2]
-    assert written(story, one) != written(story, two)
-    for disk, other in ((one, two), (two, one)):
-        bench.add(ev.CountedOutside(at=at, disk=disk, read_bytes=0, written_bytes=written(story, other)))
-    assert bench.judge(DataSound()).findings == ()
-
-
-def test_each_emulated_disk_that_is_there_is_counted() -> None:
-    bench = healthy()
-    assert list(not_counted(bench.story())) == []
-    at = bench.story().sample_times[-1] + 0.1
-    for disk in (VICTIM, *SURVIVORS):
-        bench.add(ev.CountedOutside(at=at, disk=disk, read_bytes=0, written_bytes=0))
-    assert list(not_counted(bench.story())) == []
-    bench.drop(ev.CountedOutside, lambda event: event.disk != SURVIVORS[0])
-    assert list(not_counted(bench.story())) == [f"what the emulated {SURVIVORS[0]} itself counted is not on record"]
-    assert any("itself counted is not on record" in one for one in bench.judge(coherent()).unknowns)
-    bench.drop(ev.CountedOutside, lambda event: event.disk != VICTIM)
-    bench.drop(ev.DiskAttached, lambda event: event.disk != VICTIM or (event.at or 0.0) < BACK)
-    assert len(list(not_counted(bench.story()))) == 1
-
-
-def test_a_disk_that_was_plugged_in_again_unnoticed_counts_again() -> None:
-    bench = healthy()
-    bench.drop(ev.DiskDetached)
-    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM and (event.at or 0.0) > CUT, disk="")
-    last = bench.story().sample_times[-1]
-    bench.add(ev.CountedOutside(at=last + 0.1, disk=VICTIM, read_bytes=0, written_bytes=0))
-    assert list(counted_otherwise(bench.story())) == []
+# --- requests ---------------------------------------------------------------------------------------------------------
 
 
 def requests(bench: Bench, **fields: Any) -> Any:

@@ -181,3 +181,32 @@ def test_a_request_in_flight_at_the_end(since: float, look: float | None, many: 
     bench.samples = changed  # type: ignore[method-assign]
     doubts = [one for one in load_doubts(bench.story()) if "still in flight" in one]
     assert len(doubts) == many
+
+
+ENDLESS = ("fio", "--rw=read", "--time_based", "--runtime=31536000")
+
+
+@pytest.mark.parametrize(
+    ("argv", "changes", "doubted"),
+    [
+        (ENDLESS, {"asked": True}, False),
+        (ENDLESS, {"asked": False, "exit_status": 0}, True),
+        ((), {"asked": False, "exit_status": 0}, True),
+        (("fio", "--rw=read"), {"asked": False, "exit_status": 0}, False),
+        (ENDLESS, {"asked": False, "exit_status": 1, "errno": 5}, False),
+    ],
+    ids=["asked", "by itself", "stamps by themselves", "all was read", "an error, which is judged"],
+)
+def test_a_load_without_an_end_of_its_own_is_asked_to_end(
+    argv: tuple[str, ...], changes: dict[str, Any], doubted: bool
+) -> None:
+    bench = healthy()
+    bench.replace(ev.LoadBegun, lambda event: event.disk == DISK, argv=argv)
+    whose = f"the load on {DISK} ended by itself at 24.30 s, before it was asked to"
+    assert (whose in said(bench, **changes)) is doubted
+
+
+def test_the_end_of_a_load_whose_disk_was_cut_is_judged_elsewhere() -> None:
+    bench = healthy()
+    bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, exit_status=0, errno=0, message="")
+    assert said(bench) == []

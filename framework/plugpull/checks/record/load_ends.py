@@ -57,6 +57,7 @@ def load_doubts(story: Story) -> Iterator[str]:
             if ended.asked and (ended.asked_at or 0.0) > (ended.at or 0.0) + AROUND:
                 yield f"the load on {load.disk} ended at {ended.at or 0.0:.2f} s, before it was asked to"
             yield from _odd_end(ended)
+            yield from _by_itself(story, load, ended)
             yield from _too_slow(load, ended)
             yield from _other_bytes(story, load, ended)
 
@@ -101,6 +102,22 @@ def _odd_end(ended: LoadEnded) -> Iterator[str]:
         yield f"the load on {ended.disk} {how}, and reported no error"
     elif ended.message and SAID_BY_FIO not in ended.message:
         yield f"the load on {ended.disk} ended without an error, and reported one: {ended.message}"
+
+
+def _by_itself(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[str]:
+    """A load without an end of its own that ended without having been asked to, and without an error of a cut."""
+    if ended.asked or ended.errno or ended.stuck or ended.exit_status != 0 or not endless(load):
+        return
+    begin, end = load.at, ended.at
+    offs = [cut.off.commanded_at for cut in story.cut_records if load.disk in cut.armed.victims]
+    if begin is None or end is None or any(at is None or begin - AROUND <= at <= end + AROUND for at in offs):
+        return
+    yield f"the load on {load.disk} ended by itself at {end:.2f} s, before it was asked to"
+
+
+def endless(load: LoadBegun) -> bool:
+    """Whether the load runs until it is asked to end. fio's arguments say so; plugpull's own loads always do."""
+    return not load.argv or any(argument.startswith(("--time_based", "--loops")) for argument in load.argv)
 
 
 def _too_slow(load: LoadBegun, ended: LoadEnded) -> Iterator[str]:

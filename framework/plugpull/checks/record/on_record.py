@@ -5,6 +5,7 @@ from __future__ import annotations
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.record.contents import missing_contents
+from plugpull.checks.record.counterparts import missing_counterparts
 from plugpull.checks.record.steps import missing_steps
 from plugpull.history.events import AgentLost, DutDied, DutReady, Uevent
 from plugpull.history.story import Story
@@ -17,6 +18,7 @@ class OnRecord(Check, frozen=True, tag="on_record"):
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
         said.doubt(*missing_reports(story), *missing_uevents(story), *missing_steps(story), *missing_contents(story))
+        said.doubt(*missing_counterparts(story))
         return said.judgement()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.data.opinions import every_round
+from plugpull.checks.record.load_ends import endless
 from plugpull.checks.record.still_there import still_there
 from plugpull.checks.stalls import disturbances
 from plugpull.checks.starved import GAP, awake, granted, starved
@@ -109,11 +110,6 @@ def moved_column(load: LoadBegun, readings: Readings) -> Sequence[int]:
     reads, writes = "read" in load.mode or "rw" in load.mode, "write" in load.mode or "rw" in load.mode
     columns = [readings.column(number) for number, counts in enumerate((reads, writes)) if counts]
     return columns[0] if len(columns) == 1 else tuple(map(sum, zip(*columns, strict=True))) or (0,) * len(readings)
-
-
-def endless(load: LoadBegun) -> bool:
-    """Whether the load runs until it is asked to end. fio's arguments say so; plugpull's own loads always do."""
-    return not load.argv or any(argument.startswith(("--time_based", "--loops")) for argument in load.argv)
 
 
 def busy_cpu(story: Story, begin: float, end: float) -> float | None:
