@@ -7,6 +7,13 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    ("ata.error", "sata-dwc 4bffd1800.sata: RX DMA PENDING", "sata-dwc 4bffd1800.sata: id 0, controller version 1.82"),
+    ("fs.error", "[EXFAT] No bh, device seems wrong or to be ejected.", "[EXFAT] trying to unmount..."),
+    (
+        "fs.recovery",
+        "EXT4-fs (mmcblk0p28): ext4_orphan_cleanup: deleting unreferenced inode 563078",
+        "EXT4-fs (mmcblk0p28): mounted filesystem with ordered data mode",
+    ),
     ("block.error", "hda:hda: dma_intr: status=0x51 { DriveReady SeekComplete Error }", "hda: hda1 hda2"),
     ("block.error", "hda: possibly failed opcode: 0x25", "hda: max request size: 512KiB"),
     ("block.error", "drive not ready for command", "drive ready"),
