@@ -7,6 +7,9 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    ("block.error", "mmc0: read transfer error - HSTS 20", "mmc0: SDHSTS 0x00000020"),
+    ("scsi.error", "mpt3sas_cm0: handle(0x000f), ioc_status(0x0022)", "mpt3sas_cm0: sending port enable !!"),
+    ("fs.error", "No filesystem could mount root, tried:  ext3", "VFS: Mounted root (ext3 filesystem) readonly"),
     ("ata.error", "sata-dwc 4bffd1800.sata: RX DMA PENDING", "sata-dwc 4bffd1800.sata: id 0, controller version 1.82"),
     ("fs.error", "[EXFAT] No bh, device seems wrong or to be ejected.", "[EXFAT] trying to unmount..."),
     (
