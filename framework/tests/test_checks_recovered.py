@@ -321,7 +321,9 @@ def test_what_a_stall_that_is_not_on_record_explains_accuses_nobody() -> None:
     assert unrecorded(bench.story()) == (DISK,)
     result = judge_story(bench.story())
     assert result.verdict is Verdict.UNKNOWN, result.findings
-    assert any(f"for when {DISK} stood still is not on record: the kernel reported" in one for one in result.unknowns)
+    assert any(
+        f"because it is not on record when {DISK} stood still: the kernel reported" in one for one in result.unknowns
+    )
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,18 @@ def test_each_emulated_disk_that_is_there_is_counted() -> None:
     assert len(list(not_counted(bench.story()))) == 1
 
 
+@pytest.mark.parametrize(("restored", "many"), [(True, 1), (False, 0)])
+def test_a_disk_that_was_cut_for_good_is_counted_when_it_is_restored(restored: bool, many: int) -> None:
+    bench = healthy()
+    bench.replace(ev.CutArmed, permanent=True)
+    bench.drop(ev.DiskAttached, lambda event: event.disk != VICTIM or (event.at or 0.0) < BACK)
+    at = bench.story().sample_times[-1] + 0.1
+    bench.add(ev.Healed(at=at - 0.05, ports=("cables.1",), ok=restored))
+    for disk in SURVIVORS:
+        bench.add(ev.CountedOutside(at=at, disk=disk, read_bytes=0, written_bytes=0))
+    assert len(list(not_counted(bench.story()))) == many
+
+
 def test_a_disk_that_was_plugged_in_again_unnoticed_counts_again() -> None:
     bench = healthy()
     bench.drop(ev.DiskDetached)

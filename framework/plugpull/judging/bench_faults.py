@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from plugpull.finding import Finding
 from plugpull.history.events import RigFault
@@ -20,25 +21,48 @@ BY_STALLS = frozenset({"undisturbed", "same_properties", "no_errors", "commands_
 see ``TIMED`` and ``answered``."""
 
 
-def drop_explained(
-    sheet: Sheet, faults: Iterable[RigFault], doubts: Sequence[str], stalled: Collection[str] = ()
-) -> None:
+BY_ABSENCE = frozenset({"returned", "removed", "as_declared", "undisturbed", "discovered", "found_again"})
+"""Checks whose findings may rest on an announcement that is missing."""
+
+
+@dataclass(frozen=True)
+class Excuses:
+    """What explains findings apart from faults of the bench.
+
+    ``doubts`` say why it is not known which disks were cut, or when. ``stalled`` are disks that stood still on request,
+    nobody knows when (``stalls.unrecorded``), ``unheard`` those of which an announcement is missing
+    (``lost_announcements.py``). ``unnamed``: nothing on record says what the DUT was."""
+
+    doubts: Sequence[str] = ()
+    stalled: Collection[str] = ()
+    unheard: Collection[str] = ()
+    unnamed: bool = False
+
+    def why(self, finding: Finding) -> str | None:
+        """Why a finding accuses nobody, as the end of a phrase; ``None`` if it stands."""
+        if self.doubts and finding.check not in CONFESSIONS:
+            return ""
+        if self.stalled and _by_stall(finding, self.stalled):
+            return f", because it is not on record when {', '.join(self.stalled)} stood still"
+        unheard = finding.subject in self.unheard or finding.subject[:1].isdigit()  # a USB device of no disk
+        if self.unheard and finding.check in BY_ABSENCE and unheard:
+            return f", because an announcement of {', '.join(self.unheard)} is not on record"
+        if self.unnamed and finding.check in TIMED:
+            return ", because it is not on record what the DUT was"
+        return None
+
+
+def drop_explained(sheet: Sheet, faults: Iterable[RigFault], excuses: Excuses) -> None:
     """Turn findings that the bench may have caused into unknowns.
 
     ``faults`` of the bench explain findings about the disks they name, and findings that something took too long.
-    ``doubts`` about which disks were cut off, or when, explain all findings but the kernel's own reports.
-    ``stalled`` are disks that stood still on request, nobody knows when (``stalls.unrecorded``).
     """
     kept = []
     for finding in sheet.findings:
         fault = next((fault for fault in faults if _explains(fault, finding)), None)
-        if doubts and finding.check not in CONFESSIONS:
-            sheet.unknowns.append(f"not a finding against {finding.subject or 'the DUT'}: {finding.summary}")
-        elif stalled and _by_stall(finding, stalled):
-            what = f"not a finding against {finding.subject or 'the DUT'}"
-            sheet.unknowns.append(
-                f"{what}, for when {', '.join(stalled)} stood still is not on record: {finding.summary}"
-            )
+        why = excuses.why(finding)
+        if why is not None:
+            sheet.unknowns.append(f"not a finding against {finding.subject or 'the DUT'}{why}: {finding.summary}")
         elif fault is None:
             kept.append(finding)
         else:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from plugpull.checks.base import Check, Judgement, check_name, decode_check
 from plugpull.checks.dut.kernel_clean import KernelClean
 from plugpull.checks.reach import clock_doubts, unreached
+from plugpull.checks.record.lost_announcements import lost_announcements
 from plugpull.checks.record.same_dut import same_dut
 from plugpull.checks.record.wiring import wiring_doubts
 from plugpull.checks.stalls import unrecorded
@@ -22,7 +23,7 @@ from plugpull.checks.survivors.untouched import Untouched, bystanders_of
 from plugpull.finding import Finding
 from plugpull.history.events import Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
-from plugpull.judging.bench_faults import drop_explained
+from plugpull.judging.bench_faults import Excuses, drop_explained
 from plugpull.judging.coverage import coverage_of
 from plugpull.judging.expected import expected_of, mark_expected, summed
 from plugpull.judging.lasting import STILL_RUNNING, enter_set_aside, why_unended
@@ -166,7 +167,9 @@ def _stopped(story: Story, sheet: Sheet) -> None:
     """Enter the faults of the bench, the errors of the scenario, and the gaps in the record."""
     faults = story.of(RigFault)
     sheet.unknowns[:0] = [fault.summary for fault in faults]
-    drop_explained(sheet, faults, (*wiring_doubts(story), *clock_doubts(story)), unrecorded(story))
+    doubts = (*wiring_doubts(story), *clock_doubts(story))
+    excuses = Excuses(doubts, unrecorded(story), lost_announcements(story), unnamed=not story.readies)
+    drop_explained(sheet, faults, excuses)
     for error in story.of(ScenarioError):
         if error.fault == "assertion":
             evidence = tuple(error.traceback.splitlines()[-12:])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import cuts_of
 from plugpull.checks.stalls import stalls_of
-from plugpull.history.events import CountedOutside, DiskAttached, LoadBegun
+from plugpull.history.events import CountedOutside, DiskAttached, Healed, LoadBegun
 from plugpull.history.story import Story
 
 REPEATED = 16 << 10
@@ -113,12 +113,19 @@ def _counted(story: Story, stay: DiskAttached, at: float) -> tuple[int, int] | N
 
 
 def not_counted(story: Story) -> Iterator[str]:
-    """Disks that were there when the bench read the counts of the emulated disks, and whose count is not on record."""
+    """Disks that were plugged in when the bench read the counts of emulated disks, and whose count is not on record:
+    those that the kernel saw, and those that were cut for good and had just been restored."""
+    restored = {
+        disk
+        for healed in story.of(Healed)
+        for cut in story.cut_records
+        for disk in (cut.armed.victims if healed.ok and cut.armed.permanent else ())
+    }
     counts = [outside for outside in story.of(CountedOutside) if outside.at is not None]
     for disk in story.rig.get("disk", ()) if counts else ():
         stays = story.attachments(str(disk["name"]))
         there = stays and (stays[-1].at or 0.0) < (counts[0].at or 0.0) and story.detached_at(stays[-1]) is None
-        if there and all(outside.disk != disk["name"] for outside in counts):
+        if (there or disk["name"] in restored) and all(outside.disk != disk["name"] for outside in counts):
             yield f"what the emulated {disk['name']} itself counted is not on record"
 
 

@@ -10,6 +10,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of, seconds
 from plugpull.checks.evidence import limit as limit_words
+from plugpull.checks.record.on_record import missing_reports
 from plugpull.checks.stalls import pause_of, stalls_of
 from plugpull.checks.starved import awake
 from plugpull.history.events import DiskStalled
@@ -76,7 +77,9 @@ class Recovered(Check, frozen=True, tag="recovered"):
             return
         yield from self._service(story, stall)
         most = EACH * len(stall.spans)
-        if resets is not None and not resets:
+        if resets is not None and not resets and missing_reports(story):
+            yield f"whether the kernel reset {disk} is not known: {missing_reports(story)[0]}"
+        elif resets is not None and not resets:
             what = f"the kernel gave a command of {disk} up and did not reset it"
             yield Accusation(subject=disk, summary=what, at=stall.spans[-1][1])
         elif resets and len(resets) > most:
