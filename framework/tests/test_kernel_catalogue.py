@@ -207,3 +207,12 @@ def test_the_name_of_a_chip_is_not_that_of_a_disk() -> None:
     assert about_storage("sdb: the frobnicator failed")
     assert about_storage("sd 2:0:0:0: [sdb] the frobnicator failed")
     assert not about_storage("sdm660-pinctrl 3000000.pinctrl: pin_config_group_set op failed for group 74")
+
+
+def test_letters_for_a_number_are_a_persons_words() -> None:
+    message = "blk_update_request: I/O error, dev sda, sector xxxxxxxx"
+    assert classify(f"> {message}") is None
+    assert classify("USB port nn disabled by hub (EMI?), re-enabling") is None
+    hidden = classify(f"[   12.345678] {message}")
+    assert hidden is not None
+    assert hidden.kind == "block.error"

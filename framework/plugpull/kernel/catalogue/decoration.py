@@ -73,6 +73,10 @@ _ANY_NUMBER = re.compile(
     + ")"
 )
 """A letter for a number: a person writes about a message."""
+_ANY_NUMBERS = re.compile(
+    r"\b(?:slot|ep|endpoint|port|sector|block|number|error|device) (?:nn|NN|xx+|XX+)\b(?![\w'\u2019-])"
+)
+"""Letters for a number. In a line with a time a person hid the number of a true message."""
 _OTHER_SCRIPT = re.compile(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
 """Letters that no message of the kernel has, but the names of processes in it."""
 _STAMP = re.compile(r"\d:\d\d|\[ *\d+\.\d|^\s*\d+\.\d{3}|<-|\u2190")
@@ -119,6 +123,8 @@ def talks_about_it(line: str, message: str) -> bool:
     """Whether a person goes on in words behind a message, or has words of another script beside it. In a line
     with a time they are a comment."""
     if _TALK.search(message) or _ANY_NUMBER.search(message) or ("X" in message and _ANY_DEVICE.match(line)):
+        return True
+    if _ANY_NUMBERS.search(message) and not _STAMP.search(line):
         return True
     if not message.isascii() and _OTHER_SCRIPT.search(message):
         return not _STAMP.search(line)
