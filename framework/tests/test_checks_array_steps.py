@@ -58,6 +58,17 @@ def test_a_step_that_is_on_record_twice_is_a_doubt() -> None:
     assert any("with the numbers 1, 2, 3, 3, 4, 5, 6" in one for one in doubts(bench))
 
 
+@pytest.mark.parametrize("action", ["remove_gone", "erase", "check", "stop"])
+def test_a_step_that_failed_and_was_not_taken_again_is_a_doubt(action: str) -> None:
+    bench = whole()
+    failed = next(one for one in bench.events if isinstance(one, ev.ArrayActed) and one.action == action)
+    bench.events[bench.events.index(failed)] = replace(failed, ok=False, detail="mdadm: Device or resource busy")
+    said = [one for one in doubts(bench) if "failed" in one]
+    assert said == [f"the last {action} of {ARRAY} failed: mdadm: Device or resource busy"]
+    bench.add(replace(failed, at=(failed.at or 0.0) + 0.2, number=0))
+    assert not [one for one in doubts(bench) if "failed" in one]
+
+
 UNNUMBERED: dict[ev.ArrayAction, str] = {
     "make": f"how {ARRAY} was made is not on record",
     "remove_gone": f"{VICTIM} was put back into {ARRAY} at {READDED:.2f} s, and that the missing members had been "

@@ -10,8 +10,10 @@ from stories import BACK, CUT, LAST, VICTIM, Bench, healthy
 
 from plugpull.checks import other_units, returned, undisturbed
 from plugpull.checks.survivors.strangers import strangers
+from plugpull.checks.victims.other_units import written_units
 from plugpull.dut.conversation.disk_table import DiskTable
 from plugpull.history import events as ev
+from plugpull.history.counters import Counters
 from plugpull.rig.topology import Topology, sockets_elsewhere
 from plugpull.targets.disk import RigDisk
 
@@ -110,6 +112,22 @@ def test_a_run_that_uses_the_cdrom_is_unknown() -> None:
     load = ev.LoadBegun(at=LAST - 3, disk=VICTIM, job="j", mode="write", block=4096, depth=1, span=4096, kname="sr0")
     bench.add(load)
     assert "the run used sr0" in bench.judge(other_units(VICTIM)).unknowns[0]
+
+
+def written(number: int, scsi_type: int) -> list[tuple[str, str, str]]:
+    bench = with_cdrom(10.4, BACK + 0.1)
+    bench.replace(ev.DiskAttached, lambda event: not event.disk, scsi_type=scsi_type)
+    bench.add(ev.Sampled(at=LAST, disks={"sr0": Counters(51, 8192, number, 2, number >> 12, 0, 0, 0)}))
+    return [(one.check, one.subject, one.summary) for one in written_units(bench.story())]
+
+
+def test_a_unit_that_is_written_is_found_in_every_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel may read a CD-ROM, to look for partitions. On a real bench a disk that the rig file does not have may
+    be somebody else's."""
+    found = [("other_units", VICTIM, "4096 bytes were written to sr0, another unit of disk1")]
+    assert (written(4096, 0), written(4096, 5), written(0, 5)) == (found, found, [])
+    monkeypatch.setattr("plugpull.checks.victims.other_units.bench_kind", lambda story: "ssh")
+    assert (written(4096, 0), written(4096, 5), written(0, 5)) == ([], found, [])
 
 
 def test_a_disk_without_other_units_is_unknown() -> None:

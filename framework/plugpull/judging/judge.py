@@ -20,6 +20,7 @@ from plugpull.checks.record.wiring import wiring_doubts
 from plugpull.checks.stalls import unrecorded
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.survivors.untouched import Untouched, bystanders_of
+from plugpull.checks.victims.other_units import written_units
 from plugpull.finding import Finding
 from plugpull.history.events import Healed, Judged, RigFault, ScenarioError
 from plugpull.history.reader import History, Story
@@ -89,6 +90,8 @@ def _sheet(story: Story, earlier: Story | None) -> Sheet:
     for check in standing_checks(asked):
         sheet.enter(check_name(check), _run(check_name(check), lambda check=check: check, story), standing=True)  # type: ignore[misc]
     sheet.findings.extend(Untouched(bystanders_of(story)).judge(story).findings)
+    if not any(data.get("check") == "other_units" for data in asked):
+        sheet.findings.extend(written_units(story))
     _between(story, earlier, sheet)
     enter_set_aside(story, sheet)
     _stopped(story, sheet)

@@ -8,6 +8,8 @@ from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import judged_span
+from plugpull.checks.limits import bench_kind
+from plugpull.finding import Finding
 from plugpull.history.events import DiskAttached, LedgerBegun, LoadBegun
 from plugpull.history.reader import Story
 
@@ -32,9 +34,7 @@ class OtherUnits(Check, frozen=True, tag="other_units"):
                 ] = None
                 if _used(story, unit):
                     said.doubt(f"the run used {unit.kname} at {unit.place}, which is not a disk of the rig")
-                written = _written(story, unit)
-                if written:
-                    said.accuse(disk, f"{written} bytes were written to {unit.kname}, another unit of {disk}", unit.at)
+                _judge_written(story, unit, disk, said)
             if not units:
                 said.doubt(f"no other unit beside {disk} is on record")
         return said.judgement("; ".join(shown))
@@ -43,6 +43,18 @@ class OtherUnits(Check, frozen=True, tag="other_units"):
         begin, end = judged_span(story)
         what = "other units were left alone"
         yield Claim(what=what, evidence=(Evidence.UEVENTS,), begin=begin, end=end)
+
+
+def written_units(story: Story) -> tuple[Finding, ...]:
+    """What was written to units beside the rig's disks, which nothing may do in any scenario. A disk that the rig file
+    does not have may be somebody else's on a real bench."""
+    disks = tuple(dict.fromkeys(one.disk for one in story.all_attachments if one.disk))
+    said = Collector(OtherUnits(disks), disks)
+    units = {unit: disk for disk in disks for unit in _beside(story, disk)}
+    for unit, beside in units.items():
+        if unit.scsi_type or bench_kind(story) == "virtual":
+            _judge_written(story, unit, beside, said)
+    return said.judgement("").findings
 
 
 def other_units(disks: Disks) -> OtherUnits:
@@ -62,6 +74,12 @@ def _used(story: Story, unit: DiskAttached) -> bool:
     loads: tuple[LoadBegun | LedgerBegun, ...] = (*story.of(LoadBegun), *story.of(LedgerBegun))
     names = [load for load in loads if load.kname == unit.kname and (load.at or 0.0) >= (unit.at or 0.0)]
     return any(gone is None or (load.at or 0.0) < gone for load in names)
+
+
+def _judge_written(story: Story, unit: DiskAttached, disk: str, said: Collector) -> None:
+    written = _written(story, unit)
+    if written:
+        said.accuse(disk, f"{written} bytes were written to {unit.kname}, another unit of {disk}", unit.at)
 
 
 def _written(story: Story, unit: DiskAttached) -> int:
