@@ -221,7 +221,7 @@ def healthy(
     bench.switch("on", RESTORED)
     bench.attach(VICTIM, BACK)
     for disk in DISKS:
-        bench.add(ev.Verified(at=25.0, disk=disk, checked=1 << 20))
+        bench.add(ev.Verified(at=25.0, disk=disk, checked=SIZE if mode == "read" else 1 << 20))
     bench.add(ev.Residue(at=25.5))
     return bench
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from ledgers import RUN, Book, stamped, zeros
 from sessions_on_record import on_record
-from stories import CUT, DISKS, SURVIVORS, VICTIM, Bench, healthy
+from stories import CUT, DISKS, SIZE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import data_intact, kept_while_powered, nothing_lost
 from plugpull.checks.data.data_sound import DataSound
@@ -99,6 +99,26 @@ def test_a_comparison_before_the_cut_proves_nothing() -> None:
     assert judgement.findings == ()
     assert len(judgement.unknowns) == len(DISKS)
     assert "was read back at 14.00 s, and written or cut until" in judgement.unknowns[0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "written", "asked", "due"),
+    [
+        ("write", 3 * SIZE, True, SIZE),  # several passes
+        ("write", 9 << 20, True, 9 << 20),  # the first pass was not over
+        ("write", 3 * SIZE, False, SIZE - 14 * 65536),  # a cut may have caught four blocks ahead and eight behind
+        ("read", 0, True, SIZE),  # filled before
+    ],
+)
+def test_less_is_compared_than_was_written(mode: ev.LoadMode, written: int, asked: bool, due: int) -> None:
+    for checked, doubts in (
+        (due, []),
+        (due - 512, [f"{due - 512} bytes of {SURVIVOR} were compared, and {due} had been written"]),
+    ):
+        bench = healthy(mode=mode)
+        bench.replace(ev.LoadEnded, lambda event: event.disk == SURVIVOR, written_bytes=written, asked=asked)
+        bench.replace(ev.Verified, lambda event: event.disk == SURVIVOR, checked=checked)
+        assert list(bench.judge(data_intact(SURVIVOR)).unknowns) == doubts
 
 
 def test_a_block_of_two_passes_is_torn() -> None:

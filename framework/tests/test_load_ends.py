@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from stories import SETTLED, SURVIVORS, VICTIM, Bench, healthy
+from stories import CUT, SETTLED, SURVIVORS, VICTIM, Bench, healthy, steady
 
 from plugpull.checks.record.coherent import coherent
 from plugpull.checks.record.load_ends import load_doubts
@@ -38,6 +38,20 @@ def test_the_loads_of_a_healthy_bench_raise_no_doubt() -> None:
     assert said(healthy()) == []
     assert said(healthy(), exit_status=128, message=ASKED) == []
     assert said(healthy(), written_bytes=counted(healthy()), longest=0.1) == []
+
+
+def test_a_request_of_seconds_at_depth_1_shows_in_the_counters() -> None:
+    """The survivors of the bench complete requests all the time, so no request of theirs took 3 s."""
+    alone = {"depth": 1, "argv": ("fio", "--direct=1")}
+    for began, doubts in ((alone, 1), (alone | {"depth": 4}, 0), (alone | {"argv": ("fio",)}, 0)):
+        bench = healthy()
+        bench.replace(ev.LoadBegun, lambda event: event.disk == DISK, **began)
+        found = [one for one in said(bench, longest=3.0) if "one at a time" in one]
+        assert len(found) == doubts
+        assert not [one for one in said(bench, longest=0.9) if "one at a time" in one]
+    stalled = healthy(pace=lambda disk, at: 0.0 if disk == DISK and CUT < at < CUT + 3.0 else steady(disk, at))
+    stalled.replace(ev.LoadBegun, lambda event: event.disk == DISK, **alone)
+    assert not [one for one in said(stalled, longest=3.0) if "one at a time" in one]
 
 
 @pytest.mark.parametrize(

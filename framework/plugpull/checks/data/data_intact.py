@@ -98,6 +98,7 @@ def _compare(story: Story, record: JudgedRounds | None, disk: str) -> _Compared:
     for event in story.of(Verified):
         if event.disk == disk:
             _by_fio(made, event)
+            made.unknowns += _too_little(story, event)
             blocks = [load.block // SECTOR for load in story.of(LoadBegun) if load.disk == disk]
             made.smallest = max(blocks, default=1)
     rounds = [one for one in record.rounds if one.round.disk == disk] if record is not None else []
@@ -117,6 +118,22 @@ def _compare(story: Story, record: JudgedRounds | None, disk: str) -> _Compared:
     if not seen and not made.unknowns:
         made.unknowns.append(f"what was written to {disk} was not read back")
     return made
+
+
+def _too_little(story: Story, event: Verified) -> list[str]:
+    """A sentence if less was compared than the load is known to have written: all that it completed, once its span, if
+    it was asked to end. The blocks that a cut may have caught prove nothing and are left out (``load/load.py``)."""
+    loads = [one for one in story.of(LoadBegun) if one.disk == event.disk and (one.at or 0.0) <= (event.at or 0.0)]
+    end = story.load_end(loads[-1]) if loads else None
+    if end is None or event.error or event.bad:
+        return []
+    load, due = loads[-1], loads[-1].span
+    if load.mode == "write":
+        due = min(end.written_bytes - end.written_bytes % load.block, load.span)
+        due -= 0 if end.asked else (3 * load.depth + 2) * load.block
+    if event.checked >= due:
+        return []
+    return [f"{event.checked} bytes of {event.disk} were compared, and {due} had been written"]
 
 
 def bad_reads(story: Story, disk: str) -> list[Accusation]:

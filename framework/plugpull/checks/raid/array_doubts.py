@@ -18,7 +18,8 @@ CLOCKS = 0.5
 SLOW, SLOW_REAL = 15.0, 90.0
 """Seconds that a step on an array may take, on emulated benches (2.7 s at most of 480 healthy ones) and on others."""
 MUST_SUCCEED = ("make", "remove_gone", "udev_remove", "fail", "marked", "assemble", "stop", "check", "erase")
-"""Actions that succeed at last: what comes later rests on them. A member that md does not take back is added anew."""
+"""Actions that succeed at last: what comes later rests on them. A member that md does not take back (``readd``) is
+added as a new one."""
 
 
 def array_doubts(story: Story) -> Iterator[str]:

@@ -24,6 +24,9 @@ SAID_BY_FIO = "terminating on signal"
 """What fio says when it is asked to end. Any other message is one of an error."""
 AROUND = 0.3
 """Seconds before and after a load in which samples still belong to it."""
+STOOD = 1.0
+"""Seconds by which a request of a load with one at a time may be longer than the disk's counters stood still: they are
+read every second where nothing happens, and others may read a little meanwhile."""
 LITTLE = 1 << 20
 """Bytes by which a load and its disk's counters may differ: requests in flight, and what others read."""
 WRITTEN = 0.9
@@ -59,6 +62,7 @@ def load_doubts(story: Story) -> Iterator[str]:
             yield from _odd_end(ended)
             yield from _by_itself(story, load, ended)
             yield from _too_slow(load, ended)
+            yield from _never_stood(story, load, ended)
             yield from _other_bytes(story, load, ended)
 
 
@@ -125,6 +129,24 @@ def _too_slow(load: LoadBegun, ended: LoadEnded) -> Iterator[str]:
     lasted, took = (ended.at or 0.0) - (load.at or 0.0), ended.longest
     if load.at is not None and ended.at is not None and took is not None and took > lasted + AROUND > AROUND:
         yield f"a request of the load on {load.disk} took {took:.2f} s, and the load {lasted:.2f} s"
+
+
+def _never_stood(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[str]:
+    """A load of one direct request at a time of which one took seconds, while its disk went on completing some."""
+    others = [one for one in story.of(LoadBegun) if one.disk == load.disk and one is not load]
+    if load.depth != 1 or "--direct=1" not in load.argv or others or not ended.longest or load.at is None:
+        return
+    inside = story.readings(load.disk).between(load.at, ended.at or 0.0)
+    if not inside or (inside[0].kname, inside[0].diskseq) != (inside[-1].kname, inside[-1].diskseq):
+        return
+    last, stood, moved = load.at, 0.0, inside[0].moved
+    for reading in inside:
+        if reading.moved != moved:
+            stood, last, moved = max(stood, reading.at - last), reading.at, reading.moved
+    stood = max(stood, (ended.at or 0.0) - last)
+    if ended.longest > stood + STOOD:
+        what = f"a request of the load on {load.disk}, which has one at a time, took {ended.longest:.2f} s"
+        yield f"{what}, and its disk stood still for {stood:.2f} s at most"
 
 
 def _other_bytes(story: Story, load: LoadBegun, ended: LoadEnded) -> Iterator[str]:
