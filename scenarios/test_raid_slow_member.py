@@ -13,6 +13,7 @@ def test_only_the_slow_member_of_a_mirror_is_left(rig: ScenarioRig) -> None:
             load.settle()
             with rig.cut(victim.cable, when=load.something_to_lose(array)):
                 array.wait_degraded()
+                load.next_round()  # everything is read while the fast one is out
                 rig.wait(seconds=1)
             array.readd(victim)
             array.wait_clean()

@@ -25,6 +25,7 @@ from defects_bench import RIG
 from benchmarks.driver_bugs.due import MUTANTS as DUE
 from benchmarks.driver_bugs.first import MUTANTS as FIRST
 from benchmarks.driver_bugs.first import PREAMBLE, STORAGE, Mutant
+from benchmarks.driver_bugs.fixed import MUTANTS as FIXED
 from benchmarks.driver_bugs.fresh import MUTANTS as FRESH
 from benchmarks.driver_bugs.md import MD
 from benchmarks.driver_bugs.md import MUTANTS as OF_MD
@@ -38,7 +39,7 @@ from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
-MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE, *RECOVERY, *STATE)
+MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE, *RECOVERY, *STATE, *FIXED)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 

@@ -12,7 +12,7 @@ import pytest
 from plugpull.dut.agent import array_guard
 from plugpull.dut.agent import arrays as arrays_module
 from plugpull.dut.agent.array_guard import open_array, prove_array
-from plugpull.dut.agent.arrays import Arrays, present
+from plugpull.dut.agent.arrays import Arrays, in_flight, present
 from plugpull.dut.agent.disks import Refused
 
 UUID = "a3b1c2d4-0000-4000-8000-112233445566"
@@ -234,3 +234,11 @@ def test_a_bitmap_that_cannot_be_read_marks_nothing_that_is_known(
     answer = {"ok": True, "seconds": 0.1, "detail": "mdadm: bad magic"}
     monkeypatch.setattr(arrays_module, "_mdadm", lambda *words: answer)
     assert not made().marked("array1", claim("sda"), 1.0)["ok"]
+
+
+@pytest.mark.parametrize(("counts", "found"), [("       0        0\n", 0), ("       1        2\n", 3), ("", None)])
+def test_requests_of_an_array_that_nobody_uses(tmp_path: Path, counts: str, found: int | None) -> None:
+    (tmp_path / "block/md127").mkdir(parents=True)
+    if counts:
+        (tmp_path / "block/md127/inflight").write_text(counts)
+    assert in_flight("md127", 0.05, str(tmp_path)) == found

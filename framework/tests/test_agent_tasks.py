@@ -202,7 +202,7 @@ def test_properties_are_those_the_kernel_has(tmp_path: Path) -> None:
     sysfs = Sysfs(tmp_path)
     base = sysfs.usb_disk("sda", "pci0000:00/0000:00:05.0/usb2/2-1", "uas", "S-1", size="131072")
     sysfs.write(base / "queue", write_cache="write back", logical_block_size="512")
-    sysfs.write(base / "device", queue_depth="28", eh_timeout="10")
+    sysfs.write(base / "device", queue_depth="28", eh_timeout="10", vpd_pg83="", vpd_pg80="")
     address = (base / "device").resolve().name
     sysfs.write(base / "device" / "scsi_disk" / address, max_retries="5")
     found = properties("sda", str(tmp_path))
@@ -214,6 +214,7 @@ def test_properties_are_those_the_kernel_has(tmp_path: Path) -> None:
         "queue_depth": "28",
         "eh_timeout": "10",
         "max_retries": "5",
+        "product_pages": "80 83",
         "speed": "5000",
         "driver": "uas",
     }

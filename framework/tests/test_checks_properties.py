@@ -180,6 +180,32 @@ def test_what_only_the_kernel_sets_on_an_emulated_dut(name: str, value: str) -> 
         assert len(bench.judge(same_properties()).findings) == many
 
 
+@pytest.mark.parametrize(
+    ("name", "was", "said"),
+    [
+        ("wwid", "t10.ATA 1", "has lost its name t10.ATA 1 in the SCSI layer after its return"),
+        ("product_pages", "80 83 b0", "has lost its pages 80 83 b0 of product data after its return"),
+    ],
+)
+@pytest.mark.parametrize(("state", "many"), [("running", 1), ("deleted", 0)])
+def test_a_disk_that_the_kernel_does_not_know_any_more(name: str, was: str, said: str, state: str, many: int) -> None:
+    bench = watched()
+    change(bench, "attached", DISKS, {name: was, "state": "running"})
+    change(bench, "attached", (VICTIM,), {name: "", "state": state}, CUT)
+    found = [one.summary for one in bench.judge(same_properties()).findings if "lost" in one.summary]
+    assert found == [f"{VICTIM} {said}"] * many
+
+
+def test_a_disk_with_other_pages_of_product_data() -> None:
+    bench = watched()
+    change(bench, "attached", DISKS, {"product_pages": "80 83 b0"})
+    assert bench.judge(same_properties()).findings == ()
+    change(bench, "attached", (VICTIM,), {"product_pages": "80"}, CUT)
+    change(bench, "end", (VICTIM,), {"product_pages": "80"})
+    (finding,) = bench.judge(same_properties()).findings
+    assert finding.summary == f"{VICTIM} has the pages 80 of product data instead of 80 83 b0 after its return"
+
+
 @pytest.mark.parametrize(("count", "many"), [("0x1", 0), ("0x0", 0), ("0x3", 1)])
 def test_commands_that_fail_while_a_disk_is_probed_again(count: str, many: int) -> None:
     bench = watched()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from array_stories import ARRAY, CHECKED, mirror, state
 from stories import BACK, SURVIVORS, VICTIM, Bench, healthy
@@ -40,6 +41,15 @@ def test_a_member_that_was_set_aside_though_nothing_took_it() -> None:
     (finding,) = bench.judge(arrays_sound()).findings
     assert finding.subject == SURVIVORS[0]
     assert "though nothing had taken it" in finding.summary
+
+
+@pytest.mark.parametrize(("in_flight", "found"), [(None, 0), (0, 0), (2, 1)])
+def test_an_array_whose_requests_never_end_by_the_kernels_count(in_flight: int | None, found: int) -> None:
+    bench = array_bench()
+    stop = next(one for one in bench.events if isinstance(one, ev.ArrayActed) and one.action == "stop")
+    bench.events[bench.events.index(stop)] = msgspec.structs.replace(stop, in_flight=in_flight)
+    said = [one.summary for one in bench.judge(arrays_sound()).findings]
+    assert said == ["the kernel counts 2 requests of array1 as under way though nobody uses it"] * found
 
 
 def test_an_array_that_takes_no_writes() -> None:

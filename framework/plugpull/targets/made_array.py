@@ -358,6 +358,7 @@ class MadeArray:
                 detail=answer["detail"],
                 forced=bool(arguments.get("force")),
                 number=self._acts,
+                in_flight=answer.get("in_flight"),
             )
         )
         if required and not answer["ok"]:
@@ -394,7 +395,6 @@ def options_of(array: Array, size: str, bitmap: bool | str, *, ppl: bool, chunk:
     if isinstance(bitmap, str):
         said.append(f"--bitmap-chunk={parse_size(bitmap) >> 10}K")
     # Without --force, a RAID 5 begins degraded, and its last member is rebuilt as if it had been lost (mdadm(8)).
-    force = ["--force"] if level is RaidLevel.PARITY else []
     # Writes to members that are not read may lag behind; 256 of them is what mdadm(8) has for a default.
-    force += ["--write-behind=256"] if array.write_mostly else []
+    force = ["--force"] * (level is RaidLevel.PARITY) + ["--write-behind=256"] * bool(array.write_mostly)
     return (*said, *force, f"--bitmap={'internal' if bitmap else 'none'}")

@@ -1,4 +1,5 @@
-"""Whether the members of every array that no cut took stayed in it, and whether the array could always be written.
+"""Whether the members of every array that no cut took stayed in it, and whether the array could always be written. No
+request of an array that nobody uses may be counted as under way.
 
 It holds whatever else a scenario claims of its arrays: md sets a member aside because of an error of that member, and
 an array read-only because somebody asked. In 1,866 states of arrays on healthy benches neither was seen.
@@ -39,7 +40,7 @@ class ArraysSound(Check, frozen=True, tag="arrays_sound"):
         said = Collector(self)
         for record in arrays_of(story).values():
             said.take(*_set_aside(story, record), *_read_only(record), *_said_by_md(story, record))
-            said.take(*_errors(story, record))
+            said.take(*_errors(story, record), *_never_ended(record))
             said.doubt(*_check_without_end(record), *_states_against_log(story, record))
         return said.judgement()
 
@@ -92,6 +93,16 @@ def _said_by_md(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]
             yield Accusation(subject=record.name, summary=what, at=line.at, evidence=(line.text,))
         elif broken and broken[1] == made.kname and not _caused(story, record, line):
             yield f"the kernel says that the {broken[2]} of {record.name} was interrupted, and nothing did that"
+
+
+def _never_ended(record: ArrayRecord) -> Iterator[Accusation]:
+    """Requests that the kernel began to count, and whose end it did not: programs such as iostat show an array that is
+    always busy."""
+    for act in record.done("stop"):
+        if act.in_flight:
+            what = f"the kernel counts {act.in_flight} requests of {record.name} as under way though nobody uses it"
+            yield Accusation(subject=record.name, summary=what, at=act.at)
+            return
 
 
 def _about(kname: str) -> re.Pattern[str]:

@@ -20,6 +20,7 @@ from plugpull.checks.victims.property_words import (
     AFTER_RETURN,
     AT_THE_END,
     AT_THE_END_EMULATED,
+    IDENTITY,
     OF_THE_LINK,
     WITHOUT_UDEV,
     WORDS,
@@ -50,6 +51,8 @@ FAILURES = {"failed_commands": "failed", "timed_out_commands": "timed out"}
 nowhere else."""
 NOT_SERVED = ("offline", "transport-offline")
 """States in which the SCSI layer refuses every command to a disk (drivers/scsi/scsi_sysfs.c, sdev_states)."""
+RUNNING = "running"
+"""The state of a disk that is not being removed. Its files go first when it is."""
 HELD_BACK = ("blocked", "created-blocked", "quiesce")
 """States in which commands wait. A disk passes through them, so they count only at the end."""
 LEAVING = 0.2
@@ -107,14 +110,16 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             before, after = was.values.get(name), now.values.get(name)
             if name == "driver" and UNBOUND in (before, after):
                 continue
+            lost = before and not after and now.values.get("state") == RUNNING
+            if lost and name in IDENTITY and now.moment == "attached":
+                what = f"{disk} has lost its {IDENTITY[name].format(was=before)} {when}"
+                yield Accusation(subject=disk, summary=what, at=now.at, evidence=_seen(name, was, now))
             if not before or not after or before == after or _better(name, before, after, emulated):
                 continue  # what was not read is doubted elsewhere
             how = {**AFTER_RETURN, **WITHOUT_UDEV, **WORDS}[name].format(
                 now=_worded(name, after), was=_worded(name, before)
             )
-            evidence = tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values[name]}" for one in (was, now))
-            what = f"{disk} {how} {when}"
-            yield Accusation(subject=disk, summary=what, at=now.at, evidence=evidence)
+            yield Accusation(subject=disk, summary=f"{disk} {how} {when}", at=now.at, evidence=_seen(name, was, now))
 
     def _missing(self, story: Story) -> list[str]:
         """Doubts about missing properties. An agent that records them does so for each attachment and at the end."""
@@ -136,6 +141,10 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             elif asked and (*key, "end") not in known:
                 missing.append(f"how {attached.disk} was driven at the end is not on record")
         return missing
+
+
+def _seen(name: str, *read: DiskProperties) -> tuple[str, ...]:
+    return tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values.get(name, 'not there')}" for one in read)
 
 
 def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:

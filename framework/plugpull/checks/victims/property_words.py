@@ -39,6 +39,7 @@ WITHOUT_UDEV = {
     "persist": "is kept over a sleep {now} instead of {was}",
     "eh_timeout": "has {now} s instead of {was} s for a command of the error handler",
     "wwid": "has the name {now} instead of {was} in the SCSI layer",
+    "product_pages": "has the pages {now} of product data instead of {was}",
     "scsi_level": "counts as SCSI level {now} instead of {was}",
     "queue_type": "has its commands {now} instead of {was}",
     "discard_granularity": "discards in units of {now} instead of {was} bytes",
@@ -54,6 +55,8 @@ WITHOUT_UDEV = {
     "alignment_offset": "begins at byte {now} instead of {was} of a block",
 }
 """The same for properties that only the kernel sets on an emulated DUT. On others udev and their owners do so."""
+IDENTITY = {"wwid": "name {was} in the SCSI layer", "product_pages": "pages {was} of product data"}
+"""What the kernel reads from the disk itself, by which programs recognise it. The files do not exist without it."""
 OF_THE_LINK = frozenset(
     {
         "max_sectors_kb",

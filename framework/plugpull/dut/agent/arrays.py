@@ -12,8 +12,9 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .array_guard import members_of, open_array
 from .array_watch import ArrayWatch
@@ -28,6 +29,9 @@ HIGHEST = 127
 """Numbers of arrays are tried downwards from here, as mdadm does for arrays without a name."""
 LEAVING = 10.0
 """Seconds for each step on the way out."""
+DONE_WITHIN = 1.0
+"""Seconds for the last requests of an array that nobody has open any more."""
+LOOKS_EVERY = 0.02
 _BITMAP = re.compile(r"Bitmap : (\d+) bits \(chunks\), (\d+) dirty")
 """What ``mdadm --examine-bitmap`` prints (bitmap.c, ExamineBitmap)."""
 ACTIONS = ("check", "repair", "idle", "frozen")
@@ -197,8 +201,10 @@ class Arrays:
         return {**answer, "detail": detail, "marked": int(said.group(2)) * chunk}
 
     def stop(self, name: str, array: Disk, timeout: float) -> Answer:
-        """Stop the array. It is asked by the proved descriptor itself, because another one would keep it in use."""
+        """Stop the array. It is asked by the proved descriptor itself, because another one would keep it in use. Before
+        that, its requests that the kernel counts as under way are read: nobody else has it open."""
         fd = open_array(array)
+        left = in_flight(str(array["kname"]))
         begun = now()
         done: List[str] = []
         thread = threading.Thread(target=_stop, args=(fd, done), name="array-stop", daemon=True)
@@ -207,7 +213,7 @@ class Arrays:
         said = done[0] if done else "it was not stopped after %g s" % timeout
         if not said:
             self._forget(name)
-        return {"ok": not said, "seconds": now() - begun, "detail": said}
+        return {"ok": not said, "seconds": now() - begun, "detail": said, "in_flight": left}
 
     @staticmethod
     def erase(disks: List[Disk], timeout: float) -> Answer:
@@ -285,6 +291,19 @@ def plain(exclusive: int) -> int:
 
 def path_of(fd: int) -> str:
     return "/proc/self/fd/%d" % fd
+
+
+def in_flight(kname: str, within: float = DONE_WITHIN, root: str = SYS) -> Optional[int]:
+    """Requests of the array that are under way, by the kernel's count, if they do not end ``within`` seconds; None if
+    the kernel does not say."""
+    deadline = time.monotonic() + within
+    while True:
+        counts = read_attribute(root, "block", kname, "inflight").split()
+        if len(counts) != 2:
+            return None
+        if not any(map(int, counts)) or time.monotonic() > deadline:
+            return sum(map(int, counts))
+        time.sleep(LOOKS_EVERY)  # sysfs has no event for a counter
 
 
 def _stop(fd: int, done: List[str]) -> None:

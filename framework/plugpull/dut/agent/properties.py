@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 from .disks import SYS, Disk, _driver, _usb_device, read_attribute, resolved
 from .short_reads import short_reads
@@ -70,6 +70,7 @@ USB = {
     "usb3_lpm_u2": "power/usb3_hardware_lpm_u2",
 }
 """Property -> file in the directory of the USB device (Documentation/ABI/testing/sysfs-bus-usb)."""
+_PAGE = "vpd_pg"
 
 
 def properties(kname: str, root: str = SYS) -> Dict[str, str]:
@@ -82,8 +83,19 @@ def properties(kname: str, root: str = SYS) -> Dict[str, str]:
         found.update((name, read_attribute(usb, path)) for name, path in USB.items())
     address = os.path.basename(resolved(os.path.join(base, "device")))
     found.update((name, read_attribute(base, "device/scsi_disk", address, name)) for name in SCSI_DISK)
+    found["product_pages"] = " ".join(_product_pages(base))
     found["driver"] = _driver(sysfs, usb)
     return {name: value for name, value in found.items() if value}
+
+
+def _product_pages(base: str) -> List[str]:
+    """The numbers of the pages of product data that the kernel has read of a SCSI disk (``vpd_pg80`` and others,
+    drivers/scsi/scsi_sysfs.c), from which udev makes names. Their files exist only if the page was read."""
+    try:
+        names = os.listdir(os.path.join(base, "device"))
+    except OSError:
+        return []
+    return sorted(name[len(_PAGE) :] for name in names if name.startswith(_PAGE))
 
 
 class Attendant:

@@ -63,7 +63,9 @@ class ArrayState(Event, frozen=True, kw_only=True, tag="array.state"):
 class ArrayActed(Event, frozen=True, kw_only=True, tag="array.acted"):
     """Something was done to an array, with these disks. ``detail`` is what mdadm or the kernel answered. ``forced``: it
     was assembled with mdadm's ``--force``. What is done to one array is numbered from 1 on; 0 if the record is older.
-    """
+
+    ``in_flight``: the requests that the kernel counted as under way on the array just before it was stopped, when
+    nobody had it open any more and they had had a second to end; None if it is not known."""
 
     array: str
     action: ArrayAction
@@ -73,6 +75,7 @@ class ArrayActed(Event, frozen=True, kw_only=True, tag="array.acted"):
     detail: str = ""
     forced: bool = False
     number: int = 0
+    in_flight: int | None = None
 
 
 class LegReadBegun(Event, frozen=True, kw_only=True, tag="leg.begin"):
