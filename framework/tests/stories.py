@@ -130,7 +130,9 @@ class Bench:
         )
 
     def load(self, disk: str, begin: float, end: float | None, **ended: Any) -> None:
-        self.add(ev.LoadBegun(at=begin, disk=disk, job=f"load-{disk}", mode=self.mode, block=65536, depth=4, span=SIZE))
+        self.add(
+            ev.LoadBegun(at=begin, disk=disk, job=f"load-{disk}", mode=self.mode, block=65536, depth=4, span=1 << 20)
+        )
         if end is not None:
             known: dict[str, Any] = {"asked": True, "asked_at": end - 0.3, "exit_status": 0}
             self.add(ev.LoadEnded(at=end, disk=disk, job=f"load-{disk}", **(known | ended)))

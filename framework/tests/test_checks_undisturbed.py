@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from disturbances import CONTROLLER, HUB, TREE, found, removed_uevent, story, subjects
 from stories import BACK, CUT, GONE, LAST, SURVIVORS, VICTIM, healthy
 from test_kernel_scope import bench, warn
@@ -68,6 +69,19 @@ def test_what_leaves_when_the_bench_is_taken_down() -> None:
     assert isinstance(begun, ev.ScenarioBegun)
     assert gone
     assert undisturbed().judge(Story(begun, tuple(events), rig=TREE)).findings == ()
+
+
+@pytest.mark.parametrize(("state_at", "many"), [(LAST + 0.05, 0), (LAST + 0.5, 1)])
+def test_the_bench_is_taken_down_after_the_last_look_at_the_kernel(state_at: float, many: int) -> None:
+    made = bench()
+    made.detach("disk2", LAST + 0.1)
+    look = ev.DutState(at=state_at, moment="end", boot_id="one")
+    events = [*made.scenario(end=False), ev.Phase(at=LAST, name="heal"), look]
+    last = max(index for index, event in enumerate(events) if isinstance(event, ev.Judged))
+    gone = [event for event in events[:last] if (event.at or 0.0) > LAST]
+    events = sorted([event for event in events if event not in gone] + gone, key=lambda event: event.at or 0.0)
+    begun = next(event for event in events if isinstance(event, ev.ScenarioBegun))
+    assert len(undisturbed().judge(Story(begun, tuple(events), rig=TREE)).findings) == many
 
 
 def test_a_hub_that_leaves_uncut_and_one_that_is_cut() -> None:

@@ -29,6 +29,7 @@ from plugpull.checks.record.resets_logged import resets_unlogged
 from plugpull.checks.record.rig_record import rig_doubts
 from plugpull.checks.record.said_twice import said_otherwise
 from plugpull.checks.record.sample_holes import holes
+from plugpull.checks.record.strange_writes import strange_writes
 from plugpull.checks.record.study_record import study_doubts
 from plugpull.checks.record.uevent_record import uevents_doubted
 from plugpull.checks.record.witness_times import witnesses_apart
@@ -72,7 +73,7 @@ class Coherent(Check, frozen=True, tag="coherent"):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*resets_unlogged(story), *reset_otherwise(story), *sampler_stood_still(story)):
             said.doubt(f"the record contradicts itself: {what}")
-        for what in (*lines_out_of_order(story), *said_otherwise(story), *impossible(story)):
+        for what in (*lines_out_of_order(story), *said_otherwise(story), *impossible(story), *strange_writes(story)):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story), *holes(story))
         return said.judgement()

@@ -61,7 +61,7 @@ def _runs(story: Story, disk: str, begin: float, end: float) -> Iterator[Sequenc
     """The times of consecutive samples in (begin, end] between which the disk's written bytes did not change."""
     readings = story.readings(disk)
     inside = readings[bisect_right(readings.at, begin) : bisect_right(readings.at, end)]
-    if len(inside.parts) != 1:
+    if len({part.stream.key for part in inside.parts}) != 1:
         return
     times, written = inside.at, inside.column(1)
     changes = [place for place in range(1, len(written)) if written[place] != written[place - 1]]
@@ -74,11 +74,11 @@ def _still(story: Story, run: Sequence[float]) -> Iterator[Sequence[float]]:
     """The parts of a run between which no number of any disk changed, of more than two samples."""
     changed = {run[0], float("inf")}
     for stream in story.samples.streams.values():
-        seen = [
+        seen = sorted(
             (at, stream.counters(index))
             for index, row in enumerate(stream.rows())
             if run[0] <= (at := story.samples.time(row) or 0.0) <= run[-1]
-        ]
+        )
         changed |= {later for (_, one), (later, two) in pairwise(seen) if one != two}
     for begin, end in pairwise(sorted(changed)):
         still = run[bisect_left(run, begin) : bisect_left(run, end)]

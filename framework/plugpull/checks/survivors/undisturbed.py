@@ -35,6 +35,7 @@ from plugpull.history.cut import Cut
 from plugpull.history.events import (
     DiskDetached,
     DiskRecovered,
+    DutState,
     Healed,
     Judged,
     LoadBegun,
@@ -65,7 +66,7 @@ class Undisturbed(Check, frozen=True, tag="undisturbed"):
 
     Judged are each disk of the rig while it is not cut itself, the hubs above it, and other USB devices of the bench. A
     disk that left because two outlets are swapped is not a finding. ``no_errors`` judges the disks that the scenario
-    gives it. Events after the last judgement belong to the shutdown of the bench."""
+    gives it. Events after the last look at the DUT belong to the shutdown of the bench."""
 
     def judge(self, story: Story) -> Judgement:
         asked = {disk for data in _checks(story, "no_errors") for disk in data.get("disks", ())}
@@ -123,14 +124,18 @@ def undisturbed(survivors: Disks | None = None) -> Undisturbed | tuple[Check, ..
 
 
 def before_teardown(story: Story) -> Story:
-    """The story up to the shutdown of the bench: after the last judgement, or when power is restored."""
+    """The story up to the shutdown of the bench, which begins when the state of the kernel at the end was recorded. In
+    older records it is after the last judgement, or when power is restored."""
     last = max((index for index, _ in story.numbered(Judged)), default=0)
+    looks = [
+        index for index, event in story.numbered(DutState) if isinstance(event, DutState) and event.moment == "end"
+    ]
     ends = (
         index
         for index, event in story.numbered(Healed, Phase)
         if index >= last and (isinstance(event, Healed) or (isinstance(event, Phase) and event.name == "heal"))
     )
-    end = next(ends, None)
+    end = max(looks, default=None) if looks else next(ends, None)
     return story if end is None else replace(story, events=until(story.events, end))
 
 
