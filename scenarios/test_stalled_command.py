@@ -5,6 +5,10 @@ from plugpull.errors import NotServed
 from plugpull.load import sequential_read, sequential_write
 from plugpull.scenario import ScenarioRig
 
+OFTEN = 6
+"""The kernel repeats a command five times (SD_MAX_RETRIES, drivers/scsi/sd.h), and uses two requests in turn for a disk
+that takes one command at once (``nr_requests``). Of 11 times, one of them had more than five."""
+
 
 @pytest.mark.row("X19")
 def test_a_command_is_not_answered(rig: ScenarioRig) -> None:
@@ -55,8 +59,8 @@ def test_a_command_is_not_answered_when_it_is_sent_again(rig: ScenarioRig) -> No
 @pytest.mark.row("X19")
 def test_a_disk_stands_still_now_and_then(rig: ScenarioRig) -> None:
     """A disk does not answer a command, and works again. Twice more, some seconds apart, it does not answer one when it
-    is sent again either, so that it is reset. Nothing that the kernel remembers of one time adds up: the disk stays in
-    service, and no user sees an error.
+    is sent again either, so that it is reset. Then it stands still more often than a command may be repeated. Nothing
+    that the kernel remembers of one time adds up: the disk stays in service, and no user sees an error.
     """
     victim, survivors = rig.choose_victim()
     if not survivors:
@@ -65,7 +69,7 @@ def test_a_disk_stands_still_now_and_then(rig: ScenarioRig) -> None:
         load.settle()
         with rig.load(victim, sequential_write) as writing:
             writing.settle(seconds=1)
-            for times in (1, 2, 2):
+            for times in (1, 2, 2, *[1] * OFTEN):
                 with rig.stalled(victim, times):
                     pass  # it is over when the disk works
                 rig.wait(seconds=1)
