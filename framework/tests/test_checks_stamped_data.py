@@ -116,6 +116,7 @@ def test_less_is_compared_than_was_written(mode: ev.LoadMode, written: int, aske
         (due - 512, [f"{due - 512} bytes of {SURVIVOR} were compared, and {due} had been written"]),
     ):
         bench = healthy(mode=mode)
+        bench.replace(ev.LoadBegun, span=SIZE)
         bench.replace(ev.LoadEnded, lambda event: event.disk == SURVIVOR, written_bytes=written, asked=asked)
         bench.replace(ev.Verified, lambda event: event.disk == SURVIVOR, checked=checked)
         assert list(bench.judge(data_intact(SURVIVOR)).unknowns) == doubts

@@ -109,13 +109,6 @@ def test_a_copy_was_compared() -> None:
     assert doubts(bench) == [f"how the copy on {DISK} compares with its source is not on record"]
 
 
-@pytest.mark.parametrize(("disk", "checked", "many"), [(DISK, 1 << 20, 0), (DISK, 4096, 1), (VICTIM, 4096, 0)])
-def test_all_that_was_written_to_a_disk_that_was_not_cut_is_compared(disk: str, checked: int, many: int) -> None:
-    bench = healthy()
-    bench.replace(ev.Verified, lambda event: event.disk == disk, checked=checked)
-    assert doubts(bench) == [f"4096 of {1 << 20} bytes that were written to {DISK} were compared"] * many
-
-
 @pytest.mark.parametrize(("which", "word"), [(0, "shortened before it stood"), (1, "restored after it had stood")])
 def test_the_timeout_of_a_disk_that_stood_still_was_changed_twice(which: int, word: str) -> None:
     bench = with_traces()

@@ -11,7 +11,6 @@ from stories import CUT, SETTLED, STOPPED, SURVIVORS, Bench, healthy
 from plugpull.checks.record.coherent import coherent
 from plugpull.checks.record.strange_writes import strange_writes
 from plugpull.history import events as ev
-from plugpull.history.counters import Counters
 from plugpull.history.story import Story
 
 DISK = SURVIVORS[0]
@@ -83,20 +82,3 @@ def test_what_else_writes(event: ev.Event) -> None:
     bench = healthy(mode="read")
     bench.add(event)
     assert said(written(bench, SETTLED)) == []
-
-
-@pytest.mark.parametrize("wrote", [0, 4096])
-def test_a_unit_beside_a_disk_is_not_written(wrote: int) -> None:
-    bench = healthy()
-    made = bench.story()
-    (stay,) = (one for one in made.all_attachments if one.disk == DISK)
-    unit = replace(stay, disk="", kname="sr0", diskseq=99, place=stay.place.rpartition(":")[0] + ":1", scsi_type=5)
-    row = Counters(99, 4096, wrote, 1, bool(wrote), 0, 0, 1)
-    events = [
-        replace(event, disks=event.disks | {"sr0": row})
-        if isinstance(event, ev.Sampled) and (event.at or 0.0) > 11
-        else event
-        for event in (*made.events[:1], unit, *made.events[1:])
-    ]
-    found = list(strange_writes(Story(made.begun, tuple(events), rig=made.rig)))
-    assert found == [f"4096 bytes were written to sr0, another unit of {DISK}"] * bool(wrote)

@@ -35,7 +35,6 @@ def missing_counterparts(story: Story) -> Iterator[str]:
         return
     yield from _measurements(story)
     yield from _comparisons(story)
-    yield from _parts(story)
     for stall in story.of(DiskStalled):
         yield from _timeout(story, stall)
 
@@ -75,16 +74,6 @@ def _comparisons(story: Story) -> Iterator[str]:
     for disk, count in copies.items():
         if compared[disk] < count:
             yield f"how the copy on {disk} compares with its source is not on record"
-
-
-def _parts(story: Story) -> Iterator[str]:
-    """Disks that no cut took and of which less was compared than was written: in 38 of 38 cases all was."""
-    cut = {disk for one in story.cut_records for disk in one.armed.victims}
-    spans = {load.disk: load.span for load in story.of(LoadBegun) if "write" in load.mode}
-    for event in story.of(Verified):
-        span = spans.get(event.disk, 0)
-        if event.disk not in cut and not event.error and event.checked < span:
-            yield f"{event.checked} of {span} bytes that were written to {event.disk} were compared"
 
 
 def _timeout(story: Story, stall: DiskStalled) -> Iterator[str]:

@@ -30,8 +30,7 @@ LATE = 1.0
 
 
 def strange_writes(story: Story) -> Iterator[str]:
-    """A sentence for each disk that was written by nobody, and for each other unit beside one."""
-    yield from _other_units(story)
+    """A sentence for each disk that was written by nobody. Other units beside one: ``victims/other_units.py``."""
     otherwise = any(phase.name in OTHERWISE for phase in story.of(Phase))
     if otherwise or story.among(FioRan, ArrayActed, FileRoundBegun):
         return
@@ -73,14 +72,3 @@ def _uses(story: Story, disk: str) -> Iterator[tuple[float, float]]:
         if phase is not None and phase.name in FILLING:
             until = float("inf") if following is None else following.at or 0.0
             yield phase.at or 0.0, until + LATE
-
-
-def _other_units(story: Story) -> Iterator[str]:
-    """Units beside a disk of the rig in one device, such as a false CD-ROM, that were written."""
-    devices = {one.place.rpartition(":")[0]: one.disk for one in story.all_attachments if one.disk and one.place}
-    for unit in story.all_attachments:
-        stream = story.samples.streams.get((unit.kname, unit.diskseq))
-        beside = devices.get(unit.place.rpartition(":")[0]) if not unit.disk and unit.place else None
-        written = max(stream.columns[1].numbers) if stream is not None and beside else 0
-        if written:
-            yield f"{written} bytes were written to {unit.kname}, another unit of {beside}"
