@@ -71,7 +71,7 @@ def lost(*victims: str) -> Bench:
     book.write(3)
     book.flush()
     data = base64.b64encode(ledger_bytes(book.made, start=CUT - 0.9)).decode()
-    bench.replace(ev.LedgerPart, data=data)
+    bench.replace(ev.LedgerPart, at=CUT + 0.2, data=data)
     bench.replace(ev.LedgerEnded, received=len(base64.b64decode(data)))
     return bench
 
