@@ -122,8 +122,9 @@ def test_a_killed_agent_is_no_death_and_a_task_stuck_on_a_stalled_disk_is_named(
             wait_for_the_end(rig)
 
     result = result_of(run, "stalled", story)
-    assert result.verdict == "UNKNOWN", result.sentence
-    assert result.findings == ()
+    # On a busy machine the agent lives until the disk has stood still for longer than any may: that is a finding.
+    assert {finding.check for finding in result.findings} <= {"answered"}, result.sentence
+    assert result.verdict == ("FAIL" if result.findings else "UNKNOWN"), result.sentence
     assert "the agent was killed by signal 9; the kernel is alive: it answers sysrq" in result.sentence
     assert re.search(r"blocked: .*fio \(pid \d+\) in D", result.sentence)
     assert_goes_on(run)

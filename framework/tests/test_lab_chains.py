@@ -6,6 +6,7 @@ their drivers, but not QEMU.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,16 @@ cable = "ykush.3"
 """The hub that the YKUSH's own control cable is plugged into, as a rig file would have it."""
 
 
+BUSY = re.compile(r"^it is not known whether disk\d kept its pace: the samples of disk\d have a hole of ")
+
+
 def assert_cut_and_passed(outcome: Outcome, mechanism: str) -> None:
-    assert (outcome.status, outcome.results.get("verdict")) == (0, "PASS"), outcome.printed
+    """PASS; or nothing was wrong, and this machine was too busy to sample the disks that were not cut all the time."""
+    verdict = outcome.results.get("verdict")
+    if verdict == "UNKNOWN":
+        (scenario,) = outcome.results["scenarios"]
+        assert not [why for why in scenario["unknowns"] if not BUSY.search(why)], outcome.printed
+    assert (outcome.status, verdict) in ((0, "PASS"), (3, "UNKNOWN")), outcome.printed
     assert outcome.cuts
     for cut in outcome.cuts:
         assert cut["mechanism"] == mechanism
