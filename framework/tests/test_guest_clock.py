@@ -55,7 +55,7 @@ def test_a_slow_answer_is_no_evidence_against_a_clock() -> None:
 def booted(rates: list[float], machines: list[Machine]) -> Any:
     remaining: Iterator[float] = iter(rates)
 
-    def start() -> tuple[Machine, None, Link]:
+    def start(patience: float) -> tuple[Machine, None, Link]:
         machines.append(Machine())
         return machines[-1], None, Link(next(remaining))
 

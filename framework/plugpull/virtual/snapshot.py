@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugpull.cache import Cache
-from plugpull.dut.conversation.link import AgentLink
+from plugpull.dut.conversation.link import AgentGone, AgentLink
 from plugpull.errors import RigError
 from plugpull.progress import step
 from plugpull.virtual.console import Console
@@ -27,8 +27,13 @@ BOOT_DEADLINE = 240.0
 """Seconds a guest gets to boot under emulation on a busy machine."""
 USUAL = 10.0
 """Seconds that making a snapshot takes on a machine that has nothing else to do."""
-BOOTS = 4
-"""Boots until a guest has to have a clock that keeps time."""
+PATIENCE = (60.0, 120.0, 180.0, 240.0)
+"""Seconds without a line on its console after which a guest that boots is given up, for each boot. The last one gets
+as long as a boot may take at all: a host may be that slow."""
+ASK_AGAIN = 5.0
+"""Seconds between two looks at the console of a guest that boots."""
+BOOTS = len(PATIENCE)
+"""Boots until a guest has to answer, with a clock that keeps time."""
 CLOCK_WRONG = 0.005
 """Share of a second per second by which the clock of a guest may be wrong."""
 KEPT = 8
@@ -71,26 +76,58 @@ def boot_image(modules: Sequence[Path], without: frozenset[str], additions: Addi
     return cpio([*base.entries(), *tree.entries(), *additions.files()])
 
 
-def boot(shape: Shape, kernel: KernelTree, initrd: Path, directory: Path) -> tuple[Machine, Console, AgentLink]:
+class BootStopped(RigError):
+    """A guest fell silent before its agent answered. Another boot of the same image may well end."""
+
+
+def boot(
+    shape: Shape, kernel: KernelTree, initrd: Path, directory: Path, patience: float = BOOT_DEADLINE
+) -> tuple[Machine, Console, AgentLink]:
     """Cold-boot a guest and wait for its agent. Its RAM is ``directory/ram``.
 
-    Raises RigError with the last lines of the console.
+    Raises BootStopped with the last lines of the console if it said nothing for ``patience`` seconds, and RigError if
+    it ended, or took longer than ``BOOT_DEADLINE``.
     """
     extra = ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", shape.command_line()]
     machine = Machine(shape, directory / "ram", extra, directory / "qemu.log", share=True)
     console = Console(machine.console, directory / "boot.log")
     link = AgentLink(machine.agent, lambda message: None)
     try:
-        link.call("hello", BOOT_DEADLINE)
+        await_agent(link, console, patience)
     except RigError as error:
         link.close()
         machine.close()
         said = "\n    ".join(console.lines()[-8:]) or "nothing"
-        raise RigError(
+        raise type(error)(
             f"the guest did not boot with kernel {kernel.version}: {error.what}; "
             f"the last lines of its console:\n    {said}"
         ) from None
     return machine, console, link
+
+
+def await_agent(link: AgentLink, console: Console, patience: float) -> None:
+    """Wait until the agent answers. Raises BootStopped after ``patience`` seconds in which the console got no line and
+    the agent did not answer; RigError if the stream to it ended, or after ``BOOT_DEADLINE`` seconds.
+
+    A kernel under QEMU's emulation with two processors rarely stops in the middle of its boot, for ever and without a
+    word (seen after "Loading compiled-in X.509 certificates", in one of some thousands). The next boot ends.
+    """
+    deadline = time.monotonic() + BOOT_DEADLINE
+    heard, since = console.mark(), time.monotonic()
+    while True:
+        try:
+            link.call("hello", ASK_AGAIN)
+            return
+        except AgentGone as error:
+            now = time.monotonic()
+            if link.lost:
+                raise
+            if console.mark() != heard:
+                heard, since = console.mark(), now
+            if now >= deadline:
+                raise RigError(f"the agent did not answer 'hello' within {BOOT_DEADLINE:g} s") from error
+            if now - since >= patience:
+                raise BootStopped(f"its console has been silent for {now - since:.0f} s") from error
 
 
 def _await_channels(machine: Machine) -> None:
@@ -104,12 +141,18 @@ def _await_channels(machine: Machine) -> None:
 
 
 def freeze_guest(
-    start: Callable[[], tuple[Machine, Console, AgentLink]], state: Path, progress: Callable[[str], None]
+    start: Callable[[float], tuple[Machine, Console, AgentLink]], state: Path, progress: Callable[[str], None]
 ) -> None:
-    """Save a guest that ``start`` booted, if its clock keeps time; boot another if not. Raises RigError after
-    ``BOOTS`` of them."""
-    for _ in range(BOOTS):
-        machine, _, link = start()
+    """Save a guest that ``start`` booted, if its clock keeps time; boot another if not, or if it fell silent for as
+    long as ``start`` was given. Raises RigError after ``BOOTS`` of them."""
+    for patience in PATIENCE:
+        try:
+            machine, _, link = start(patience)
+        except BootStopped:
+            if patience == PATIENCE[-1]:
+                raise
+            progress(f"its console has been silent for {patience:g} s; booting again")
+            continue
         try:
             # The second request touches every page that the agent needs after a restore.
             link.call("hello", 60)
@@ -179,10 +222,10 @@ def hold_snapshot(
             stage("making its image")
             initrd.write_bytes(boot_image(modules, without, additions))
 
-            def again() -> tuple[Machine, Console, AgentLink]:
+            def again(patience: float) -> tuple[Machine, Console, AgentLink]:
                 (directory / "ram").unlink(missing_ok=True)
                 stage("waiting for its agent")
-                return boot(shape, kernel, initrd, directory)
+                return boot(shape, kernel, initrd, directory, patience)
 
             freeze_guest(again, directory / "state", stage)
         initrd.unlink()
