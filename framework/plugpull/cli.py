@@ -5,37 +5,42 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugpull import __version__
-from plugpull.commands import (
-    archive,
-    bisect,
-    check,
-    compare,
-    discover,
-    export,
-    fleet,
-    log,
-    measure,
-    merge,
-    meter,
-    nightly,
-    run,
-    switch,
-    trend,
-)
 from plugpull.commands.base import EXIT_STATUS, add_command
 from plugpull.errors import PlugpullError, UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
-from plugpull.output import steady_output
 from plugpull.plain import clean
 
 if TYPE_CHECKING:
     from plugpull.commands.base import Commands
+
+MODULES = {
+    "run": "run",
+    "measure": "measure",
+    "rig": "",
+    "check": "check",
+    "report": "check:add_report",
+    "export": "export",
+    "compare": "compare",
+    "merge": "merge",
+    "bisect-step": "bisect",
+    "archive": "archive",
+    "trend": "trend",
+    "nightly": "nightly",
+    "fleet": "fleet",
+    "log": "log",
+    "switch": "switch",
+    "meter": "meter",
+    "cache": "",
+    "test": "",
+}
+"""The module in ``commands/`` of each subcommand, and the function of it that adds its parser if that is not ``add``;
+empty if the subcommand is in this module. They are in the order of the help."""
 
 TOP_EPILOG = f"""\
 examples:
@@ -51,6 +56,8 @@ examples:
 
 
 def _add_rig(commands: Commands) -> None:
+    from plugpull.commands import discover
+
     parser = add_command(commands, "rig", help="check or draft rig files", description="Check or draft rig files.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     checked = add_command(
@@ -129,8 +136,9 @@ def _test(arguments: argparse.Namespace) -> int:
     return EXIT_PASS if run_tests(arguments.rest) else EXIT_FAIL
 
 
-def parser() -> argparse.ArgumentParser:
-    """Build the parser of the command line. Tests use it to check the commands in the documentation."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Build the parser of the command line, with one subcommand or with all. Tests use it to check the commands in the
+    documentation."""
     top = argparse.ArgumentParser(
         prog="plugpull",
         description=textwrap.fill(
@@ -143,28 +151,18 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"plugpull {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (
-        run.add,
-        measure.add,
-        _add_rig,
-        check.add,
-        check.add_report,
-        export.add,
-        compare.add,
-        merge.add,
-        bisect.add,
-        archive.add,
-        trend.add,
-        nightly.add,
-        fleet.add,
-        log.add,
-        switch.add,
-        meter.add,
-        _add_cache,
-        _add_test,
-    ):
-        add(commands)
+    for name in MODULES if only is None else (only,):
+        _adder(name)(commands)
     return top
+
+
+def _adder(name: str) -> Callable[[Commands], None]:
+    """The function that adds the parser of a subcommand."""
+    if not MODULES[name]:
+        return {"rig": _add_rig, "cache": _add_cache, "test": _add_test}[name]
+    module, _, function = MODULES[name].partition(":")
+    add: Callable[[Commands], None] = getattr(import_module(f"plugpull.commands.{module}"), function or "add")
+    return add
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -173,14 +171,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     # All arguments after "test" go to pytest, options included; argparse would take some of them.
     rest = words[1:] if words[:1] == ["test"] and not {"-h", "--help"} & set(words) else []
     try:
-        arguments = parser().parse_args(words[:1] if rest else words)
+        # The parsers of the others would take longer than many a command.
+        only = words[0] if words and words[0] in MODULES else None
+        arguments = parser(only).parse_args(words[:1] if rest else words)
     except SystemExit as refused:
         if words[:1] == ["bisect-step"] and refused.code == EXIT_USAGE:
-            return bisect.STOP
+            from plugpull.commands.bisect import STOP
+
+            return STOP
         raise
     arguments.words, arguments.rest = words, rest
     # While ports are off, plugpull must not depend on the reader of its output.
-    with steady_output() if words[:1] in (["run"], ["measure"], ["switch"]) else nullcontext():
+    if words[0] not in ("run", "measure", "switch"):
+        return _act(arguments)
+    from plugpull.output import steady_output
+
+    with steady_output():
         return _act(arguments)
 
 

@@ -6,9 +6,9 @@ kernel's names; it is not the tag of another process; it does not quote.
 
 from __future__ import annotations
 
-import re
+from plugpull.kernel.catalogue.deferred import deferred
 
-_SPEAKER = re.compile(
+_SPEAKER = deferred(
     r"(?<![\w./-])(?=[a-zA-Z])(?:usb (?:\d+-\d[\d.]*(?::\d+\.\d+)?|usb\d+(?:-port\d+)?)|hub \d+-\d[\d.]*:\d+\.\d+"
     r"|(?:usb-storage|uas) \d+-\d[\d.]*(?::\d+\.\d+)?|(?:sd|sr|st|sg|ses|scsi) \d+:\d+:\d+:\d+|scsi host\d+"
     r"|ata\d+(?:\.\d\d)?|nvme nvme\d+|(?:[xeou]hci[_-]\w+|ahci|pcieport|nvme|thunderbolt) [\da-f]{4}:[\da-f:]+\.\d"
@@ -19,69 +19,67 @@ _SPEAKER = re.compile(
 )
 """Whose words are certainly the kernel's."""
 _FARTHEST = 200
-_TAG = re.compile(r"([^\s:\])}|>]+) *:(?= |$)")
+_TAG = deferred(r"([^\s:\])}|>]+) *:(?= |$)")
 """A word before a colon: a process, if it is not one of these."""
-_KERNEL_TAG = re.compile(
+_KERNEL_TAG = deferred(
     r"(?i)\W*(?:kernel|kern|kmsg|klogd?|dmesg|vmunix|linux|console|netconsole|tty\w*|(?:kern|user|local\d)\.\w+"
     r"|emerg|alert|crit|error|err|warning|warn|notice|info|debug|line|log|output|stdout|stderr"
     r"|[\w.~/-]*(?:\.(?:log|txt|gz)|/\S*)(?:[.:-]\d+)*|[\W\d_]*|[\d.]*\d[\d.]*s?|L\d+)\W*"
 )
-_PROCESS = re.compile(r"(?<!kernel)(?<!klogd)\[\d+\]:|[\"'\u201c\u2018=]|\?")
-_CLOCK = re.compile(r"\d\d?:\d\d|\d{4}-\d\d|\d{9,}")
-_WORD = re.compile(r"[^\W\d_]{2,}(?:[\w.-]*\w)?")
+_PROCESS = deferred(r"(?<!kernel)(?<!klogd)\[\d+\]:|[\"'\u201c\u2018=]|\?")
+_CLOCK = deferred(r"\d\d?:\d\d|\d{4}-\d\d|\d{9,}")
+_WORD = deferred(r"[^\W\d_]{2,}(?:[\w.-]*\w)?")
 _MOST_NAMES = 4
 """Words behind a clock: a day, a month, a host, a logger."""
-_SENTENCE = re.compile(
-    r"(?i)\b(?:the|this|that|is|was|are|with|from|and|my|me|you|we|get|got|see|seen|like|of|to|it)\b"
-)
+_SENTENCE = deferred(r"(?i)\b(?:the|this|that|is|was|are|with|from|and|my|me|you|we|get|got|see|seen|like|of|to|it)\b")
 
 
-_PROCESS_LINE = re.compile(
+_PROCESS_LINE = deferred(
     r"(?:[^\[\]:]{0,30}\d\d?:\d\d(?::\d\d)?[^\[\]:]{0,80} )?(?!kernel|vmunix|klogd)[A-Za-z_][\w.()/@+:-]*\[\d+\]: "
 )
-_SPOKEN = re.compile(
+_SPOKEN = deferred(
     r"(?i)(?:^|[\s\"'(])(?:I|I'm|my|me|you|your|we|our|get|got|getting|see|seeing|says|said|saying|following|an?|the"
     r"|was|were|but|with|of|and|or|by|it|for|to|which|when|after|from|reported|repeated|still)\s"
     r"|[\"\u201c|;]|^\s*(?:[#@]|\*\*(?! ))|\S[^`]*`|(?:^|[\s(\[{=,])'|/\*|//|\b(?:e?grep|echo|printf?)\b"
 )
 """What sentences have, strings of programs and scripts, and the kernel's messages do not before the words that may be
 anywhere in them."""
-_IN_A_SENTENCE = re.compile(
+_IN_A_SENTENCE = deferred(
     r"\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?(?:\*{1,3}|__?)?`[^`]+`(?!`)\W{0,4}[^\W\d]"
     r"|\s*(?:[-*\u2022+] +|\d{1,2}[.)] +)?(?:\*{1,3}|__?)?"
     r"`(?![^`\[]{0,80}(?:\[ *\+?\d|\d:\d\d:\d\d|kernel: ))[^`]+`[*_]{0,3}\s*$"
 )
 """Words between backticks with which a sentence begins, or that are all of a line and have no time stamp."""
-_BEGUN = re.compile(r"[A-Z][a-z]+(?: [a-z]+)* ")
-_TAGGED = re.compile(r"\w{2,10}: |\[[A-Z]{3,10}[\] ]")
-_TITLE = re.compile(
+_BEGUN = deferred(r"[A-Z][a-z]+(?: [a-z]+)* ")
+_TAGGED = deferred(r"\w{2,10}: |\[[A-Z]{3,10}[\] ]")
+_TITLE = deferred(
     r"(?i)(?:(?:uas|re|fwd|subject|title|issue|problem|solved|help|log|output|symptom|message)s?: )?"
     r"(?:\[(?:patch|regression|bug|rfc|solved|question|help)[^\[\]]{0,30}\] ?){0,3}"
 )
 """What stands before a message that is the title of a thread."""
-_TALK = re.compile(
+_TALK = deferred(
     r"(?i) (?:(?<=\bis )|(?<=\bwas ))(?:the|my|an|what) (?:\w+ )?(?:error|message|problem|issue|output|result)s?\b"
 )
 """How a person goes on behind a message."""
-_HEADING = re.compile(r"(?i) - [a-z ]{0,40}\b(?:problem|issue|question|help|solved|fixed|bug)s?$")
+_HEADING = deferred(r"(?i) - [a-z ]{0,40}\b(?:problem|issue|question|help|solved|fixed|bug)s?$")
 """How a title goes on."""
-_ANY_DEVICE = re.compile(r"\s*[-*\u2022] .*\b(?:sd|nvme|mmcblk|md|hd)X\b")
+_ANY_DEVICE = deferred(r"\s*[-*\u2022] .*\b(?:sd|nvme|mmcblk|md|hd)X\b")
 """A list of what one may find in a log."""
-_ANY_NUMBER = re.compile(
+_ANY_NUMBER = deferred(
     r" [xyzXYZN]\b(?!['\u2019-])(?:"
     + "|".join(rf"(?<=\b{name} .)" for name in ("slot", "ep", "endpoint", "port", "sector", "block", "number", "error"))
     + ")"
 )
 """A letter for a number: a person writes about a message."""
-_ANY_NUMBERS = re.compile(
+_ANY_NUMBERS = deferred(
     r"\b(?:slot|ep|endpoint|port|sector|block|number|error|device) (?:nn|NN|xx+|XX+)\b(?![\w'\u2019-])"
 )
 """Letters for a number. In a line with a time a person hid the number of a true message."""
-_OTHER_SCRIPT = re.compile(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
+_OTHER_SCRIPT = deferred(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
 """Letters that no message of the kernel has, but the names of processes in it."""
-_STAMP = re.compile(r"\d:\d\d|\[ *\d+\.\d|^\s*\d+\.\d{3}|<-|\u2190")
+_STAMP = deferred(r"\d:\d\d|\[ *\d+\.\d|^\s*\d+\.\d{3}|<-|\u2190")
 """A time, or the arrow of a comment."""
-_PART_OF_A_WORD = re.compile(r"\w*$")
+_PART_OF_A_WORD = deferred(r"\w*$")
 
 
 def end_of_marks(line: str, at: int) -> int:

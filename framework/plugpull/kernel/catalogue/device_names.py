@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from plugpull.kernel.catalogue.deferred import deferred
+
 
 class Names(NamedTuple):
     """The device names in a message. ``usb`` holds USB paths of devices (``1-2.3``) and root hubs (``usb1``); a port is
@@ -21,25 +23,23 @@ class Names(NamedTuple):
     controllers: tuple[str, ...] = ()
 
 
-_BLOCK = re.compile(
+_BLOCK = deferred(
     r"(?<![\w/.-])(?:/dev/)?(?:(sd[a-z]{1,3})\d{0,3}|((?:nvme\d+n\d+|mmcblk\d+))(?:p\d+)?|(sr\d+))(?:-\d+)?"
     r"(?![\w/.])(?!\.\w)"
 )
-_ARRAY = re.compile(r"(?<![\w/.])(md\d+|md_\w+)(?![\w/.])")
-_ADDRESS = re.compile(r"^(?:sd|scsi|sr|ses|st|sg|osst|ch) (\d+:\d+:\d+:\d+)\b")
-_UNKNOWN = re.compile(r"^virtio_scsi: SCSI device (\d+) (\d+) (\d+) (\d+) not found$")
+_ARRAY = deferred(r"(?<![\w/.])(md\d+|md_\w+)(?![\w/.])")
+_ADDRESS = deferred(r"^(?:sd|scsi|sr|ses|st|sg|osst|ch) (\d+:\d+:\d+:\d+)\b")
+_UNKNOWN = deferred(r"^virtio_scsi: SCSI device (\d+) (\d+) (\d+) (\d+) not found$")
 """A disk left before the driver had looked at it (drivers/scsi/virtio_scsi.c, ``virtscsi_handle_transport_reset``)."""
-_HOST = re.compile(r"^scsi ?(?:host)?(\d+)(?= ?:(?!\d))|\bscsi host(\d+)\b|\bscsi_eh_(\d+)\b")
-_USB = re.compile(
+_HOST = deferred(r"^scsi ?(?:host)?(\d+)(?= ?:(?!\d))|\bscsi host(\d+)\b|\bscsi_eh_(\d+)\b")
+_USB = deferred(
     r"^(?:usb|usb-storage|uas|hub|usbhid|onboard[_-]usb[_-]\w+) "
     r"(\d+-\d+(?:\.\d+)*)(?::\d+\.\d+)?(?:-port(\d+))?(?=[: ]|$)"
 )
-_ROOT = re.compile(r"^(?:usb usb(\d+)(?:-port(\d+))?|hub (\d+)-0:1\.0|usb (\d+)-0:1\.0)(?=[: ]|$)")
-_INTERFACE = re.compile(r"\b(?:usb-storage|uas) (\d+-\d+(?:\.\d+)*):\d+\.\d+")
-_PORT = re.compile(r"\bport (\d+)\b")
-_CONTROLLER = re.compile(
-    r"^(?:[xeuo]hci(?:[_-]\w+)*|dwc[23]) ([\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d|[\w.-]+?)(?=[: ]|$)"
-)
+_ROOT = deferred(r"^(?:usb usb(\d+)(?:-port(\d+))?|hub (\d+)-0:1\.0|usb (\d+)-0:1\.0)(?=[: ]|$)")
+_INTERFACE = deferred(r"\b(?:usb-storage|uas) (\d+-\d+(?:\.\d+)*):\d+\.\d+")
+_PORT = deferred(r"\bport (\d+)\b")
+_CONTROLLER = deferred(r"^(?:[xeuo]hci(?:[_-]\w+)*|dwc[23]) ([\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d|[\w.-]+?)(?=[: ]|$)")
 
 
 def names_in(body: str) -> Names:

@@ -24,14 +24,15 @@ from plugpull.kernel.catalogue.decoration import (
 from plugpull.kernel.catalogue.entries import BEGINNINGS, ENTRIES
 from plugpull.kernel.catalogue.entry import Entry
 from plugpull.kernel.catalogue.half_lines import LONGEST, entry_of_half
+from plugpull.kernel.catalogue.needles import needles_of_entries
 from plugpull.kernel.catalogue.vocabulary import SPEAKERS
-from plugpull.kernel.catalogue.wording import needles_of, pattern_of, patterns_of
+from plugpull.kernel.catalogue.wording import pattern_of, patterns_of
 
 UNLISTED = len(ENTRIES)
 """In place of the number of an entry: the message may be half of one."""
 _WORDS: dict[str, list[int]] = {}
-for _number, _entry in enumerate(ENTRIES):
-    for _word in needles_of(_entry.wording):
+for _number, _needles in enumerate(needles_of_entries()):
+    for _word in _needles:
         _WORDS.setdefault(_word, []).append(_number)
 for _word in SPEAKERS:
     _WORDS.setdefault(_word, []).append(UNLISTED)

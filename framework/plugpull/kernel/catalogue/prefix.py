@@ -6,10 +6,8 @@ another process keeps its name: only the kernel's own lines are split behind the
 
 from __future__ import annotations
 
-import json
-import re
-
 from plugpull.kernel.catalogue.decoration import end_of_marks
+from plugpull.kernel.catalogue.deferred import deferred
 
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
@@ -63,37 +61,37 @@ _PARTS = (
     # a comment of a script; the writer's name in front of what a mail quotes, as supercite writes it
     r"(?:#{1,3}|//+|;+|%|\*) {0,4}(?=\[ *\d+\.\d)|[A-Z][a-z]{1,15}> (?=\S)",
 )
-_PREFIX = re.compile(r"\s*(?:" + "|".join(_PARTS) + ")")
+_PREFIX = deferred(r"\s*(?:" + "|".join(_PARTS) + ")")
 _MESSAGE_FOLLOWS = (
     rf"(?=[A-Za-z])(?!(?:[\w.-]{{1,64}} )?{_KERNEL}|klogd: |[\w.-]{{1,64}} login: |c\d +\d|[A-Z]\[\d|[a-z]\w+ +:"
     r"|trusted_key: device|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)"
 )
-_USUAL = re.compile(
+_USUAL = deferred(
     rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d [\w.-]{{1,64}} kernel: )?\[ *\d+\.\d+\] {_MESSAGE_FOLLOWS}"
 )
 """A time stamp, perhaps behind syslog's prefix, and the message: the form of nearly every line. No other prefix
 follows it."""
-_HALF = re.compile(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
+_HALF = deferred(rf"(?<![\"'(=]){_STAMP} ?(?:\[ *[TC]\d+\] ?)?")
 """A time stamp behind text that another program wrote on the console without ending its line."""
-_SECOND = re.compile(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
-_PROCESS = re.compile(r"[\w.()/-]+\[\d+\]: |^\s*[(\[{]*[\"'#]")
-_TIME = re.compile(r"\[(?:\s|&nbsp;)*(\d+\.\d+)(?:@\d+)?s? *(?:< +\d+\.\d+ ?>)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
-_WALL_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d):(\d\d)(?!\d)")
-_RECORD = re.compile(r"(?:\d+\.\d+[\w.+~-]{0,60},)?\d{1,3},\d+,(\d+),")
-_LEVEL_OF = re.compile(rf"<(\d{{1,3}})>|(?:^|[\s,])(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
-_ESCAPE = re.compile(r"\x1b\[[\d;]*[mK]|(?:\^\[|\\u001b|\\x1b|\\033|\\e|#033)?\[\d{1,3}(?:;\d{1,3}){0,4}m")
+_SECOND = deferred(rf"{_STAMP} |(?<=[\w.])<[0-7]>(?=[A-Za-z\[])")
+_PROCESS = deferred(r"[\w.()/-]+\[\d+\]: |^\s*[(\[{]*[\"'#]")
+_TIME = deferred(r"\[(?:\s|&nbsp;)*(\d+\.\d+)(?:@\d+)?s? *(?:< +\d+\.\d+ ?>)?\]|(?:^|\s)(\d{1,7}\.\d{3,9})\] ")
+_WALL_CLOCK = deferred(r"(?<![\d:])(\d{1,2}):(\d\d):(\d\d)(?!\d)")
+_RECORD = deferred(r"(?:\d+\.\d+[\w.+~-]{0,60},)?\d{1,3},\d+,(\d+),")
+_LEVEL_OF = deferred(rf"<(\d{{1,3}})>|(?:^|[\s,])(\d{{1,3}}),\d+,\d+,|(?:\w *:|[a-z]\.|kern: +)({_LEVEL})\b")
+_ESCAPE = deferred(r"\x1b\[[\d;]*[mK]|(?:\^\[|\\u001b|\\x1b|\\033|\\e|#033)?\[\d{1,3}(?:;\d{1,3}){0,4}m")
 """A colour, also one whose first character was lost, or is written in another way."""
-_MESSAGE = re.compile(r"(?:(?:^|[{,\s])\"MESSAGE\"|^\s*\"msg\")\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
-_FIELD = re.compile(r"\"(PRIORITY|__MONOTONIC_TIMESTAMP|_TRANSPORT|SYSLOG_IDENTIFIER)\"\s*:\s*\"([^\"]*)\"")
-_VERBOSE = re.compile(r"^\s*MESSAGE=")
+_MESSAGE = deferred(r"(?:(?:^|[{,\s])\"MESSAGE\"|^\s*\"msg\")\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
+_FIELD = deferred(r"\"(PRIORITY|__MONOTONIC_TIMESTAMP|_TRANSPORT|SYSLOG_IDENTIFIER)\"\s*:\s*\"([^\"]*)\"")
+_VERBOSE = deferred(r"^\s*MESSAGE=")
 _TYPESET = str.maketrans({**dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
                           **dict.fromkeys("\xa0\u2009\u202f\u3000", " "), "\u2019": "'", "\xd7": "x"})  # fmt: skip
 """Characters that editors and web pages put in place of those of the kernel."""
-_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#0?39|#821[12]|#8217|#215);")
+_ENTITY = deferred(r"&(lt|gt|amp|quot|apos|nbsp|#0?39|#821[12]|#8217|#215);")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "nbsp": " ", "apos": "'", "#39": "'", "#039": "'",
              "#8217": "'", "#8211": "-", "#8212": "-", "#215": "x"}  # fmt: skip
 """The same, escaped."""
-_SLOT = re.compile(r"\b(ata\d+(?:\.\d\d)?) \((?:[^():]* )?slot \d+\)(?=:)")
+_SLOT = deferred(r"\b(ata\d+(?:\.\d\d)?) \((?:[^():]* )?slot \d+\)(?=:)")
 """Synology's kernels name the slot behind each port."""
 _MOST_PARTS = 8
 _FARTHEST = 200
@@ -153,6 +151,8 @@ def _journal(line: str) -> tuple[str, str] | None:
     origin = fields.get("_TRANSPORT", fields.get("SYSLOG_IDENTIFIER", "kernel"))
     if message is None or origin != "kernel":
         return None
+    import json
+
     try:
         body = str(json.loads(message.group(1)))
     except ValueError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from plugpull.kernel.catalogue.deferred import deferred
 from plugpull.kernel.catalogue.prefix import split_prefix, time_of
 
 LINES = 8
@@ -29,11 +30,11 @@ class _Family(NamedTuple):
     """Whether it is printed after the part."""
 
 
-_ATA = re.compile(r"^ata\d+\.\d\d: (?:cmd|tag|failed command)")
-_SCSI = re.compile(r"^(?:sd|sr|st|ses|scsi) \d+:\d+:\d+:\d+:")
+_ATA = deferred(r"^ata\d+\.\d\d: (?:cmd|tag|failed command)")
+_SCSI = deferred(r"^(?:sd|sr|st|ses|scsi) \d+:\d+:\d+:\d+:")
 _FAMILIES = (
     _Family(
-        re.compile(
+        deferred(
             r"^(?:Result: hostbyte|Sense Key ?:|Add\. Sense:|Additional sense:|ASC=|<<vendor>>|CDB:|[Cc]urrent: sense"
             r"|Unhandled (?:sense|error) code|Descriptor sense data"
             r"|(?:Read|Write|Verify|Synchronize Cache|Inquiry|Mode Sense|Test Unit Ready|Unmap)\b[^:]{0,20}: "
@@ -41,16 +42,16 @@ _FAMILIES = (
         ),
         _SCSI,
     ),
-    _Family(re.compile(r"^res [\da-f]{2}/"), _ATA),
-    _Family(re.compile(r"^lost (?:async |sync )?page write(?: due to|$)"), re.compile(r"^Buffer I/O error on dev")),
+    _Family(deferred(r"^res [\da-f]{2}/"), _ATA),
+    _Family(deferred(r"^lost (?:async |sync )?page write(?: due to|$)"), deferred(r"^Buffer I/O error on dev")),
     _Family(
-        re.compile(r"^[Ff]ile ?system has been set read-only|^fat_\w+: |^invalid access to FAT"),
-        re.compile(r"^(?:FAT|VFAT|MSDOS|exFAT)(?:-fs)?[ :(]"),
+        deferred(r"^[Ff]ile ?system has been set read-only|^fat_\w+: |^invalid access to FAT"),
+        deferred(r"^(?:FAT|VFAT|MSDOS|exFAT)(?:-fs)?[ :(]"),
     ),
-    _Family(re.compile(r"^(?:raid\d+: )?Operation continuing on"), re.compile(r"^(?:raid\d+|md/\S+): Disk failure")),
+    _Family(deferred(r"^(?:raid\d+: )?Operation continuing on"), deferred(r"^(?:raid\d+|md/\S+): Disk failure")),
     _Family(
-        re.compile(r"^attempt to access beyond end of device"),
-        re.compile(r"^\S+: rw=\w+, (?:want|sector)="),
+        deferred(r"^attempt to access beyond end of device"),
+        deferred(r"^\S+: rw=\w+, (?:want|sector)="),
         later=True,
     ),
 )

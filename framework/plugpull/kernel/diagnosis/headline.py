@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from plugpull.kernel.catalogue.deferred import deferred
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.line import LogLine
 
-_PLACE = re.compile(
+_PLACE = deferred(
     r"^(?:RIP: [\da-f]+:|EIP: |EIP is at |e?pc *: |[Pp][Cc] is at |TPC: <|IAOQ\[0\]: |NIP \[[\da-f]+\] |e(?:pc|ra) +: "
     r"[\da-f]+ |ERA: [\da-f]+ |Krnl PSW : [\da-f]{16} [\da-f]{16} \()\s*(?:\[<[\da-f]+>\]\s*)*([A-Za-z_][\w.]*)\+0x"
     r"[\da-f]+(?:/0x[\da-f]+)?(?: \[([\w-]+)\])?"
 )
 """Where an oops happened, as x86, ARM, RISC-V, SPARC, PA-RISC, PowerPC, MIPS, LoongArch and s390 write it."""
-_ON_PURPOSE = re.compile(r"panic_on_warn|fault=panic set")
+_ON_PURPOSE = deferred(r"panic_on_warn|fault=panic set")
 """A panic that a setting makes of every warning: the warning is what happened."""
 
 

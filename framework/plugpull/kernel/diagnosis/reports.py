@@ -7,11 +7,11 @@ two CPUs that die at once are kept apart.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from plugpull.kernel.catalogue.classify import KernelEvent
+from plugpull.kernel.catalogue.deferred import deferred
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.line import LogLine
 from plugpull.kernel.diagnosis.headline import headline_of, on_purpose, place_in
@@ -23,12 +23,12 @@ APART = 60
 LONGEST = 400
 """Lines of one report that are read."""
 
-_CALLER = re.compile(r"\[ *([TC]\d+)\]")
-_FRAME = re.compile(r"^\s*(?:\[<?[\da-f]+>?\]\s*)*(\? )?([A-Za-z_][\w.]*)\+0x[\da-f]+/0x[\da-f]+(?: \[([\w-]+)\])?")
-_TRACE = re.compile(r"^\s*(?:Call [Tt]race:|stack backtrace:|Backtrace:|<(?:TASK|IRQ|NMI|SOFTIRQ)>)")
-_END = re.compile(r"^---\[ end ")
-_CUT = re.compile(r"^-+\[ cut here \]|^={20,}$")
-_BODY = re.compile(
+_CALLER = deferred(r"\[ *([TC]\d+)\]")
+_FRAME = deferred(r"^\s*(?:\[<?[\da-f]+>?\]\s*)*(\? )?([A-Za-z_][\w.]*)\+0x[\da-f]+/0x[\da-f]+(?: \[([\w-]+)\])?")
+_TRACE = deferred(r"^\s*(?:Call [Tt]race:|stack backtrace:|Backtrace:|<(?:TASK|IRQ|NMI|SOFTIRQ)>)")
+_END = deferred(r"^---\[ end ")
+_CUT = deferred(r"^-+\[ cut here \]|^={20,}$")
+_BODY = deferred(
     r"^\s*(?:[RE]?(?:[A-D]X|[SD]I|[SB]P|FLAGS|IP)|R\d\d|[CD]R\d|[CDEFG]S|x\d+|sp|lr|pstate)\s*: ?"
     r"|^(?:RIP|EIP|pc|PC|Code|CPU|Hardware name|Modules linked in|Workqueue|Tainted|Kernel Offset|Comm|task|Stack"
     r"|Process|Internal error|invalid opcode|Oops|PGD|Dumping ftrace|Kernel panic|Rebooting in|Sending NMI)\b"
@@ -41,7 +41,7 @@ _BODY = re.compile(
     r"|^(?:NIP|LR|REGS|MSR|CFAR|epc|era|ERA|[Ss]tatus|Cause|TSTATE|Krnl (?:PSW|GPRS)) *[:\[]"
     r"|^(?:TPC: <|IAOQ\[|[Pp][Cc] is at )"
 )
-_MACHINERY = re.compile(
+_MACHINERY = deferred(
     r"^(?:dump_stack\w*|show_stack|show_trace\w*|__?warn\w*|warn_slowpath\w*|report_bug|fixup_bug\w*|do_trap\w*"
     r"|do_error_trap|handle_bug|(?:asm_)?exc_\w+|do_invalid_op|invalid_op|(?:async_)?page_fault|do_page_fault\w*"
     r"|__bad_area\w*|bad_area\w*|no_context|page_fault_oops|oops_end|die\w*|panic\w*|kasan_\w+|__kasan_\w+|print_\w+"
@@ -108,7 +108,7 @@ class _Open:
         return Report(self.event, self.first, self.last, headline, frames, tuple(dict.fromkeys(shown)))
 
 
-_SHOWN = re.compile(r"^(?:#PF: |CPU: |RIP: |EIP: |pc : |Workqueue: |Hardware name: |task:|CPU\d+ +CPU\d)")
+_SHOWN = deferred(r"^(?:#PF: |CPU: |RIP: |EIP: |pc : |Workqueue: |Hardware name: |task:|CPU\d+ +CPU\d)")
 
 
 class ReportReader:
