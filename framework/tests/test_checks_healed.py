@@ -47,10 +47,17 @@ def test_a_record_that_ends_soon_says_nothing() -> None:
     assert said(story(HEALED + 1.4)) == []
 
 
-@pytest.mark.parametrize(("kind", "wanted"), [("virtual", ["doubt"]), ("ssh", [])])
+@pytest.mark.parametrize(("kind", "wanted"), [("virtual", ["finding"]), ("ssh", [])])
 def test_an_emulated_disk_is_back_when_the_record_ends(kind: str, wanted: list[str]) -> None:
+    """The bench waits for it: a scenario that ends without it has waited in vain."""
     bench = story(HEALED + 2.0)
     assert said(bench if kind == "virtual" else real(bench)) == wanted
+
+
+def test_a_scenario_that_was_stopped_does_not_wait_for_it() -> None:
+    bench = story(HEALED + 2.0)
+    bench.add(ev.ScenarioError(at=HEALED + 1.0, fault="interrupt", summary="ended by SIGINT"))
+    assert said(bench) == ["doubt"]
 
 
 def test_on_a_slow_host_it_is_a_doubt() -> None:

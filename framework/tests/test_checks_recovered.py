@@ -233,6 +233,15 @@ def test_only_the_commands_that_were_given_up_then_may_have_timed_out(more: str,
     assert len(summaries(bench, same_properties())) == many
 
 
+def test_timed_out_commands_of_which_none_was_given_up_contradict_the_record() -> None:
+    bench = stalled(given_up=0)
+    for moment, count in (("attached", "0x0"), ("end", "0x1")):
+        change(bench, moment, (DISK,), {"timed_out_commands": count, "failed_commands": "0x1"})
+    judgement = bench.judge(same_properties())
+    assert judgement.findings == ()
+    assert any("timed out by its counter, and none was given up" in doubt for doubt in judgement.unknowns)
+
+
 @pytest.mark.parametrize(("cache", "many"), [(1 << 20, 0), (0, 1)])
 def test_what_a_disk_with_a_cache_forgot_may_fail(cache: int, many: int) -> None:
     bench = stalled()

@@ -231,6 +231,12 @@ def test_a_step_begins_and_ends() -> None:
     assert list(step_doubts(bench.story())) == []
 
 
+def test_an_umount_that_fails_for_good_is_a_doubt() -> None:
+    bench = healthy()
+    bench.add(*step(11.0, "mount"), *step(12.0, "umount", ok=False))
+    assert list(step_doubts(bench.story())) == [f"the umount of {DISK} failed: ?"]
+
+
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_step_of_which_one_end_is_missing_is_a_doubt(ended: bool) -> None:
     bench = healthy()

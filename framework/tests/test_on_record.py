@@ -330,6 +330,14 @@ def test_timeouts_of_the_kernel_that_are_not_on_record_are_noticed() -> None:
     )
 
 
+@pytest.mark.parametrize(("after", "doubted"), [("20", False), ("0", True), ("600", True)])
+def test_a_timeout_that_is_off_or_longer_than_before_reports_nothing_in_time(after: str, doubted: bool) -> None:
+    bench = timed()
+    path = "/proc/sys/kernel/hung_task_timeout_secs"
+    bench.replace(ev.TimersSet, lambda event: event.moment == "begin", changed=((path, "120", after),))
+    assert any(path in doubt for doubt in bench.judge(on_record()).unknowns) is doubted
+
+
 def test_a_disk_whose_timeouts_were_not_shortened_is_noticed() -> None:
     bench = timed()
     other = DISKS.index("disk2") + 1

@@ -8,7 +8,7 @@ from stories import BACK, CUT, SURVIVORS, VICTIM, healthy, steady
 
 from plugpull.checks.data.data_sound import DataSound
 from plugpull.checks.record.coherent import coherent
-from plugpull.checks.record.outside_counts import counted_otherwise, not_counted
+from plugpull.checks.record.outside_counts import counted_otherwise, not_counted, read_otherwise
 from plugpull.history import events as ev
 from plugpull.history.story import Story
 
@@ -55,6 +55,19 @@ def test_what_is_written_just_before_an_emulated_disk_is_asked_is_in_the_next_sa
     bench.add(ev.CountedOutside(at=at + 0.01, disk=DISK, read_bytes=0, written_bytes=seen + (much << 20)))
     bench.add(replace(last, at=at + 0.05, disks=last.disks | {kname: counters}))
     assert bool(list(counted_otherwise(bench.story()))) is doubted
+
+
+@pytest.mark.parametrize(("more", "doubted"), [(0, False), (64 << 10, False), (1 << 20, True), (-(1 << 20), True)])
+def test_an_emulated_disk_is_read_what_the_kernel_counted(more: int, doubted: bool) -> None:
+    """What is read while a disk is probed is not in its counters."""
+    bench = healthy(mode="read")
+    story = bench.story()
+    much = story.readings(DISK)[-1].read
+    assert much > 1 << 20
+    at = story.sample_times[-1] + 0.1
+    bench.add(ev.CountedOutside(at=at, disk=DISK, read_bytes=much + more, written_bytes=0))
+    assert bool(list(read_otherwise(bench.story()))) is doubted
+    assert any(f"{DISK} was read" in doubt for doubt in bench.judge(coherent()).unknowns) is doubted
 
 
 MISPLACED = 8 << 20

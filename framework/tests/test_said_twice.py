@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 from stories import VICTIM, Bench, healthy
@@ -40,6 +42,35 @@ def test_a_job_is_of_one_disk_and_a_copy_of_two(argv: tuple[str, ...], disks: tu
         bench.add(begun, ev.LoadEnded(at=21.0, disk=disk, job="both", asked=True))
     found = [one for one in said_otherwise(bench.story()) if one.startswith("the job both is of ")]
     assert bool(found) == noticed
+
+
+@pytest.mark.parametrize(
+    ("mode", "moved", "doubted"),
+    [
+        ("randread", {"read_bytes": 4096}, False),
+        ("randread", {"written_bytes": 4096}, True),
+        ("write", {"written_bytes": 4096}, False),
+        ("write", {"read_bytes": 4096}, True),
+        ("randrw", {"read_bytes": 4096, "written_bytes": 4096}, False),
+    ],
+)
+def test_a_load_moves_data_in_its_direction(mode: ev.LoadMode, moved: dict[str, Any], doubted: bool) -> None:
+    bench = healthy()
+    begun = ev.LoadBegun(at=20.0, disk=VICTIM, job="one", mode=mode, block=4096, depth=1, span=1 << 20)
+    bench.add(begun, ev.LoadEnded(at=21.0, disk=VICTIM, job="one", asked=True, **moved))
+    assert any("is on record as" in doubt for doubt in doubts(bench)) is doubted
+
+
+@pytest.mark.parametrize(("logical", "doubted"), [(512, False), (4096, True)])
+def test_a_disk_is_read_back_in_its_own_blocks(logical: int, doubted: bool) -> None:
+    bench = healthy()
+    stay = next(one for one in bench.story().all_attachments if one.disk == VICTIM)
+    values = {"logical_block_size": "512"}
+    read = ev.DiskProperties(
+        at=10.6, disk=VICTIM, kname=stay.kname, diskseq=stay.diskseq, moment="begin", values=values
+    )
+    bench.add(read, ev.ReadBackBegun(at=24.0, disk=VICTIM, job="", session=1, extents=((0, 8),), logical=logical))
+    assert any("was read back in blocks of" in doubt for doubt in doubts(bench)) is doubted
 
 
 def test_the_mechanisms_are_those_of_rig_files() -> None:

@@ -70,6 +70,15 @@ def test_a_disk_that_leaves_without_an_uevent_accuses_the_kernel() -> None:
     assert any("remove /devices" in line for line in finding.evidence)
 
 
+def test_a_disk_without_any_uevent_is_not_the_kernels_fault() -> None:
+    """Nor did its host, its target or its USB device leave by any uevent: the listener has missed them."""
+    bench = unannounced(WHOLE)
+    bench.replace(ev.Uevent, disks=())
+    judgement = bench.judge(removed(VICTIM))
+    assert judgement.findings == ()
+    assert judgement.unknowns
+
+
 @pytest.mark.parametrize(
     "row",
     [

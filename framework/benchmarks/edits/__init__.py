@@ -2,6 +2,7 @@
 
 from benchmarks.edits import (
     asked,
+    companions,
     contents,
     counted,
     cuts,
@@ -34,6 +35,7 @@ from benchmarks.edits import (
 
 __all__ = [
     "asked",
+    "companions",
     "contents",
     "counted",
     "cuts",

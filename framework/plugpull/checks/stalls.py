@@ -59,6 +59,12 @@ def given_up(story: Story, disk: str, begin: float, end: float) -> int:
     return sum(event.given_up or 0 for event in stalls_of(story, disk) if begin <= (event.at or 0.0) <= end)
 
 
+def none_given_up(story: Story, disk: str, begin: float, end: float) -> bool:
+    """Whether the disk stood still meanwhile, and the kernel is said to have given up none of its commands."""
+    stalls = [one for one in stalls_of(story, disk) if begin <= (one.at or 0.0) <= end]
+    return bool(stalls) and all(one.given_up == 0 for one in stalls)
+
+
 def forgotten(story: Story, disk: str, begin: float, end: float) -> int:
     """How many other commands may have failed at most because the disk forgot them when it answered again, as emulated
     disks with a cache or a latency do. The kernel sends them again."""

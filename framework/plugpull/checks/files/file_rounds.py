@@ -226,12 +226,15 @@ class _Assembly:
         assert one.scan is not None
         scanned = self._place[id(one.scan.begun)]
         if one.check is not None:
-            steps = [event.action for event in acted if scanned < self._place[id(event)] < self._place[id(one.check)]]
+            until = self._place[id(one.check)]
+            steps = [event.action for event in acted if event.ok and scanned < self._place[id(event)] < until]
             if "umount" not in steps:
                 one.doubts.append("that the filesystem was unmounted before its check is not on record")
         if one.check is not None and one.removal is not None:
             checked, removed = self._place[id(one.check)], self._place[id(one.removal.begun)]
-            if "mount" not in [event.action for event in acted if checked < self._place[id(event)] < removed]:
+            between = [event for event in acted if checked < self._place[id(event)] < removed]
+            refused = one.removal.begun.mount_errno or one.removal.begun.error
+            if "mount" not in [event.action for event in between if event.ok or refused]:
                 one.doubts.append("that the filesystem was mounted before the removal is not on record")
 
 

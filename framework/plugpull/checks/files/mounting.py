@@ -49,11 +49,18 @@ def step_doubts(story: Story) -> Iterator[str]:
             yield f"no filesystem could be made on {step.disk}: {step.detail or '?'}"
         elif step.action == "mount" and not step.ok and step.disk not in in_rounds:
             yield f"the mount of {step.disk} failed: {step.detail or '?'}"
+        elif step.action == "umount" and not step.ok and not _unmounted_later(story, step):
+            yield f"the umount of {step.disk} failed: {step.detail or '?'}"
     for check in story.of(FilesystemChecked):
         took = awake(story, (check.at or 0.0) - check.seconds, check.at or 0.0)
         if took > CHECKED and bench_kind(story) in ("virtual", ""):
             yield f"the check of {check.disk} took {check.seconds:.1f} s"
     yield from _unpaired(story)
+
+
+def _unmounted_later(story: Story, step: Acted) -> bool:
+    later = (one for one in story.of(Acted) if one.disk == step.disk and (one.at or 0.0) > (step.at or 0.0))
+    return any(one.action == "umount" and one.ok for one in later)
 
 
 def _slow(story: Story, step: Acted) -> Iterator[str]:

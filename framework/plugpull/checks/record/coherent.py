@@ -15,6 +15,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import sampler_stood_still
 from plugpull.checks.raid.array_doubts import array_doubts
+from plugpull.checks.record.companions import companions_missing
 from plugpull.checks.record.counters_fit import counters_doubted
 from plugpull.checks.record.counts import negative_counts
 from plugpull.checks.record.disk_record import disk_doubts
@@ -24,7 +25,7 @@ from plugpull.checks.record.line_order import lines_out_of_order
 from plugpull.checks.record.load_ends import load_doubts
 from plugpull.checks.record.log_arrivals import arrivals_doubted
 from plugpull.checks.record.order import disorder
-from plugpull.checks.record.outside_counts import counted_otherwise, not_counted
+from plugpull.checks.record.outside_counts import counted_otherwise, not_counted, read_otherwise
 from plugpull.checks.record.resets_logged import resets_unlogged
 from plugpull.checks.record.rig_record import rig_doubts
 from plugpull.checks.record.said_twice import said_otherwise
@@ -62,11 +63,14 @@ class Coherent(Check, frozen=True, tag="coherent"):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*rig_doubts(story), *other_speeds(story), *uevents_doubted(story), *array_doubts(story)):
             said.doubt(f"the record contradicts itself: {what}")
+        for what in companions_missing(story):
+            said.doubt(f"the record contradicts itself: {what}")
         for what in (*disk_doubts(story), *dut_doubts(story), *study_doubts(story), *negative_counts(story)):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (
             *counted_otherwise(story),
             *not_counted(story),
+            *read_otherwise(story),
             *counters_doubted(story),
             *sampler_stood_still(story),
         ):

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.record.fault_record import fault_doubts
+from plugpull.checks.record.fault_times import fault_times_doubted
 from plugpull.checks.record.steps import missing_switching
 from plugpull.checks.record.wiring import wiring_doubts
 from plugpull.history.cut import Cut
-from plugpull.history.cuts import sent_early
+from plugpull.history.cuts import sent_otherwise
 from plugpull.history.events import CutArmed, CutSwitched, Edge
 from plugpull.history.events.cuts import EdgePhase
 from plugpull.history.reader import Story
@@ -32,6 +33,7 @@ class CutsMade(Check, frozen=True, tag="cuts_made"):
             said.doubt(*_doubts(cut))
         said.doubt(*_doubled(story), *missing_switching(story), *_apart(story))
         said.doubt(*_out_of_order(story), *_refused(story), *fault_doubts(story), *wiring_doubts(story))
+        said.doubt(*fault_times_doubted(story))
         return said.judgement(f"{len(cuts)} of {len(cuts)} cuts made" if cuts and said.clean else "")
 
 
@@ -66,8 +68,9 @@ def _out_of_order(story: Story) -> Iterator[str]:
             yield f"{read.switch} port {read.port} was read back before it had acknowledged that it is {read.state}"
     commands = {(edge.cut, edge.state, edge.switch, edge.port): edge.at for edge in _steps(story, "commanded")}
     for key, answer in answers.items():
-        if sent_early(answer, commands.get(key)):
-            yield f"{answer.switch} port {answer.port} was sent the command {answer.state} before it was given"
+        if sent_otherwise(answer, commands.get(key)):
+            sent = f"{answer.switch} port {answer.port} was sent the command {answer.state} at {answer.sent:.2f} s"
+            yield f"{sent}, which is not between its being given and acknowledged"
 
 
 def _refused(story: Story) -> Iterator[str]:

@@ -51,6 +51,8 @@ from plugpull.history.story import Story
 SKEW = 1.0
 """Seconds by which the skew of several ports may differ from the times of their acknowledgements."""
 SECTOR = 512
+_READING, _WRITING = ("read", "randread"), ("write", "randwrite")
+"""Modes of loads that move data in one direction."""
 _JOBS = (
     (LedgerBegun, LedgerPart, LedgerEnded),
     (ReadBackBegun, ReadBackPart, ReadBackEnded),
@@ -97,6 +99,12 @@ def _disks(story: Story) -> Iterator[str]:
         stay = stays.get((read.kname, read.diskseq))
         if stay is not None and stay.disk != read.disk:
             yield f"{stay.disk or stay.kname} ({stay.kname}) has its properties on record as {read.disk or 'no disk'}'s"
+    blocks = {read.disk: read.values.get("logical_block_size", "") for read in story.of(DiskProperties)}
+    for again in story.of(ReadBackBegun):
+        if not again.error and blocks.get(again.disk) not in ("", None, str(again.logical)):
+            has = f"and has those of {blocks[again.disk]}"
+            yield f"{again.disk} was read back in blocks of {again.logical} bytes, {has}"
+            return
 
 
 def _switched(story: Story) -> Iterator[str]:
@@ -208,6 +216,12 @@ def _loads(story: Story) -> Iterator[str]:
             given = options.get(option, said)
             if given != said and (option == "rw" or given.isdecimal()):
                 yield f"the load on {load.disk} is on record with {option} {said}, and its command has {given}"
+        ended = story.load_end(load)
+        if ended is not None and ended.disk == load.disk:
+            wrong = ended.written_bytes if load.mode in _READING else ended.read_bytes if load.mode in _WRITING else 0
+            if wrong:
+                did = "wrote" if load.mode in _READING else "read"
+                yield f"the load on {load.disk} is on record as {load.mode}, and it {did} {wrong} bytes"
         here = None if load.at is None else story.attachment_at(load.disk, load.at)
         if here is not None and load.kname and here.kname != load.kname:
             yield f"a load was begun on {load.disk} as {load.kname}, and it was {here.kname}"

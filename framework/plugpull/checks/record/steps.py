@@ -155,6 +155,18 @@ def _not_shortened(story: Story) -> Iterator[str]:
         for path, why in event.failed.items() if event.moment == "begin" else ():
             if why != strerror(ENOENT):
                 yield f"{path} could not be shortened ({why}): what the kernel reports later is not on record"
+        for path, before, after in event.changed if event.moment == "begin" else ():
+            # 0 switches the report off (Documentation/admin-guide/sysctl/kernel.rst).
+            if path.endswith(_REPORTING) and (after == "0" or _longer(before, after)):
+                yield f"{path} was set from {before} to {after}: what the kernel reports later is not on record"
+
+
+_REPORTING = ("/hung_task_timeout_secs", "/kernel/watchdog_thresh", "/rcu_cpu_stall_timeout")
+"""Ends of the files with the time after which the kernel reports a task or a CPU that does not go on."""
+
+
+def _longer(before: str, after: str) -> bool:
+    return before.isdecimal() and after.isdecimal() and 0 < int(before) < int(after)
 
 
 def _disk_timers(story: Story) -> Iterator[str]:

@@ -10,9 +10,13 @@ from plugpull.checks.evidence import mates_of, seconds
 from plugpull.checks.limits import bench_kind, returned_within
 from plugpull.checks.starved import awake
 from plugpull.history.cut import Cut
-from plugpull.history.events import AgentLost, DiskMoved, DutDied, Edge, Healed
+from plugpull.history.events import AgentLost, DiskMoved, DutDied, Edge, Healed, RigFault, ScenarioError
 from plugpull.history.story import Story
 
+BENCH_WAITS = 20.0
+"""Seconds that the bench waits for such disks, by its own clock (``dut/ending.py``, ``BACK_WITHIN``)."""
+GRANTED = 0.6
+"""The share of that time that the host must have granted the DUT."""
 LEAST = 1.5
 """Seconds, by what the host granted, in which more than half of all emulated disks came back. The record of a scenario
 ends when its disks are back (``dut/ending.py``), so one that lacks a disk for longer says something."""
@@ -50,5 +54,15 @@ def _missing(story: Story, cut: Cut, disk: str, at: float) -> Iterator[Accusatio
     what = f"{disk} was restored at {at:.2f} s and did not come back"
     if took > within:
         yield Accusation(subject=disk, summary=f"{what} within {seconds(took)} {limit_words(within)}", at=at)
+    elif took > LEAST and _waited_for(story, end - at, took):
+        # The bench waits for it, and ended all the same: what it waited for is not on record as long as it was.
+        yield Accusation(subject=disk, summary=f"{what} before the scenario ended", at=at)
     elif took > LEAST and (end - at > within or bench_kind(story) == "virtual"):
         yield f"{what} in the {seconds(end - at)} until the record ends"
+
+
+def _waited_for(story: Story, recorded: float, took: float) -> bool:
+    """Whether the record ends earlier than that of a bench that waits for the disk, and nothing had stopped it: the
+    disk did not come. On a slow host the bench waits for long, and the DUT runs little."""
+    stopped = bool(story.among(ScenarioError, RigFault)) or story.ended is None
+    return bench_kind(story) == "virtual" and not stopped and recorded < BENCH_WAITS and took > GRANTED * recorded

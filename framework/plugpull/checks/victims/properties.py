@@ -13,7 +13,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.raid.arrays import held_by_array
 from plugpull.checks.record.watched import recorded
-from plugpull.checks.stalls import forgotten, given_up
+from plugpull.checks.stalls import forgotten, given_up, none_given_up
 from plugpull.checks.victims.attentions import attentions
 from plugpull.checks.victims.log_identity import another_device, another_hub
 from plugpull.checks.victims.property_words import (
@@ -154,12 +154,18 @@ def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:
 
 
 def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation | str]:
-    """Commands that failed although the disk stayed. Only for emulated DUTs, and for disks without a filesystem:
-    programs such as mkfs try commands that a disk need not support."""
-    if bench_kind(story) != "virtual" or any(acted.disk == disk for acted in story.of(Acted)):
+    """Commands that failed although the disk stayed. Only for emulated DUTs. Those of disks with a filesystem may fail,
+    but not time out: programs such as mkfs try commands that a disk need not support."""
+    if bench_kind(story) != "virtual":
         return
+    with_filesystem = any(acted.disk == disk for acted in story.of(Acted))
     for name, how in FAILURES.items():
+        if with_filesystem and name == "failed_commands":
+            continue
         more = _more(name, was, now)
+        if name == "timed_out_commands" and more > 0 and none_given_up(story, disk, was.at or 0.0, now.at or 0.0):
+            yield f"the record contradicts itself: commands of {disk} timed out by its counter, and none was given up"
+            continue
         if name == "timed_out_commands":
             more -= given_up(story, disk, was.at or 0.0, now.at or 0.0)
         if name == "failed_commands" and more > 0:

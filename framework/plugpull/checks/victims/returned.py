@@ -30,6 +30,7 @@ from plugpull.checks.limits import bench_kind, returned_within
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.victims.link_speed import fallen_back
+from plugpull.checks.victims.missed_contacts import missed_contacts
 from plugpull.checks.victims.moves import moved_between
 from plugpull.checks.victims.probing import slow_probe
 from plugpull.checks.victims.properties import UNBOUND
@@ -145,6 +146,7 @@ class Returned(Check, frozen=True, tag="returned"):
         now = next(one for one in story.attachments(disk) if one.at == times.returned_at)
         late = self._late(story, cut, now)
         findings = [late] if isinstance(late, Accusation) else []
+        findings += missed_contacts(story, cut, disk, self._limit(story, cut, disk))
         findings += self._changed(story, cut, was, now)
         findings += _odd(story, cut, was, now, times.removed_at)
         slow = slow_probe(story, cut, now) if moved_between(story, was, now) is None else None

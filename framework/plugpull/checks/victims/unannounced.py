@@ -41,6 +41,8 @@ def no_uevent(story: Story, cut: Cut, disk: str) -> Accusation | None:
     seen = [event for event in story.of(Uevent) if disk in event.disks and begin <= (event.at or 0.0) <= left + AROUND]
     if any((event.action, event.subsystem, event.devtype) == ("remove", "block", "disk") for event in seen):
         return None  # it was announced: what is missing is the agent's own report
+    if not seen:
+        return None  # nor was any other part of it: nobody listened
     evidence = tuple(
         f"{event.at or 0.0:.2f} s: {event.seqnum} {event.action} {event.devpath}" for event in seen[:SHOWN]
     )
