@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from stories import CUT, GONE, VICTIM, Bench, healthy
 from test_pace_excused import slow_host
 from watched import real
 
+from plugpull.checks import same_properties
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.victims.healed import not_back
 from plugpull.history import events as ev
@@ -58,6 +60,30 @@ def test_a_scenario_that_was_stopped_does_not_wait_for_it() -> None:
     bench = story(HEALED + 2.0)
     bench.add(ev.ScenarioError(at=HEALED + 1.0, fault="interrupt", summary="ended by SIGINT"))
     assert said(bench) == ["doubt"]
+
+
+@pytest.mark.parametrize(("sectors", "many"), [("120", 0), ("64", 1)])
+def test_a_disk_that_comes_back_as_it_heals_is_driven_as_before(sectors: str, many: int) -> None:
+    bench = story(30.0, HEALED + 2.0)
+    first, last = (one for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == VICTIM)
+    for stay, value in ((first, "120"), (last, sectors)):
+        read = ev.DiskProperties(
+            at=(stay.at or 0.0) + 0.1,
+            disk=VICTIM,
+            kname=stay.kname,
+            diskseq=stay.diskseq,
+            moment="attached",
+            values={"max_sectors_kb": value},
+        )
+        bench.add(read)
+    bench.add(
+        *(
+            replace(edge, at=HEALED, state="on")
+            for edge in bench.events
+            if isinstance(edge, ev.Edge) and edge.state == "off"
+        )
+    )
+    assert len(bench.judge(same_properties()).findings) == many
 
 
 def test_on_a_slow_host_it_is_a_doubt() -> None:

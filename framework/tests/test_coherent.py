@@ -266,3 +266,12 @@ def test_counters_that_are_misread_for_a_moment_do_not_go_back() -> None:
 def test_counters_of_a_disk_that_is_being_torn_down_may_go_back() -> None:
     assert _falling("sdb", GONE - DYING + 0.1, GONE) == ()
     assert _falling("sdb", GONE - DYING - FEW * STEP - 0.3, GONE) != ()
+
+
+@pytest.mark.parametrize(("ahead", "doubted"), [(0.0, False), (3.0, True)])
+def test_the_clocks_must_agree_in_a_scenario_without_a_cut(ahead: float, doubted: bool) -> None:
+    bench = healthy()
+    bench.drop(ev.CutArmed)
+    bench.drop(ev.Edge)
+    bench.add(ev.ClockMapped(at=20.05, controller=620.05 + ahead, error=0.002))
+    assert any("contradict each other" in why for why in bench.unreached(coherent())) is doubted

@@ -346,6 +346,26 @@ def test_a_disk_whose_timeouts_were_not_shortened_is_noticed() -> None:
     assert said.startswith("that the timeouts of disk2 were shortened at 10.5")
 
 
+@pytest.mark.parametrize("kind", ["virtual", "ssh"])
+def test_a_disk_whose_timeout_could_not_be_set_is_noticed(kind: str) -> None:
+    bench = timed(kind)
+    (path,) = {
+        path
+        for event in bench.events
+        if isinstance(event, ev.TimersSet)
+        for path, *_ in event.changed
+        if "host2/" in path
+    }
+    bench.replace(
+        ev.TimersSet,
+        lambda event: any(one == path for one, *_ in event.changed),
+        changed=(),
+        failed={path: "Permission denied"},
+    )
+    doubts = bench.judge(on_record()).unknowns
+    assert any("could not be shortened (Permission denied)" in doubt for doubt in doubts) is (kind == "virtual")
+
+
 def test_a_disk_that_came_with_a_shorter_timeout_needs_no_other() -> None:
     bench = timed()
     bench.drop(ev.TimersSet, keep=lambda event: not any("host2/" in path for path, *_ in event.changed))

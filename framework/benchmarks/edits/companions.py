@@ -57,3 +57,26 @@ add(
     lambda tape: tape.hush("Synchronizing SCSI cache", tape.off_at - HEARD, tape.on_at),
     CACHED,
 )
+
+for when, at in (
+    ("while the other is back", lambda tape: tape.judged_at - 0.5),
+    ("at the end", lambda tape: tape.judged_at),
+):
+    for text in (
+        "usb {usb}: new high-speed USB device number 29 using xhci_hcd",
+        "usb-storage {usb}:1.0: USB Mass Storage device detected",
+        "scsi {hctl}: Direct-Access     QEMU     QEMU HARDDISK    2.5+ PQ: 0 ANSI: 5",
+    ):
+        add(
+            "companions",
+            f"a survivor comes by the log alone: {text[:24]}, {when}",
+            (UNKNOWN, FAIL),
+            "It never left, and nothing announced it again.",
+            lambda tape, text=text, at=at: tape.say(at(tape), _about_survivor(tape, text)),
+            ON,
+        )
+
+
+def _about_survivor(tape: Tape, text: str) -> str:
+    path = tape.attached(tape.survivor)["sysfs"].split("/")
+    return text.format(usb=path[path.index("block") - 4].partition(":")[0], hctl=path[path.index("block") - 1])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.data.belief import Belief, WriteCache, belief_at
+from plugpull.checks.data.broken_off import completed_later
 from plugpull.checks.data.power import Power, power_over
 from plugpull.checks.data.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
 from plugpull.checks.raid.array_promises import promised
@@ -217,7 +218,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         if strict.checked > opinion.checked and not opinion.wrong:
             # On a disk that kept its power, unflushed writes are compared as well.
             opinion.checked, opinion.unclaimed = strict.checked, strict.unclaimed
-    unknowns = list(_unknowns(one, opinion))
+    unknowns = [*_unknowns(one, opinion), *completed_later(story, one, ledger, cuts)]
     declared = _declared_block(story, one.disk)
     if declared > block and outside(_ask(one, ledger, found, declared, completed=through).wrong, opinion.wrong):
         unknowns.append(_mixed(one.disk, declared, block))

@@ -83,10 +83,11 @@ class Coherent(Check, frozen=True, tag="coherent"):
         return said.judgement()
 
     def claims(self, story: Story) -> Iterable[Claim]:
-        """Results about cuts are not valid if the agent was lost or the clocks contradict each other."""
-        if story.cut_records and story.span:
-            what = "the times on record are right"
-            yield Claim(what=what, evidence=(Evidence.CLOCK, Evidence.UEVENTS), begin=story.span[0], end=_last(story))
+        """No result is valid if the clocks contradict each other, and none about cuts if the agent was lost."""
+        if story.span:
+            what, sources = "the times on record are right", (Evidence.CLOCK, Evidence.UEVENTS)
+            needed = sources if story.cut_records else sources[:1]
+            yield Claim(what=what, evidence=needed, begin=story.span[0], end=_last(story))
 
 
 def coherent() -> Coherent:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from plugpull.checks.contact import contacts
 from plugpull.checks.dut.complaints import explained_by_cuts
 from plugpull.checks.evidence import cuts_of
-from plugpull.history.events import DiskAttached, DiskDetached, Judged
+from plugpull.history.events import DiskAttached, DiskDetached, Healed
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.arrivals import BEFORE
 from plugpull.kernel.diagnosis.expected import margin
@@ -28,7 +28,10 @@ LEFT = 4.0
 
 _NEW = re.compile(r"^usb (\d+-[\d.]+): new (?:[\w-]+ )+USB device number (\d+)")
 _GONE = re.compile(r"^usb (\d+-[\d.]+): USB disconnect, device number (\d+)")
-_PROBED = re.compile(r"\] (?:Attached SCSI |Asking for cache data failed|Disabling FUA)")
+_PROBED = re.compile(
+    r"\] (?:Attached SCSI |Asking for cache data failed|Disabling FUA)|^scsi \S+: Direct-Access "
+    r"|^usb \S+: (?:new (?:[\w-]+ )+USB device number|New USB device found)|: USB Mass Storage device detected"
+)
 _SHUT_DOWN = re.compile(r"\] (?:Synchronizing SCSI cache|Stopping disk)$")
 
 
@@ -103,7 +106,7 @@ def _flapped(story: Story, disk: str) -> Iterator[str]:
 def _unrecorded(story: Story) -> Iterator[str]:
     """Disks of which only the kernel log says that they came or went."""
     expected, scope = explained_by_cuts(story)
-    last = max((event.at or 0.0 for event in story.of(Judged)), default=float("inf"))
+    last = max((event.at or 0.0 for event in story.of(Healed) if event.ports), default=float("inf"))
     for line in log_of(story).own_timed:
         came, went = _PROBED.search(line.body), _SHUT_DOWN.search(line.body)
         if line.at > last or not (came or went):

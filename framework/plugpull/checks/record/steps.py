@@ -184,8 +184,18 @@ def _disk_timers(story: Story) -> Iterator[str]:
     for attached in story.of(DiskAttached):
         path = attached.sysfs.partition("/block/")[0] + TIMEOUT
         due = attached.disk and came_with.get((attached.kname, attached.diskseq)) in shortened
-        if due and _stayed(story, attached) and not _attended(story, attached, path):
+        if due and _stayed(story, attached) and (refused := _refused(story, attached, path)):
+            yield f"{path} could not be shortened ({refused}): what the kernel reports later is not on record"
+        elif due and _stayed(story, attached) and not _attended(story, attached, path):
             yield f"that the timeouts of {attached.disk} were shortened at {attached.at or 0.0:.2f} s is not on record"
+
+
+def _refused(story: Story, attached: DiskAttached, path: str) -> str:
+    """Why the timeout of an emulated disk that stayed could not be set; empty if it could."""
+    begin, end = attached.at or 0.0, story.detached_at(attached) or float("inf")
+    own = [event for event in story.of(TimersSet) if begin <= (event.at or 0.0) <= end and event.moment == "attached"]
+    whys = [event.failed[path] for event in own if path in event.failed]
+    return whys[0] if whys and story.readies[-1].kind == "virtual" else ""
 
 
 def _attended(story: Story, attached: DiskAttached, path: str) -> bool:

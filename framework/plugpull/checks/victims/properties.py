@@ -83,7 +83,8 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
     def _returns(self, story: Story) -> Iterator[Accusation]:
         for disk in _disks(story):
-            attached = [event for event in _of(story, disk) if event.moment == "attached" and undivided(story, event)]
+            read = [event for event in _of(story, disk) if event.moment == "attached"]
+            attached = [event for event in read if undivided(story, event) or _restored(story, event)]
             for was, now in pairwise(attached):
                 names = AFTER_RETURN if not _was_moved(story, was, now) else AFTER_RETURN.keys() - OF_THE_LINK
                 emulated = WITHOUT_UDEV if bench_kind(story) == "virtual" else ()
@@ -213,6 +214,14 @@ def undivided(story: Story, read: DiskProperties) -> bool:
             if gone is not None and gone < over + LEAVING:
                 return False
     return not any(cut.off_at(over) for cut in story.cut_records if read.disk in cut.armed.victims)
+
+
+def _restored(story: Story, read: DiskProperties) -> bool:
+    """Whether the properties are those of a disk that came back from a permanent cut and stayed."""
+    stays = [one for one in story.attachments(read.disk) if (one.kname, one.diskseq) == (read.kname, read.diskseq)]
+    own = [cut for cut in story.cut_records if read.disk in cut.armed.victims]
+    stayed = bool(stays) and story.detached_at(stays[-1]) is None
+    return stayed and bool(own) and own[-1].armed.permanent and (stays[-1].at or 0.0) >= own[-1].until
 
 
 def _failed_in_probing(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation]:

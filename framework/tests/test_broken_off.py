@@ -1,0 +1,52 @@
+"""Requests that succeed after the disk's cut had made others fail."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from stories import VICTIM, healthy
+
+from plugpull.checks.data.broken_off import completed_later
+from plugpull.checks.data.stamps import Round
+from plugpull.history import events as ev
+from plugpull.history.story import Story
+from plugpull.integrity.oracle.ledger import Flush, Ledger, Write
+
+BEGUN = ev.LedgerBegun(
+    disk=VICTIM, job="stamp", run=1, device=1, session=1, extents=((0, 64),), block=8, depth=4, order="random"
+)
+
+
+def ledger(*errors: int, flushed: int = 0) -> Ledger:
+    """Writes that end with these errors, one after the other, and then a flush."""
+    writes = [
+        Write(number=i, sector=8 * i, sectors=8, issued=i, issued_at=0.0, completed=10 + i, error=error)
+        for i, error in enumerate(errors)
+    ]
+    return Ledger(writes=writes, flushes=[Flush(number=1, submitted=9, submitted_at=0.0, completed=30, error=flushed)])
+
+
+def said(which: Ledger, *, cut: bool = True, disk: str = VICTIM) -> int:
+    made = healthy().story()
+    story = Story(made.begun, made.events, rig={**made.rig, "disk": [{"name": VICTIM}]})
+    one = Round(begun=replace(BEGUN, disk=disk))
+    return len(completed_later(story, one, which, story.cut_records if cut else ()))
+
+
+@pytest.mark.parametrize(
+    ("which", "many"),
+    [
+        (ledger(0, 0, 5, 5, flushed=5), 0),
+        (ledger(0, 5, 0, 5, flushed=5), 1),
+        (ledger(0, 0, 5, 5, flushed=0), 1),
+        (ledger(0, 0, 0, 0, flushed=0), 0),
+        (ledger(0, 0, 0, 0, flushed=5), 0),
+    ],
+)
+def test_nothing_succeeds_after_something_failed(which: Ledger, many: int) -> None:
+    assert said(which) == many
+
+
+def test_an_array_goes_on_and_a_disk_that_was_not_cut_is_judged_elsewhere() -> None:
+    assert said(ledger(0, 5, 0, 5), disk="array1") == 0
+    assert said(ledger(0, 5, 0, 5), cut=False) == 0
