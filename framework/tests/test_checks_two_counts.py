@@ -310,3 +310,35 @@ def test_the_loss_of_a_member_does_not_spoil_the_bitmap_of_an_array() -> None:
     kernel(bench, BACK + 1.0, "md127: failed to create bitmap (-5)", level=3)
     (finding,) = bench.judge(undisturbed()).findings
     assert "failed to create bitmap" in finding.summary
+
+
+# --- measurements -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "begin", "doubt"),
+    [
+        (2, 24.0, ""),
+        (2, 25.4, "measurement 3 lasted for 0.10 s, and most of them for 1.50 s"),
+        (2, 22.0, "measurement 3 began at 22.00 s, and the one before was over at 23.50 s"),
+    ],
+)
+def test_measurements_last_alike_and_come_one_after_the_other(changed: int, begin: float, doubt: str) -> None:
+    bench = healthy()
+    for number in range(4):
+        own = begin if number == changed else 20.0 + 2 * number
+        made = ev.Measured(
+            at=21.5 + 2 * number,
+            begin=own,
+            disks=(DISK,),
+            mode="write",
+            block=65536,
+            depth=4,
+            number=number + 1,
+            planned=4,
+            repeat=1,
+            repeats=1,
+        )
+        bench.add(made)
+    found = [one for one in study_doubts(bench.story()) if "lasted" in one or "began at" in one]
+    assert found == ([doubt] if doubt else [])
