@@ -7,6 +7,22 @@ import pytest
 from plugpull.kernel.catalogue.classify import classify
 
 PAIRS = (
+    (
+        "fs.error",
+        "dev 0 bucket 68669 has wrong dirty_sectors: got 768, should be 680",
+        "dev 0 bucket size has wrong unit",
+    ),
+    (
+        "fs.error",
+        "bucket 0:2162 gen 3 data type user has wrong dirty_sectors: got 451, should be 452",
+        "bucket 0:2162 gen 3 data type user",
+    ),
+    ("block.error", "mmcblk0: could not register RPMB device", "mmc0: could be slow"),
+    (
+        "storage.attach",
+        "Attached SCSI removable disk sdb at scsi3, channel 0, id 0, lun 0",
+        "3-3    13fd:3456  USB Attached SCSI (UAS) Mass Storage Device                   Not shared",
+    ),
     ("scsi.error", "scsi0: parity error", "scsi0: Adaptec AIC7XXX EISA/VLB/PCI SCSI HBA DRIVER, Rev 7.0"),
     ("scsi.error", "scsi0 : got parity error", "scsi0 : ahci"),
     ("scsi.error", "scsi(7): Chip diagnostics **** FAILED ****", "scsi(7): Allocated (64 KB) for EFT"),
