@@ -289,8 +289,10 @@ class LongStory:
         host = target.rpartition("/")[0]
         yield self._event(at + 0.022, "remove", "scsi", target, "scsi_target", disk)
         yield self._event(at + 0.025, "remove", "scsi", host, "scsi_host", disk)
-        yield self._event(at + 0.03, "remove", "usb", f"{disk.devpath}/{disk.usb}:1.0", "usb_interface", disk)
-        yield self._event(at + 0.06, "remove", "usb", disk.devpath, "usb_device", disk)
+        for later, action in ((0.028, "unbind"), (0.03, "remove")):
+            yield self._event(at + later, action, "usb", f"{disk.devpath}/{disk.usb}:1.0", "usb_interface", disk)
+        for later, action in ((0.058, "unbind"), (0.06, "remove")):
+            yield self._event(at + later, action, "usb", disk.devpath, "usb_device", disk)
 
     def _job_of(self, disk: LongDisk) -> str:
         return f"{disk.diskseq}-{disk.name}"

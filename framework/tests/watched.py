@@ -48,6 +48,8 @@ def watched(bench: Bench | None = None) -> Bench:
         bench.add(properties(attached, (attached.at or 0.0) + 0.03, "attached"))
         if attached.disk != VICTIM or attached.at == BACK:
             bench.add(properties(attached, 25.6, "end"))
+    for gone in [event for event in bench.events if isinstance(event, ev.DiskDetached)]:
+        bench.add(flushed(gone))
     bench.add(msgspec.structs.replace(STATE, at=10.9), msgspec.structs.replace(STATE, at=25.7, moment="end"))
     return bench
 
@@ -61,6 +63,12 @@ def properties(attached: ev.DiskAttached, at: float, moment: ev.PropertiesMoment
         moment=moment,
         values={**VALUES, **other},
     )
+
+
+def flushed(gone: ev.DiskDetached) -> ev.KernelMessage:
+    """What the disk driver says when a disk with a write cache leaves (drivers/scsi/sd.c, sd_shutdown)."""
+    text = f"sd 1:0:0:0: [{gone.kname}] Synchronizing SCSI cache"
+    return ev.KernelMessage(at=(gone.at or 0.0) - 0.015, text=text, level=5)
 
 
 def blocked(seconds: float, **other: object) -> ev.TaskBlocked:
