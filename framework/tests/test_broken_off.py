@@ -26,8 +26,10 @@ def ledger(*errors: int, flushed: int = 0) -> Ledger:
     return Ledger(writes=writes, flushes=[Flush(number=1, submitted=9, submitted_at=0.0, completed=30, error=flushed)])
 
 
-def said(which: Ledger, *, cut: bool = True, disk: str = VICTIM) -> int:
-    made = healthy().story()
+def said(which: Ledger, *, cut: bool = True, disk: str = VICTIM, driver: str = "usb-storage") -> int:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM, driver=driver)
+    made = bench.story()
     story = Story(made.begun, made.events, rig={**made.rig, "disk": [{"name": VICTIM}]})
     one = Round(begun=replace(BEGUN, disk=disk))
     return len(completed_later(story, one, which, story.cut_records if cut else ()))
@@ -50,3 +52,11 @@ def test_nothing_succeeds_after_something_failed(which: Ledger, many: int) -> No
 def test_an_array_goes_on_and_a_disk_that_was_not_cut_is_judged_elsewhere() -> None:
     assert said(ledger(0, 5, 0, 5), disk="array1") == 0
     assert said(ledger(0, 5, 0, 5), cut=False) == 0
+
+
+@pytest.mark.parametrize("driver", ["uas", "sd"])
+def test_a_disk_with_several_commands_may_complete_the_older_ones_after_a_failure(driver: str) -> None:
+    older = ledger(0, 5, 0, 5, flushed=5)
+    assert said(older, driver=driver) == 0
+    older.writes[2].issued = 12
+    assert said(older, driver=driver) == 1
