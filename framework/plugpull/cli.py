@@ -124,9 +124,10 @@ def _add_test(commands: Commands) -> None:
         "test",
         help="run the framework's own tests and linters, as CI does",
         description="Run the framework's own tests: linters, types, quick tests, and tests that boot guests. With "
-        "arguments, run only pytest, with these arguments. Needs a checkout.",
+        "arguments, such as -k rig, run only pytest with these arguments. Needs a checkout.",
         epilog="exit status:\n  0  everything passed\n  1  something failed",
     )
+    parser.usage = "%(prog)s [-h] [ARGUMENT ...]"
     parser.set_defaults(action=_test)
 
 

@@ -43,7 +43,7 @@ RELICS = (
     Relic(
         r"\b(mend|mends|mended|mending)\b",
         "fix, restore, reconnect; hint= as a parameter",
-        ("framework/plugpull/history/events/run.py", "framework/tests/test_history_seals.py", "CHANGELOG.md"),
+        ("framework/plugpull/history/events/run.py", "framework/tests/test_history_seals.py"),
     ),
 )
 

@@ -42,7 +42,9 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run directory, such as runs/latest")
     parser.add_argument("--format", required=True, choices=FORMATS, help="the format to print")
-    parser.add_argument("--origin", default="plugpull", help="of KCIDB: the name of the submitting system")
+    parser.add_argument(
+        "--origin", default="plugpull", help="with kcidb: the name of the submitting system (default: plugpull)"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write a file instead of printing")
     parser.set_defaults(action=_export)
 

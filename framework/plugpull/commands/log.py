@@ -24,7 +24,7 @@ examples:
   plugpull log --json kern.log | jq .     an object for each message that is about storage, USB or a broken kernel
   plugpull log --story kern.log           device by device, with the probable cause
   plugpull log --summary kern.log         one paragraph to paste into a bug report
-  sudo dmesg -x | plugpull log --unknown -    warnings and errors that plugpull does not know; please send them
+  sudo dmesg -x | plugpull log --unknown -    warnings and errors that the catalogue lacks; please report them
 
 Lines can have any prefix: every form of dmesg and journalctl, syslog, a serial console with caller ids, quotes of a
 mail, Markdown, or none. Lines that a mail program wrapped are joined where that is certain.

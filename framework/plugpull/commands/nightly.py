@@ -65,10 +65,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--fail-on", choices=("new", "any"), default="new", help="what makes the exit status 1 (default: new)"
     )
-    parser.add_argument("--keep-days", metavar="N", type=float, help="remove runs that are older")
+    parser.add_argument("--keep-days", metavar="N", type=float, help="remove runs older than N days")
     parser.add_argument("--keep-runs", metavar="N", type=int, help="remove the oldest runs beyond this number")
     parser.add_argument(
-        "--keep-size", metavar="SIZE", type=size, help="remove the oldest runs beyond this size, as 200G"
+        "--keep-size", metavar="SIZE", type=size, help="remove the oldest runs beyond this total size, such as 200G"
     )
     parser.set_defaults(action=_nightly)
 

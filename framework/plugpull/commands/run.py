@@ -101,8 +101,8 @@ def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
         metavar="KERNEL",
         action="append",
         default=[],
-        help="virtual rigs: the kernel to test, see plugpull run --help (default: the distribution's own); several are "
-        "run one after the other and compared",
+        help="virtual rigs: the kernel to test; plugpull run --help lists its forms (default: the distribution's own). "
+        "Several are run one after the other and compared",
     )
     parser.add_argument(
         "--module",
