@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from stories import BACK, CUT, GONE, VICTIM, Bench
+from stories import BACK, CUT, GONE, RESTORED, VICTIM, Bench
 from test_kernel_scope import warn
 from watched import change, watched
 
@@ -162,3 +162,14 @@ def test_a_disk_says_once_for_each_reset_that_it_was_reset(resets: int, many: in
     if resets:
         bench.add(ev.DiskRecovered(at=13.0, disk="disk2", until=13.5, resets=resets))
     assert len(findings(bench)) == many, findings(bench)
+
+
+@pytest.mark.parametrize(("later", "explained"), [(0.005, True), (0.05, False)])
+def test_a_disk_that_is_found_while_another_is_switched_on_reports_that_one_too(later: float, explained: bool) -> None:
+    """Between the command to the other one's switch and its acknowledgement, 10 ms later."""
+    found = RESTORED + later
+    bench = hotplugged(*(("0:0:2:0", CHANGED, found + 0.1 * number) for number in (1, 2)))
+    bench.replace(ev.DiskAttached, lambda event: event.disk == "disk2", at=found + 1.4)
+    bench.add(warn("scsi 0:0:2:0: Direct-Access     QEMU     QEMU HARDDISK    2.5+ PQ: 0", found, 5))
+    said = [one.summary for one in bench.judge(no_errors(("disk2",))).findings]
+    assert any("LUN assignments" in one for one in said) is not explained

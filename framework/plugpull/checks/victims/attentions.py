@@ -146,7 +146,11 @@ def _changes(story: Story, scope: Scope, stay: Stay) -> Iterator[float]:
     mates = {one.disk for one in scope.stays if one.place.host == stay.place.host and one.disk != stay.disk}
     for disk in mates:
         for cut in _cuts(story, disk):
-            yield from (at for at in _times((cut.off, cut.on)) if at >= here)
+            for edge in (cut.off, cut.on):
+                # The bus changes between the command and its acknowledgement.
+                latest = edge.commanded_at if edge.acknowledged_at is None else edge.acknowledged_at
+                if edge.commanded_at is not None and latest is not None and latest >= here:
+                    yield edge.commanded_at
 
 
 def _cuts(story: Story, disk: str) -> Iterator[Cut]:
