@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import chain, pairwise
 
 import pytest
 import report_stories as made
@@ -12,7 +13,7 @@ from test_report_html import Page
 from plugpull.history import events as ev
 from plugpull.judging.results import ScenarioResult
 from plugpull.report.html import render_html
-from plugpull.report.overview import Placed, overview, place
+from plugpull.report.overview import CHARACTER, Placed, overview, place
 from plugpull.report.timeline import timeline_of
 
 BEGUN = datetime.fromisoformat("2031-03-02T01:14:09+00:00")
@@ -83,6 +84,16 @@ def test_a_long_run_is_broken_into_strips_of_one_scale_between_scenarios() -> No
     assert len(widths) == 1, "scenarios of one length have one width"
     assert max(box.x + box.width for strip in drawn.strips for box in strip.heads) <= drawn.right
     assert drawn.height < 700
+
+
+def test_labels_of_many_short_scenarios_are_not_drawn_over_each_other() -> None:
+    drawn = overview(placed(*(later(story(), 25.0 * number) for number in range(200))))
+    assert drawn is not None
+    named = [[box for box in strip.heads if box.label] for strip in drawn.strips]
+    assert all(row[0] is strip.heads[0] for row, strip in zip(named, drawn.strips, strict=True))
+    assert 50 < sum(map(len, named)) < 200
+    for one, other in chain.from_iterable(map(pairwise, named)):
+        assert one.x + CHARACTER * len(one.label) < other.x
 
 
 def test_values_are_shown_on_hover() -> None:

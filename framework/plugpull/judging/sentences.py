@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -18,6 +19,8 @@ from plugpull.judging.sheet import Sheet
 from plugpull.kernel.catalogue.classify import classify
 from plugpull.kernel.catalogue.entry import Severity
 
+NAMED = 3
+"""Kinds of cuts that a sentence names."""
 _BRACKETS = re.compile(r" \([^()]*\)")
 
 
@@ -34,9 +37,7 @@ def story_sentence(
         return f"FAIL: {found}{_expected(findings)}{also}"
     if verdict is Verdict.UNKNOWN:
         return f"UNKNOWN: {_first(unknowns[0], len(unknowns) - 1, 'reason')}"
-    cuts = ", ".join(_cut_words(story, cut) for cut in story.cut_records[:3])
-    if len(story.cut_records) > 3:
-        cuts += f" and {len(story.cut_records) - 3} more"
+    cuts = _cuts_words(story)
     said = list(
         dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst and not check.standing)
     )
@@ -95,13 +96,22 @@ def _first(text: str, others: int, noun: str) -> str:
     return f"{text.rstrip('.')}{more}."
 
 
-def _cut_words(story: Story, cut: Cut) -> str:
+def _cuts_words(story: Story) -> str:
+    """What was cut, how often, and what went on meanwhile: three kinds of cuts at most."""
+    alike = Counter(_cut_words(story, cut) for cut in story.cut_records)
+    said = [f"{cut} cut {f'{times} times ' if times > 1 else ''}{how}" for (cut, how), times in alike.items()]
+    others = sum(list(alike.values())[NAMED:])
+    return ", ".join(said[:NAMED]) + (f" and {others} more" if others else "")
+
+
+def _cut_words(story: Story, cut: Cut) -> tuple[str, str]:
+    """The cut point, and how it was cut."""
     at = cut.off.commanded_at or 0.0
     loads = (story.load_over(disk, at) for disk in cut.armed.victims)
     doing = {_doing(load.mode) for load in loads if load is not None}
     doing |= {"writing files" for disk in cut.armed.victims if story.files_over(disk, at) is not None}
     kept = "for good " if cut.armed.permanent else ""
-    return f"{cut.armed.point} cut {kept}({cut.armed.mechanism}) while {' and '.join(sorted(doing)) or 'idle'}"
+    return cut.armed.point, f"{kept}({cut.armed.mechanism}) while {' and '.join(sorted(doing)) or 'idle'}"
 
 
 def _doing(mode: str) -> str:

@@ -7,8 +7,8 @@ by the recorded exchanges (``ClockMapped``). A long run is broken into strips, b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
@@ -30,6 +30,8 @@ STRIP_SECONDS = 150.0
 TALLEST = 640
 """Height of all strips together, if one is not taller."""
 GAP = 3
+CHARACTER = 6.3
+"""Width of a character of a label."""
 HALVES = 2
 """Units of the curves' paths in one unit of the drawing: half a unit is exact enough here."""
 FOOT = 26
@@ -211,7 +213,7 @@ class _StripDrawing:
             top=self._top,
             bottom=self._bottom,
             rows=tuple(Row(name=name, y=y, top=text.rate(self._tops[name])) for name, y in self._rows.items()),
-            heads=tuple(self._scenario(one) for one in part),
+            heads=tuple(_readable(self._scenario(one) for one in part)),
             shades=tuple(box for one in part for box in self._cuts(one)),
             absent=tuple(box for one in part for disk in one.timeline.disks for box in self._absences(one, disk)),
             curves=tuple(path for one in part for path in self._curves(one)),
@@ -223,7 +225,7 @@ class _StripDrawing:
     def _scenario(self, one: Placed) -> Box:
         x, end = self._x(one, one.timeline.start), self._x(one, one.timeline.end)
         title = text.title_of(one.result.id)
-        fits = int((end - x - 22) / 6.3)
+        fits = int((end - x - 22) / CHARACTER)
         short = title if len(title) <= fits else f"{title[: fits - 1].rstrip()}…" if fits > 5 else ""
         return Box(
             x=x,
@@ -313,3 +315,14 @@ def _said(one: Placed, disk: DiskTimeline, survivor: Survivor | None) -> Iterabl
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02}"
+
+
+def _readable(boxes: Iterable[Box]) -> Iterator[Box]:
+    """Boxes without the labels that would be drawn over the one before."""
+    free = 0.0
+    for box in boxes:
+        if box.x < free:
+            yield replace(box, label="")
+        else:
+            free = box.x + CHARACTER * (len(box.label) + 0.5)
+            yield box
