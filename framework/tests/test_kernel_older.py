@@ -254,6 +254,23 @@ PAIRS = (
         "snd_hda_intel 0000:63:00.1: PCIe Bus Error: Uncorrectable (Non-Fatal), type=Transaction Layer",
         "snd_hda_intel 0000:63:00.1: PCIe Bus: Uncorrectable errors are reported",
     ),
+    (
+        "hcd.error",
+        "host/usb-ohci.c: unlink URB timeout",
+        "host/usb-ohci.c: USB OHCI at membase 0xd0807000, IRQ 11",
+    ),
+    ("scsi.error", "Current sda: sense key Medium Error", "Current sda: sense data not asked for"),
+    ("scsi.error", "Current : sense key Medium Error", "Current request: sense key not set"),
+    ("scsi.error", "SCSI error: host 1 id 0 lun 1 return code = 8000002", "scsi host 1 id 0 lun 1: type 0"),
+    ("scsi.error", "Sense class 7, sense error 0, extended sense 3", "Sense class 7 is known"),
+    ("block.error", " sdb: p1 exceeds device capacity", " sdb: p1 p2 < p5 >"),
+    ("block.error", "sdb: p1 size 7829505 exceeds device capacity, limited to end of disk", "sdb: p1 size 7829505"),
+    ("block.error", "sdb: p4 ignored, start 7829505 is behind the end of the disk", "sdb: p4 ignored"),
+    (
+        "fs.error",
+        "bcachefs: bch2_fs_open() bch_fs_open err opening /dev/sda: insufficient_devices_to_start",
+        "bcachefs: bch2_fs_open() ret 0",
+    ),
 )
 
 

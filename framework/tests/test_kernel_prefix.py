@@ -329,6 +329,23 @@ def test_what_a_program_indents_otherwise_is_the_kernels_behind_its_own_spaces()
         assert event.kind == "scsi.error"
 
 
+@pytest.mark.parametrize("tab", ["^I", "#011", "#011#011", "\t"])
+def test_a_tab_as_a_syslog_daemon_writes_it(tab: str) -> None:
+    event = classify(f"Apr 12 13:45:01 host kernel: {tab}Sense class 7, sense error 0, extended sense 3")
+    assert event is not None
+    assert event.kind == "scsi.error"
+    assert classify(f"Apr 12 13:45:01 host smartd[12]: {tab}Sense class 7, sense error 0, extended sense 3") is None
+
+
+def test_the_name_of_a_file_may_be_in_any_script() -> None:
+    message = "BTRFS warning (device sdb1): checksum error at logical 1234 on dev /dev/sdb1, links 1 (path: {})"
+    name = "\u624b\u673a\u76f8\u518c"
+    event = classify(message.format(name))
+    assert event is not None
+    assert event.kind == "fs.error"
+    assert classify(f"{message.format('photo')} {name}") is None, "a comment"
+
+
 def test_a_message_that_a_terminal_filled_with_spaces() -> None:
     spaces = " " * 79
     for text in (f"Overcurrent c{spaces}hange detected", f"Overcurrent{spaces}change detected"):

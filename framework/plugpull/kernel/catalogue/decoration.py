@@ -75,8 +75,10 @@ _ANY_NUMBERS = deferred(
     r"\b(?:slot|ep|endpoint|port|sector|block|number|error|device) (?:nn|NN|xx+|XX+)\b(?![\w'\u2019-])"
 )
 """Letters for a number. In a line with a time a person hid the number of a true message."""
-_OTHER_SCRIPT = deferred(r"(?<!comm )[\u0370-\u1fff\u3040-\ud7ff]{2}")
-"""Letters that no message of the kernel has, but the names of processes in it."""
+_OTHER_SCRIPT = deferred(r"[\u0370-\u1fff\u3040-\ud7ff]{2}")
+"""Letters that no message of the kernel has, but the names in it."""
+_A_NAME = deferred(r"\bcomm \S+|\(path: [^)]*")
+"""Names of processes, and of files in a message of Btrfs."""
 _STAMP = deferred(r"\d:\d\d|\[ *\d+\.\d|^\s*\d+\.\d{3}|<-|\u2190")
 """A time, or the arrow of a comment."""
 _PART_OF_A_WORD = deferred(r"\w*$")
@@ -124,7 +126,7 @@ def talks_about_it(line: str, message: str) -> bool:
         return True
     if _ANY_NUMBERS.search(message) and not _STAMP.search(line):
         return True
-    if not message.isascii() and _OTHER_SCRIPT.search(message):
+    if not message.isascii() and _OTHER_SCRIPT.search(_A_NAME.sub("", message)):
         return not _STAMP.search(line)
     return " - " in message and bool(_HEADING.search(message)) and not has_prefix(line, message)
 

@@ -54,6 +54,7 @@ _PARTS = (
     rf"[\w.-]{{1,64}} {{1,8}}{_KERNEL}(?=\S)",  # journalctl -o short-monotonic, after its time
     # a serial console's prompt, with the cursor still behind it
     r"[\w.-]{1,64} login: (?=[\[<])|[\w.@:~/-]{1,64}[#$] (?=<\d>)",
+    r"(?:#011|\^I)+ *",  # a tab, as rsyslog and sysklogd write it
     r"(?:kernel|klogd|kmsg): ?(?=\S)|message repeated \d+ times: \[ ?",  # wall has no space; rsyslog
     r"(?:> ?)+|`+|\| (?=\[)|\u2502 ?|</?(?:font|span|b|i|pre|code|p)(?: [^<>]{1,80})?> ?",  # mail; Markdown; HTML
     r"\[/?(?:(?i:T[DR]|FONT|COLOR|SIZE|CODE|QUOTE|INDENT|LIST)|[BIUbiu*])(?:=[^\[\]]{1,60})?\] ?",  # BBCode
