@@ -181,3 +181,25 @@ def test_for_survivors_it_is_what_nearly_every_scenario_asks_for() -> None:
     pace, errors = undisturbed("disk2")[:2]
     assert (pace, errors) == (kept_pace("disk2"), no_errors("disk2"))
     assert undisturbed() == Undisturbed()
+
+
+# --- resets on request ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("disk", "failed", "kind", "accused", "doubted"),
+    [
+        ("disk2", 2, "virtual", ["disk2"], False),
+        ("disk2", 0, "virtual", [], False),
+        ("disk2", 2, "ssh", [], True),
+        (VICTIM, 2, "virtual", [], False),  # it was cut meanwhile
+    ],
+)
+def test_a_disk_that_cannot_be_reset(disk: str, failed: int, kind: str, accused: list[str], doubted: bool) -> None:
+    made = bench()
+    made.events = [
+        msgspec.structs.replace(event, kind=kind) if isinstance(event, ev.DutReady) else event for event in made.events
+    ]
+    made.add(ev.DiskRecovered(at=CUT - 0.5, disk=disk, until=CUT + 0.5, resets=3, failed=failed, detail="I/O error"))
+    assert subjects(made) == accused
+    assert any("resets of" in said for said in undisturbed().judge(story(made)).unknowns) is doubted
