@@ -159,3 +159,24 @@ def test_a_thread_leaked_with_every_cut_shows_in_the_kernels_stacks() -> None:
     ]
     (finding,) = judged(leak_slope(), *taken).findings
     assert finding.summary.startswith("the DUT leaks kernel memory beside its caches: 1.64e+04 bytes a cycle")
+
+
+def cycles(missing: int = 0, faults: int = 1) -> list[ev.Event]:
+    """Ten rounds of so many faults with a census after them, of which one is missing."""
+    made: list[ev.Event] = []
+    for number in range(1, 11):
+        made += [ev.FaultInjected(at=number + fault / 10, number=number, fault={}) for fault in range(faults)]
+        if number != missing:
+            made.append(replace(counted("cycle"), at=number + 0.9))
+    return made
+
+
+@pytest.mark.parametrize("missing", [2, 5, 9])
+def test_a_census_that_is_missing_between_two_cuts_is_noticed(missing: int) -> None:
+    (doubt,) = judged(leak_slope(), *cycles(missing)).unknowns
+    assert doubt == f"2 cuts were made before census {missing}, and one before each other: a census is missing"
+
+
+def test_censuses_after_each_cut_or_after_every_third_are_whole() -> None:
+    assert judged(leak_slope(), *cycles()).unknowns == ()
+    assert judged(leak_slope(), *cycles(faults=3)).unknowns == ()

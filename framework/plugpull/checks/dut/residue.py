@@ -21,7 +21,7 @@ from plugpull.checks.record.watched import recorded
 from plugpull.checks.starved import awake
 from plugpull.checks.victims.healed import not_back
 from plugpull.history.cut import Cut
-from plugpull.history.events import Census, KernelMessage
+from plugpull.history.events import Census, FaultInjected, KernelMessage
 from plugpull.history.reader import Story
 
 FEWEST = 6
@@ -143,6 +143,7 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
             return few.judgement()
         said = Collector(self, "DUT")
         said.take(*self._things(taken))
+        said.doubt(*_skipped(story, taken))
         if not all(census.slab for census in taken):
             said.doubt("the kernel does not report what its caches hold")
         used = [sum(census.slab.values()) for census in taken]
@@ -206,6 +207,16 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
             at=taken[-1].at,
             evidence=(", ".join(map(str, counts)), *grown),
         )
+
+
+def _skipped(story: Story, taken: Sequence[Census]) -> Iterator[str]:
+    """Faults without a census after them, between censuses that were taken after each single one."""
+    at = [census.at or 0.0 for census in taken]
+    made = [fault.at or 0.0 for fault in story.of(FaultInjected)]
+    faults = [sum(begin < fault < end for fault in made) for begin, end in pairwise(at)]
+    for number, count in enumerate(faults, 2):
+        if count > 1 and median(faults) == 1:
+            yield f"{count} cuts were made before census {number}, and one before each other: a census is missing"
 
 
 def nothing_left(limit: float = 2.0) -> NothingLeft:

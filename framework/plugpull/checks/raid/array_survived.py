@@ -251,17 +251,24 @@ def compared(record: ArrayRecord) -> Iterator[Accusation | str]:
     """What the checks of an array found, or a doubt about them."""
     for act in record.done("check"):
         after = _after_check(record, act)
-        if not act.ok or after is None:
+        count = mismatches(record, act)
+        if not act.ok or after is None or count is None:
             yield f"the check of {record.name} did not end: {act.detail or 'no result is on record'}"
             continue
-        count = max(_mismatches(record, act, after))
         if count and record.made.level in COMPARED:
             what = f"a check of {record.name} found {count} sectors whose parity does not match"
             yield _accusation(record, what, after.at)
 
 
-def _mismatches(record: ArrayRecord, act: ArrayActed, after: ArrayState) -> Iterator[int]:
-    """What a check had counted at each of its states. md counts up, and begins again only with the next one."""
+def mismatches(record: ArrayRecord, act: ArrayActed) -> int | None:
+    """How many sectors a check found different, ``None`` if it did not end. md counts up, and begins again only with
+    the next check."""
+    after = _after_check(record, act)
+    return None if after is None else max(_counted(record, act, after))
+
+
+def _counted(record: ArrayRecord, act: ArrayActed, after: ArrayState) -> Iterator[int]:
+    """What a check had counted at each of its states."""
     begin = (act.at or 0.0) - act.seconds - CLOCKS
     within = (state for state in record.states if begin <= (state.at or 0.0) <= (after.at or 0.0))
     yield int(after.values.get("mismatch_cnt") or 0)
