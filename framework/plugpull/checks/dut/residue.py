@@ -21,7 +21,7 @@ from plugpull.checks.record.watched import recorded
 from plugpull.checks.starved import awake
 from plugpull.checks.victims.healed import not_back
 from plugpull.history.cut import Cut
-from plugpull.history.events import Census, FaultInjected, KernelMessage
+from plugpull.history.events import Census, CutArmed, KernelMessage
 from plugpull.history.reader import Story
 
 FEWEST = 6
@@ -210,12 +210,15 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
 
 
 def _skipped(story: Story, taken: Sequence[Census]) -> Iterator[str]:
-    """Faults without a census after them, between censuses that were taken after each single one."""
+    """Cuts without a census after them, between censuses that were taken after each single one. The cuts of a burst
+    count as one."""
+    made: dict[int, float] = {}
+    for armed in story.of(CutArmed):
+        made.setdefault(armed.group or armed.cut, armed.at or 0.0)
     at = [census.at or 0.0 for census in taken]
-    made = [fault.at or 0.0 for fault in story.of(FaultInjected)]
-    faults = [sum(begin < fault < end for fault in made) for begin, end in pairwise(at)]
-    for number, count in enumerate(faults, 2):
-        if count > 1 and median(faults) == 1:
+    cuts = [sum(begin < cut < end for cut in made.values()) for begin, end in pairwise(at)]
+    for number, count in enumerate(cuts, 2):
+        if count > 1 and median(cuts) == 1:
             yield f"{count} cuts were made before census {number}, and one before each other: a census is missing"
 
 

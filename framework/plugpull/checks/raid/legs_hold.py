@@ -161,14 +161,16 @@ def _agree(record: ArrayRecord, copies: Mapping[int, Found], written: float) -> 
     after ``written``."""
     whole = {copy: held for copy, held in copies.items() if held.complete and not held.problems}
     values = record.last.values if record.last is not None else {}
-    if len(whole) < 2 or RESYNC_START not in values:
+    if len(whole) < 2:
         return
-    if values[RESYNC_START] != "none" or values.get("sync_action") in ("resync", "recover"):
-        yield f"{record.name} was stopped before it was in sync, so its copies are not compared"
+    if values.get(RESYNC_START, "none") != "none" or values.get("sync_action") in ("resync", "recover"):
+        if RESYNC_START in values:
+            yield f"{record.name} was stopped before it was in sync, so its copies are not compared"
         return
     (one, first), *others = whole.items()
     compared = [((one, other), [*disagreements(first.runs, held.runs)]) for other, held in others]
-    yield from (_differ(record, pair, found) for pair, found in compared if found)
+    if RESYNC_START in values:
+        yield from (_differ(record, pair, found) for pair, found in compared if found)
     if not any(found for _, found in compared):
         yield from _differ_elsewhere(record, written)
 
