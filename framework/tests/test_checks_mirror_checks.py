@@ -1,12 +1,13 @@
-"""What ``legs_hold`` makes of a check of a mirror, whose members are read afterwards."""
+"""What a mirror's check, its states and the kernel log say of one thing must agree."""
 
 from __future__ import annotations
 
 import pytest
-from array_stories import ARRAY, CHECKED, mirror, stamps
-from stories import Bench, healthy
+from array_stories import ARRAY, CHECKED, NOTICED, READDED, STOPPED, SYNCED, mirror, stamps, state
+from stories import VICTIM, Bench, healthy
 
-from plugpull.checks import legs_hold
+from plugpull.checks import array_survived, legs_hold
+from plugpull.checks.raid.array_doubts import array_doubts
 from plugpull.history import events as ev
 
 
@@ -36,3 +37,38 @@ def test_a_check_without_differences_or_during_writes_passes(counted: str, until
     """A mirror may hold two versions of a write that is under way (md(4), SCRUBBING AND MISMATCHES)."""
     judgement = checked(counted, until).judge(legs_hold(ARRAY))
     assert (judgement.findings, judgement.unknowns) == ((), ())
+
+
+# --- what the kernel log says of a member -----------------------------------------------------------------------------
+
+DROPPED = "md/raid1:md127: Disk failure on sdb, disabling device.\nmd/raid1:md127: Operation continuing on 1 devices."
+
+
+def dropped(bench: Bench, at: float) -> str:
+    bench.add(ev.KernelMessage(at=at, text=DROPPED, level=2, seq=1))
+    return "; ".join(array_doubts(bench.story()))
+
+
+def test_a_member_that_the_kernel_dropped_is_not_in_sync_any_more() -> None:
+    bench = healthy()
+    mirror(bench)
+    assert "no state of it shows that" not in dropped(bench, NOTICED - 0.05)
+    bench = healthy()
+    mirror(bench)
+    bench.replace(ev.ArrayState, lambda event: event.at == NOTICED, members=state(NOTICED).members)
+    bench.replace(ev.ArrayState, lambda event: event.at == READDED, members=state(READDED).members)
+    assert f"the kernel dropped {VICTIM} of {ARRAY} at" in dropped(bench, NOTICED - 0.05)
+
+
+@pytest.mark.parametrize("action", ["check", "stop"])
+def test_states_that_end_before_a_check_or_a_stop_accuse_nobody(action: str) -> None:
+    bench = healthy()
+    mirror(bench)
+    at = CHECKED if action == "check" else STOPPED
+    last = state(READDED + 0.1, "recover", degraded=1, disk1="spare")
+    bench.drop(ev.ArrayState, lambda event: (event.at or 0.0) < at - 1.0)
+    bench.replace(ev.ArrayState, lambda event: event.at == SYNCED, values=last.values, members=last.members)
+    bench.replace(ev.ArrayState, lambda event: event.at == CHECKED + 0.5, values=last.values, members=last.members)
+    judgement = bench.judge(array_survived(ARRAY))
+    assert "was not complete in the end" not in str(judgement.findings)
+    assert f"what became of {ARRAY} after {at:.2f} s is not on record" in "; ".join(array_doubts(bench.story()))

@@ -3,7 +3,7 @@ and a check of a mirror that counts differences which its members do not show.""
 
 from __future__ import annotations
 
-from benchmarks.edits.events import both, of
+from benchmarks.edits.events import Event, both, of
 from benchmarks.edits.registry import FAIL, UNKNOWN, edit
 from benchmarks.edits.tape import Tape
 
@@ -46,3 +46,24 @@ def a_blocked_thread_is_not_heard_of_again(tape: Tape) -> Tape:
     at = tape.off_at + 4.0
     blocked = {"type": "task.blocked", "at": at, "pid": 133, "name": "kworker/1:2+usb_hub_wq", "kernel": True}
     return tape.insert(blocked | {"seconds": 4.0, "since": tape.off_at, "wchan": "usb_kill_urb"})
+
+
+@edit("agreed", UNKNOWN, ARRAY)
+def no_state_shows_that_the_kernel_dropped_a_member(tape: Tape) -> Tape:
+    """Its log says so, and the array's states have the member in sync until it is removed."""
+    removed = tape.first(of("array.acted", action="remove_gone"))["at"]
+    gone = {disk: [str(slot), "in_sync"] for slot, disk in enumerate(tape.first(of("array.made"))["members"])}
+
+    def well(event: Event) -> Event:
+        return event | {"members": gone, "values": event["values"] | {"degraded": "0"}}
+
+    return tape.map(
+        both(of("array.state"), lambda event: tape.off_at < event["at"] < removed and bool(event["members"])), well
+    )
+
+
+@edit("agreed", UNKNOWN, ARRAY)
+def states_end_when_a_member_is_put_back(tape: Tape) -> Tape:
+    """Whether it got what it missed is not on record, nor what the check found."""
+    back = tape.first(of("array.acted", action="readd"))["at"]
+    return tape.drop(both(of("array.state"), lambda event: event["at"] > back))

@@ -11,7 +11,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import every_round
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.files.file_errors import device_errors
-from plugpull.checks.raid.array_doubts import no_state_after
+from plugpull.checks.raid.array_doubts import LEADS_TO, no_state_after
 from plugpull.checks.raid.arrays import EDGE, WORKING, ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.starved import awake
 from plugpull.history.events import ArrayActed, ArrayAction, ArrayState, LoadEnded
@@ -301,7 +301,7 @@ def _back(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
     if untried := [disk for disk in missing if disk not in tried]:
         yield f"nobody tried to put {', '.join(untried)} back into {record.name}"
         return
-    if any(act.ok and no_state_after(record, act) for act in record.done("readd", "add", "assemble")):
+    if any(act.ok and no_state_after(record, act) for act in record.done(*LEADS_TO)):
         return  # array_doubts says that what became of it is not on record
     said = ", ".join(f"{disk} {last.members.get(disk, ('', 'missing'))[1]}" for disk in missing)
     what = f"{record.name} was not complete in the end: {said or 'degraded ' + last.values.get('degraded', '?')}"
