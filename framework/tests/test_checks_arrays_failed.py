@@ -186,6 +186,15 @@ def test_a_full_copy_soon_after_a_resync_is_right() -> None:
     assert resynced(COMPONENT, state(9.2, "resync"), state(9.9)).findings == ()
 
 
+def test_looking_for_another_member_is_no_resync() -> None:
+    """md says "recover" for a moment when a member fails, and copies nothing."""
+    looking = state(GONE + 0.1, "recover", degraded=1, disk1="faulty")
+    looking = replace(looking, values={**looking.values, "sync_completed": "none"})
+    (only,) = resynced(COMPONENT, looking).findings
+    assert "disk1 got a full copy of" in only.summary
+    assert resynced(100_000, looking).findings == ()
+
+
 def test_without_a_bitmap_or_a_return_nothing_is_known() -> None:
     assert "no array array1 with a bitmap is on record" in resynced(0, chunk=0).unknowns
     bench = healthy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stories import CUT, LAST, RESTORED, VICTIM, Bench, healthy
+from stories import CUT, GONE, LAST, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks import FoundAgain, found_again, returned, same_properties
 from plugpull.checks.standing import standing_checks
@@ -107,3 +107,18 @@ def test_another_link_after_a_move_is_no_finding() -> None:
     assert len(bench.judge(same_properties()).findings) == 1
     bench.add(ev.DiskMoved(at=CUT + 0.01, disk=VICTIM, socket="usb.3", place=THERE, until=CUT + 0.02))
     assert bench.judge(same_properties()).findings == ()
+
+
+@pytest.mark.parametrize("back", ["0000:00:05.0/1.1:0", "0000:00:05.0/4:0"])
+def test_a_disk_that_is_back_in_its_first_socket_was_moved_back_by_somebody(back: str) -> None:
+    """A kernel cannot move a disk, so a move that is not on record accuses nobody. Elsewhere it is a finding."""
+    bench = healthy()
+    bench.replace(ev.DiskDetached, lambda event: event.disk == VICTIM, at=10.9)
+    bench.attach(VICTIM, 11.5, place=THERE)
+    bench.detach(VICTIM, GONE)
+    bench.add(ev.DiskMoved(at=11.0, disk=VICTIM, socket="usb.3", place=THERE, until=11.1))
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM and (event.at or 0.0) > CUT, place=back)
+    judgement = bench.judge(returned(VICTIM))
+    moved_home = [doubt for doubt in judgement.unknowns if "who moved it back is not on record" in doubt]
+    assert bool(moved_home) is not bool(judgement.findings)
+    assert bool(judgement.findings) is (back != "0000:00:05.0/1.1:0")

@@ -159,3 +159,28 @@ def test_a_thread_leaked_with_every_cut_shows_in_the_kernels_stacks() -> None:
     ]
     (finding,) = judged(leak_slope(), *taken).findings
     assert finding.summary.startswith("the DUT leaks kernel memory beside its caches: 1.64e+04 bytes a cycle")
+
+
+def cycles(missing: int = 0, cuts: int = 1, group: int = 0) -> list[ev.Event]:
+    """Ten rounds of so many cuts with a census after them, of which one is missing."""
+    made: list[ev.Event] = []
+    armed = ev.CutArmed(cut=0, point="disk1.cable", mechanism="data", trigger="at once", victims=("disk1",))
+    for number in range(1, 11):
+        for cut in range(cuts):
+            of_burst = number * group
+            made.append(replace(armed, at=number + cut / 10, cut=number * cuts + cut, group=of_burst))
+        if number != missing:
+            made.append(replace(counted("cycle"), at=number + 0.9))
+    return made
+
+
+@pytest.mark.parametrize("missing", [2, 5, 9])
+@pytest.mark.parametrize(("cuts", "group"), [(1, 0), (3, 1)])
+def test_a_census_that_is_missing_between_two_cuts_is_noticed(missing: int, cuts: int, group: int) -> None:
+    (doubt,) = judged(leak_slope(), *cycles(missing, cuts, group)).unknowns
+    assert doubt == f"2 cuts were made before census {missing}, and one before each other: a census is missing"
+
+
+def test_censuses_after_each_cut_or_after_every_third_are_whole() -> None:
+    assert judged(leak_slope(), *cycles()).unknowns == ()
+    assert judged(leak_slope(), *cycles(cuts=3)).unknowns == ()

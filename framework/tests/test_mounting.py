@@ -22,10 +22,18 @@ def with_step(kind: str = "virtual", at: float = LATER, **step: Any) -> Bench:
     bench = healthy(until=LATER + 10.0)
     bench.events = [replace(one, kind=kind) if isinstance(one, ev.DutReady) else one for one in bench.events]
     known: dict[str, Any] = {"action": "mount", "disk": DISK, "ok": True, "seconds": 0.5} | step
+    if known["action"] == "umount":
+        mount(bench, at=12.0)
     if known["action"] in ("mount", "umount"):
         bench.add(ev.StepBegun(at=at - known["seconds"], action=known["action"], disk=DISK))
     bench.add(ev.Acted(at=at, **known))
     return bench
+
+
+def mount(bench: Bench, at: float, action: ev.ActionName = "mount") -> None:
+    """One more mount or umount, with its beginning."""
+    bench.add(ev.StepBegun(at=at - 0.1, action=action, disk=DISK))
+    bench.add(ev.Acted(at=at, action=action, disk=DISK, ok=True, seconds=0.1))
 
 
 def said(bench: Bench) -> list[str]:
@@ -86,9 +94,24 @@ def test_a_check_of_a_filesystem_that_takes_far_too_long_is_a_doubt(kind: str, t
 @pytest.mark.parametrize("missing", [ev.StepBegun, ev.Acted])
 def test_a_mount_of_which_one_end_is_missing_is_a_doubt(missing: type[ev.Event]) -> None:
     bench = with_step()
-    bench.add(ev.StepBegun(at=60.0, action="umount", disk=DISK))
-    bench.add(ev.Acted(at=60.1, action="umount", disk=DISK, ok=True, seconds=0.1))
+    mount(bench, LATER + 5.0, "umount")
     assert said(bench) == []
     bench.drop(missing, keep=lambda event: event.action == "umount")
     counts = "0 times and ended 1" if missing is ev.StepBegun else "1 times and ended 0"
     assert said(bench) == [f"the record contradicts itself: mount of {DISK} began {counts} times"]
+
+
+def test_a_mount_or_an_umount_that_is_missing_altogether_is_a_doubt() -> None:
+    bench = healthy(until=LATER + 10.0)
+    mount(bench, 12.0)
+    mount(bench, 60.0, "umount")
+    mount(bench, 70.0)
+    assert said(bench) == []
+    mount(bench, 80.0)
+    (twice,) = said(bench)
+    assert twice == f"the filesystem on {DISK} was mounted twice, and that it was unmounted is not on record"
+    bench.drop(ev.StepBegun, lambda event: (event.at or 0.0) < 65.0)
+    bench.drop(ev.Acted, lambda event: (event.at or 0.0) < 65.0)
+    mount(bench, 90.0, "umount")
+    (never,) = said(bench)
+    assert never == f"the filesystem on {DISK} was unmounted at 90.00 s, and its mount is not on record"

@@ -1,6 +1,7 @@
 """Registers all mutations."""
 
 from benchmarks.edits import (
+    agreed,
     asked,
     companions,
     contents,
@@ -34,6 +35,7 @@ from benchmarks.edits import (
 )
 
 __all__ = [
+    "agreed",
     "asked",
     "companions",
     "contents",

@@ -21,7 +21,7 @@ from plugpull.checks.record.watched import recorded
 from plugpull.checks.starved import awake
 from plugpull.checks.victims.healed import not_back
 from plugpull.history.cut import Cut
-from plugpull.history.events import Census, KernelMessage
+from plugpull.history.events import Census, CutArmed, KernelMessage
 from plugpull.history.reader import Story
 
 FEWEST = 6
@@ -143,6 +143,7 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
             return few.judgement()
         said = Collector(self, "DUT")
         said.take(*self._things(taken))
+        said.doubt(*_skipped(story, taken))
         if not all(census.slab for census in taken):
             said.doubt("the kernel does not report what its caches hold")
         used = [sum(census.slab.values()) for census in taken]
@@ -206,6 +207,19 @@ class LeakSlope(Check, frozen=True, tag="leak_slope"):
             at=taken[-1].at,
             evidence=(", ".join(map(str, counts)), *grown),
         )
+
+
+def _skipped(story: Story, taken: Sequence[Census]) -> Iterator[str]:
+    """Cuts without a census after them, between censuses that were taken after each single one. The cuts of a burst
+    count as one."""
+    made: dict[int, float] = {}
+    for armed in story.of(CutArmed):
+        made.setdefault(armed.group or armed.cut, armed.at or 0.0)
+    at = [census.at or 0.0 for census in taken]
+    cuts = [sum(begin < cut < end for cut in made.values()) for begin, end in pairwise(at)]
+    for number, count in enumerate(cuts, 2):
+        if count > 1 and median(cuts) == 1:
+            yield f"{count} cuts were made before census {number}, and one before each other: a census is missing"
 
 
 def nothing_left(limit: float = 2.0) -> NothingLeft:

@@ -82,8 +82,25 @@ def _unpaired(story: Story) -> Iterator[str]:
     began = Counter((one.disk, one.action) for one in begun)
     ended = Counter((step.disk, step.action) for step in story.of(Acted))
     done = Counter((step.disk, step.action) for step in story.of(Acted) if step.ok)
+    fits = True
     for disk, action in sorted({*began, *(one for one in done if one[1] in _CALLS)}):
         which = (disk, action)
         if not done[which] <= began[which] <= ended[which]:
+            fits = False
             what = f"{action} of {disk} began {began[which]} times and ended {ended[which]} times"
             yield f"the record contradicts itself: {what}"
+    yield from _alternating(story) if fits else ()
+
+
+def _alternating(story: Story) -> Iterator[str]:
+    """Filesystems that were unmounted without a mount on record, or mounted while they were."""
+    mounted: dict[str, bool] = {}
+    for step in story.of(Acted):
+        if step.action not in _CALLS or not step.ok:
+            continue
+        before, mounted[step.disk] = mounted.get(step.disk, False), step.action == "mount"
+        if step.action == "umount" and not before:
+            when = f"{step.at or 0.0:.2f} s"
+            yield f"the filesystem on {step.disk} was unmounted at {when}, and its mount is not on record"
+        elif step.action == "mount" and before:
+            yield f"the filesystem on {step.disk} was mounted twice, and that it was unmounted is not on record"

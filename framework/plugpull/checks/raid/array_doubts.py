@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from plugpull.checks.limits import bench_kind
@@ -9,7 +10,7 @@ from plugpull.checks.raid.array_states import state_doubts
 from plugpull.checks.raid.array_steps import missing_acts
 from plugpull.checks.raid.arrays import ArrayRecord, arrays_of
 from plugpull.checks.starved import awake
-from plugpull.history.events import ArrayActed, ArrayMade, ArrayState, LegReadBegun
+from plugpull.history.events import ArrayActed, ArrayAction, ArrayMade, ArrayState, LegReadBegun
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
 
@@ -20,6 +21,10 @@ SLOW, SLOW_REAL = 15.0, 90.0
 MUST_SUCCEED = ("make", "remove_gone", "udev_remove", "fail", "marked", "assemble", "stop", "check", "erase")
 """Actions that succeed at last: what comes later rests on them. A member that md does not take back (``readd``) is
 added as a new one."""
+LEADS_TO: tuple[ArrayAction, ...] = ("readd", "add", "assemble", "check", "stop")
+"""Actions after which the array has another state than before."""
+NOTICED = 10.0
+"""Seconds after the kernel has dropped a member by which a state of its array shows that."""
 
 
 def array_doubts(story: Story) -> Iterator[str]:
@@ -37,6 +42,7 @@ def array_doubts(story: Story) -> Iterator[str]:
         yield from _slow(story, record)
         yield from _interrupted(story, record)
         yield from state_doubts(story, record)
+        yield from _dropped(story, record)
     for leg in story.of(LegReadBegun):
         if misread(story, leg):
             yield f"{leg.disk} was read from sector {leg.offset} on, where the data of {leg.array} does not begin"
@@ -93,10 +99,32 @@ def _unfinished(record: ArrayRecord) -> Iterator[str]:
         acts = record.done(action)
         if acts and not acts[-1].ok:
             yield f"the last {action} of {record.name} failed: {acts[-1].detail or '?'}"
-    for act in record.done("readd", "add", "assemble"):
+    for act in record.done(*LEADS_TO):
         if act.ok and record.states and no_state_after(record, act):
             yield f"what became of {record.name} after {act.at or 0.0:.2f} s is not on record"
             break
+
+
+def _dropped(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """Members that the kernel says it has dropped, and that every state on record since then has in sync."""
+    words = re.compile(rf"md/\S+:{re.escape(record.made.kname)}: Disk failure on (\w+), disabling device")
+    for line in log_of(story).timed:
+        if (failed := words.match(line.body)) is None:
+            continue
+        # What is there after it was removed by mdadm shows nothing.
+        acts = [(act.at or 0.0) - act.seconds for act in record.done("remove_gone", "udev_remove", "fail")]
+        until = min([line.at + NOTICED, *(at for at in acts if at > line.at)])
+        since = [one for one in record.states if line.at <= (one.at or 0.0) <= until and one.members]
+        # A kernel name may have been that of several members.
+        had = {one.disk for one in story.all_attachments if one.kname == failed.group(1) and (one.at or 0.0) <= line.at}
+        meant = had & set(record.made.members)
+        if since and meant and all(_in_sync(one, disk) for one in since for disk in meant):
+            who = " or ".join(sorted(meant))
+            yield f"the kernel dropped {who} of {record.name} at {line.at:.2f} s, and no state of it shows that"
+
+
+def _in_sync(state: ArrayState, disk: str) -> bool:
+    return state.members.get(disk, ("", ""))[1] == "in_sync"
 
 
 def no_state_after(record: ArrayRecord, act: ArrayActed) -> bool:

@@ -11,7 +11,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import every_round
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.files.file_errors import device_errors
-from plugpull.checks.raid.array_doubts import no_state_after
+from plugpull.checks.raid.array_doubts import LEADS_TO, no_state_after
 from plugpull.checks.raid.arrays import EDGE, WORKING, ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.starved import awake
 from plugpull.history.events import ArrayActed, ArrayAction, ArrayState, LoadEnded
@@ -251,17 +251,24 @@ def compared(record: ArrayRecord) -> Iterator[Accusation | str]:
     """What the checks of an array found, or a doubt about them."""
     for act in record.done("check"):
         after = _after_check(record, act)
-        if not act.ok or after is None:
+        count = mismatches(record, act)
+        if not act.ok or after is None or count is None:
             yield f"the check of {record.name} did not end: {act.detail or 'no result is on record'}"
             continue
-        count = max(_mismatches(record, act, after))
         if count and record.made.level in COMPARED:
             what = f"a check of {record.name} found {count} sectors whose parity does not match"
             yield _accusation(record, what, after.at)
 
 
-def _mismatches(record: ArrayRecord, act: ArrayActed, after: ArrayState) -> Iterator[int]:
-    """What a check had counted at each of its states. md counts up, and begins again only with the next one."""
+def mismatches(record: ArrayRecord, act: ArrayActed) -> int | None:
+    """How many sectors a check found different, ``None`` if it did not end. md counts up, and begins again only with
+    the next check."""
+    after = _after_check(record, act)
+    return None if after is None else max(_counted(record, act, after))
+
+
+def _counted(record: ArrayRecord, act: ArrayActed, after: ArrayState) -> Iterator[int]:
+    """What a check had counted at each of its states."""
     begin = (act.at or 0.0) - act.seconds - CLOCKS
     within = (state for state in record.states if begin <= (state.at or 0.0) <= (after.at or 0.0))
     yield int(after.values.get("mismatch_cnt") or 0)
@@ -294,7 +301,7 @@ def _back(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
     if untried := [disk for disk in missing if disk not in tried]:
         yield f"nobody tried to put {', '.join(untried)} back into {record.name}"
         return
-    if any(act.ok and no_state_after(record, act) for act in record.done("readd", "add", "assemble")):
+    if any(act.ok and no_state_after(record, act) for act in record.done(*LEADS_TO)):
         return  # array_doubts says that what became of it is not on record
     said = ", ".join(f"{disk} {last.members.get(disk, ('', 'missing'))[1]}" for disk in missing)
     what = f"{record.name} was not complete in the end: {said or 'degraded ' + last.values.get('degraded', '?')}"

@@ -14,6 +14,7 @@ from plugpull.checks.data.opinions import JudgedRound, counted, every_round
 from plugpull.checks.data.power import Power
 from plugpull.checks.raid.array_doubts import misread, other_members
 from plugpull.checks.raid.array_promises import promised
+from plugpull.checks.raid.array_survived import mismatches
 from plugpull.checks.raid.arrays import ArrayRecord, arrays_of
 from plugpull.checks.raid.write_hole import hole_of
 from plugpull.history.events import LedgerBegun, LegReadBegun, LegReadEnded, LegReadPart
@@ -136,7 +137,7 @@ def _judge(story: Story, record: ArrayRecord, said: Collector) -> Iterator[Opini
         yield opinion
     if not wrong:
         read = [copy for copy in copies if layout.level != "raid1" or copy in found]
-        said.take(*_agree(record, {copy: copies[copy] for copy in read}))
+        said.take(*_agree(record, {copy: copies[copy] for copy in read}, _written_until(rounds)))
 
 
 def _others(story: Story, record: ArrayRecord, legs: Mapping[str, _Leg], begun: LedgerBegun) -> Iterator[str]:
@@ -155,19 +156,35 @@ def _others(story: Story, record: ArrayRecord, legs: Mapping[str, _Leg], begun: 
         yield f"not the same parts of each member of {record.name} were read"
 
 
-def _agree(record: ArrayRecord, copies: Mapping[int, Found]) -> Iterator[Accusation | str]:
-    """What is wrong if the copies of a mirror differ. They may until its last resync is over."""
+def _agree(record: ArrayRecord, copies: Mapping[int, Found], written: float) -> Iterator[Accusation | str]:
+    """What is wrong if the copies of a mirror differ. They may until its last resync is over. Nothing was written to it
+    after ``written``."""
     whole = {copy: held for copy, held in copies.items() if held.complete and not held.problems}
     values = record.last.values if record.last is not None else {}
-    if len(whole) < 2 or RESYNC_START not in values:
+    if len(whole) < 2:
         return
-    if values[RESYNC_START] != "none" or values.get("sync_action") in ("resync", "recover"):
-        yield f"{record.name} was stopped before it was in sync, so its copies are not compared"
+    if values.get(RESYNC_START, "none") != "none" or values.get("sync_action") in ("resync", "recover"):
+        if RESYNC_START in values:
+            yield f"{record.name} was stopped before it was in sync, so its copies are not compared"
         return
     (one, first), *others = whole.items()
-    for other, held in others:
-        if found := [*disagreements(first.runs, held.runs)]:
-            yield _differ(record, (one, other), found)
+    compared = [((one, other), [*disagreements(first.runs, held.runs)]) for other, held in others]
+    if RESYNC_START in values:
+        yield from (_differ(record, pair, found) for pair, found in compared if found)
+    if not any(found for _, found in compared):
+        yield from _differ_elsewhere(record, written)
+
+
+def _differ_elsewhere(record: ArrayRecord, written: float) -> Iterator[Accusation]:
+    """Differences that md counted in a mirror whose copies agree in everything that was written to it, until
+    ``written``. They lie where nobody wrote since its first resync. Two versions of a write that is under way are none
+    (md(4), SCRUBBING AND MISMATCHES), so only a check after the last write counts."""
+    for act in record.done("check"):
+        count = mismatches(record, act) if act.ok and (act.at or 0.0) - act.seconds > written else None
+        if count:
+            what = f"a check of {record.name} found {count} sectors that differ between its members"
+            why = "and they agree in everything that was written to it"
+            yield Accusation(subject=record.name, summary=f"{what}, {why}", at=act.at)
 
 
 def _differ(record: ArrayRecord, copies: tuple[int, int], found: Sequence[Disagreement]) -> Accusation:
@@ -183,6 +200,12 @@ def _differ(record: ArrayRecord, copies: tuple[int, int], found: Sequence[Disagr
         f"{record.name} was in sync, the first at sector {found[0].first} of the array: {' and '.join(said[0])}",
         evidence=evidence,
     )
+
+
+def _written_until(rounds: Sequence[JudgedRound]) -> float:
+    """When the last writer ended."""
+    ended = [one.round.ended for one in rounds]
+    return max((one.at or 0.0) if one is not None else float("inf") for one in ended)
 
 
 def _name(record: ArrayRecord, copy: int) -> str:

@@ -8,7 +8,7 @@ from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import every_round
 from plugpull.checks.raid.arrays import ArrayRecord, MemberAbsence, arrays_of
-from plugpull.history.events import ArrayActed
+from plugpull.history.events import ArrayActed, ArrayState
 from plugpull.history.reader import Story
 from plugpull.history.samples import CounterStream
 from plugpull.integrity.oracle.decode import decode_ledger
@@ -115,7 +115,7 @@ def _marked(story: Story, record: ArrayRecord, begin: float, end: float) -> int:
     gone = begin + LAG
     at_begin = record.state_at(begin)
     states = [*([at_begin] if at_begin else []), *(one for one in record.states if begin <= (one.at or 0.0) <= gone)]
-    if any(state.values.get("sync_action") in ("resync", "recover") for state in states):
+    if any(_copying(state) for state in states):
         return record.made.size
     for one in every_round(story):
         if one.round.disk != record.name:
@@ -129,3 +129,9 @@ def _marked(story: Story, record: ArrayRecord, begin: float, end: float) -> int:
             if origin + write.issued_at <= end and done >= begin:
                 chunks.update(range(write.sector * 512 // chunk, (write.end * 512 - 1) // chunk + 1))
     return len(chunks) * chunk
+
+
+def _copying(state: ArrayState) -> bool:
+    """Whether a resync or a rebuild was under way. md also says "recover" for the moment in which it looks whether a
+    member that failed can be replaced (md.c, action_show); then nothing is completed or about to be."""
+    return state.values.get("sync_action") in ("resync", "recover") and state.values.get("sync_completed") != "none"

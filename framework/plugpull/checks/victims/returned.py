@@ -31,7 +31,7 @@ from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.victims.link_speed import fallen_back
 from plugpull.checks.victims.missed_contacts import missed_contacts
-from plugpull.checks.victims.moves import moved_between
+from plugpull.checks.victims.moves import moved_back, moved_between
 from plugpull.checks.victims.probing import slow_probe
 from plugpull.checks.victims.properties import UNBOUND
 from plugpull.checks.victims.read_rate import slow_reads
@@ -153,6 +153,7 @@ class Returned(Check, frozen=True, tag="returned"):
         findings += [slow] if slow is not None else []
         findings += _units(story, cut, was, now)
         doubts = [late] if isinstance(late, str) else []
+        doubts += filter(None, (moved_back(story, was, now),))
         for trouble in came_in_trouble(story, cut, now):
             (findings if isinstance(trouble, Accusation) else doubts).append(trouble)  # type: ignore[arg-type]
         return findings, doubts
@@ -178,7 +179,7 @@ class Returned(Check, frozen=True, tag="returned"):
     def _changed(self, story: Story, cut: Cut, was: DiskAttached, now: DiskAttached) -> Iterator[Accusation]:
         disk = was.disk
         moved = moved_between(story, was, now)
-        here = same_socket(now, was) if moved is None else now.place == moved.place
+        here = same_socket(now, was) or bool(moved_back(story, was, now)) if moved is None else now.place == moved.place
         if self.same_place and not here and was.place and now.place:
             before = was.place if moved is None else moved.place
             places = (now.place, before) if now.place != before else (now.sockets[0], was.sockets[0])
