@@ -12,9 +12,9 @@ from plugpull.history import events as ev
 from plugpull.history.story import Story
 
 
-def failed(status: str, at: float = CUT + 0.05, kname: str = "sdb") -> Bench:
+def failed(status: str, at: float = CUT + 0.05, kname: str = "sdb", op: str = "0x1:(WRITE)") -> Bench:
     bench = healthy()
-    text = f"{status} error, dev {kname}, sector 4096 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2"
+    text = f"{status} error, dev {kname}, sector 4096 op {op} flags 0x8800 phys_seg 1 prio class 2"
     bench.add(ev.KernelMessage(at=at, text=text, level=3), ev.KernelMessage(at=at + 0.001, text=text, level=3))
     return bench
 
@@ -35,6 +35,26 @@ def test_a_disk_that_is_gone_is_not_a_full_one() -> None:
         "full disk (ENOSPC) instead of an I/O error (and 1 more)"
     )
     assert finding.evidence[0].startswith("critical space allocation error, dev sdb")
+
+
+@pytest.mark.parametrize(
+    ("status", "means"),
+    [
+        ("operation not supported", "an operation not supported error, which means a disk that cannot do this"),
+        ("device resource", "a device resource error, which means a busy disk"),
+        ("invalid", "an invalid error, which means a wrong request"),
+        ("dm internal retry", "a dm internal retry error instead"),
+    ],
+)
+def test_a_disk_that_is_gone_is_nothing_else_either(status: str, means: str) -> None:
+    (finding,) = found(failed(status))
+    assert means in finding.summary
+    assert found(real(failed(status)))
+
+
+def test_what_a_disk_never_could_do_says_nothing_of_its_loss() -> None:
+    assert found(failed("operation not supported", op="0x9:(WRITE_ZEROES)")) == ()
+    assert found(failed("operation not supported", op="0x3:(DISCARD)")) == ()
 
 
 def test_errors_of_others_are_judged_elsewhere() -> None:

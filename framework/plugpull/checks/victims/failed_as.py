@@ -2,7 +2,8 @@
 
 The block layer names the status of a failed request in the log (``blk_errors`` in block/blk-core.c). A request to a
 disk that is gone fails with an I/O error or because the device is offline. Another status, such as a full disk,
-misleads whoever reads the log, and the program that gets its errno (ENOSPC, EREMOTEIO, ENODATA, EBADE, EILSEQ).
+misleads whoever reads the log, and the program that gets its errno (ENOSPC, EREMOTEIO, ENODATA, EBADE, EILSEQ,
+EOPNOTSUPP, ENOMEM, EBUSY, EAGAIN, EINVAL).
 """
 
 from __future__ import annotations
@@ -19,12 +20,35 @@ from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.scope import Level
 from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
 
-_STATUS = re.compile(
-    r"(?:^|: )((critical (?:space allocation|target|medium|nexus)|reservation conflict|protection) error), dev "
+_UNSUPPORTED = r"op 0x[39]:"
+"""Discarding and writing zeroes. A disk that cannot do either fails them whether it is there or not."""
+_NEVER = (
+    "critical space allocation",
+    "critical nexus",
+    "reservation conflict",
+    "protection",
+    "operation not supported",
+    "kernel resource",
+    "device resource",
+    "nonblocking retry",
+    "dm internal retry",
+    "open zones exceeded",
+    "active zones exceeded",
+    "duration limit exceeded",
+    "invalid",
 )
-_NEVER = ("critical space allocation", "critical nexus", "reservation conflict", "protection")
 """What no cut explains on a real DUT either. A bridge that outlives its disk may report errors of target and medium."""
-_MEANS = {"critical space allocation": ", which means a full disk (ENOSPC)"}
+_STATUS = re.compile(
+    rf"(?:^|: )(({'|'.join(('critical (?:target|medium)', *_NEVER))}) error), dev (?!.*{_UNSUPPORTED})"
+)
+_MEANS = {
+    "critical space allocation": ", which means a full disk (ENOSPC)",
+    "operation not supported": ", which means a disk that cannot do this (EOPNOTSUPP)",
+    "kernel resource": ", which means that there is no memory (ENOMEM)",
+    "device resource": ", which means a busy disk (EBUSY)",
+    "nonblocking retry": ", which means that it may be tried again (EAGAIN)",
+    "invalid": ", which means a wrong request (EINVAL)",
+}
 LOST = frozenset({EIO, ENXIO, ENODEV, ESHUTDOWN, ETIMEDOUT, ENOMEDIUM})
 """The errors that a program gets of a disk that is gone: of 81 loads on disks that were cut, 60 had ENODEV, 21 EIO."""
 BEHIND_A_BRIDGE = frozenset({EREMOTEIO, ENODATA})
@@ -49,7 +73,8 @@ def failed_as_something_else(story: Story) -> Iterator[Accusation]:
     for disk, lines in found.items():
         first, status_of = lines[0]
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        what = f"the kernel failed a request to {disk}, which was cut, with a {status_of} error"
+        article = "an" if status_of[0] in "aio" else "a"
+        what = f"the kernel failed a request to {disk}, which was cut, with {article} {status_of} error"
         yield Accusation(
             subject=disk,
             summary=f"{what}{_MEANS.get(status_of, '')} instead of an I/O error{more}",

@@ -8,6 +8,7 @@ and no resynchronisation, so an agent that falls silent looks like one that has 
 from __future__ import annotations
 
 import json
+import secrets
 import select
 import socket
 import threading
@@ -80,7 +81,8 @@ class AgentLink:
         self._pending: dict[int, _Pending] = {}
         self._lock = threading.Lock()
         self._sending = threading.Lock()
-        self._number = 0
+        # A restored agent may still answer what it was asked before it was saved: no two links use the same numbers.
+        self._number = secrets.randbits(40)
         self._closing = False
         self.clock = DutClock()
         self.heard = time.monotonic()
