@@ -24,3 +24,19 @@ def test_a_cable_is_cut_while_the_machine_wakes(rig: ScenarioRig) -> None:
         with rig.cut(victim.cable):
             rig.wait(seconds=4)
     rig.judge(returned(victim), data_intact(rig.disks), kernel_clean(), nothing_left(), nothing_stuck())
+
+
+def test_every_disk_is_missed_after_a_sleep(rig: ScenarioRig) -> None:
+    """The machine suspends its devices for a moment, and nothing happens meanwhile. Then the cable of one disk after
+    the other comes loose and is put back: wherever a disk is plugged in, that is noticed."""
+    rig.choose_victim()
+    victims = [disk for disk in rig.disks if disk.has("cable")]
+    with rig.load(rig.disks, idle):
+        with rig.suspended(seconds=2) as sleep:
+            sleep.wait_awake()
+        for victim in victims:
+            with rig.cut(victim.cable):
+                rig.wait(seconds=1)
+    rig.judge(
+        removed(victims), returned(victims), data_intact(rig.disks), kernel_clean(), nothing_left(), nothing_stuck()
+    )
