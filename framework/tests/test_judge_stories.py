@@ -16,7 +16,7 @@ from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.reader import Story, read_history
 from plugpull.judging.judge import judge_history, judge_story
-from plugpull.judging.results import Results, Verdict
+from plugpull.judging.results import Measurement, Results, Verdict
 from plugpull.judging.sentences import story_sentence
 from plugpull.judging.sheet import Sheet
 
@@ -99,6 +99,15 @@ def test_lost_data_is_told_first_and_lateness_last() -> None:
     assert first_told(late, gone, stood) == "disk2 did not come back (and 2 more findings)."
     assert first_told(late, gone, stood, lost) == "disk3 lost 4 KiB (and 3 more findings)."
     assert first_told(late, gone, stood, lost, broke).startswith("BUG: kernel NULL")
+
+
+@pytest.mark.parametrize(("values", "said"), [(0, "no findings"), (1, "1 value measured"), (3, "3 values measured")])
+def test_a_scenario_without_cuts_and_claims_says_what_it_measured(values: int, said: str) -> None:
+    bench = healthy()
+    bench.drop(ev.CutArmed)
+    one = Measurement(name="write rate", subject="disk1", unit="B/s", value=1.0)
+    sheet = Sheet(measurements=[one] * values)
+    assert story_sentence(bench.story(), sheet, Verdict.PASS, (), ()) == f"PASS: {said}."
 
 
 def first_told(*findings: Finding) -> str:

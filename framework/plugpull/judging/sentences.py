@@ -41,7 +41,10 @@ def story_sentence(
     said = list(
         dict.fromkeys(_BRACKETS.sub("", check.worst) for check in sheet.checks if check.worst and not check.standing)
     )
-    return f"PASS: {'; '.join(part for part in (cuts, ', '.join(said)) if part)}."
+    parts = [part for part in (cuts, ", ".join(said)) if part]
+    count = len(sheet.measurements)
+    measured = f"{count} value{'s' * (count != 1)} measured" if count else "no findings"
+    return f"PASS: {'; '.join(parts) or measured}."
 
 
 OF_A_DEATH = ("the DUT died: ", "the agent ", "the agent's ", "the stream to the agent ", "the stream from the agent ")

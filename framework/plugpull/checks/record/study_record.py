@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from statistics import median
 
 from plugpull.history.events import DriveCacheSwitched, FioFigures, FioRan, LoadBegun, Measured, PowerSampled
 from plugpull.history.story import Story
@@ -75,14 +74,15 @@ def _plan(story: Story) -> Iterator[str]:
 
 
 def _spans(story: Story) -> Iterator[str]:
-    """Measurements that began before the one before them was over, or that lasted for much less than most. In 221
-    measurements of studies each lasted for as long as the others, within 13 %."""
+    """Measurements that began before the one before them was over, and one that lasted for less than half as long as
+    each of the others. In 221 measurements of studies each lasted for as long as the others, within 13 %; on an
+    overloaded host some last for twice as long."""
     made = story.of(Measured)
-    usual = median((one.at or 0.0) - one.begin for one in made) if len(made) >= FEWEST else 0.0
-    for one in made:
-        lasted = (one.at or 0.0) - one.begin
-        if lasted < usual / 2:
-            yield f"measurement {one.number} lasted for {lasted:.2f} s, and most of them for {usual:.2f} s"
+    if len(made) >= FEWEST:
+        lasted, least = sorted((one.at or 0.0) - one.begin for one in made)[:2]
+        if lasted < least / 2:
+            short = next(one for one in made if (one.at or 0.0) - one.begin == lasted)
+            yield f"measurement {short.number} lasted for {lasted:.2f} s, and the others for {least:.2f} s and more"
             return
     for one, two in pairwise(made):
         if two.begin < (one.at or 0.0) - ROUNDING:
