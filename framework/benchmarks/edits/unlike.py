@@ -202,7 +202,7 @@ def the_medium_of_a_survivor_is_changed(tape: Tape) -> Tape:
     return tape.insert({"type": "outside", "at": tape.judged_at - 0.01} | seen)
 
 
-@edit("unlike", UNKNOWN, CUT)
+@edit("unlike", FAIL, CUT)
 def a_survivor_could_not_be_reset(tape: Tape) -> Tape:
     """The kernel was asked to, and could not."""
     asked = {"disk": tape.survivor, "until": tape.off_at + 0.9, "resets": 0, "failed": 3, "detail": "EIO"}
