@@ -125,6 +125,7 @@ def test_a_terminal_that_is_closed_in_mid_cycle_restores_power(tmp_path: Path) -
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it is ignored and inherited if the tests run under nohup
         line = line_of("cycle", "plugs.1", "second.1", "--off", "600", "--rig", "desk.toml")
         os.execve(line[0], line, environment(tmp_path))
     try:
