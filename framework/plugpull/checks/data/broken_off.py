@@ -20,13 +20,13 @@ class _Ended(NamedTuple):
     error: int
 
 
-def completed_later(story: Story, round_: Round, ledger: Ledger, cuts: tuple[Cut, ...]) -> tuple[str, ...]:
+def completed_later(story: Story, one: Round, ledger: Ledger, cuts: tuple[Cut, ...]) -> tuple[str, ...]:
     """A doubt if a write or a flush of a disk that was cut is said to have succeeded after another had failed.
 
     Of 153 ledgers with a failed request of such a disk on USB none has that. If the driver has several commands at
     once, the one that succeeded must have been submitted after the failure. An array goes on with its other members.
     """
-    own = any(str(disk.get("name")) == round_.disk for disk in story.rig.get("disk", ()))
+    own = any(str(disk.get("name")) == one.disk for disk in story.rig.get("disk", ()))
     if not cuts or not own:
         return ()
     done = [
@@ -38,8 +38,8 @@ def completed_later(story: Story, round_: Round, ledger: Ledger, cuts: tuple[Cut
     failed = min((request.completed for request in done if request.error), default=None)
     if failed is None:
         return ()
-    in_order = any(attached.driver == _ONE_COMMAND for attached in story.attachments(round_.disk))
+    in_order = any(attached.driver == _ONE_COMMAND for attached in story.attachments(one.disk))
     later = [request.completed if in_order else request.submitted for request in done if not request.error]
     if max(later, default=failed) <= failed:
         return ()
-    return (f"{round_.disk}: by its ledger, a request was completed after another had failed as it was cut",)
+    return (f"{one.disk}: by its ledger, a request was completed after another had failed as it was cut",)
