@@ -32,10 +32,25 @@ RIG = (
     .text
 )
 
+# Nothing is flushed, so that the cache holds something whenever the power fails.
+SCENARIO = """
+from plugpull.checks import nothing_lost
+from plugpull.integrity.patterns import unflushed_writes
+
+
+def test_power_fails_under_writes(rig):
+    (large,) = rig.disks
+    with rig.stamp(large, unflushed_writes) as stamps, rig.cut(large.power, when=stamps.moved(large, "128 KiB")):
+        rig.wait(seconds=0.2)
+    rig.judge(nothing_lost())
+"""
+
 
 def test_a_block_that_is_half_old_and_half_new_is_torn(tmp_path: Path) -> None:
     """No sector of 512 bytes in it is damaged: only the size of a block shows that something is wrong."""
-    ended = run_small(tmp_path, "", "-k", "other_writes and hot_spot", rig=RIG)
+    scenario = tmp_path / "test_power.py"
+    scenario.write_text(SCENARIO)
+    ended = run_small(tmp_path, "", str(scenario), rig=RIG)
     assert ended.status == EXIT_FAIL, ended.output
     (finding,) = [one for one in ended.only.findings if one.check == "nothing_lost"]
     assert "torn" in finding.summary, finding.summary
