@@ -203,3 +203,16 @@ def test_a_disk_that_cannot_be_reset(disk: str, failed: int, kind: str, accused:
     made.add(ev.DiskRecovered(at=CUT - 0.5, disk=disk, until=CUT + 0.5, resets=3, failed=failed, detail="I/O error"))
     assert subjects(made) == accused
     assert any("resets of" in said for said in undisturbed().judge(story(made)).unknowns) is doubted
+
+
+@pytest.mark.parametrize(("gap", "accused"), [(0.6, ["disk2"]), (2.0, [])])
+def test_a_disk_that_cannot_be_reset_while_the_host_stands_still(gap: float, accused: list[str]) -> None:
+    """A host that stands still for seconds lets the kernel's commands time out; a short pause does not."""
+    made = bench()
+    made.starved = ((CUT - 0.4, CUT - 0.4 + gap),)
+    made.add(ev.DiskRecovered(at=CUT - 0.5, disk="disk2", until=CUT + 2, resets=3, failed=2, detail="I/O error"))
+    said = undisturbed().judge(story(made))
+    assert [finding.subject for finding in said.findings] == accused
+    assert any("resets of disk2 failed: I/O error, but the DUT was starved" in why for why in said.unknowns) is (
+        not accused
+    )

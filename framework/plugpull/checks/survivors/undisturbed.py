@@ -26,6 +26,7 @@ from plugpull.checks.files.mounting import step_doubts
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.raid.arrays import arrays_of, may_fail_from
 from plugpull.checks.record.still_there import still_there
+from plugpull.checks.starved import FREEZE, LEAST_GRANTED, granted, starved_within
 from plugpull.checks.survivors.neighbours import Neighbours
 from plugpull.checks.survivors.no_errors import no_errors
 from plugpull.checks.survivors.pace import kept_pace
@@ -188,7 +189,8 @@ def _released(story: Story, expected: Expected, gone: set[str]) -> Iterator[Accu
 
 def _resets(story: Story, expected: Expected) -> Iterator[Accusation | str]:
     """Disks that were there and that the kernel could not reset when it was asked to. An emulated disk lets itself be
-    reset; on real benches the disk may be the one that refused."""
+    reset unless its host stood still for so long that the kernel gave up; on real benches the disk may be the one that
+    refused."""
     for event in story.of(DiskRecovered):
         cut = any(
             window.disk == event.disk and window.begin <= event.until and (event.at or 0.0) <= window.end
@@ -197,8 +199,17 @@ def _resets(story: Story, expected: Expected) -> Iterator[Accusation | str]:
         if not event.failed or cut:
             continue
         said = f"{event.failed} resets of {event.disk} failed: {event.detail or '?'}"
-        virtual = bench_kind(story) == "virtual"
-        yield Accusation(subject=event.disk, summary=said, at=event.at) if virtual else said
+        if bench_kind(story) != "virtual":
+            yield said
+        elif _held_up(story, event.at or 0.0, event.until):
+            yield f"{said}, but the DUT was starved meanwhile"
+        else:
+            yield Accusation(subject=event.disk, summary=said, at=event.at)
+
+
+def _held_up(story: Story, begin: float, end: float) -> bool:
+    """Whether the host kept the DUT from running in [begin, end] for long enough to make a command time out."""
+    return starved_within(story, begin, end) >= FREEZE or granted(story, begin, end) < LEAST_GRANTED
 
 
 def _changed(story: Story) -> Iterator[str]:
