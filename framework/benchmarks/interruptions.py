@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,7 @@ from benchmarks.interruptions_bench import (  # noqa: E402
     ENDLESS,
     MARK,
     MEANS,
+    SIGNALS,
     SLOWLY,
     START,
     Bench,
@@ -188,6 +190,14 @@ def show(outcomes: Sequence[Outcome]) -> None:
     print(f"{len(outcomes)} interruptions, {sum(one.off for one in outcomes)} with a port off, {bad} bad")
 
 
+def _default_actions() -> None:
+    """Give ignored signals their default action. A shell without job control starts background processes with SIGINT
+    and SIGQUIT ignored, and nohup ignores SIGHUP; the commands would inherit that and respect it."""
+    for number in (signal.Signals[name] for name in SIGNALS):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").split("\n\n")[0], formatter_class=argparse.RawDescriptionHelpFormatter
@@ -199,6 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the moments (default: 1)")
     parser.add_argument("--out", type=Path, help="append a line of JSON per interruption to this file")
     arguments = parser.parse_args(argv)
+    _default_actions()
     cheap = trials(arguments.n, arguments.seed)
     runs = trials(arguments.runs, arguments.seed, ("run",), span=3.0)
     outcomes: list[Outcome] = []
