@@ -29,6 +29,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     file.touch()
     monkeypatch.setattr(recovery, "describe", lambda kname: {**WANTED, "driver": "usb-storage", "sysfs": ON_USB})
     monkeypatch.setattr(recovery.os, "open", lambda path, flags: os.dup(1))  # type: ignore[attr-defined]
+    monkeypatch.setattr(recovery.os.path, "exists", lambda path: True)  # type: ignore[attr-defined]
 
     def reset(fd: int, request: int, argument: bytes) -> int:
         assert request == recovery._SG_SCSI_RESET
@@ -112,6 +113,24 @@ def test_a_reset_that_fails_is_counted(
     said = made.end()
     assert (said["resets"], said["why"]) == (0, "Input/output error")
     assert said["failed"] >= 1
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_disk_that_was_removed_is_let_go(asked: list[int], monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    """A disk that is open keeps its name for as long, and comes back under another."""
+    opened = os.dup(1)
+    monkeypatch.setattr(recovery.os, "open", lambda path, flags: opened)  # type: ignore[attr-defined]
+    monkeypatch.setattr(recovery.fcntl, "ioctl", fails)  # type: ignore[attr-defined]
+    monkeypatch.setattr(recovery.os.path, "exists", lambda path: there)  # type: ignore[attr-defined]
+    made = Recovery()
+    assert made.begin(WANTED) == ""
+    assert made._thread is not None
+    made._thread.join(0.3)
+    assert made._thread.is_alive() is there
+    if not there:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(opened)
+    assert bool(made.end()["failed"]) is there
 
 
 def test_a_driver_without_a_reset_is_named(asked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

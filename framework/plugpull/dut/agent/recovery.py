@@ -84,6 +84,9 @@ class Recovery:
         return fd
 
     def _run(self, fd: int, level: int) -> None:
+        """Reset the disk until the end, or until the kernel has removed it: an open disk would keep its name."""
+        number = os.fstat(fd).st_rdev
+        node = "%s/dev/block/%d:%d" % (SYS, os.major(number), os.minor(number))
         try:
             while not self._ending.is_set():
                 begun = now()
@@ -91,6 +94,8 @@ class Recovery:
                     fcntl.ioctl(fd, _SG_SCSI_RESET, struct.pack("i", level))
                     self._done["resets"] += 1
                 except OSError as error:
+                    if not os.path.exists(node):
+                        break
                     self._done["failed"] += 1
                     self._done["why"] = os.strerror(error.errno or 0)
                 finally:
