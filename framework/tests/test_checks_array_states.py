@@ -11,9 +11,12 @@ from array_stories import ARRAY, CHECKED, MEMBERS, NOTICED, READDED, STOPPED, SY
 from ledgers import Book, ledger_bytes
 from msgspec.structs import replace
 from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
+from watched import real
 
-from plugpull.checks import array_failed, array_survived
+from plugpull.checks import array_failed, array_survived, kept_while_powered, undisturbed
+from plugpull.checks.raid.arrays_sound import arrays_sound
 from plugpull.checks.record.coherent import coherent
+from plugpull.checks.victims.users_told import UsersTold
 from plugpull.history import events as ev
 
 SECOND = SURVIVORS[0]
@@ -274,9 +277,12 @@ def test_an_array_must_be_stopped_in_time(took: float, found: bool) -> None:
     assert any("stopping array1 took 40" in one and "(limit 30 s)" in one for one in said(bench)) is found
 
 
-@pytest.mark.parametrize(("took", "found"), [(2.0, False), (40.0, True)])
-def test_an_array_may_not_hold_up_who_writes_to_it(took: float, found: bool) -> None:
-    bench = healthy(until=100.0)
+@pytest.mark.parametrize(
+    ("took", "kind", "limit"),
+    [(2.0, "virtual", 0), (7.0, "virtual", 5), (40.0, "virtual", 5), (7.0, "ssh", 0), (40.0, "ssh", 30)],
+)
+def test_an_array_may_not_hold_up_who_writes_to_it(took: float, kind: str, limit: int) -> None:
+    bench = healthy(until=100.0) if kind == "virtual" else real(healthy(until=100.0))
     mirror(bench)
     stamps(bench)
     book = Book()
@@ -289,7 +295,8 @@ def test_an_array_may_not_hold_up_who_writes_to_it(took: float, found: bool) -> 
     bench.replace(ev.LedgerEnded, lambda event: event.disk == ARRAY, at=12.0 + took + 1.0, received=length)
     for kind in (ev.ReadBackBegun, ev.ReadBackPart, ev.ReadBackEnded):
         bench.replace(kind, lambda event: event.disk == ARRAY, at=12.0 + took + 2.0)
-    assert any("a write to array1 took 40" in one and "(limit 30 s)" in one for one in said(bench)) is found
+    held_up = [one for one in said(bench) if "a write to array1 took" in one]
+    assert [f"(limit {limit} s)" in one for one in held_up] == [True] * bool(limit)
 
 
 # --- assembled again --------------------------------------------------------------------------------------------------
@@ -323,3 +330,35 @@ def test_members_that_go_while_an_array_is_stopped_are_not_missing(action: str, 
     bench.add(replace(apart, members={disk: says for disk, says in apart.members.items() if disk != VICTIM}))
     said = [one.summary for one in bench.judge(array_failed(ARRAY)).findings]
     assert said == ["array1 was assembled with disk1, and did without in the end"] * accused
+
+
+# --- set aside --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("at", "cut_again", "found"), [(SYNCED + 1.0, False, 1), (SYNCED + 1.0, True, 0), (READDED - 0.2, False, 0)]
+)
+def test_a_member_that_was_put_back_may_not_be_set_aside_again(at: float, cut_again: bool, found: int) -> None:
+    bench = healthy(until=100.0)
+    mirror(bench)
+    bench.add(state(at, degraded=1, **{VICTIM: "faulty"}))
+    if cut_again:
+        bench.detach(VICTIM, at - 0.1)
+    said = [one.summary for one in bench.judge(arrays_sound()).findings]
+    assert sum(f"set {VICTIM} aside as faulty" in one for one in said) == found
+
+
+def test_a_load_on_an_array_of_which_the_making_is_not_on_record_accuses_nobody() -> None:
+    bench = healthy()
+    mirror(bench)
+    stamps(bench, unflushed=True)
+    load = ev.LoadBegun(at=11.0, disk=ARRAY, job="load", mode="write", block=4096, depth=1, span=4096, kname="md127")
+    bench.add(load, ev.LoadEnded(at=CUT + 1.0, disk=ARRAY, job="load", asked=False, exit_status=1, errno=5))
+    checks = (undisturbed(), kept_while_powered(), UsersTold())
+
+    def accused() -> set[str]:
+        return {one.check for check in checks for one in bench.judge(check).findings if one.subject == ARRAY}
+
+    assert accused() == {"undisturbed", "kept_while_powered", "users_told"}
+    bench.drop(ev.ArrayMade)
+    assert accused() == set()

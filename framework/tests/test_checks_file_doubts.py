@@ -11,7 +11,7 @@ from files_on_record import SCANNED, bench_with_files, judged, on_record, remove
 from msgspec.structs import replace
 from stories import CUT, VICTIM, Bench
 
-from plugpull.checks import unmountable
+from plugpull.checks import files_kept, unmountable
 from plugpull.checks.files.file_doubts import round_doubts
 from plugpull.checks.files.file_rounds import file_rounds
 from plugpull.checks.files.filesystem_check import Checked, checker_says
@@ -205,3 +205,11 @@ def test_a_writer_whose_operation_failed_does_not_end_well(status: int, doubted:
     (one,) = file_rounds(bench.story())
     said = list(round_doubts(bench.story(), one, decode_file_ledger(one.ledger), ()))
     assert any("its writer ended without an error" in doubt for doubt in said) is doubted
+
+
+@pytest.mark.parametrize(("fstype", "found"), [("ext4", 1), ("vfat", 0)])
+def test_the_checker_of_another_filesystem_says_nothing_of_this_one(fstype: str, found: int) -> None:
+    bench = found_twice(both(entry()), both(entry()))
+    bench.replace(ev.FilesystemChecked, fstype=fstype, status=4 if fstype == "ext4" else 1)
+    findings = bench.judge(files_kept(VICTIM)).findings
+    assert sum("has errors after" in one.summary for one in findings) == found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from stories import CUT, SURVIVORS, VICTIM, Bench, healthy
+from stories import CUT, RIG, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks.data.flushed_for_sleep import FlushedForSleep
 from plugpull.history import events as ev
@@ -49,3 +51,13 @@ def test_a_machine_that_did_not_sleep_need_not_flush() -> None:
 @pytest.mark.parametrize(("at", "many"), [(CUT - 1.0, 0), (CUT - 4.0, 1)])
 def test_a_disk_that_is_cut_meanwhile_may_be_gone_before_its_turn(at: float, many: int) -> None:
     assert len(findings(slept(VICTIM, 0, at=at))) == many
+
+
+def test_a_disk_of_which_that_is_not_on_record_is_a_doubt() -> None:
+    bench = slept(DISK, 1)
+    cached = {"disk": [table | {"cache": 1 << 20} for table in RIG["disk"] if table["name"] in SURVIVORS]}
+    doubts = [f"how often {disk} was flushed before the machine slept is not on record" for disk in SURVIVORS[1:]]
+    assert list(FlushedForSleep().judge(replace(bench.story(), rig=RIG | cached)).unknowns) == doubts
+    assert bench.judge(FlushedForSleep()).unknowns == (), "disks without a cache"
+    bench.replace(ev.DutSuspended, flushes={})
+    assert FlushedForSleep().judge(replace(bench.story(), rig=RIG | cached)).unknowns == (), "an earlier version"

@@ -105,6 +105,22 @@ def test_how_a_disk_was_driven_at_the_beginning_is_on_record_for_all_or_for_none
     assert bench.judge(same_properties()).unknowns == ("how disk2 was driven at the beginning is not on record",)
 
 
+@pytest.mark.parametrize(
+    ("moments", "doubts"),
+    [(("begin", "end"), ()), (("end",), ("how the disks were driven at the beginning is not on record",)), ((), ())],
+)
+def test_short_reads_are_timed_at_the_beginning_if_they_are_at_the_end(
+    moments: tuple[str, ...], doubts: tuple[str, ...]
+) -> None:
+    bench = watched()
+    first = [event for event in bench.events if isinstance(event, ev.DiskAttached) and (event.at or 0.0) < GONE]
+    bench.add(*(properties(attached, 10.95, "begin") for attached in first if "begin" in moments))
+    for event in [one for one in bench.events if isinstance(one, ev.DiskProperties) and one.moment in moments]:
+        timed = msgspec.structs.replace(event, values=event.values | {"read_ms": "1.0 1.1"})
+        bench.events[bench.events.index(event)] = timed
+    assert bench.judge(same_properties()).unknowns == doubts
+
+
 def test_a_disk_that_is_healed_on_the_way_out_comes_back_after_the_last_look() -> None:
     bench = watched()
     bench.attach("disk1", 25.65)

@@ -385,6 +385,11 @@ def test_a_stall_at_other_times_than_its_own_is_a_doubt(spans: tuple[tuple[float
     assert any(f"{DISK} stood still from" in one for one in impossible(stalled(spans=spans).story()))
 
 
+def test_a_stall_at_other_times_explains_what_either_of_its_times_does() -> None:
+    later = ((BEGIN + 30.0, WORKS + 30.0),)
+    assert summaries(stalled(spans=later), answered(2.0)) == []
+
+
 def test_several_stalls_in_order_are_possible() -> None:
     spans = ((BEGIN, BEGIN + 1.0), (BEGIN + 1.5, ANSWERS))
     assert list(impossible(stalled(spans=spans).story())) == []

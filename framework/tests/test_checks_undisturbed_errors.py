@@ -299,3 +299,17 @@ def test_a_program_that_uses_a_bridge_without_claiming_it_disturbs_nobody() -> N
     made = bench()
     made.add(warn("usb 1-1.2: usbfs: process 345 (hdparm) did not claim interface 0 before use", 13.0, 4))
     assert subjects(made) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("usb 1-1-port1: couldn't allocate usb_device", ["disk1"]),
+        ("usb 1-1.1: can't allocate memory for its descriptors", ["disk1"]),
+        ("usb 1-1.1: device descriptor read/64, error -71", []),
+    ],
+)
+def test_no_cut_takes_the_kernels_memory(text: str, found: list[str]) -> None:
+    made = bench()
+    made.add(warn(text, CUT + 0.1, 3))
+    assert subjects(made) == found

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from stories import BACK, CUT, GONE, RESTORED, Bench, healthy
 
 from plugpull.checks import kernel_clean, no_errors
+from plugpull.checks.record.number_order import numbers_fall
 from plugpull.history import events as ev
 
 
@@ -110,3 +112,31 @@ def test_the_disconnect_of_a_hub_is_that_of_its_disks() -> None:
     bench.replace(ev.KernelMessage, lambda e: "disconnect" in e.text, text="usb 1-1: USB disconnect, device number 2")
     assert bench.unreached(kernel_clean()) == ()
     assert RESTORED > CUT
+
+
+def reported(bench: Bench) -> list[ev.KernelMessage]:
+    """The kernel's messages with its numbers and the agent's."""
+    lines = numbered(bench)
+    fixed = [msgspec.structs.replace(one, report=number) for number, one in enumerate(lines, 1)]
+    bench.drop(ev.KernelMessage)
+    bench.add(*fixed)
+    return fixed
+
+
+def test_the_agent_reads_records_in_the_order_of_their_numbers() -> None:
+    bench = healthy()
+    lines = reported(bench)
+    assert list(numbers_fall(bench.story())) == []
+    for line, seq in ((lines[2], lines[3].seq), (lines[3], lines[2].seq)):
+        bench.events[bench.events.index(line)] = msgspec.structs.replace(line, seq=seq)
+    said = "the records of the kernel log have the number 402 after 403, at report 4 of the agent"
+    assert list(numbers_fall(bench.story())) == [said]
+
+
+@pytest.mark.parametrize(("seqnum", "said"), [(8, []), (7, ["the uevents have the number 7 after 7, at report 2"])])
+def test_no_two_uevents_have_one_number(seqnum: int, said: list[str]) -> None:
+    bench = healthy()
+    paths = "/devices/virtual/block/a", "/devices/virtual/block/b"
+    for report, number, path in ((1, 7, paths[0]), (2, seqnum, paths[1])):
+        bench.add(ev.Uevent(at=11.0, report=report, action="add", subsystem="block", devpath=path, seqnum=number))
+    assert list(numbers_fall(bench.story())) == [f"{one} of the agent" for one in said]

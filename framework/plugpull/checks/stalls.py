@@ -22,11 +22,11 @@ def stalls_of(story: Story, disk: str) -> tuple[DiskStalled, ...]:
 
 def stood_still(story: Story, begin: float, end: float, disk: str = "") -> float:
     """Seconds of [begin, end] in which this disk, or any, stood still on request."""
-    spans = (span for event in story.of(DiskStalled) if disk in ("", event.disk) for span in event.spans)
+    spans = (span for event in story.of(DiskStalled) if disk in ("", event.disk) for span in _spans(event))
     return sum(max(0.0, min(end, until) - max(begin, since)) for since, until in spans)
 
 
-def _stalls_of_device(story: Story, disk: str) -> tuple[DiskStalled, ...]:
+def stalls_of_device(story: Story, disk: str) -> tuple[DiskStalled, ...]:
     """The stalls of a disk, and of the other units of its device: the kernel sends them nothing while it recovers one
     of them, because they share a SCSI host (drivers/scsi/scsi_lib.c, scsi_host_queue_ready)."""
     places = {str(one.get("name")): one.get("at") for one in story.rig.get("disk", ())}
@@ -34,11 +34,19 @@ def _stalls_of_device(story: Story, disk: str) -> tuple[DiskStalled, ...]:
     return tuple(event for event in story.of(DiskStalled) if event.disk in units)
 
 
+def _spans(event: DiskStalled) -> Iterator[tuple[float, float]]:
+    """When a disk stood still. If it is said to have done so after the kernel had recovered it, one of both is wrong,
+    and it may have stood still whenever the record says so."""
+    yield from event.spans
+    if event.at is not None and any(end > event.until for _, end in event.spans):
+        yield event.at, event.until
+
+
 def answering_since(story: Story, disk: str, begin: float, end: float) -> float:
     """When a disk or another unit of its device answered again that stood still in [begin, end]; ``begin`` if none
     did."""
-    stalls = _stalls_of_device(story, disk)
-    ends = [until for event in stalls for since, until in event.spans if since < end and until > begin]
+    stalls = stalls_of_device(story, disk)
+    ends = [until for event in stalls for since, until in _spans(event) if since < end and until > begin]
     return min(end, max(ends, default=begin))
 
 
@@ -50,7 +58,7 @@ def pause_of(story: Story, stall: DiskStalled) -> float:
 
 def pauses(story: Story, disk: str, begin: float, end: float) -> float:
     """The same for all stalls of its device that were over in [begin, end]."""
-    stalls = _stalls_of_device(story, disk)
+    stalls = stalls_of_device(story, disk)
     return sum(pause_of(story, one) for one in stalls if one.spans and begin <= one.spans[-1][1] <= end)
 
 

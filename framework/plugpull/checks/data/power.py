@@ -53,6 +53,8 @@ def power_over(story: Story, disk: str, begin: float, end: float) -> tuple[Power
     made = next((one for one in story.of(ArrayMade) if one.array == disk), None)
     if made is not None:
         return _array_over(story, made, begin, end)
+    if not story.attachments(disk):
+        return Power.UNSURE, ()  # neither a disk nor an array whose making is on record
     cuts = tuple(
         cut
         for cut in story.cut_records

@@ -229,7 +229,9 @@ def _conclude(story: Story, made: _Judged, promises: Promises) -> None:
     elif made.repaired is not None and made.repaired.wrong and promises.name in MAY_BE_UNCLEAN:
         after = f"{_cut_words(made)} and a repair, before which its promised files were there"
         made.accusations.append(_wrong_files(story, made, made.repaired, after))
-    said = Checked.UNKNOWN if one.check is None else checker_says(one.check)
+    # The checker of another filesystem says nothing about this one.
+    other = one.check is not None and one.check.fstype != one.begun.fstype
+    said = Checked.UNKNOWN if one.check is None or other else checker_says(one.check)
     if said is Checked.UNCLEAN and promises.name not in MAY_BE_UNCLEAN:
         assert one.check is not None
         made.accusations.append(

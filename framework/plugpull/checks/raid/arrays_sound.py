@@ -59,13 +59,26 @@ def _taken(story: Story, record: ArrayRecord) -> set[str]:
 
 def _set_aside(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
     taken = _taken(story, record)
-    for disk in (disk for disk in record.made.members if disk not in taken):
+    for disk in record.made.members:
+        since = _put_back(story, record, disk) if disk in taken else float("-inf")
         for state in record.states:
             slot, says = state.members.get(disk, ("", ""))
-            if "faulty" in says.split(","):
+            if "faulty" in says.split(",") and (state.at or 0.0) > since:
                 what = f"{record.name} set {disk} aside as faulty ({says}, slot {slot}) though nothing had taken it"
                 yield Accusation(subject=disk, summary=what, at=state.at)
                 break
+
+
+def _put_back(story: Story, record: ArrayRecord, disk: str) -> float:
+    """Since when a member that was taken out is one again that nobody took: it was put back, and neither cut nor taken
+    out later. Infinity if it was not."""
+    taken = [one.gone for one in record.absences if one.disk == disk]
+    taken += [cut.off.commanded_at or float("inf") for cut in story.cut_records if disk in cut.armed.victims]
+    taken += [act.at or 0.0 for act in record.done(*TAKEN_OUT) if disk in act.disks or act.action != "fail"]
+    back = [act.at or 0.0 for act in record.done("readd", "add") if act.ok and disk in act.disks]
+    if not back or back[-1] <= max(taken, default=float("-inf")) or record.made.at is None:
+        return float("inf")
+    return back[-1]
 
 
 def _read_only(record: ArrayRecord) -> Iterator[Accusation]:

@@ -24,6 +24,7 @@ from plugpull.checks.record.impossible import impossible
 from plugpull.checks.record.line_order import lines_out_of_order
 from plugpull.checks.record.load_ends import load_doubts
 from plugpull.checks.record.log_arrivals import arrivals_doubted
+from plugpull.checks.record.number_order import numbers_fall
 from plugpull.checks.record.order import disorder
 from plugpull.checks.record.outside_counts import counted_otherwise, not_counted, read_otherwise
 from plugpull.checks.record.resets_logged import resets_unlogged
@@ -77,7 +78,13 @@ class Coherent(Check, frozen=True, tag="coherent"):
             said.doubt(f"the record contradicts itself: {what}")
         for what in (*resets_unlogged(story), *reset_otherwise(story), *sampler_stood_still(story)):
             said.doubt(f"the record contradicts itself: {what}")
-        for what in (*lines_out_of_order(story), *said_otherwise(story), *impossible(story), *strange_writes(story)):
+        for what in (
+            *numbers_fall(story),
+            *lines_out_of_order(story),
+            *said_otherwise(story),
+            *impossible(story),
+            *strange_writes(story),
+        ):
             said.doubt(f"the record contradicts itself: {what}")
         said.doubt(*witnesses_apart(story), *holes(story))
         return said.judgement()

@@ -20,6 +20,9 @@ def resets_unlogged(story: Story) -> Iterator[str]:
     if bool(story.of(AgentLost)) or bool(story.of(DutDied)) or not log_of(story).timed:
         return
     for event in story.of(DiskRecovered):
+        if not event.resets:
+            yield f"{event.disk} was to be reset, and no reset of it was done"
+            continue
         begin, end = (event.at or 0.0) - AROUND, event.until + AROUND
         stay = story.attachment_at(event.disk, event.at or 0.0)
         message = "" if stay is None else _message(stay)

@@ -15,7 +15,7 @@ from plugpull.checks.evidence import limit as limit_words
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.stalls import answering_since, pauses
 from plugpull.checks.starved import awake, granted, starved_within
-from plugpull.checks.survivors.slow_requests import slow_requests
+from plugpull.checks.survivors.slow_requests import slow_requests, slow_writes
 from plugpull.checks.victims.short_reads import short_reads
 from plugpull.history.events import LoadBegun, LoadEnded, ReadBackBegun, ReadBackEnded
 from plugpull.history.readings import Readings
@@ -76,7 +76,7 @@ class Answered(Check, frozen=True, tag="answered"):
                 said.doubt(f"{what} {limit_words(limit)}, and the host gave the DUT {had:.0%} of its CPU time")
             elif took > LEFT_OPEN and _open_at_the_end(story, disk, end):
                 said.doubt(f"{disk} had requests in flight when the record ended, none completed for {seconds(took)}")
-        said.take(*slow_requests(story, limit), *short_reads(story))
+        said.take(*slow_requests(story, limit), *slow_writes(story, limit), *short_reads(story))
         worst = f"requests answered (within {seconds(longest)}, limit {limit:g} s)" if longest and said.clean else ""
         return said.judgement(worst)
 

@@ -283,6 +283,8 @@ def _loads(story: Story, expected: Expected, asked: set[str]) -> Iterator[Accusa
         ended = story.load_end(load)
         if load.disk in asked or ended is None or not ended.errno:
             continue
+        if load.disk not in arrays_of(story) and not story.attachments(load.disk):
+            continue  # an array: how it was made is not on record
         if load.disk in arrays_of(story) and (ended.at or 0.0) >= may_fail_from(story, load.disk):
             continue
         cut = any(

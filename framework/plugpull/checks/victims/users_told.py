@@ -71,6 +71,8 @@ def _first_cut(story: Story, disk: str) -> float:
     cut it is not known."""
     if disk in arrays_of(story):
         return may_fail_from(story, disk)
+    if not story.attachments(disk):
+        return float("-inf")  # an array: how it was made is not on record
     cuts = [cut for cut in story.cut_records if disk in cut.armed.victims]
     begins = [float("-inf") if cut.off.doubt else (cut.off.commanded_at or 0.0) - cut.error for cut in cuts]
     return min(begins, default=float("inf"))

@@ -61,6 +61,10 @@ _NOT_SHARED = frozenset({"usb.overcurrent", "usb.reset", "usb.disconnect"})
 """Events that the loss of a disk does not cause at the hub above it."""
 _NO_BITMAP = re.compile(r"^md\d+: (?:failed to create bitmap|invalid bitmap file superblock)")
 """The bitmap of an array is on each member, so that the loss of one does not spoil it (drivers/md/md-bitmap.c)."""
+_NO_MEMORY = re.compile(
+    r"[Cc](?:ouldn't|ould not|an't|annot) alloc|[Oo]ut of memory|[Nn]ot enough memory|[Nn]o memory for "
+)
+"""The kernel had no memory for something: a plug that is pulled is no reason for that."""
 _SILENT = re.compile(r"hub_(?:ext_port|port|hub)_status failed \(err = -110\)")
 """A hub did not answer within a second when it was asked for its status (drivers/usb/core/hub.c, USB_STS_TIMEOUT). A
 plug that is pulled can disturb one transfer (-71), but not keep the hub from answering."""
@@ -160,7 +164,7 @@ class Expected:
         asleep = self.slept(at) and not failed(kind, body) and not _NOT_AWAKE.search(body)
         if (asleep and (not never(kind, body) or _POWERLESS.search(body))) or self._reset_by_sleep(about, at, body):
             return True
-        if never(kind, body) or _NO_BITMAP.search(body):
+        if never(kind, body) or _NO_BITMAP.search(body) or _NO_MEMORY.search(body):
             return False
         if _DIRTY.search(body):
             return any(window.disk in about.disks and window.begin <= at for window in self.windows)
@@ -292,8 +296,10 @@ def _windows(story: Story, miswired: Iterable[tuple[str, Cut]]) -> Iterator[Wind
 def _recovered(story: Story) -> Iterator[Window]:
     """Windows in which the kernel was asked to reset a disk: they explain its messages, and not that the disk left."""
     for event in story.of(DiskRecovered):
-        begin, end = (event.at or 0.0) - margin(story), event.until + SETTLED
-        yield Window("recovery", event.disk, begin, end, end)
+        begin = (event.at or 0.0) - margin(story)
+        # One that was over before it began has a wrong time, so that its resets may be any.
+        end = math.inf if event.until < begin else event.until + SETTLED
+        yield Window("recovery", event.disk, min(begin, event.until), end, end)
 
 
 def _stalled(story: Story) -> Iterator[Window]:
