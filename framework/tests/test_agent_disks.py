@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from sysfs_tree import Sysfs
 
-from plugpull.dut.agent.disks import Refused, all_disks, compare, describe, refuse_twins, scsi_place, usb_place
+from plugpull.dut.agent.disks import (
+    Refused,
+    all_disks,
+    compare,
+    describe,
+    read_attribute,
+    read_lines,
+    refuse_twins,
+    scsi_place,
+    usb_place,
+)
 from plugpull.dut.agent.kmsg import parse_record
 from plugpull.dut.agent.properties import properties
 from plugpull.dut.agent.timers import Timers
@@ -308,3 +322,27 @@ def test_uevents_are_told_from_other_messages_on_the_socket() -> None:
     }
     assert parse_uevent(b"libudev\0\xfe\xed\xca\xfeACTION=add\0") == {}
     assert parse_uevent(b"") == {}
+
+
+# --- files of the kernel ----------------------------------------------------------------------------------------------
+
+
+def test_an_attribute_is_read_at_once_and_a_file_of_lines_to_its_end(tmp_path: Path) -> None:
+    """A second read of an attribute may return the tail of a later value; a list is longer than one read."""
+    path = tmp_path / "array_state"
+    os.mkfifo(path)
+
+    def write() -> None:
+        with open(path, "wb", buffering=0) as file:
+            file.write(b"active\n")
+            time.sleep(0.3)  # so that it is not one read
+            with suppress(BrokenPipeError):
+                file.write(b"idle\n")
+
+    for read, expected in ((read_attribute, "active"), (read_lines, ["active", "idle"])):
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert read(str(path)) == expected
+        writer.join()
+    assert read_attribute(str(tmp_path), "gone") == ""
+    assert read_lines(str(tmp_path), "gone") == []

@@ -45,6 +45,26 @@ def test_a_survivor_that_is_another_at_the_end(disk: str, name: str, value: str)
     assert finding.summary.endswith("at the end, though it never went")
 
 
+@pytest.mark.parametrize("disk", DISKS)
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [("ro", "1", True), ("nomerges", "2", True), ("write_cache", "write through", True), ("timeout", "5", False)],
+)
+def test_a_disk_that_is_another_soon_after_it_came(disk: str, name: str, value: str, found: bool) -> None:
+    """The agent shortens the timeouts; nobody else sets a property of an emulated DUT."""
+    bench = watched()
+    first = next(event for event in bench.events if isinstance(event, ev.DiskProperties) and event.disk == disk)
+    begin = msgspec.structs.replace(first, at=11.5, moment="begin", values={**first.values, "nomerges": "0"})
+    for event in (first, begin):
+        event.values.setdefault("nomerges", "0")
+    bench.add(msgspec.structs.replace(begin, values={**begin.values, name: value}))
+    said = [one.summary for one in bench.judge(same_properties()).findings if one.subject == disk]
+    assert any(one.endswith("at the beginning, though it never went") for one in said) is found, said
+    real(bench)
+    said = [one.summary for one in bench.judge(same_properties()).findings]
+    assert not any("at the beginning" in one for one in said), said
+
+
 @pytest.mark.parametrize(("gone", "until", "found"), [(19.1, 19.04, 0), (19.1, 19.3, 0), (22.0, 19.04, 1)])
 def test_a_disk_that_is_taken_apart_while_its_properties_are_read(gone: float, until: float, found: int) -> None:
     """The kernel sets the size of a disk that leaves to 0 before it announces that the disk is gone."""

@@ -263,6 +263,29 @@ def test_counters_that_are_misread_for_a_moment_do_not_go_back() -> None:
     assert _falling("sdc", 20.0, 20.0 + (FEW + 1) * STEP) != ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "less", "doubted"), [("virtual", 512, True), ("virtual", 0, False), ("ssh", 512, False)]
+)
+def test_a_counter_that_is_lower_for_a_moment(kind: ev.DutKind, less: int, doubted: bool) -> None:
+    """On a real machine it may be a reading error."""
+    story = healthy().story()
+    rows = [event for event in story.events if isinstance(event, ev.Sampled) and "sdc" in event.disks]
+    before, odd = rows[-3:-1]
+    was = before.disks["sdc"]
+    lower = was._replace(written_bytes=was.written_bytes - less)
+    changed = msgspec.structs.replace(odd, disks=odd.disks | {"sdc": lower})
+    events = tuple(
+        changed
+        if event is odd
+        else msgspec.structs.replace(event, kind=kind)
+        if isinstance(event, ev.DutReady)
+        else event
+        for event in story.events
+    )
+    unknowns = coherent().judge(Story(story.begun, events, rig=story.rig)).unknowns
+    assert any("the counters of sdc went back" in what for what in unknowns) is doubted
+
+
 def test_counters_of_a_disk_that_is_being_torn_down_may_go_back() -> None:
     assert _falling("sdb", GONE - DYING + 0.1, GONE) == ()
     assert _falling("sdb", GONE - DYING - FEW * STEP - 0.3, GONE) != ()

@@ -98,6 +98,9 @@ def test_uevents_that_the_agent_never_got() -> None:
     (missing,) = missing_uevents(row_of_uevents((7, 0), (8, 0), (14, 2)))
     assert missing == "3 uevents of the kernel are not on record, between number 7 and the last"
     assert judge_story(row_of_uevents((7, 0), (8, 0), (14, 2))).verdict is Verdict.UNKNOWN
+    early = row_of_uevents((7, 0), (8, 1), (11, 1))
+    assert missing_uevents(early) == ("the agent counted 1 uevents between the kernel's numbers 7 and 8",)
+    assert judge_story(early).verdict is Verdict.UNKNOWN
     assert missing_uevents(row_of_uevents((7, None), (8, None), (14, None))) == (), "an agent that did not count"
 
 

@@ -14,6 +14,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import sampler_stood_still
+from plugpull.checks.limits import bench_kind
 from plugpull.checks.raid.array_doubts import array_doubts
 from plugpull.checks.record.companions import companions_missing
 from plugpull.checks.record.counters_fit import counters_doubted
@@ -150,13 +151,16 @@ def _samples(story: Story) -> Iterator[str]:
 def _counters(story: Story) -> Iterator[str]:
     """An attachment's counters only grow (Documentation/admin-guide/iostats.rst); they start again with the next."""
     ends = {_key(event): event.at for event in story.of(DiskDetached) if event.at is not None}
+    emulated, known = bench_kind(story) == "virtual", {_key_of(story, one) for one in story.all_attachments}
     found: list[tuple[float, str]] = []
     for key, stream in story.samples.streams.items():
-        # Bytes that never fall do not go back either, unless the samples are out of order.
-        falls = any(column.falls for column in stream.columns[:2]) or not story.samples.ordered
-        if stream.diskseq and falls:
-            found += _went_back(story, stream, ends.get(key, float("inf")) - DYING)
-    yield from (said for _, said in sorted(found, key=lambda one: one[0]))
+        # What never falls does not go back either, unless the samples are out of order.
+        if stream.diskseq and not (stream.only_grows and story.samples.ordered):
+            end = ends.get(key, float("inf")) - DYING
+            found += _went_back(story, stream, end)
+            if emulated and key in known:  # those of an array begin again when it is made
+                found += _fell(story, stream, end)
+    yield from dict.fromkeys(said for _, said in sorted(found, key=lambda one: one[0]))
     yield from (said for _, said in sorted(_by_nobody(story), key=lambda one: one[0]))
 
 
@@ -171,6 +175,21 @@ def _went_back(story: Story, stream: CounterStream, end: float) -> Iterator[tupl
         if below == FEW:
             yield at, f"the counters of {stream.kname} went back at {at:.2f} s"
         most = max(moved, most)
+
+
+def _fell(story: Story, stream: CounterStream, end: float) -> Iterator[tuple[float, str]]:
+    """When a counter of bytes or requests of an emulated DUT was lower than before, up to ``end``: never, in 200,000
+    samples. What is lower by more than half may be a reading error (``FEW``)."""
+    times = ((story.samples.time(row), index) for index, row in enumerate(stream.rows()))
+    most = (0, 0, 0, 0)
+    for at, index in sorted((at, index) for at, index in times if at is not None and at <= end):
+        now = stream.counters(index)[1:5]
+        if sum(now[:2]) < sum(most[:2]) / 2:
+            continue
+        if any(two < one for one, two in zip(most, now, strict=True)):
+            yield at, f"the counters of {stream.kname} went back at {at:.2f} s"
+            return
+        most = now
 
 
 def _by_nobody(story: Story) -> Iterator[tuple[int, str]]:

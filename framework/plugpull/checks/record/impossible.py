@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from plugpull.history.events import (
@@ -9,6 +10,7 @@ from plugpull.history.events import (
     Activity,
     ArrayActed,
     Census,
+    CountedOutside,
     CutArmed,
     CutSwitched,
     DiskMoved,
@@ -25,6 +27,7 @@ from plugpull.history.events import (
     KernelMessage,
     LedgerBegun,
     LoadBegun,
+    LoadEnded,
     Measured,
     Phase,
     TaskBlocked,
@@ -49,12 +52,23 @@ STARTED = 2.0
 """Seconds by which a step may seem to have begun before the end of the one before it."""
 EARLY = 0.1
 """Seconds by which something may be over before it began: both times are rounded."""
+_PATHS = {
+    ("usb", "usb_device"): re.compile(r"/(?:usb\d+|\d+-[\d.]+)$"),
+    ("usb", "usb_interface"): re.compile(r"/\d+-[\d.]+:\d+\.\d+$"),
+    ("scsi", "scsi_host"): re.compile(r"/host\d+$"),
+    ("scsi", "scsi_target"): re.compile(r"/target\d+:\d+:\d+$"),
+    ("scsi", "scsi_device"): re.compile(r"/\d+:\d+:\d+:\d+$"),
+}
+"""How the path of a device ends, by (subsystem, devtype) of its uevents (drivers/usb/core/usb.c and message.c;
+drivers/scsi/hosts.c, scsi_scan.c and scsi_sysfs.c)."""
+SECTOR = 512
+"""Bytes of which a disk transfers whole numbers: fewer are no request of a block device."""
 _WORDED = (
     *(Acted, ArrayActed, Census, CutSwitched, DiskProperties, DutReady, DutState, Edge, FioRan, LedgerBegun),
     *(LoadBegun, Measured, TimersSet),
 )
 """Kinds of events with words that a check compares."""
-_LASTING = (DiskMoved, DiskRecovered, DiskStalled, DriveCacheSwitched, DutSuspended)
+_LASTING = (DiskMoved, DiskProperties, DiskRecovered, DiskStalled, DriveCacheSwitched, DutSuspended)
 """Kinds of events that last from ``at`` to ``until``."""
 
 
@@ -66,6 +80,7 @@ def impossible(story: Story) -> Iterator[str]:
     yield from _stalls(story)
     yield from _durations(story)
     yield from _shares(story)
+    yield from _bytes(story)
     for message in story.of(KernelMessage):
         if message.level not in LEVELS:
             yield f"a kernel message of {message.at or 0.0:.2f} s has level {message.level}"
@@ -102,6 +117,13 @@ def _uevents(story: Story) -> Iterator[str]:
             return
         if "/block/" in event.devpath and event.subsystem in ("scsi", "usb"):
             yield f"a uevent of {event.subsystem} {at} is at {event.devpath}"
+            return
+        ends = _PATHS.get((event.subsystem, event.devtype))
+        other = next((kind for kind, path in _PATHS.items() if path.search(event.devpath)), None)
+        if (ends is not None and not ends.search(event.devpath)) or (
+            ends is None and other is not None and event.devtype and event.devtype != other[1]
+        ):
+            yield f"a uevent of {event.subsystem} {event.devtype} {at} is at {event.devpath}"
             return
 
 
@@ -147,6 +169,18 @@ def _durations(story: Story) -> Iterator[str]:
                 yield f"{took}, and the step before was at {before:.2f} s"
                 return
         before = event.at
+
+
+def _bytes(story: Story) -> Iterator[str]:
+    """Loads and disks that transferred a part of a sector."""
+    for load in story.of(LoadEnded):
+        if load.read_bytes % SECTOR or load.written_bytes % SECTOR:
+            yield f"the load on {load.disk} transferred a part of a sector"
+            return
+    for seen in story.of(CountedOutside):
+        if seen.read_bytes % SECTOR or seen.written_bytes % SECTOR:
+            yield f"{seen.disk} was seen from outside to transfer a part of a sector"
+            return
 
 
 def _shares(story: Story) -> Iterator[str]:

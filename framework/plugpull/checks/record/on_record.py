@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.record.contents import missing_contents
@@ -66,6 +68,15 @@ def missing_uevents(story: Story) -> tuple[str, ...]:
     others = [event.others for event in events[1:]]
     counted = sum(other for other in others if other is not None)
     missing = events[-1].seqnum - events[0].seqnum - len(others) - counted
-    if None in others or events[0].seqnum <= 0 or missing <= 0:
+    if None in others or events[0].seqnum <= 0:
         return ()
-    return (f"{missing} uevents of the kernel are not on record, between number {events[0].seqnum} and the last",)
+    if missing > 0:
+        return (f"{missing} uevents of the kernel are not on record, between number {events[0].seqnum} and the last",)
+    room = 0  # the others may be counted late, but not before they came
+    for one, two in pairwise(events):
+        room += two.seqnum - one.seqnum - 1 - (two.others or 0)
+        if room < 0:
+            return (
+                f"the agent counted {two.others} uevents between the kernel's numbers {one.seqnum} and {two.seqnum}",
+            )
+    return ()

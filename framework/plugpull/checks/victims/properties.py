@@ -73,7 +73,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        said.take(*self._returns(story), *self._ends(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
+        said.take(*self._returns(story), *self._stays(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
         for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
             said.take(*another_device(story, disk))
         said.take(*another_hub(story))
@@ -92,16 +92,19 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
                 if emulated:
                     yield from _failed_in_probing(story, disk, was, now)
 
-    def _ends(self, story: Story) -> Iterator[Accusation | str]:
+    def _stays(self, story: Story) -> Iterator[Accusation | str]:
+        """What changed between two readings while a disk stayed attached. Right after it came udev may still change it,
+        but not on an emulated DUT."""
+        emulated = bench_kind(story) == "virtual"
+        names = AT_THE_END_EMULATED if emulated else AT_THE_END
         for disk in _disks(story):
-            last: DiskProperties | None = None
-            for event in _of(story, disk):
-                if event.moment != "end":
-                    last = event
-                elif last is not None and (last.kname, last.diskseq) == (event.kname, event.diskseq):
-                    names = AT_THE_END_EMULATED if bench_kind(story) == "virtual" else AT_THE_END
-                    yield from self._differences(story, last, event, names, "at the end, though it never went")
-                    yield from _failed(story, disk, last, event)
+            for was, now in pairwise(_of(story, disk)):
+                same = (was.kname, was.diskseq) == (now.kname, now.diskseq)
+                if not same or now.moment == "attached" or (now.moment == "begin" and not emulated):
+                    continue
+                when = "at the end" if now.moment == "end" else "at the beginning"
+                yield from self._differences(story, was, now, names, f"{when}, though it never went")
+                yield from _failed(story, disk, was, now)
 
     def _differences(
         self, story: Story, was: DiskProperties, now: DiskProperties, names: Iterable[str], when: str

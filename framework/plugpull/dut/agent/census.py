@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any, Dict, Iterator, List, Tuple
 
-from .disks import all_disks, read_attribute, resolved, usb_place
+from .disks import all_disks, read_attribute, read_lines, resolved, usb_place
 from .state import memory
 
 _BLOCK_FILE = re.compile(r"^/dev/(sd|nvme|md|dm-|loop|vd|mmcblk|bsg/|sg)")
@@ -157,7 +157,7 @@ def exact_slabs(sys: str, proc: str) -> Dict[str, int]:
 
 def mounts(sys: str, proc: str) -> Iterator[str]:
     """proc(5), mountinfo: ``/dev/sda1 on /mnt/x (ext4)``. A loop device over a disk goes by the name of the disk."""
-    for line in read_attribute(proc, "self/mountinfo").splitlines():
+    for line in read_lines(proc, "self/mountinfo"):
         left, _, right = line.partition(" - ")
         fields, kind = left.split(), right.split()
         if len(fields) > 4 and len(kind) > 1:
@@ -191,7 +191,7 @@ def slabs(proc: str) -> Dict[str, int]:
 def _slabinfo(proc: str) -> Dict[str, Tuple[int, int]]:
     """Objects in use, and the bytes of one, of each of the chosen caches."""
     found = {}
-    for line in read_attribute(proc, "slabinfo").splitlines():
+    for line in read_lines(proc, "slabinfo"):
         fields = line.split()
         if len(fields) > 3 and _SLABS.search(fields[0]) and fields[1].isdigit():
             found[fields[0]] = (int(fields[1]), int(fields[3]))

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .disks import read_attribute
+from .disks import read_attribute, read_lines
 from .streams import Stream
 from .wire import now
 
@@ -31,13 +31,13 @@ def process_state(pid: int) -> Dict[str, Any]:
         "state": stat.rpartition(")")[2].split()[0] if ")" in stat else "",
         "command": read_attribute("/proc", str(pid), "cmdline").replace("\0", " ")[:300],
         "wchan": read_attribute("/proc", str(pid), "wchan"),
-        "stack": read_attribute("/proc", str(pid), "stack").splitlines(),
+        "stack": read_lines("/proc", str(pid), "stack"),
     }
 
 
 def catches(pid: int, number: int) -> bool:
     """Whether a process has a handler for this signal (proc_pid_status(5), SigCgt)."""
-    for line in read_attribute("/proc", str(pid), "status").splitlines():
+    for line in read_lines("/proc", str(pid), "status"):
         if line.startswith("SigCgt:"):
             return bool(int(line.split()[1], 16) >> (number - 1) & 1)
     return False

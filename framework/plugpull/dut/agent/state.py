@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict
 
-from .disks import read_attribute
+from .disks import read_attribute, read_lines
 
 _MODULES = re.compile(r"^(usb|uas|ums|scsi|sd_mod|sr_mod|sg$|xhci|ehci|uhci|ohci|ext4|jbd2|xfs|btrfs|f2fs|md|raid|dm_)")
 """Modules whose reference counts matter: those that drive storage, USB and file systems."""
@@ -30,7 +30,7 @@ def state(proc: str = "/proc") -> Dict[str, Any]:
 def modules(proc: str) -> Dict[str, int]:
     """Reference counts (proc(5), modules); -1 for one that is being removed."""
     found = {}
-    for line in read_attribute(proc, "modules").splitlines():
+    for line in read_lines(proc, "modules"):
         fields = line.split()
         if len(fields) > 2 and _MODULES.match(fields[0]):
             found[fields[0]] = int(fields[2]) if fields[2].isdigit() else -1
@@ -39,7 +39,7 @@ def modules(proc: str) -> Dict[str, int]:
 
 def memory(proc: str) -> Dict[str, int]:
     found = {}
-    for line in read_attribute(proc, "meminfo").splitlines():
+    for line in read_lines(proc, "meminfo"):
         name, _, value = line.partition(":")
         if name in _MEMORY:
             found[name] = int(value.split()[0]) * 1024
@@ -49,7 +49,7 @@ def memory(proc: str) -> Dict[str, int]:
 def interrupts(proc: str) -> Dict[str, int]:
     """``26 xhci_hcd`` -> how often, on all CPUs together."""
     found: Dict[str, int] = {}
-    for line in read_attribute(proc, "interrupts").splitlines()[1:]:
+    for line in read_lines(proc, "interrupts")[1:]:
         name, _, rest = line.strip().partition(":")
         fields = rest.split()
         counts = [int(field) for field in fields if field.isdigit()]
@@ -62,7 +62,7 @@ def interrupts(proc: str) -> Dict[str, int]:
 def pressure(proc: str) -> Dict[str, int]:
     found = {}
     for kind in ("io", "memory", "cpu"):
-        for line in read_attribute(proc, "pressure", kind).splitlines():
+        for line in read_lines(proc, "pressure", kind):
             total = re.search(r"total=(\d+)", line)
             if total is not None:
                 found["%s %s" % (kind, line.split()[0])] = int(total.group(1))

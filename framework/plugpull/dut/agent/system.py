@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from typing import Dict, Iterator, List, NamedTuple, Set
 
-from .disks import SYS, all_disks, read_attribute
+from .disks import SYS, all_disks, read_attribute, read_lines
 from .signatures import loops, number_of
 
 SYSTEM_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home"})
@@ -33,7 +33,7 @@ def system_disks(root: str = SYS, proc: str = "/proc") -> List[str]:
     and the members of a ZFS pool."""
     mine = [mount for mount in mounts(os.path.join(proc, "self")) if mount.point in SYSTEM_MOUNTS]
     found = set(_below(mine, root, proc))
-    for line in read_attribute(proc, "swaps").splitlines()[1:]:
+    for line in read_lines(proc, "swaps")[1:]:
         found |= whole_disks(number_of(line.split()[0].replace("\\040", " ")), root)
     return sorted(found)
 
@@ -60,7 +60,7 @@ def used_disks(root: str = SYS, proc: str = "/proc") -> Dict[str, str]:
 
 def mounts(process: str) -> Iterator[Mount]:
     """The mounts that a process (its directory in /proc) sees."""
-    for line in read_attribute(process, "mountinfo").splitlines():
+    for line in read_lines(process, "mountinfo"):
         left, _, right = line.partition(" - ")
         fields, tail = left.split(), right.split()
         if len(fields) > 4:

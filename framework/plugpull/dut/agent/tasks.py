@@ -6,7 +6,7 @@ import os
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from .disks import read_attribute
+from .disks import read_attribute, read_lines
 from .wire import now
 
 INTERVAL = 2.0
@@ -76,7 +76,7 @@ def switches(pid: int, proc: str = "/proc") -> int:
     """How often a task was put on a CPU or taken off it; -1 if it is gone. One that waits for good has a constant
     number, as the kernel's own detector sees it (check_hung_task in kernel/hung_task.c)."""
     total = -1
-    for line in read_attribute(proc, str(pid), "status").splitlines():
+    for line in read_lines(proc, str(pid), "status"):
         if "ctxt_switches:" in line:
             total = max(total, 0) + int(line.split()[1])
     return total
@@ -179,7 +179,7 @@ class TaskWatch:
                 "before": blocked.before,
                 "ended": ended,
                 "wchan": "" if ended else read_attribute(self._proc, str(task.pid), "wchan"),
-                "stack": [] if ended else read_attribute(self._proc, str(task.pid), "stack").splitlines(),
+                "stack": [] if ended else read_lines(self._proc, str(task.pid), "stack"),
             }
         )
 
@@ -214,7 +214,7 @@ class TaskWatch:
 
     def _interrupts(self) -> Tuple[int, int, int]:
         """Ticks in hard and soft interrupts since the boot, and the number of interrupts."""
-        lines = read_attribute(self._proc, "stat").splitlines()
+        lines = read_lines(self._proc, "stat")
         fields = lines[0].split() if lines else []
         count = next((int(line.split()[1]) for line in lines if line.startswith("intr ")), 0)
         return (int(fields[6]), int(fields[7]), count) if len(fields) > 7 else (0, 0, count)

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
 from .checkers import maker, run_checker
-from .disks import Disk, Refused, read_attribute, refuse_other_filesystem, resolved, size_of
+from .disks import Disk, Refused, read_attribute, read_lines, refuse_other_filesystem, resolved, size_of
 from .overlay import open_volume as open_scratch
 from .signatures import Unreadable, filesystem_on
 from .wire import now
@@ -246,9 +246,9 @@ def open_root(target: str, device: int) -> Mounted:
 def mount_point(fd: int, proc: str = "/proc") -> str:
     """Where the filesystem behind a descriptor is mounted (proc_pid_fdinfo(5), mnt_id; proc_pid_mountinfo(5)); empty if
     it is not."""
-    fields = (line.partition(":") for line in read_attribute(proc, "self/fdinfo/%d" % fd).splitlines())
+    fields = (line.partition(":") for line in read_lines(proc, "self/fdinfo/%d" % fd))
     number = {key: value.strip() for key, _, value in fields}.get("mnt_id", "")
-    for line in read_attribute(proc, "self/mountinfo").splitlines():
+    for line in read_lines(proc, "self/mountinfo"):
         words = line.split()
         if len(words) > 4 and words[0] == number:
             return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), words[4])
