@@ -60,6 +60,7 @@ PREFIXES = {
     "syslog, its host replaced": "Nov  2 13:45:01 <hostname> kernel: ",
     "a list of things to do": "    - [ ] ",
     "syslog without time stamps": "Nov 12 13:45:01 host kernel: ",
+    "syslog with the colon of a time stamp that is switched off": "Nov 12 13:45:01 host kernel: : ",
     "syslog, its host removed": "Nov  2 13:45:01  kernel: ",
     "a report's columns": "        host      kernel: ",
     "syslog, German": "Okt 12 13:45:01 host kernel: ",
