@@ -39,8 +39,6 @@ LINES = (
     ("scsi.error", "sdf", "sd 9:0:0:1: [sdf] tag#27 access beyond end of device"),
     ("scsi.offline", "sdf", "sd 9:0:0:1: [sdf] tag#3 Medium access timeout failure. Offlining disk!"),
     ("scsi.error", "sdf", "sd 9:0:0:1: [sdf] Capacity data has changed"),
-    ("scsi.error", "sdb", "sd 2:0:0:0: [sdb] Unaligned partial completion (resid=200, sector_sz=512)"),
-    ("scsi.error", "sdb", "sd 2:0:0:0: [sdb] tag#7 Unaligned partial completion (resid=200, sector_sz=512)"),
     ("hcd.error", "", "virtio_scsi virtio2: request:id 12 is not a head!"),
     ("hcd.error", "", "virtio_blk virtio0: req.0:id 312 out of range"),
     ("uas.error", "sdf", "sd 9:0:0:1: [sdf] uas_sense: urb length 26 disagrees with IU sense data length 0, using 18"),

@@ -116,21 +116,6 @@ def test_a_uevent_of_a_kind_that_is_not_at_its_path(subsystem: str, devtype: str
     assert doubts(bench) == ([f"a uevent of {subsystem} {devtype} at 20.00 s is at {path}"] if odd else [])
 
 
-@pytest.mark.parametrize("more", [0, 1])
-def test_nothing_transfers_a_part_of_a_sector(more: int) -> None:
-    bench = healthy()
-    bench.add(ev.CountedOutside(at=24.0, disk=VICTIM, read_bytes=4096, written_bytes=8192 + more))
-    assert any("part of a sector" in doubt for doubt in doubts(bench)) is bool(more)
-    bench = healthy()
-    story = bench.story()
-    changed = [
-        replace(one, written_bytes=one.written_bytes // 512 * 512 + more) if isinstance(one, ev.LoadEnded) else one
-        for one in story.events
-    ]
-    found = list(impossible(Story(story.begun, tuple(changed), rig=story.rig)))
-    assert any("a part of a sector" in one and "the load on" in one for one in found) is bool(more), found
-
-
 def test_an_nvme_disk_is_a_block_device_without_a_block_directory() -> None:
     bench = healthy()
     path = "/devices/pci0000:00/0000:00:1d.0/0000:3d:00.0/nvme/nvme0/nvme0n1"

@@ -10,7 +10,6 @@ from plugpull.history.events import (
     Activity,
     ArrayActed,
     Census,
-    CountedOutside,
     CutArmed,
     CutSwitched,
     DiskMoved,
@@ -27,7 +26,6 @@ from plugpull.history.events import (
     KernelMessage,
     LedgerBegun,
     LoadBegun,
-    LoadEnded,
     Measured,
     Phase,
     TaskBlocked,
@@ -61,8 +59,6 @@ _PATHS = {
 }
 """How the path of a device ends, by (subsystem, devtype) of its uevents (drivers/usb/core/usb.c and message.c;
 drivers/scsi/hosts.c, scsi_scan.c and scsi_sysfs.c)."""
-SECTOR = 512
-"""Bytes of which a disk transfers whole numbers: fewer are no request of a block device."""
 _WORDED = (
     *(Acted, ArrayActed, Census, CutSwitched, DiskProperties, DutReady, DutState, Edge, FioRan, LedgerBegun),
     *(LoadBegun, Measured, TimersSet),
@@ -80,7 +76,6 @@ def impossible(story: Story) -> Iterator[str]:
     yield from _stalls(story)
     yield from _durations(story)
     yield from _shares(story)
-    yield from _bytes(story)
     for message in story.of(KernelMessage):
         if message.level not in LEVELS:
             yield f"a kernel message of {message.at or 0.0:.2f} s has level {message.level}"
@@ -169,18 +164,6 @@ def _durations(story: Story) -> Iterator[str]:
                 yield f"{took}, and the step before was at {before:.2f} s"
                 return
         before = event.at
-
-
-def _bytes(story: Story) -> Iterator[str]:
-    """Loads and disks that transferred a part of a sector."""
-    for load in story.of(LoadEnded):
-        if load.read_bytes % SECTOR or load.written_bytes % SECTOR:
-            yield f"the load on {load.disk} transferred a part of a sector"
-            return
-    for seen in story.of(CountedOutside):
-        if seen.read_bytes % SECTOR or seen.written_bytes % SECTOR:
-            yield f"{seen.disk} was seen from outside to transfer a part of a sector"
-            return
 
 
 def _shares(story: Story) -> Iterator[str]:
