@@ -183,13 +183,6 @@ def test_a_disk_with_the_number_of_another() -> None:
     assert any(one.endswith(f"with the device number of {SURVIVORS[0]}") for one in doubts(returned(bench, devt=other)))
 
 
-@pytest.mark.parametrize(("devt", "doubted"), [("8:0", False), ("8:160", True), ("259:3", False)])
-def test_a_device_number_that_is_not_that_of_the_name(devt: str, doubted: bool) -> None:
-    """A kernel may give numbers out as it goes, of another major number."""
-    bench = returned(healthy(), kname="sda", devt=devt, sysfs="")
-    assert any(f"as sda with the device number {devt}" in one for one in doubts(bench)) is doubted
-
-
 def doubts(bench: Bench) -> list[str]:
     return list(disk_doubts(bench.story()))
 

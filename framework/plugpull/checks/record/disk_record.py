@@ -54,7 +54,6 @@ NOT_READ = 2 << 20
 healthy emulated benches."""
 AROUND = 1.0
 """Seconds before and after a use of a disk in which it may be read."""
-_SCSI_DISK = re.compile(r"sd([a-p])$")
 _SERIAL = re.compile(r" \(serial (.+)\)")
 PROBED = 3.0
 """Seconds after the announcement of a disk in which the kernel and udev read it."""
@@ -74,10 +73,6 @@ def disk_doubts(story: Story) -> Iterator[str]:
 
 def _device_numbers(story: Story) -> Iterator[str]:
     stays = [one for one in story.of(DiskAttached) if one.devt and one.at is not None]
-    for stay in stays:
-        due = _number_of(stay.kname)
-        if due and stay.devt != due and stay.devt.partition(":")[0] == due.partition(":")[0]:
-            yield f"{stay.disk or stay.kname} was announced as {stay.kname} with the device number {stay.devt}"
     last: dict[str, DiskAttached] = {}
     for stay in sorted(stays, key=lambda one: one.at or 0.0):
         before = last.get(stay.devt)
@@ -85,13 +80,6 @@ def _device_numbers(story: Story) -> Iterator[str]:
         if before is not None and before.kname != stay.kname and (gone is None or gone > (stay.at or 0.0) + APART):
             yield f"{stay.disk or stay.kname} was announced with the device number of {before.disk or before.kname}"
         last[stay.devt] = stay
-
-
-def _number_of(kname: str) -> str:
-    """The device number of one of the first 16 SCSI disks (drivers/scsi/sd.c, sd_major and sd_probe); empty for others.
-    A kernel that gives numbers out as it goes (CONFIG_DEBUG_BLOCK_EXT_DEVT) uses another major number."""
-    found = _SCSI_DISK.match(kname)
-    return f"8:{16 * (ord(found[1]) - ord('a'))}" if found else ""
 
 
 def _empty(story: Story) -> Iterator[str]:
