@@ -183,6 +183,12 @@ def test_a_disk_with_the_number_of_another() -> None:
     assert any(one.endswith(f"with the device number of {SURVIVORS[0]}") for one in doubts(returned(bench, devt=other)))
 
 
+@pytest.mark.parametrize(("controller", "doubted"), [("0000:00:05.0", False), ("0000:00:06.0", True)])
+def test_a_place_behind_another_controller_than_the_path(controller: str, doubted: bool) -> None:
+    bench = returned(healthy(), place=f"{controller}/1.1:0")
+    assert any(one.startswith(f"{VICTIM} was announced at {controller}") for one in doubts(bench)) is doubted
+
+
 def doubts(bench: Bench) -> list[str]:
     return list(disk_doubts(bench.story()))
 
