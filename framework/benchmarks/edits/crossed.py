@@ -8,6 +8,7 @@ from benchmarks.edits.registry import CUT, FAIL, LOADED, PASS, UNKNOWN, edit
 from benchmarks.edits.tape import Tape
 
 ARRAY = ("an_array_loses_a_member_and_gets_it_back",)
+HUB = ("a_hub_is_gone_for_a_while",)
 FILES = ("power_fails_where_a_filesystem_once_lost_files",)
 
 
@@ -104,3 +105,27 @@ def the_kernel_has_no_memory_while_a_disk_is_cut(tape: Tape) -> Tape:
 def a_process_speaks_of_a_lack_of_memory(tape: Tape) -> Tape:
     """What a process writes to the log is not the kernel's."""
     return tape.say(tape.off_at + 0.1, "backup[811]: couldn't allocate a buffer, trying again", level=4, facility=3)
+
+
+@edit("crossed", FAIL, ARRAY, "array")
+def md_counts_a_failed_request_to_a_member_that_was_put_back(tape: Tape) -> Tape:
+    """Its disk stayed, and every other witness has it in sync."""
+    put_back = next(event for event in tape.all(of("array.acted")) if event["action"] in ("readd", "add"))
+    disk, at = put_back["disks"][0], put_back["at"] + 2.0
+
+    def flagged(event: Event) -> Event:
+        slot, says = event["members"].get(disk, ["none", ""])
+        return (
+            event | {"members": event["members"] | {disk: [slot, "in_sync,write_error"]}}
+            if says == "in_sync"
+            else event
+        )
+
+    return tape.map(both(of("array.state"), lambda event: event["at"] > at and bool(event["members"])), flagged)
+
+
+@edit("crossed", FAIL, HUB)
+def the_hub_comes_back_with_fewer_ports(tape: Tape) -> Tape:
+    """It is not the device that it was."""
+    last = tape.last(both(of("kernel"), lambda event: "ports detected" in event["text"]))
+    return _replaced(tape, (last, last | {"text": last["text"].replace("4 ports", "2 ports")}))
