@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 from sysfs_tree import Sysfs
 
-from plugpull.dut.agent.disks import Refused, all_disks, compare, describe, refuse_twins, scsi_place, usb_place
+from plugpull.dut.agent.disks import (
+    Refused,
+    all_disks,
+    compare,
+    describe,
+    read_once,
+    refuse_twins,
+    scsi_place,
+    usb_place,
+)
 from plugpull.dut.agent.kmsg import parse_record
 from plugpull.dut.agent.properties import properties
 from plugpull.dut.agent.timers import Timers
@@ -308,3 +317,21 @@ def test_uevents_are_told_from_other_messages_on_the_socket() -> None:
     }
     assert parse_uevent(b"libudev\0\xfe\xed\xca\xfeACTION=add\0") == {}
     assert parse_uevent(b"") == {}
+
+
+def test_an_attribute_that_changes_while_it_is_read_is_not_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel writes md's attributes again for each system call, from the offset that was reached."""
+    (tmp_path / "array_state").write_text("")
+    values, at = iter((b"clean\n", b"write-pending\n")), [0]
+
+    def read(fd: int, size: int) -> bytes:
+        data = next(values)[at[0] :]
+        at[0] += len(data)
+        return data
+
+    monkeypatch.setattr("plugpull.dut.agent.disks.os.read", read)
+    assert read_once(str(tmp_path), "array_state") == "clean"
+    assert next(values)[at[0] :] == b"pending\n", "what reading on would have appended"
+    assert read_once(str(tmp_path), "missing") == ""

@@ -367,8 +367,20 @@ def test_a_load_on_an_array_of_which_the_making_is_not_on_record_accuses_nobody(
 def test_a_member_that_was_put_back_may_have_no_failed_request() -> None:
     bench = healthy(until=100.0)
     mirror(bench)
-    bench.add(state(SYNCED + 1.0, **{VICTIM: "in_sync,write_error"}))
+    members = {VICTIM: ("0", "in_sync,write_error")}
+    one = state(SYNCED + 1.0)
+    bench.add(replace(one, members=one.members | members))
     said = [one.summary for one in bench.judge(arrays_sound()).findings]
     assert said == [
         f"{ARRAY} counts a failed request to {VICTIM} (in_sync,write_error, slot 0) though nothing had taken it"
     ]
+
+
+@pytest.mark.parametrize(
+    ("word", "found"), [("active\nidle", 0), ("clean\npending", 0), ("broken", 1), ("broken\nr", 1)]
+)
+def test_a_state_that_changed_while_it_was_read_is_the_one_before(word: str, found: int) -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.add(state(GONE + 1.0, degraded=1, word=word, disk1="faulty"))
+    assert len(said(bench)) == found

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .array_guard import members_of
-from .disks import SYS, read_attribute
+from .disks import SYS, read_attribute, read_once
 from .wire import now
 
 WATCHED = ("array_state", "degraded", "sync_action")
@@ -45,10 +45,10 @@ class ArrayWatch:
 
     def look(self) -> Tuple[Dict[str, str], Dict[str, Member]]:
         """The array's attributes, and its members by kernel name. Both are empty if the array is gone."""
-        values = {name: read_attribute(self._node, "md", name) for name in READ}
+        values = {name: read_once(self._node, "md", name) for name in READ}
         members: Dict[str, Member] = {}
         for kname, path in members_of(self._node).items():
-            slot, state = read_attribute(path, "slot"), read_attribute(path, "state")
+            slot, state = read_once(path, "slot"), read_once(path, "state")
             if slot and state:
                 members[kname] = (self._sequence(kname), slot, state)
         return ({}, {}) if not values["array_state"] else ({k: v for k, v in values.items() if v}, members)

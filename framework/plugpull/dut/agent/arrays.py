@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from .array_guard import members_of, open_array
 from .array_watch import ArrayWatch
-from .disks import SYS, Disk, Refused, all_disks, open_scratch, read_attribute
+from .disks import SYS, Disk, Refused, all_disks, open_scratch, read_attribute, read_once
 from .jobs import process_state
 from .signatures import plain_uuid
 from .wire import now
@@ -111,7 +111,7 @@ class Arrays:
 
     def _follow(self, name: str, kname: str, uuid: str, disks: List[Disk], answer: Answer) -> Answer:
         node = os.path.join(SYS, "block", kname)
-        state = read_attribute(node, "md", "array_state")
+        state = read_once(node, "md", "array_state")
         if state in ("", "clear", "inactive"):
             return {**answer, "ok": False, "kname": kname, "size": 0, "values": {"array_state": state}}
         self._forget(name)
@@ -123,10 +123,10 @@ class Arrays:
         """The array's attributes, and of each member by kernel name its place in the array."""
         node = os.path.join(SYS, "block", self._of(name).kname)
         asked = ("level", "raid_disks", "chunk_size", "layout", "component_size", "consistency_policy", "mismatch_cnt")
-        values = {one: read_attribute(node, "md", one) for one in (*asked, "array_state", "degraded", "sync_action")}
+        values = {one: read_once(node, "md", one) for one in (*asked, "array_state", "degraded", "sync_action")}
         values["bitmap"] = read_attribute(node, "md", "bitmap", "location")
         members = {
-            kname: {one: read_attribute(path, one) for one in ("slot", "state", "offset", "size", "errors")}
+            kname: {one: read_once(path, one) for one in ("slot", "state", "offset", "size", "errors")}
             for kname, path in members_of(node).items()
         }
         # In bytes (Documentation/admin-guide/md.rst, bitmap/chunksize).

@@ -47,6 +47,22 @@ def read_attribute(*parts: str) -> str:
         return ""
 
 
+def read_once(*parts: str) -> str:
+    """An attribute of md, read with one system call. The kernel writes it again for each (``sysfs_kf_read`` in
+    fs/sysfs/file.c, for attributes with ``__ATTR_PREALLOC``), so that reading on to the end appends the end of a longer
+    value to a shorter one that it had a moment before."""
+    try:
+        fd = os.open(os.path.join(*parts), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(fd, 4096).decode("utf-8", "replace").strip().rstrip("\0")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
 def resolved(path: str) -> str:
     """The path without links; as given if a part of it is removed meanwhile. ``os.path.realpath`` lets that error
     through: it reads a link that it saw a moment before."""
