@@ -278,11 +278,11 @@ def test_an_array_must_be_stopped_in_time(took: float, found: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("took", "kind", "limit"),
+    ("took", "dut", "limit"),
     [(2.0, "virtual", 0), (7.0, "virtual", 5), (40.0, "virtual", 5), (7.0, "ssh", 0), (40.0, "ssh", 30)],
 )
-def test_an_array_may_not_hold_up_who_writes_to_it(took: float, kind: str, limit: int) -> None:
-    bench = healthy(until=100.0) if kind == "virtual" else real(healthy(until=100.0))
+def test_an_array_may_not_hold_up_who_writes_to_it(took: float, dut: str, limit: int) -> None:
+    bench = healthy(until=100.0) if dut == "virtual" else real(healthy(until=100.0))
     mirror(bench)
     stamps(bench)
     book = Book()
@@ -362,3 +362,25 @@ def test_a_load_on_an_array_of_which_the_making_is_not_on_record_accuses_nobody(
     assert accused() == {"undisturbed", "kept_while_powered", "users_told"}
     bench.drop(ev.ArrayMade)
     assert accused() == set()
+
+
+def test_a_member_that_was_put_back_may_have_no_failed_request() -> None:
+    bench = healthy(until=100.0)
+    mirror(bench)
+    members = {VICTIM: ("0", "in_sync,write_error")}
+    one = state(SYNCED + 1.0)
+    bench.add(replace(one, members=one.members | members))
+    said = [one.summary for one in bench.judge(arrays_sound()).findings]
+    assert said == [
+        f"{ARRAY} counts a failed request to {VICTIM} (in_sync,write_error, slot 0) though nothing had taken it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "found"), [("active\nidle", 0), ("clean\npending", 0), ("broken", 1), ("broken\nr", 1)]
+)
+def test_a_state_that_changed_while_it_was_read_is_the_one_before(word: str, found: int) -> None:
+    bench = healthy()
+    mirror(bench)
+    bench.add(state(GONE + 1.0, degraded=1, word=word, disk1="faulty"))
+    assert len(said(bench)) == found

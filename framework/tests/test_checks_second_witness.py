@@ -183,11 +183,10 @@ def test_a_disk_with_the_number_of_another() -> None:
     assert any(one.endswith(f"with the device number of {SURVIVORS[0]}") for one in doubts(returned(bench, devt=other)))
 
 
-@pytest.mark.parametrize(("devt", "doubted"), [("8:0", False), ("8:160", True), ("259:3", False)])
-def test_a_device_number_that_is_not_that_of_the_name(devt: str, doubted: bool) -> None:
-    """A kernel may give numbers out as it goes, of another major number."""
-    bench = returned(healthy(), kname="sda", devt=devt, sysfs="")
-    assert any(f"as sda with the device number {devt}" in one for one in doubts(bench)) is doubted
+@pytest.mark.parametrize(("controller", "doubted"), [("0000:00:05.0", False), ("0000:00:06.0", True)])
+def test_a_place_behind_another_controller_than_the_path(controller: str, doubted: bool) -> None:
+    bench = returned(healthy(), place=f"{controller}/1.1:0")
+    assert any(one.startswith(f"{VICTIM} was announced at {controller}") for one in doubts(bench)) is doubted
 
 
 def doubts(bench: Bench) -> list[str]:

@@ -276,6 +276,11 @@ def test_discovered_late_or_not_at_all() -> None:
     assert judgement.findings[0].summary == "disk3 was not found (limit 10 s)"
     assert any("S-disk1" in line for line in judgement.findings[0].evidence)
     assert "the record ends" in bench.judge(discovered(DISKS, within=60)).unknowns[0]
+    known = {"disk": "disk3", "kname": "sdd", "diskseq": 3, "values": {"ro": "0"}}
+    bench.add(ev.DiskProperties(at=12.0, moment="attached", **known))  # type: ignore[arg-type]
+    judgement = bench.judge(discovered(DISKS, within=10))
+    said = "that disk3 was found is not on record, though it was read how it was driven"
+    assert (judgement.findings, judgement.unknowns) == ((), (said,))
 
 
 def test_discovered_later_than_a_healthy_bench() -> None:

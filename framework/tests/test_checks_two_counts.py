@@ -354,3 +354,12 @@ def test_an_overloaded_host_makes_some_measurements_longer_and_none_shorter() ->
         )  # fmt: skip
         bench.add(one)
     assert not [one for one in study_doubts(bench.story()) if "lasted" in one]
+
+
+@pytest.mark.parametrize(("still", "doubted"), [(True, False), (False, True)])
+def test_a_disk_that_stands_still_moves_nothing(still: bool, doubted: bool) -> None:
+    bench = healthy(pace=lambda disk, at: 0.0 if still and disk == DISK and 17.4 < at < 20.1 else 4e6)
+    stall = ev.DiskStalled(at=17.5, disk=DISK, until=20.5, spans=((17.5, 20.0),), timeout=2, given_up=1, worked=True)
+    bench.add(stall)
+    said = [one for one in bench.judge(coherent()).unknowns if "and moved" in one]
+    assert bool(said) is doubted

@@ -313,3 +313,13 @@ def test_no_cut_takes_the_kernels_memory(text: str, found: list[str]) -> None:
     made = bench()
     made.add(warn(text, CUT + 0.1, 3))
     assert subjects(made) == found
+
+
+@pytest.mark.parametrize(
+    ("device", "found"), [("xhci_hcd 0000:00:05.0", ["0000:00:05.0"]), ("usb 1-1", ["hub1"]), ("usb 1-1.1", [])]
+)
+def test_what_does_not_wake_while_a_disk_is_cut(device: str, found: list[str]) -> None:
+    """The disk that is cut is not there to wake, but its controller and its hub are."""
+    made = bench()
+    made.add(warn(f"{device}: PM: failed to resume async: error -110", CUT + 0.2, 3))
+    assert subjects(made) == found

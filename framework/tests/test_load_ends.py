@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from array_stories import ARRAY, mirror
 from msgspec.structs import replace
 from stories import CUT, SETTLED, SURVIVORS, VICTIM, Bench, healthy, steady
 
@@ -224,3 +225,17 @@ def test_the_end_of_a_load_whose_disk_was_cut_is_judged_elsewhere() -> None:
     bench = healthy()
     bench.replace(ev.LoadEnded, lambda event: event.disk == VICTIM, exit_status=0, errno=0, message="")
     assert said(bench) == []
+
+
+@pytest.mark.parametrize(("kname", "doubted"), [("md127", False), ("md126", True), ("", False)])
+def test_a_load_on_an_array_that_was_never_called_so(kname: str, doubted: bool) -> None:
+    bench = healthy()
+    mirror(bench)
+    load = ev.LoadBegun(at=11.0, disk=ARRAY, job="load", mode="write", block=4096, depth=1, span=4096, kname=kname)
+    bench.add(load, ev.LoadEnded(at=23.0, disk=ARRAY, job="load", asked=True, asked_at=22.9, exit_status=0))
+    what = f"the load on {ARRAY} was begun on md126, which it was never called"
+    assert (what in list(load_doubts(bench.story()))) is doubted
+
+
+def test_a_load_that_was_asked_to_end_and_was_not() -> None:
+    assert any("and is said not to have been" in one for one in said(healthy(), asked=False, asked_at=23.9))

@@ -110,6 +110,14 @@ def test_a_hub_that_comes_back_as_another(product: str, many: int) -> None:
     assert len(list(another_hub(bench.story()))) == many
 
 
+@pytest.mark.parametrize(("ports", "many"), [("4 ports", 0), ("2 ports", 1)])
+def test_a_hub_that_comes_back_with_fewer_ports(ports: str, many: int) -> None:
+    bench = on_usb()
+    for at, number in ((10.1, "4 ports"), (BACK - 1.0, ports)):
+        bench.add(ev.KernelMessage(at=at, text=f"hub 1-1:1.0: {number} detected"))
+    assert len(list(another_hub(bench.story()))) == many
+
+
 # --- times ------------------------------------------------------------------------------------------------------------
 
 

@@ -64,8 +64,11 @@ def test_a_timeout_that_is_off_or_longer_than_before_reports_nothing_in_time(aft
     assert any(path in doubt for doubt in bench.judge(on_record()).unknowns) is doubted
 
 
-def test_a_disk_whose_timeouts_were_not_shortened_is_noticed() -> None:
+@pytest.mark.parametrize("looked_again", [False, True])
+def test_a_disk_whose_timeouts_were_not_shortened_is_noticed(looked_again: bool) -> None:
     bench = timed()
+    for event in [event for event in bench.events if isinstance(event, ev.DiskProperties) and looked_again]:
+        bench.add(replace(event, at=11.5, moment="begin", values={"timeout": "15"}))
     other = DISKS.index("disk2") + 1
     bench.drop(ev.TimersSet, keep=lambda event: not any(f"host{other}/" in path for path, *_ in event.changed))
     (said,) = bench.judge(on_record()).unknowns

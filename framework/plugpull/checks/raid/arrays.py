@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from plugpull.history.events import ArrayActed, ArrayMade, ArrayState, DiskAttached
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.array_layout import ArrayLayout, covers
@@ -100,12 +102,20 @@ def arrays_of(story: Story) -> dict[str, ArrayRecord]:
 def _arrays_of(story: Story) -> dict[str, ArrayRecord]:
     found = {}
     for made in story.of(ArrayMade):
-        states = tuple(state for state in story.of(ArrayState) if state.array == made.array)
+        states = tuple(_one_line(state) for state in story.of(ArrayState) if state.array == made.array)
         acts = tuple(act for act in story.of(ArrayActed) if act.array == made.array)
         begin = made.at or 0.0
         absences = tuple(one for member in made.members for one in _absences(story, member, states, begin))
         found[made.array] = ArrayRecord(made, states, acts, absences)
     return found
+
+
+def _one_line(state: ArrayState) -> ArrayState:
+    """The state with the first line of each value. Earlier agents read attributes twice, and if the state changed in
+    between, what they recorded ends with a part of the new one: "active\\nidle" of active and active-idle."""
+    if not any("\n" in value for value in state.values.values()):
+        return state
+    return replace(state, values={name: value.partition("\n")[0] for name, value in state.values.items()})
 
 
 def _absences(story: Story, disk: str, states: tuple[ArrayState, ...], begin: float) -> Iterator[MemberAbsence]:

@@ -24,6 +24,8 @@ TAKEN_OUT = ("fail", "udev_remove", "remove_gone")
 """What plugpull does to an array that sets members aside."""
 BRIEFLY = 3
 """States in which md may not have counted a missing member yet."""
+FAILING = frozenset({"faulty", "write_error", "want_replacement"})
+"""Flags of a member in sysfs that md sets after a request to it has failed (Documentation/admin-guide/md.rst)."""
 READ_ONLY = frozenset({"readonly", "suspended"})
 """Values of array_state in which md takes no write. An array that was just assembled may be ``read-auto``."""
 FAILED = frozenset({"block.error", "fs.error", "fs.readonly"})
@@ -63,8 +65,10 @@ def _set_aside(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
         since = _put_back(story, record, disk) if disk in taken else float("-inf")
         for state in record.states:
             slot, says = state.members.get(disk, ("", ""))
-            if "faulty" in says.split(",") and (state.at or 0.0) > since:
-                what = f"{record.name} set {disk} aside as faulty ({says}, slot {slot}) though nothing had taken it"
+            bad = FAILING & set(says.split(","))
+            if bad and (state.at or 0.0) > since:
+                how = "set {0} aside as faulty" if "faulty" in bad else "counts a failed request to {0}"
+                what = f"{record.name} {how.format(disk)} ({says}, slot {slot}) though nothing had taken it"
                 yield Accusation(subject=disk, summary=what, at=state.at)
                 break
 
@@ -75,7 +79,7 @@ def _put_back(story: Story, record: ArrayRecord, disk: str) -> float:
     taken = [one.gone for one in record.absences if one.disk == disk]
     taken += [cut.off.commanded_at or float("inf") for cut in story.cut_records if disk in cut.armed.victims]
     taken += [act.at or 0.0 for act in record.done(*TAKEN_OUT) if disk in act.disks or act.action != "fail"]
-    back = [act.at or 0.0 for act in record.done("readd", "add") if act.ok and disk in act.disks]
+    back = [act.at or 0.0 for act in record.done("readd", "add", "assemble") if act.ok and disk in act.disks]
     if not back or back[-1] <= max(taken, default=float("-inf")) or record.made.at is None:
         return float("inf")
     return back[-1]

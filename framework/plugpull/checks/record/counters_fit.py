@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from plugpull.checks.limits import bench_kind
+from plugpull.history.events import DiskStalled
 from plugpull.history.samples import CounterStream
 from plugpull.history.story import Story
 
@@ -18,6 +19,8 @@ UNFINISHED = 2 << 20
 are done: 1 MiB at most in the same counters."""
 SEEN = 5
 """Samples in which a disk must be for its announcement to be missed."""
+EDGE = 0.3
+"""Seconds after the beginning and before the end of a stall in which a request may still be completed."""
 _DIRECTIONS = (("read", 0, 2), ("wrote", 1, 3))
 """The columns of bytes and of requests of a stream (``history/counters.py``)."""
 _SCSI_DISK = re.compile(r"sd[a-z]+$")
@@ -27,6 +30,7 @@ def counters_doubted(story: Story) -> Iterator[str]:
     """What the counters of an emulated DUT's disks say against themselves, a clause each."""
     if bench_kind(story) not in ("virtual", ""):
         return
+    yield from _went_on(story)
     disks = {(one.kname, one.diskseq) for one in story.all_attachments}
     names = {kname for kname, _ in disks}
     for key, stream in story.samples.streams.items():
@@ -34,6 +38,16 @@ def counters_doubted(story: Story) -> Iterator[str]:
             yield from _requests(stream)
         elif names and key[0] not in names and _SCSI_DISK.match(key[0]) and key[1] and len(stream) >= SEEN:
             yield f"{key[0]} (diskseq {key[1]}) was sampled, and no such disk was ever announced"
+
+
+def _went_on(story: Story) -> Iterator[str]:
+    """Disks that moved data while they stood still on request: none did in 23 stalls."""
+    for event in story.of(DiskStalled):
+        for begin, end in event.spans:
+            moved = story.moved(event.disk, begin + EDGE, end - EDGE)
+            if moved:
+                yield f"{event.disk} stood still from {begin:.2f} to {end:.2f} s, and moved {moved} bytes meanwhile"
+                return
 
 
 def _requests(stream: CounterStream) -> Iterator[str]:

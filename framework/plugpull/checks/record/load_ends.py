@@ -10,7 +10,16 @@ from collections import Counter
 from collections.abc import Iterator
 from math import inf
 
-from plugpull.history.events import AgentLost, DiskProperties, DutDied, LedgerBegun, LoadBegun, LoadEnded
+from plugpull.history.events import (
+    AgentLost,
+    ArrayMade,
+    ArrayState,
+    DiskProperties,
+    DutDied,
+    LedgerBegun,
+    LoadBegun,
+    LoadEnded,
+)
 from plugpull.history.readings import Reading
 from plugpull.history.story import Story
 
@@ -85,11 +94,13 @@ def _never_ended(story: Story) -> Iterator[str]:
 
 
 def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun) -> Iterator[str]:
-    """A load that was begun under a kernel name that was another disk's, or that its disk did not have."""
+    """A load that was begun under a kernel name that was another disk's, or that its disk or array did not have."""
     if not load.kname:
         return
     owner = story.disk_at(load.kname, load.at) if load.at is not None else None
+    arrays: list[ArrayMade | ArrayState] = [*story.of(ArrayMade), *story.of(ArrayState)]
     names = {one.kname for one in story.attachments(load.disk)}
+    names |= {one.kname for one in arrays if one.array == load.disk}
     if owner is not None and owner != load.disk:
         yield f"the load on {load.disk} was begun on {load.kname}, which was {owner or 'a disk not of the rig'}"
     elif names and load.kname not in names:
@@ -98,6 +109,8 @@ def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun) -> Iterator[str]:
 
 def _odd_end(ended: LoadEnded) -> Iterator[str]:
     """An end without an error that is not that of a load which was asked to end."""
+    if not ended.asked and ended.asked_at is not None:
+        yield f"the load on {ended.disk} was asked to end at {ended.asked_at:.2f} s, and is said not to have been"
     if not ended.asked or ended.errno or ended.stuck:
         return
     if ended.exit_status is not None and ended.exit_status not in ENDED:

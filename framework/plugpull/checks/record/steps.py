@@ -179,8 +179,9 @@ def _disk_timers(story: Story) -> Iterator[str]:
         if change[0].endswith(TIMEOUT)
     ]
     shortened = {before for _, before, _ in changes}
-    looks = [one for one in story.of(DiskProperties) if one.moment != "end"]
-    came_with = {(one.kname, one.diskseq): one.values.get("timeout") for one in looks}
+    # The first look is the one before the timeout was changed.
+    looks = story.of(DiskProperties)[::-1]
+    came_with = {(one.kname, one.diskseq): one.values.get("timeout") for one in looks if one.moment != "end"}
     for attached in story.of(DiskAttached):
         path = attached.sysfs.partition("/block/")[0] + TIMEOUT
         due = attached.disk and came_with.get((attached.kname, attached.diskseq)) in shortened

@@ -11,7 +11,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import discovered as limit_of
 from plugpull.checks.starved import awake, excused
-from plugpull.history.events import DiskAttached, DutReady, Phase
+from plugpull.history.events import DiskAttached, DiskProperties, DutReady, Phase
 from plugpull.history.reader import Story
 from plugpull.judging.results import Measurement
 
@@ -73,6 +73,9 @@ class Discovered(Check, frozen=True, tag="discovered"):
         if begin is None or not story.covers(begin, begin + within):
             why = "when it was plugged" if begin is None else story.why_not_covered(begin, begin + within)
             said.doubt(f"{disk} was not found, but the evidence is incomplete: {why}")
+            return
+        if any(read.disk == disk and read.values for read in story.of(DiskProperties)):
+            said.doubt(f"that {disk} was found is not on record, though it was read how it was driven")
             return
         seen = tuple(f"{one.kname}: serial {one.serial} at {one.place}" for one in story.all_attachments)
         what = f"{disk} was not found {limit(within)}"

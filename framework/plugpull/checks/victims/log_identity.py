@@ -19,6 +19,7 @@ from plugpull.kernel.diagnosis.scope import place_of
 from plugpull.kernel.diagnosis.story_log import log_of
 
 _FOUND = re.compile(r"^usb (\d+-[\d.]+): New USB device found, (idVendor=\w+, idProduct=\w+(?:, bcdDevice=[ \w.]+)?)$")
+_PORTS = re.compile(r"^hub (\d+-[\d.]+):\d+\.\d+: (\d+ ports?) detected$")
 _NEW = re.compile(r"^usb (\d+-[\d.]+): new (low-speed|full-speed|high-speed|SuperSpeed)\b")
 _RESET = re.compile(r"^usb (\d+-[\d.]+): reset (low-speed|full-speed|high-speed|SuperSpeed)\b")
 SPEEDS = {
@@ -51,18 +52,19 @@ def another_device(story: Story, disk: str) -> Iterator[Accusation]:
 
 
 def another_hub(story: Story) -> Iterator[Accusation]:
-    """An accusation for each hub above the rig's disks that came back with other numbers."""
+    """An accusation for each hub above the rig's disks that came back with other numbers or other ports."""
     hubs = {hub for one in story.all_attachments if one.disk for hub in place_of(one.sysfs).hubs}
-    last: dict[str, str] = {}
+    last: dict[tuple[str, re.Pattern[str]], str] = {}
     for line in log_of(story).own_timed if not story.of(DiskMoved) else ():
-        found = _FOUND.match(line.body)
-        if found is None or found[1] not in hubs:
-            continue
-        was = last.setdefault(found[1], found[2])
-        if was != found[2]:
-            what = f"the hub at {found[1]} came back as another device: {found[2]} instead of {was}"
-            yield Accusation(subject=found[1], summary=what, at=line.at, evidence=(line.text,))
-        last[found[1]] = found[2]
+        for pattern in (_FOUND, _PORTS):
+            found = pattern.match(line.body)
+            if found is None or found[1] not in hubs:
+                continue
+            was = last.setdefault((found[1], pattern), found[2])
+            if was != found[2]:
+                what = f"the hub at {found[1]} came back as another device: {found[2]} instead of {was}"
+                yield Accusation(subject=found[1], summary=what, at=line.at, evidence=(line.text,))
+            last[found[1], pattern] = found[2]
 
 
 def other_speeds(story: Story) -> Iterator[str]:

@@ -176,8 +176,11 @@ class Expected:
             return True
         if about.level in (Level.DISK, Level.ARRAY):
             return any(self.of_stay(stay, at) for stay in about.stays)
-        if about.level is Level.HUB and (kind in _NOT_SHARED or _SILENT.search(body)):
+        not_awake = bool(_NOT_AWAKE.search(body))
+        if about.level is Level.HUB and (not_awake or kind in _NOT_SHARED or _SILENT.search(body)):
             return self.in_blast(about.name, at)
+        if not_awake:
+            return False  # a disk that is pulled keeps no controller from waking
         return any(window.shares(at) and window.disk in about.disks for window in self.windows)
 
     def _was_aborted(self, body: str, begin: float, at: float) -> bool:
