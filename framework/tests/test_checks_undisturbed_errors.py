@@ -23,6 +23,7 @@ from plugpull.judging.results import Verdict
         ("usb 1-1.2: reset high-speed USB device number 5 using xhci_hcd", "disk2"),
         ("I/O error, dev sdc, sector 8 op 0x1:(WRITE) flags 0x0 phys_seg 1", "disk2"),
         ("usb 1-1.2: device firmware changed", "disk2"),
+        ("sd 2:0:0:0: [sdc] tag#0 Unaligned partial completion (resid=200, sector_sz=512)", "disk2"),
         ("sd 2:0:0:0: Power-on or device reset occurred", "disk2"),
         ("usb 1-1: reset high-speed USB device number 2 using xhci_hcd", "hub1"),
         ("usb 1-1: USB disconnect, device number 2", "hub1"),

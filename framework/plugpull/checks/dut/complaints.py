@@ -54,6 +54,10 @@ MAKING = 15.0
 SHOWN = 5
 """Kernel lines given as evidence at most."""
 
+_PARTIAL = re.compile(r"\bUnaligned partial completion\b")
+"""A disk transferred a part of a sector (drivers/scsi/sd.c, sd_done). The kernel says it at the level of a remark, and
+old card readers do so in use, so that the catalogue has nothing to report; a disk of a rig may not."""
+
 
 @dataclass(frozen=True)
 class Complaint:
@@ -84,14 +88,14 @@ def _explained(story: Story) -> tuple[Expected, Scope]:
 def unexplained(story: Story, expected: Expected, scope: Scope) -> Iterator[Complaint]:
     """Every message that accuses disks of the rig, or a hub or controller above them, and that no cut explains."""
     for line in log_of(story).own_timed:
-        at, event = line.at, line.event
-        if (event is None and line.level > WARNING) or (event and event.kind not in ERRORS):
+        at, event, partial = line.at, line.event, _PARTIAL.search(line.body)
+        if not partial and ((event is None and line.level > WARNING) or (event and event.kind not in ERRORS)):
             continue
         about = scope.about(line.names, at)
         # An uncatalogued message must name the disk itself: hubs and controllers log many harmless messages.
         if not about.disks or (event is None and about.level is not Level.DISK):
             continue
-        kind = event.kind if event else ""
+        kind = "scsi.error" if partial else event.kind if event else ""
         if _REDIRECTED.search(line.body) or explained(story, line) or _just_made(story, about, line.body, at):
             continue
         if expected.message(about, kind, at, line.body) or (event is None and harmless(line.body)):
