@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 from paces import BOTH, add_cpu, between, only, resampled, verdict, with_rates
-from stories import CUT, RATE, Bench, healthy
+from stories import CUT, RATE, STOPPED, Bench, healthy
 
 from plugpull.checks import Check
 from plugpull.history import events as ev
@@ -56,17 +56,18 @@ def test_a_load_that_is_bound_by_the_cpu_accuses_no_disk() -> None:
     assert verdict(idle).verdict is Verdict.FAIL
 
 
-def slow_host(bench: Bench, share: float) -> None:
-    """Two CPUs whose host gives them this share of their time from the cut on: ticks are lost, and samples are late."""
+def slow_host(bench: Bench, share: float, since: float = CUT) -> None:
+    """Two CPUs whose host gives them this share of their time from ``since`` on: ticks are lost, and samples are
+    late."""
     if share < 1:
-        bench.starved = tuple((CUT + i / 5 + 0.01, CUT + i / 5 + 0.09) for i in range(50))
+        bench.starved = tuple((since + i / 5 + 0.01, since + i / 5 + 0.09) for i in range(50))
     ready = next(event for event in bench.events if isinstance(event, ev.DutReady))
     bench.drop(ev.DutReady)
     bench.add(msgspec.structs.replace(ready, cpus=2))
 
     def used(one: ev.Sampled) -> ev.Sampled:
         at = one.at or 0.0
-        jiffies = round(200 * at if at < CUT else 200 * CUT + 200 * share * (at - CUT))
+        jiffies = round(200 * at if at < since else 200 * since + 200 * share * (at - since))
         return ev.Sampled(at=one.at, disks=one.disks, cpu=(jiffies // 2, jiffies))
 
     resampled(bench, used)
@@ -112,3 +113,13 @@ def test_a_host_that_hardly_ran_the_dut() -> None:
     result = verdict(bench)
     assert result.verdict is Verdict.UNKNOWN
     assert "the DUT's host gave it only" in result.unknowns[0]
+
+
+@pytest.mark.parametrize(("share", "due"), [(0.2, Verdict.UNKNOWN), (1.0, Verdict.FAIL)], ids=["a fifth", "all"])
+def test_a_host_that_hardly_ran_the_dut_at_last(share: float, due: Verdict) -> None:
+    """On the whole it ran it for more than half of the time."""
+    bench = healthy(pace=only("disk2", between(STOPPED - 2, 99, 0.05)))
+    slow_host(bench, share, STOPPED - 2.2)
+    result = verdict(bench)
+    assert result.verdict is due, result
+    assert any("of its CPU time then" in why for why in result.unknowns) is (due is Verdict.UNKNOWN)

@@ -17,7 +17,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import bench_kind, declared
 from plugpull.checks.stalls import disturbances
-from plugpull.checks.starved import granted
+from plugpull.checks.starved import LEAST_GRANTED, granted
 from plugpull.checks.survivors.baseline import SIGMAS, Baseline
 from plugpull.checks.survivors.baseline import WINDOW as HALF
 from plugpull.checks.survivors.survivor import BUSY, Watched, busy_cpu, own_rate
@@ -112,12 +112,16 @@ class Slowness:
     def _accuse(self, what: str, begin: float, end: float, at: float | None = None) -> None:
         """Accuse the disk of a lower rate between two places on the time line, unless the baseline or the DUT's CPUs
         may be the cause. ``at`` is a DUT time, of ``begin`` if it is absent."""
-        at = self.seen.line.time(begin) if at is None else at
+        line = self.seen.line
+        at = line.time(begin) if at is None else at
         what = f"{self.verdict.disk} {what}"
+        had = granted(self.verdict.story, line.time(begin), line.time(end))
         busy = busy_cpu(self.verdict.story, self.seen.settled, self.seen.cut)
         if busy is not None and busy >= BUSY:
             reason = f"but the DUT's CPUs were {busy:.0%} busy before the first cut already"
             self.verdict.said.doubt(f"{what}, {reason}")
+        elif had < LEAST_GRANTED:
+            self.verdict.said.doubt(f"{what}, but the DUT's host gave it only {had:.0%} of its CPU time then")
         elif not self.base.stationary and self._as_before(begin, end):
             slow = f"{self.base.dropped} of its {len(self.base.rates)} half seconds were slower than a third"
             self.verdict.said.doubt(f"{what}, but its baseline was not steady ({slow})")
