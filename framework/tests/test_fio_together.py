@@ -80,6 +80,13 @@ def test_an_error_on_one_disk_is_said_of_that_one_and_ends_the_work_on_all(tmp_p
     assert not any("err=" in reports[name].message for name in ("disk1", "disk3"))
 
 
+def test_an_error_is_said_although_fio_says_before_it_that_it_terminates() -> None:
+    error = "fio: pid=0, err=28/file:filesetup.c:303, func=write, error=No space left on device"
+    output = "\n".join(["fio: terminating on signal 15", error, ONE_GONE[ONE_GONE.index("{\n") :]])
+    assert parse_report(output, "disk2").message == error
+    assert parse_report(output, "disk1").message == "fio: terminating on signal 15"
+
+
 @needs_fio
 def test_all_disks_of_one_fio_are_ended_by_one_signal_and_each_tells_what_it_did(tmp_path: Path) -> None:
     files = [tmp_path / "one", tmp_path / "two"]

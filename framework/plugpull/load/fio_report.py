@@ -77,7 +77,8 @@ def _first(lines: Iterable[str]) -> str:
 
 
 def _said_of(lines: Sequence[str], job: dict[str, Any], every: Sequence[dict[str, Any]]) -> list[str]:
-    """The lines that may be about one of several jobs, those that name its file first.
+    """The lines that may be about one of several jobs, those that name its file first, then those that name an error:
+    fio may say before it that it terminates.
 
     Source: ``io_u error on file %s: %s`` (io_u.c, __io_u_log_error), and ``pid=%d, err=%d/file:%s`` without a file
     (fio.h, __td_verror).
@@ -86,6 +87,7 @@ def _said_of(lines: Sequence[str], job: dict[str, Any], every: Sequence[dict[str
     own = str(job["job options"]["filename"])
     named = {line: {word.rstrip(":,") for word in line.split()} & files for line in lines}
     general = [line for line in lines if not named[line] and (job.get("error") or not _ERROR.search(line))]
+    general.sort(key=lambda line: not _ERROR.search(line))
     return [line for line in lines if own in named[line]] + general
 
 
