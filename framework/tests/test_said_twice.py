@@ -116,6 +116,21 @@ def test_a_uevent_of_a_kind_that_is_not_at_its_path(subsystem: str, devtype: str
     assert doubts(bench) == ([f"a uevent of {subsystem} {devtype} at 20.00 s is at {path}"] if odd else [])
 
 
+@pytest.mark.parametrize(("until", "doubted"), [(25.7, False), (11.0, True), (500.0, True)])
+def test_properties_are_read_until_a_time_of_the_scenario(until: float, doubted: bool) -> None:
+    bench = healthy()
+    stay = next(one for one in bench.story().all_attachments if one.disk == VICTIM)
+    bench.add(
+        ev.DiskProperties(
+            at=25.6, disk=VICTIM, kname=stay.kname, diskseq=stay.diskseq, moment="end", values={}, until=until
+        )
+    )
+    story = bench.story()
+    events = tuple(replace(one, at=27.0) if isinstance(one, ev.ScenarioEnded) else one for one in story.events)
+    found = list(impossible(Story(story.begun, events, rig=story.rig)))
+    assert any("disk.properties" in one and "was over at" in one for one in found) is doubted, found
+
+
 def test_an_nvme_disk_is_a_block_device_without_a_block_directory() -> None:
     bench = healthy()
     path = "/devices/pci0000:00/0000:00:1d.0/0000:3d:00.0/nvme/nvme0/nvme0n1"

@@ -109,7 +109,7 @@ def a_process_speaks_of_a_lack_of_memory(tape: Tape) -> Tape:
 
 @edit("crossed", FAIL, ARRAY, "array")
 def md_counts_a_failed_request_to_a_member_that_was_put_back(tape: Tape) -> Tape:
-    """Its disk stayed, and every other witness has it in sync."""
+    """Its disk stayed attached, and the kernel reports nothing else about it."""
     put_back = next(event for event in tape.all(of("array.acted")) if event["action"] in ("readd", "add"))
     disk, at = put_back["disks"][0], put_back["at"] + 2.0
 

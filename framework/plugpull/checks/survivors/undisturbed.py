@@ -26,7 +26,7 @@ from plugpull.checks.files.mounting import step_doubts
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.raid.arrays import arrays_of, may_fail_from
 from plugpull.checks.record.still_there import still_there
-from plugpull.checks.starved import FREEZE, LEAST_GRANTED, granted, starved_within
+from plugpull.checks.starved import LEAST_GRANTED, granted, starved_within
 from plugpull.checks.survivors.neighbours import Neighbours
 from plugpull.checks.survivors.no_errors import no_errors
 from plugpull.checks.survivors.pace import kept_pace
@@ -54,6 +54,8 @@ AS_ONE = 5.0
 """Seconds around a removal in which messages about the disk belong to it."""
 SHOWN = 5
 """The most removals given as evidence."""
+HELD_UP = 1.0
+"""Seconds without the DUT in which a command of it may have timed out: no failed reset near them accuses a disk."""
 
 _PARTS = frozenset({("usb", "usb_device"), ("scsi", "scsi_host"), ("scsi", "scsi_device")})
 """(subsystem, devtype) of the parts of a disk besides its block device."""
@@ -208,8 +210,8 @@ def _resets(story: Story, expected: Expected) -> Iterator[Accusation | str]:
 
 
 def _held_up(story: Story, begin: float, end: float) -> bool:
-    """Whether the host kept the DUT from running in [begin, end] for long enough to make a command time out."""
-    return starved_within(story, begin, end) >= FREEZE or granted(story, begin, end) < LEAST_GRANTED
+    """Whether the host kept the DUT from running in [begin, end] for so long that a command may have timed out."""
+    return starved_within(story, begin, end) >= HELD_UP or granted(story, begin, end) < LEAST_GRANTED
 
 
 def _changed(story: Story) -> Iterator[str]:
