@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 from stories import BACK, CUT, RESTORED, SURVIVORS, VICTIM, Bench, healthy
@@ -107,9 +109,9 @@ DESCRIPTORS = (
 )
 
 
-def came_as(*after: str) -> Bench:
-    before = [(10.2 + 0.01 * number, text) for number, text in enumerate(DESCRIPTORS)]
-    bench = logged(*before, *((RESTORED + 0.3 + 0.01 * number, text) for number, text in enumerate(after)))
+def came_as(*after: str, before: Sequence[str] = DESCRIPTORS) -> Bench:
+    first = [(10.2 + 0.01 * number, text) for number, text in enumerate(before)]
+    bench = logged(*first, *((RESTORED + 0.3 + 0.01 * number, text) for number, text in enumerate(after)))
     at_lun = "/target1:0:0/1:0:0:0/block/"
     bench.events = [
         replace(event, sysfs=event.sysfs.replace("/block/", at_lun)) if isinstance(event, ev.DiskAttached) else event
@@ -138,3 +140,52 @@ def test_a_disk_that_came_back_as_another_device(was: str, now: str) -> None:
 def test_a_disk_that_came_back_as_itself() -> None:
     assert came_as(*DESCRIPTORS).judge(same_properties()).findings == ()
     assert came_as().judge(same_properties()).findings == (), "the log of its return is not on record"
+
+
+# --- in which words -------------------------------------------------------------------------------------------------
+
+DESCRIPTION = (
+    f"usb {PORT}: new high-speed USB device number 9 using xhci_hcd",
+    f"usb {PORT}: New USB device strings: Mfr=1, Product=2, SerialNumber=3",
+    "scsi 1:0:0:0: Direct-Access     MAKER    MODEL            0001 PQ: 0 ANSI: 6",
+    "sd 1:0:0:0: [sdb] 4096-byte physical blocks",
+    "sd 1:0:0:0: [sdb] Mode Sense: 63 00 00 08",
+    "sd 1:0:0:0: [sdb] Write cache: enabled, read cache: enabled, doesn't support DPO or FUA",
+    "sd 1:0:0:0: [sdb] Preferred minimum I/O size 512 bytes",
+    "sd 1:0:0:0: [sdb] Optimal transfer size 65535 logical blocks",
+    "sd 1:0:0:0: [sdb] Attached SCSI disk",
+)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("xhci_hcd", "ehci-pci"),
+        ("SerialNumber=3", "SerialNumber=0"),
+        ("ANSI: 6", "ANSI: 2"),
+        ("4096-byte physical", "512-byte physical"),
+        ("63 00 00 08", "63 00 10 08"),
+        ("read cache: enabled", "read cache: disabled"),
+        ("doesn't support", "supports"),
+        ("size 512", "size 4096"),
+        ("65535", "2048"),
+        ("SCSI disk", "SCSI removable disk"),
+    ],
+)
+def test_a_disk_that_the_kernel_described_otherwise(was: str, now: str) -> None:
+    bench = came_as(*(text.replace(was, now) for text in DESCRIPTION), before=DESCRIPTION)
+    (finding,) = bench.judge(same_properties()).findings
+    assert finding.subject == VICTIM
+    assert finding.summary.startswith(f"the kernel described {VICTIM} otherwise when it came back: ")
+    assert now in finding.summary
+
+
+def test_a_disk_that_was_described_in_the_same_words() -> None:
+    assert came_as(*DESCRIPTION, before=DESCRIPTION).judge(same_properties()).findings == ()
+    assert came_as(before=DESCRIPTION).judge(same_properties()).findings == (), "its return is not on record"
+
+
+def test_what_was_logged_while_the_disk_was_cut_says_nothing_of_it() -> None:
+    bench = came_as(*DESCRIPTION, before=DESCRIPTION)
+    bench.add(ev.KernelMessage(at=CUT + 0.02, text="sd 1:0:0:0: [sdb] Mode Sense: 00 00 00 00"))
+    assert bench.judge(same_properties()).findings == ()

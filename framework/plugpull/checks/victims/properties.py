@@ -16,6 +16,7 @@ from plugpull.checks.record.watched import recorded
 from plugpull.checks.stalls import forgotten, given_up, none_given_up
 from plugpull.checks.victims.attentions import attentions
 from plugpull.checks.victims.log_identity import another_device, another_hub
+from plugpull.checks.victims.log_words import other_words
 from plugpull.checks.victims.property_words import (
     AFTER_RETURN,
     AT_THE_END,
@@ -75,7 +76,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         said = Collector(self)
         said.take(*self._returns(story), *self._stays(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
         for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
-            said.take(*another_device(story, disk))
+            said.take(*another_device(story, disk), *other_words(story, disk))
         said.take(*another_hub(story))
         said.doubt(*self._missing(story))
         seen = len({event.disk for event in story.of(DiskProperties)})
