@@ -105,6 +105,24 @@ def test_a_load_that_was_begun_under_another_disks_name() -> None:
     assert begun("sdq") == [f"the load on {DISK} was begun on sdq, which it was never called"]
 
 
+def files_begun(**what: Any) -> list[str]:
+    bench = healthy()
+    common: dict[str, Any] = {"job": "f", "run": 1, "round": 1, "directory": "round1", "fstype": "ext4", "uuid": "u"}
+    bench.add(ev.FileRoundBegun(at=SETTLED, disk=DISK, **common, **what))
+    return said(bench)
+
+
+def test_files_that_were_written_under_another_disks_name() -> None:
+    names = {event.disk: event.kname for event in healthy().story().all_attachments}
+    assert files_begun(kname=names[DISK]) == []
+    assert files_begun(kname=names[OTHER]) == [f"the load on {DISK} was begun on {names[OTHER]}, which was {OTHER}"]
+
+
+def test_files_that_are_said_to_be_on_another_disk() -> None:
+    assert files_begun(disks=(DISK,)) == []
+    assert files_begun(disks=(OTHER,)) == [f"the files on {DISK} are said to be on {OTHER}"]
+
+
 def test_fewer_bytes_than_the_disk_counted() -> None:
     moved = counted(healthy())
     for fewer in (moved // 3, moved * 17 // 20):

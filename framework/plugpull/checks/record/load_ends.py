@@ -16,6 +16,7 @@ from plugpull.history.events import (
     ArrayState,
     DiskProperties,
     DutDied,
+    FileRoundBegun,
     LedgerBegun,
     LoadBegun,
     LoadEnded,
@@ -58,8 +59,9 @@ def load_doubts(story: Story) -> Iterator[str]:
     ends = Counter((ended.disk, ended.job) for ended in story.of(LoadEnded))
     yield from (f"the load on {disk} ended {count} times" for (disk, _), count in ends.items() if count > 1)
     yield from _never_ended(story)
-    for writer in story.of(LedgerBegun):
+    for writer in (*story.of(LedgerBegun), *story.of(FileRoundBegun)):
         yield from _wrong_disk(story, writer)
+    yield from _other_disks(story)
     for load in story.of(LoadBegun):
         yield from _wrong_disk(story, load)
         ended = story.load_end(load)
@@ -93,7 +95,7 @@ def _never_ended(story: Story) -> Iterator[str]:
             yield f"a request to {disk} was still in flight when the record ended"
 
 
-def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun) -> Iterator[str]:
+def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun | FileRoundBegun) -> Iterator[str]:
     """A load that was begun under a kernel name that was another disk's, or that its disk or array did not have."""
     if not load.kname:
         return
@@ -105,6 +107,14 @@ def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun) -> Iterator[str]:
         yield f"the load on {load.disk} was begun on {load.kname}, which was {owner or 'a disk not of the rig'}"
     elif names and load.kname not in names:
         yield f"the load on {load.disk} was begun on {load.kname}, which it was never called"
+
+
+def _other_disks(story: Story) -> Iterator[str]:
+    """Rounds of files that are said to rest on other disks than their own or the members of their array."""
+    members = {made.array: set(made.members) for made in story.of(ArrayMade)}
+    for one in story.of(FileRoundBegun):
+        if one.disks and not set(one.disks) <= members.get(one.disk, {one.disk}):
+            yield f"the files on {one.disk} are said to be on {', '.join(one.disks)}"
 
 
 def _odd_end(ended: LoadEnded) -> Iterator[str]:
