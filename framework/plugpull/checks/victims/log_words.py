@@ -1,9 +1,9 @@
 """How the kernel described a disk while it set it up, and whether it did so in the same words when the disk came back.
 
 Other numbers, strings and INQUIRY data are another device (``log_identity.py``), and another size, protection or write
-cache a change of its own (``log_properties.py``). These are the rest of what drivers/scsi/sd.c, drivers/scsi/scsi_scan.c
-and drivers/usb/core/hub.c log of each disk at info and notice level: in 1,006 attachments none of it ever differed,
-except where a cut interrupted it.
+cache a change of its own (``log_properties.py``). These are the rest of what the kernel logs of each disk at info and
+notice level (drivers/scsi/sd.c, drivers/scsi/scsi_scan.c, drivers/usb/core/hub.c): in 1,006 attachments none of it ever
+differed, except where a cut interrupted it.
 """
 
 from __future__ import annotations
