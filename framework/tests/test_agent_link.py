@@ -13,6 +13,7 @@ from queue import Empty, Queue
 import pytest
 from agents import PATIENCE
 
+from plugpull.dut.conversation import link as module
 from plugpull.dut.conversation.link import AgentGone, AgentLink, Message
 
 
@@ -80,6 +81,22 @@ def test_an_agent_that_says_nothing_is_given_up_at_the_deadline() -> None:
         assert not link.clock.mapped
         assert link.lost == "", "a slow answer is no broken stream"
         assert reported.empty()
+
+
+@pytest.mark.parametrize("answered", [0, 2], ids=["the first", "the last"])
+def test_an_agent_that_does_not_say_its_time_is_asked_again(answered: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ASK_AGAIN", 0.05)
+    with link_by_hand() as (link, theirs, _), ThreadPoolExecutor(1) as pool:
+        began = time.monotonic()
+        mapped = pool.submit(link.map_clock, PATIENCE)
+        lines = theirs.makefile("rb")
+        asked = [json.loads(lines.readline()) for _ in range(3)]
+        assert [one["op"] for one in asked] == ["clock"] * 3
+        answer = {"id": asked[answered]["id"], "ok": True, "r": {"at": 7.0}}
+        theirs.sendall(json.dumps(answer).encode() + b"\n")
+        exchange = mapped.result(PATIENCE)
+        assert exchange.dut == 7.0
+        assert exchange.sent - began >= 0.05 * answered, "an exchange begins with the request that was answered"
 
 
 def test_a_request_over_a_broken_stream_is_lost_at_once() -> None:

@@ -21,6 +21,9 @@ from plugpull.dut.conversation.clock import DutClock, Exchange
 from plugpull.errors import DutError, RigError
 
 Message = dict[str, Any]
+ASK_AGAIN = 2.0
+"""Seconds after which an unanswered request for the time is sent again. Once, after a sleep of an emulated DUT, one was
+never answered, while the agent's reports arrived all the time."""
 MOST_OF_A_LINE = 8 << 20
 """Bytes. The longest line of an agent is a program's output: a megabyte, and JSON needs six bytes for one at most."""
 
@@ -66,8 +69,8 @@ class AgentGone(RigError):
 
 
 class _Pending:
-    def __init__(self) -> None:
-        self.done = threading.Event()
+    def __init__(self, done: threading.Event | None = None) -> None:
+        self.done = done or threading.Event()
         self.answer: Message | None = None
         self.received = 0.0
 
@@ -105,8 +108,8 @@ class AgentLink:
             )
         return self._result(op, pending)
 
-    def _ask(self, op: str, arguments: Message, deadline: float) -> _Pending:
-        pending = _Pending()
+    def _ask(self, op: str, arguments: Message, deadline: float, done: threading.Event | None = None) -> _Pending:
+        pending = _Pending(done)
         with self._lock:
             if self.lost:
                 raise AgentGone(self.lost)
@@ -153,11 +156,17 @@ class AgentLink:
         self._ask(op, arguments, time.monotonic() + 5.0)
 
     def map_clock(self, timeout: float = 10.0) -> Exchange:
-        """One exchange; remembered in ``clock``."""
-        sent = time.monotonic()
-        pending = self._ask("clock", {}, sent + timeout)
-        if not pending.done.wait(timeout):
-            raise AgentGone(f"the agent did not answer with its time within {timeout:g} s")
+        """One exchange; remembered in ``clock``. Asks again if there is no answer for a while."""
+        deadline = time.monotonic() + timeout
+        answered = threading.Event()
+        asked: list[tuple[float, _Pending]] = []
+        while not answered.is_set():
+            sent = time.monotonic()
+            if sent >= deadline:
+                raise AgentGone(f"the agent did not answer with its time within {timeout:g} s")
+            asked.append((sent, self._ask("clock", {}, deadline, answered)))
+            answered.wait(min(ASK_AGAIN, deadline - sent))
+        sent, pending = next((one for one in asked if one[1].answer is not None), asked[0])
         dut = float(self._result("clock", pending)["at"])
         exchange = Exchange(sent, pending.received, dut)
         self.clock.add(exchange)
