@@ -84,6 +84,12 @@ def added_without_a_rebuild(bench: Bench) -> None:
     bench.replace(ev.ArrayState, lambda event: event.at == READDED, values=state(READDED, degraded=1).values)
 
 
+def added_by_the_states_alone(bench: Bench) -> None:
+    """The log has a rebuild, and no state shows one."""
+    added_without_a_rebuild(bench)
+    kernel(bench, READDED + 0.1, "md: recovery of RAID array md127")
+
+
 def interrupted(bench: Bench) -> None:
     kernel(bench, READDED + 1.0, "md: md127: recovery interrupted.")
 
@@ -102,17 +108,6 @@ def not_started(bench: Bench) -> None:
     kernel(bench, EARLY, "md/raid:md127: cannot start dirty degraded array.")
 
 
-def superblock(bench: Bench) -> None:
-    kernel(bench, EARLY - 2.0, "md: super_written gets error=-5")
-
-
-def superblock_of_another_member(bench: Bench) -> None:
-    """The member that is gone was missed long before."""
-    kernel(bench, NOTICED + 6.0, "md: super_written gets error=-5")
-    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", at=NOTICED + 13.0)
-    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM and event.at > CUT, at=NOTICED + 12.5)
-
-
 def too_small(bench: Bench) -> None:
     bench.replace(ev.ArrayMade, size=1 << 20)
 
@@ -124,13 +119,11 @@ ODD: dict[Callable[[Bench], None], str] = {
     foreign: "sdz is a member of array1, which was not made of it",
     went_back: "the recover of array1 went back from sector 4096 to 512",
     fell_out: "disk1 was in sync in array1 and was not",
-    added_without_a_rebuild: "disk1 was in sync in array1 without a rebuild",
+    added_by_the_states_alone: "disk1 was in sync in array1 without a rebuild",
     interrupted: "was interrupted: md: md127: recovery interrupted.",
     rebuild_without_an_end: "began 1 times with a recovery of array1, and 0 ended",
     left_out: "which counts no missing member",
     not_started: f"the kernel did not start array1 at {EARLY:.2f} s, and nothing that was done to it failed",
-    superblock: "failed to write a superblock",
-    superblock_of_another_member: "failed to write a superblock",
     too_small: "has 1048576 bytes, and raid1 of its members has 8388608",
 }
 

@@ -7,17 +7,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from plugpull.checks.raid.arrays import ArrayRecord
+from plugpull.checks.raid.md_faults import rebuilds_doubted
+from plugpull.checks.raid.members import AROUND, CLOCKS, LASTING, moves, usable
 from plugpull.history.events import ArrayActed, ArrayState
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
 
-LASTING = 2.0
-"""Seconds that a contradiction must last: md changes the attributes of one state one after the other, and the agent
-reads them one after the other."""
-AROUND = 5.0
-"""Seconds before a state or a kernel message in which something may have happened that explains it."""
-CLOCKS = 0.5
-"""Seconds by which the order of an array's states, of what was done to it and of kernel messages is not known."""
 _SYNCS = frozenset({"resync", "recover", "check", "repair"})
 _KICKED = re.compile(r"md: kicking non-fresh (\w+) from array!")
 _NOT_RUN = ("cannot start dirty degraded array", "failed to run raid set", "not enough operational")
@@ -31,24 +26,14 @@ def state_doubts(story: Story, record: ArrayRecord) -> Iterator[str]:
     yield from _foreign(story, record)
     yield from _moved(record)
     yield from _begun_again(story, record)
-    yield from _not_rebuilt(record)
+    yield from rebuilds_doubted(story, record)
     yield from _never_missing(record)
     yield from _interrupted(story, record)
     yield from _unended(story, record)
-    yield from _superblock_errors(story, record)
     yield from _odd_size(record)
     yield from _let_go(story, record)
     yield from _not_started(story, record)
     yield from _healed(story, record)
-
-
-def usable(state: ArrayState) -> set[str]:
-    """The members that hold current data, by a state."""
-    return {
-        disk
-        for disk, (slot, says) in state.members.items()
-        if slot != "none" and "in_sync" in says.split(",") and "faulty" not in says.split(",")
-    }
 
 
 def _lasting(record: ArrayRecord, states: Iterator[ArrayState]) -> ArrayState | None:
@@ -138,7 +123,7 @@ def _interferes(story: Story, record: ArrayRecord, begin: float, at: float) -> b
     acts = [act for act in record.acts if act.action not in ("check", "marked")]
     if any((act.at or 0.0) > begin and (act.at or 0.0) - act.seconds <= at + CLOCKS for act in acts):
         return True
-    return any(begin < one <= at + CLOCKS for one in _moves(story, record))
+    return any(begin < one <= at + CLOCKS for one in moves(story, record))
 
 
 def _since(record: ArrayRecord, at: float) -> float:
@@ -152,27 +137,6 @@ def _since(record: ArrayRecord, at: float) -> float:
     return begun
 
 
-def _moves(story: Story, record: ArrayRecord) -> Iterator[float]:
-    """When members were cut, and when their disks left and came."""
-    for disk in record.made.members:
-        for one in story.attachments(disk):
-            yield from (at for at in (one.at, story.detached_at(one)) if at is not None)
-    for cut in story.cut_records:
-        if set(cut.armed.victims) & set(record.made.members) and cut.off.commanded_at is not None:
-            yield cut.off.commanded_at
-
-
-def _not_rebuilt(record: ArrayRecord) -> Iterator[str]:
-    """A disk that was added as a new one and counts as in sync, although no rebuild is on record."""
-    for act in record.done("add"):
-        begin = (act.at or 0.0) - act.seconds - LASTING
-        later = [state for state in record.running if (state.at or 0.0) >= begin]
-        done = next((at for at, state in enumerate(later) if set(act.disks) <= usable(state) and _after(state, act)), 0)
-        if act.ok and done and not any(state.values.get("sync_action") == "recover" for state in later[: done + 1]):
-            yield f"{', '.join(act.disks)} was in sync in {record.name} without a rebuild"
-            return
-
-
 def _never_missing(record: ArrayRecord) -> Iterator[str]:
     """A member that was put back into an array that never counted a missing one (md.c, md_update_sb)."""
     for act in record.done("readd", "add"):
@@ -184,10 +148,6 @@ def _never_missing(record: ArrayRecord) -> Iterator[str]:
 
 def _before(state: ArrayState, act: ArrayActed) -> bool:
     return "degraded" in state.values and (state.at or 0.0) <= (act.at or 0.0) + CLOCKS
-
-
-def _after(state: ArrayState, act: ArrayActed) -> bool:
-    return (state.at or 0.0) >= (act.at or 0.0)
 
 
 def _interrupted(story: Story, record: ArrayRecord) -> Iterator[str]:
@@ -214,33 +174,6 @@ def _unended(story: Story, record: ArrayRecord) -> Iterator[str]:
         ended = sum(body.startswith(ends) for body in lines)
         if begun > ended:
             yield f"the kernel began {begun} times with a {what} of {record.name}, and {ended} ended"
-
-
-def _superblock_errors(story: Story, record: ArrayRecord) -> Iterator[str]:
-    """A failed write of a superblock while all members were there. The kernel does not say whose (md.c,
-    super_written)."""
-    for line in log_of(story).own_timed:
-        if not line.body.startswith("md: super_written gets error") or line.at < (record.made.at or 0.0):
-            continue
-        if not any(line.at - AROUND <= at <= line.at + CLOCKS for at in _moves(story, record)) and not _unnoticed(
-            story, record, line.at
-        ):
-            yield f"the kernel failed to write a superblock at {line.at:.2f} s, while all members were there"
-            return
-
-
-def _unnoticed(story: Story, record: ArrayRecord, at: float) -> bool:
-    """Whether a member had left by then that the array had not missed yet: it notices with the first request, however
-    late that comes, and also if the disk is there again under another name."""
-    for absence in record.absences:
-        if absence.gone > at + CLOCKS:
-            continue
-        names = {absence.disk, *(one.kname for one in story.attachments(absence.disk))}
-        later = [state for state in record.running if state.values and (state.at or 0.0) > absence.gone]
-        missed = next((state.at or 0.0 for state in later if not usable(state) & names), None)
-        if missed is None or missed >= at - AROUND:
-            return True
-    return False
 
 
 def _let_go(story: Story, record: ArrayRecord) -> Iterator[str]:

@@ -1,0 +1,77 @@
+"""What md did wrong by its states and its log together: superblocks not written, and members that it never rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plugpull.checks.accusation import Accusation
+from plugpull.checks.raid.arrays import ArrayRecord
+from plugpull.checks.raid.members import AROUND, CLOCKS, LASTING, moves, usable
+from plugpull.checks.record.log_record import numbers_whole
+from plugpull.history.events import ArrayActed, ArrayState
+from plugpull.history.story import Story
+from plugpull.kernel.diagnosis.story_log import log_of
+
+
+def never_rebuilt(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """Members that were added as new ones and count as in sync, although md rebuilt nothing: neither a state shows
+    that, nor the whole kernel log (md.c, md_do_sync, which logs the beginning of each)."""
+    for at, disks in _without_a_rebuild(record):
+        if not _logged(story, record, at) and numbers_whole(story):
+            what = f"{disks} is in sync in {record.name} since {at:.2f} s, and md did not rebuild it"
+            yield Accusation(subject=record.name, summary=what, at=at)
+
+
+def rebuilds_doubted(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """The same if the kernel log shows a rebuild, or has gaps."""
+    for at, disks in _without_a_rebuild(record):
+        if _logged(story, record, at) or not numbers_whole(story):
+            yield f"{disks} was in sync in {record.name} without a rebuild"
+
+
+def superblock_errors(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """A failed write of a superblock while all members were there. The kernel does not say whose (md.c,
+    super_written)."""
+    for line in log_of(story).own_timed:
+        if not line.body.startswith("md: super_written gets error") or line.at < (record.made.at or 0.0):
+            continue
+        near = any(line.at - AROUND <= at <= line.at + CLOCKS for at in moves(story, record))
+        if not near and not _unnoticed(story, record, line.at):
+            what = f"the kernel failed to write a superblock of {record.name} while all its members were there"
+            yield Accusation(subject=record.name, summary=f"{what}: {line.body}", at=line.at, evidence=(line.text,))
+            return
+
+
+def _without_a_rebuild(record: ArrayRecord) -> Iterator[tuple[float, str]]:
+    """When a disk that was added as a new one was in sync without a state that shows a rebuild; the first one."""
+    for act in record.done("add"):
+        begin = (act.at or 0.0) - act.seconds - LASTING
+        later = [state for state in record.running if (state.at or 0.0) >= begin]
+        done = next((at for at, state in enumerate(later) if set(act.disks) <= usable(state) and _after(state, act)), 0)
+        if act.ok and done and not any(state.values.get("sync_action") == "recover" for state in later[: done + 1]):
+            yield later[done].at or 0.0, ", ".join(act.disks)
+            return
+
+
+def _logged(story: Story, record: ArrayRecord, until: float) -> bool:
+    """Whether the kernel logged a rebuild of this array until then."""
+    words = f"md: recovery of RAID array {record.made.kname}"
+    return any(line.at <= until + CLOCKS and line.body.startswith(words) for line in log_of(story).own_timed)
+
+
+def _unnoticed(story: Story, record: ArrayRecord, at: float) -> bool:
+    """Whether a member had left by then that the array had not missed yet: it notices with the first request, however
+    late that comes, and also if the disk is there again under another name."""
+    for absence in record.absences:
+        if absence.gone > at + CLOCKS:
+            continue
+        names = {absence.disk, *(one.kname for one in story.attachments(absence.disk))}
+        later = [state for state in record.running if state.values and (state.at or 0.0) > absence.gone]
+        missed = next((state.at or 0.0 for state in later if not usable(state) & names), None)
+        if missed is None or missed >= at - AROUND:
+            return True
+    return False
+
+
+def _after(state: ArrayState, act: ArrayActed) -> bool:
+    return (state.at or 0.0) >= (act.at or 0.0)

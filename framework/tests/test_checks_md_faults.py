@@ -1,0 +1,70 @@
+"""What md's states and its log show together: superblocks that were not written, members that were never rebuilt."""
+
+from __future__ import annotations
+
+import pytest
+from array_stories import ARRAY, NOTICED, READDED, mirror, state
+from stories import CUT, GONE, VICTIM, Bench, healthy
+
+from plugpull.checks.raid.arrays_sound import arrays_sound
+from plugpull.history import events as ev
+
+EARLY = GONE - 6.0
+"""Before the cut, with the array at rest."""
+
+
+def made(*lines: tuple[float, str]) -> Bench:
+    bench = healthy()
+    mirror(bench)
+    bench.add(*(ev.KernelMessage(at=at, text=text, level=6, seq=1 + n) for n, (at, text) in enumerate(lines)))
+    return bench
+
+
+def said(bench: Bench) -> list[str]:
+    return [one.summary for one in bench.judge(arrays_sound()).findings]
+
+
+SUPERBLOCK = "md: super_written gets error=-5"
+WHAT = f"the kernel failed to write a superblock of {ARRAY} while all its members were there: {SUPERBLOCK}"
+
+
+def test_a_superblock_that_was_not_written_while_all_members_were_there() -> None:
+    assert said(made((EARLY, SUPERBLOCK))) == [WHAT]
+
+
+def test_a_superblock_that_died_with_its_disk() -> None:
+    assert said(made((GONE + 0.05, SUPERBLOCK))) == []
+
+
+def test_a_superblock_of_another_member_than_the_one_that_was_missed_long_before() -> None:
+    bench = made((NOTICED + 6.0, SUPERBLOCK))
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", at=NOTICED + 13.0)
+    bench.replace(ev.DiskAttached, lambda event: event.disk == VICTIM and event.at > CUT, at=NOTICED + 12.5)
+    assert said(bench) == [WHAT]
+
+
+def added(rebuilt: bool, *lines: tuple[float, str]) -> Bench:
+    """The member is put back as a new one; ``rebuilt``: a state shows its rebuild."""
+    bench = made(*lines)
+    bench.replace(ev.ArrayActed, lambda event: event.action == "readd", action="add")
+    if not rebuilt:
+        bench.replace(ev.ArrayState, lambda event: event.at == READDED, values=state(READDED, degraded=1).values)
+    return bench
+
+
+def test_a_new_member_that_was_never_rebuilt() -> None:
+    (what,) = said(added(False))
+    assert what.startswith(f"{VICTIM} is in sync in {ARRAY} since ")
+    assert what.endswith(" s, and md did not rebuild it")
+
+
+@pytest.mark.parametrize("rebuilt", [True, False], ids=["by a state", "by the log"])
+def test_a_new_member_that_was_rebuilt(rebuilt: bool) -> None:
+    logged = [] if rebuilt else [(READDED + 0.1, "md: recovery of RAID array md127")]
+    assert said(added(rebuilt, *logged)) == []
+
+
+def test_a_new_member_whose_rebuild_may_be_missing_in_the_log() -> None:
+    bench = added(False)
+    bench.add(ev.LogLost(at=READDED, count=3))
+    assert said(bench) == []
