@@ -70,6 +70,16 @@ def swap() -> bytes:
     return head.ljust(4086, b"\0") + b"SWAPSPACE2"
 
 
+def ntfs(serial: int) -> bytes:
+    """fs/ntfs3/ntfs.h, struct NTFS_BOOT: clusters of 4 KiB, and a file table of records of 1 KiB in the fifth cluster,
+    where record 3 is that of the volume."""
+    boot = b"\xeb\x52\x90NTFS    " + struct.pack("<HB7xB2xHHII", SECTOR, 8, 0xF8, 63, 255, 0, 0)
+    boot += struct.pack("<IQQQb3xb3xQ", 0x80, SIZE // SECTOR - 1, 4, 8, -10, 1, serial)
+    record = b"FILE".ljust(0x14, b"\0") + struct.pack("<H", 0x38)
+    record = record.ljust(0x38, b"\0") + b"\xff" * 4
+    return boot.ljust(4 * 4096, b"\0") + b"".join(record.ljust(1024, b"\0") for _ in range(4))
+
+
 def bcache() -> bytes:
     """drivers/md/bcache/bcache_ondisk.h, struct cache_sb_disk, with its checksum (a CRC-64 of all that follows it)."""
     magic = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")

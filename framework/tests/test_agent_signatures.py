@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from media import MEMBERS, SIZE, bcachefs, btrfs, partitioned, put
+from media import MEMBERS, SIZE, bcachefs, btrfs, ntfs, partitioned, put
 from sysfs_tree import Sysfs
 from writers import Writer
 
@@ -192,6 +192,16 @@ def test_the_uuid_of_a_filesystem_beside_the_leftovers_of_another(medium: Path) 
     try:
         assert filesystem_on(fd, SIZE, "ext4") == OWN
         assert filesystem_on(fd, SIZE, "no_such_filesystem") == ""
+    finally:
+        os.close(fd)
+
+
+def test_a_filesystem_that_libblkid_and_the_kernel_call_otherwise(medium: Path) -> None:
+    put(medium, (0, ntfs(0x0123456789ABCDEF)))
+    fd = os.open(medium, os.O_RDONLY)
+    try:
+        assert filesystem_on(fd, SIZE, "ntfs3") == "0123456789ABCDEF"
+        assert filesystem_on(fd, SIZE, "vfat") == ""
     finally:
         os.close(fd)
 

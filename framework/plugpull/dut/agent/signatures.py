@@ -45,8 +45,8 @@ WORDS = {
     "jbd": "the journal of a filesystem on another disk",
 }
 """libblkid's names, in the words of messages."""
-_KERNEL_NAMES = {"msdos": "vfat"}
-"""libblkid's names of filesystems that the kernel calls otherwise."""
+_KERNEL_NAMES = {"msdos": "vfat", "ntfs3": "ntfs"}
+"""libblkid's names of filesystems that the kernel calls otherwise, by the kernel's."""
 
 _FUNCTIONS: Tuple[Tuple[str, Any, Tuple[Any, ...]], ...] = (
     ("new_probe", ctypes.c_void_p, ()),
