@@ -140,3 +140,21 @@ def test_no_two_uevents_have_one_number(seqnum: int, said: list[str]) -> None:
     for report, number, path in ((1, 7, paths[0]), (2, seqnum, paths[1])):
         bench.add(ev.Uevent(at=11.0, report=report, action="add", subsystem="block", devpath=path, seqnum=number))
     assert list(numbers_fall(bench.story())) == [f"{one} of the agent" for one in said]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "numbers", "falls"),
+    [
+        ("6.1.0-56-amd64", (830, 829), 1),
+        ("6.12.117+deb12-amd64", (830, 829), 0),
+        ("6.12.117+deb12-amd64", (829, 829), 1),
+        ("6.12.117+deb12-amd64", (860, 829), 1),
+    ],
+)
+def test_newer_kernels_may_send_uevents_in_another_order(kernel: str, numbers: tuple[int, int], falls: int) -> None:
+    bench = healthy()
+    bench.replace(ev.DutReady, kernel=kernel)
+    for report, number in enumerate(numbers, 1):
+        path = f"/devices/virtual/block/{report}"
+        bench.add(ev.Uevent(at=11.0, report=report, action="add", subsystem="block", devpath=path, seqnum=number))
+    assert len(list(numbers_fall(bench.story()))) == falls

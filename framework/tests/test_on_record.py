@@ -81,9 +81,10 @@ def test_more_reports_than_the_scenario_says_there_were() -> None:
     )
 
 
-def row_of_uevents(*rows: tuple[int, int | None]) -> Story:
+def row_of_uevents(*rows: tuple[int, int | None], kernel: str = "6.1.0") -> Story:
     """The healthy story with uevents of these numbers, and how many of others the agent counted before each."""
     bench = healthy()
+    bench.replace(ev.DutReady, kernel=kernel)
     bench.drop(ev.Uevent)
     for at, (number, others) in enumerate(rows, 12):
         bench.add(
@@ -102,6 +103,13 @@ def test_uevents_that_the_agent_never_got() -> None:
     assert missing_uevents(early) == ("the agent counted 1 uevents between the kernel's numbers 7 and 8",)
     assert judge_story(early).verdict is Verdict.UNKNOWN
     assert missing_uevents(row_of_uevents((7, None), (8, None), (14, None))) == (), "an agent that did not count"
+
+
+def test_uevents_that_newer_kernels_send_in_another_order() -> None:
+    rows = (7, 0), (8, 1), (10, 0)
+    assert missing_uevents(row_of_uevents(*rows, kernel="6.12.117+deb12-amd64")) == ()
+    assert missing_uevents(row_of_uevents(*rows, kernel="6.9.7")) != ()
+    assert missing_uevents(row_of_uevents((7, 0), (8, 20), (29, 0), kernel="6.12.117")) != ()
 
 
 def test_reports_that_arrive_in_another_order_are_whole() -> None:

@@ -8,9 +8,9 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Disks, Judgement, Named, disk_names
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import limit, seconds
-from plugpull.checks.raid.array_states import usable
 from plugpull.checks.raid.array_survived import compared, refused
 from plugpull.checks.raid.arrays import ArrayRecord, arrays_of, may_fail_from
+from plugpull.checks.raid.members import usable
 from plugpull.checks.starved import awake
 from plugpull.history.events import LoadBegun
 from plugpull.history.reader import Story

@@ -59,7 +59,8 @@ def load_doubts(story: Story) -> Iterator[str]:
     ends = Counter((ended.disk, ended.job) for ended in story.of(LoadEnded))
     yield from (f"the load on {disk} ended {count} times" for (disk, _), count in ends.items() if count > 1)
     yield from _never_ended(story)
-    for writer in (*story.of(LedgerBegun), *story.of(FileRoundBegun)):
+    writers: list[LedgerBegun | FileRoundBegun] = [*story.of(LedgerBegun), *story.of(FileRoundBegun)]
+    for writer in writers:
         yield from _wrong_disk(story, writer)
     yield from _other_disks(story)
     for load in story.of(LoadBegun):
