@@ -122,6 +122,14 @@ def test_what_is_left_or_missing_of_the_rig(kind: str, changed: dict[str, tuple[
     assert on_bench(there("begin"), there("end", None, **changed), kind=kind) == (said,)
 
 
+def test_no_hub_is_missing_above_a_device_that_is_there() -> None:
+    bench = healthy()
+    bench.add(there("begin", 10.9), there("end", 25.8, usb_device=("1-1.1", "1-1.2", "1-1.3", "usb1")))
+    judgement = bench.judge(nothing_left())
+    assert judgement.findings == ()
+    assert "missing on the DUT at the end: usb device 1-1, with a device below it" in judgement.unknowns
+
+
 OF_DISKS = {
     "kernel_thread": ("usb-storage", "usb-storage", "scsi_tmf"),
     "xhci_slot": ("at 0000:00:05.0/1", "at 0000:00:05.0/1.2"),

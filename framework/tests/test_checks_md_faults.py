@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from array_stories import ARRAY, NOTICED, READDED, mirror, state
-from stories import CUT, GONE, VICTIM, Bench, healthy
+from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
 
+from plugpull.checks import array_survived
 from plugpull.checks.raid.arrays_sound import arrays_sound
 from plugpull.history import events as ev
 
@@ -68,3 +69,18 @@ def test_a_new_member_whose_rebuild_may_be_missing_in_the_log() -> None:
     bench = added(False)
     bench.add(ev.LogLost(at=READDED, count=3))
     assert said(bench) == []
+
+
+@pytest.mark.parametrize("missing", [0, 3])
+def test_a_member_whose_removal_may_be_missing_among_the_uevents(missing: int) -> None:
+    bench = made()
+    bench.add(state(GONE - 3.0, degraded=1, **{SURVIVORS[0]: "faulty"}), state(GONE - 2.9))
+    bench.drop(ev.Uevent)
+    for at, number in ((12.0, 7), (20.0, 8 + missing)):
+        bench.add(ev.Uevent(at=at, action="change", subsystem="usb", devpath="/devices/x", seqnum=number, others=0))
+    judgement = bench.judge(array_survived(ARRAY))
+    found = [one.summary for one in judgement.findings], judgement.unknowns
+    assert [any("although its disk had not left" in what for what in one) for one in found] == [
+        not missing,
+        bool(missing),
+    ]

@@ -115,6 +115,18 @@ def test_meanwhile_it_may_be_attached_a_second_time_where_it_is_now(speed: str, 
     assert len([one for one in bench.judge(as_declared()).findings if "attached twice" in one.summary]) == twice
 
 
+def test_where_uevents_are_missing_its_removal_may_be_one_of_them() -> None:
+    bench = plugged_in_again("480", CUT + 4.4)
+    bench.drop(ev.DiskAttached, lambda event: event.disk != VICTIM or event.at < CUT)
+    bench.attach(VICTIM, CUT + 1.5, kname="sdq", speed="480")
+    bench.drop(ev.Uevent)
+    for at, number in ((12.0, 7), (13.0, 8), (20.0, 12)):
+        bench.add(ev.Uevent(at=at, action="change", subsystem="usb", devpath="/devices/x", seqnum=number, others=0))
+    judgement = bench.judge(as_declared())
+    assert judgement.findings == ()
+    assert any("attached twice" in doubt for doubt in judgement.unknowns)
+
+
 def test_a_removal_that_only_the_samples_show_is_a_contradiction() -> None:
     bench = healthy()
     bench.drop(ev.DiskDetached)

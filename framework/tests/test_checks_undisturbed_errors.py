@@ -147,6 +147,15 @@ def test_a_hub_that_does_not_answer_is_in_error_whatever_is_cut_below_it() -> No
     assert subjects(made) == [], "the hub itself is cut"
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("virtual", ["hub1"]), ("ssh", [])])
+def test_nothing_disturbs_the_transfers_of_an_emulated_hub(kind: str, expected: list[str]) -> None:
+    made = bench()
+    made.add(warn("hub 1-1:1.0: hub_ext_port_status failed (err = -71)", CUT + 1, 3))
+    told = story(made)
+    told = Story(told.begun, told.events, rig={**told.rig, "dut": {"kind": kind}})
+    assert [finding.subject for finding in undisturbed().judge(told).findings] == expected
+
+
 SILENT = (
     ("hub 1-1:1.0: hub_ext_port_status failed (err = -110)", 0.8, 0.3),
     ("usb 1-1.2: device descriptor read/64, error -110", 4.0, 1.0),

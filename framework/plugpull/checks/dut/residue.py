@@ -113,16 +113,18 @@ class NothingLeft(Check, frozen=True, tag="nothing_left"):
                 what = f"{kind} {name} took {seconds(took)} to go {limit(self.limit)}"
                 yield _accusation(kind, what, begin, last, _introduced(story, name))
 
-    def _missing(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Accusation]:
+    def _missing(self, story: Story, places: RigPlaces, begin: Census, end: Census) -> Iterator[Accusation | str]:
         """Things of the beginning that are missing at the end, apart from those that a cut took away. Nothing if the
-        positions of the rig's parts are not known."""
+        positions of the rig's parts are not known. No hub can be missing above a device that is there."""
         gone = _cut_off(story, places, end.at or float("inf"))
         for kind, name, _ in left_over(end, begin) if places.known else ():
             place = places.place_of(kind, name)
             controller = kind == "scsi host" and _CONTROLLER in name and bench_kind(story) == "virtual"
             placed = kind in PLACED and place and places.has(kind, name)
             if controller or (placed and not any(below(place, part) for part in gone)):
-                yield _accusation(kind, f"missing on the DUT at the end: {kind} {name}", begin, end)
+                what = f"missing on the DUT at the end: {kind} {name}"
+                above = any(other.startswith(f"{name}.") for other in end.things.get(kind, ()))
+                yield f"{what}, with a device below it" if above else _accusation(kind, what, begin, end)
 
 
 class LeakSlope(Check, frozen=True, tag="leak_slope"):

@@ -14,6 +14,7 @@ from plugpull.checks.files.file_errors import device_errors
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.raid.array_doubts import LEADS_TO, no_state_after
 from plugpull.checks.raid.arrays import EDGE, WORKING, ArrayRecord, arrays_of, may_fail_from
+from plugpull.checks.record.on_record import missing_uevents
 from plugpull.checks.stalls import stood_still
 from plugpull.checks.starved import awake, granted
 from plugpull.history.events import ArrayActed, ArrayAction, ArrayState, LoadEnded
@@ -125,8 +126,9 @@ def _held_up(story: Story, judged: JudgedRound) -> float:
     return ((judged.slowest or 0.0) - stood_still(story, begin, end)) * granted(story, begin, end) ** 2
 
 
-def _dropped(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
-    """Members that the array did without although their disks had never left, and nobody had taken them out."""
+def _dropped(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
+    """Members that the array did without although their disks had never left, and nobody had taken them out. Where
+    uevents are missing, a disk may have left."""
     begun = next(
         (state.at for state in record.states if not any(_without(state, m) for m in record.made.members)), None
     )
@@ -144,7 +146,7 @@ def _dropped(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
             at = state.at or 0.0
             if begun < at < until and state.values and _without(state, disk) and not _stopping(record, at):
                 what = f"{record.name} did without {disk} at {at:.2f} s, although its disk had not left"
-                yield _accusation(record, what, at)
+                yield what if missing_uevents(story) else _accusation(record, what, at)
                 break
 
 

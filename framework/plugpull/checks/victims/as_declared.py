@@ -11,6 +11,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import cuts_of
 from plugpull.checks.limits import bench_kind
+from plugpull.checks.record.on_record import missing_uevents
 from plugpull.checks.victims.properties import UNBOUND
 from plugpull.checks.victims.reconnected import asked_first
 from plugpull.history.cut import Cut
@@ -98,7 +99,8 @@ def _worded(what: str, value: str) -> str:
     return f"a disk of {value}"
 
 
-def _twice(story: Story) -> Iterator[Accusation]:
+def _twice(story: Story) -> Iterator[Accusation | str]:
+    """Disks that were announced again before they had left. Where uevents are missing, they may have left."""
     names = dict.fromkeys(one.disk for one in story.all_attachments if one.disk)
     for name in names:
         for one, two in combinations(story.attachments(name), 2):
@@ -106,7 +108,8 @@ def _twice(story: Story) -> Iterator[Accusation]:
             patience = max((asked_first(story, cut, name) for cut in _before(story, name, two)), default=0.0)
             both = gone is None or gone > (two.at or 0.0) + TOGETHER + patience
             if both and one.kname != two.kname:
-                yield _accusation(name, f"{name} is attached twice, as {one.kname} and {two.kname}", two)
+                what = f"{name} is attached twice, as {one.kname} and {two.kname}"
+                yield what if missing_uevents(story) else _accusation(name, what, two)
 
 
 def _before(story: Story, disk: str, attached: DiskAttached) -> list[Cut]:
