@@ -273,6 +273,8 @@ def test_it_stands_though_the_scenario_stopped_before_it_could_judge() -> None:
         "exFAT-fs (sdb): start_clu is invalid cluster(0x0)",
         "exFAT-fs (sdb): abnormal access to deleted dentry",
         'ntfs3(sdb): volume is dirty and "force" flag is not set!',
+        "ntfs3(sdb): It is recommened to use chkdsk.",
+        "ntfs3(sdb): It is recommended to use chkdsk.",
         "ntfs3(sdb): failed to replay log file. Can't mount rw!",
         'ntfs3(sdb): ino=1b, "dir" directory corrupted',
         "F2FS-fs (sdb): invalid crc value",
