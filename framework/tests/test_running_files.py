@@ -262,30 +262,6 @@ def test_a_fat_is_repaired_before_it_is_written_again(double: Double) -> None:
     assert "vfat repaired 2 times" in judgement.worst
 
 
-@pytest.mark.parametrize("fstype", ["ntfs3", "ext4"])
-def test_a_dirty_ntfs_is_repaired_before_it_is_mounted(double: Double, fstype: str) -> None:
-    """Its kernel driver refuses to mount it. On ext4, the same error is a finding."""
-    with opened(double, fstype=fstype) as files:
-        files.settle(0.1)
-        mounts = itertools.chain([{"ok": False, "seconds": 0.1, "detail": "dirty", "errno": errno.EINVAL}])
-        mounted = {"ok": True, "seconds": 0.1, "detail": ""}
-        double.answers["mount"] = lambda **_: next(mounts, mounted)
-        double.answers["filesystem.check"] = lambda **asked: {
-            "status": 0 if asked["repair"] else None,
-            "seconds": 0.1,
-            "command": "ntfsfix -d",
-            "output": "",
-        }
-    repairs = [event.repaired for event in double.events if isinstance(event, ev.FilesystemChecked)]
-    judgement = double.judged()
-    if fstype == "ext4":
-        assert "unmountable" in found(judgement)
-        return
-    assert repairs == [True, False]
-    assert (judgement.findings, judgement.unknowns) == ((), ())
-    assert "ntfs3 repaired" in judgement.worst
-
-
 def test_nothing_is_written_on_a_journaled_filesystem_with_errors(double: Double) -> None:
     Checker(double, 4)
 

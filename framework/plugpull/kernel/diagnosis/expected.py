@@ -51,8 +51,8 @@ _DIRTY = re.compile(
     r"|recovery (?:required|complete)|error count since last fsck|(?:initial|last) error at time|\bbdev \S+ errs: "
     r"|FAT-fs \(\S+\): (?:error, |Filesystem has been set read-only|Corrupted directory|Couldn't remove)"
     r"|exFAT-fs \(\S+\): (?:(?:abnormal )?access to deleted|invalid start|requested sector|start_clu|valid_size)"
-    r"|ntfs3(?:\(\S+\)|: \S+): (?:failed to replay|volume is dirty|It is recommend?ed to use chkdsk|Mark volume as dirty|Inode r="
-    r"|MFT: r=|ino=)"
+    r"|ntfs3(?:\(\S+\)|: \S+): (?:failed to replay|volume is dirty|It is recommend?ed to use chkdsk|Inode r=|MFT: r="
+    r"|Mark volume as dirty|ino=)"
     r"|F2FS-fs \(\S+\): invalid (?:crc|cp_pack_total_block_count)"
 )
 """Messages of filesystems and arrays that are used again after their disk disappeared during use. FAT, exFAT and ntfs3

@@ -6,7 +6,7 @@ import errno
 from types import TracebackType
 from typing import Self
 
-from plugpull.dut.conversation.link import AgentGone, GuardRefused
+from plugpull.dut.conversation.link import AgentGone, GuardRefused, Message
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
 from plugpull.faults.triggers import AtRandom, Promised, StepBegins, Trigger
@@ -237,20 +237,28 @@ class RunningFiles:
         """Mount the filesystem and remove everything in it: a directory that cannot be removed is damaged. False if it
         cannot be mounted."""
         volume = self._volume
-        if not volume.try_mount()["ok"]:
+        answer, dirty = self._mount()
+        if not answer["ok"]:
             return False
         self._runner.finish(
-            self._runner.scan(volume, self._directory, number=self._round, removing=True, repaired=repaired)
+            self._runner.scan(volume, self._directory, number=self._round, removing=True, repaired=repaired or dirty)
         )
         return True
+
+    def _mount(self) -> tuple[Message, bool]:
+        """Mount it, and repair it before if the kernel refuses to as it is. The answer, and whether it was repaired.
+        The scan after a cut may have found errors, and left it dirty."""
+        answer = self._volume.try_mount()
+        dirty = answer.get("errno") == errno.EINVAL and self._volume.fstype in REFUSED_DIRTY
+        if dirty:
+            self._volume.check(repair=True)
+            answer = self._volume.try_mount()
+        return answer, dirty
 
     def _recover(self) -> bool:
         """Mount the filesystem again. If that fails, record why and return False."""
         try:
-            answer = self._volume.try_mount()
-            if answer.get("errno") == errno.EINVAL and self._volume.fstype in REFUSED_DIRTY:
-                self._volume.check(repair=True)
-                answer = self._volume.try_mount()
+            answer, _ = self._mount()
         except GuardRefused as refusal:
             self._not_scanned(None, refusal.what, lost=self._is_lost())
             return False
