@@ -84,3 +84,11 @@ def test_a_member_whose_removal_may_be_missing_among_the_uevents(missing: int) -
         not missing,
         bool(missing),
     ]
+
+
+@pytest.mark.parametrize(("at", "accused"), [(EARLY, 1), (CUT + 0.05, 0)], ids=["before its cut", "after it"])
+def test_a_member_is_faulty_after_it_was_cut_and_not_before(at: float, accused: int) -> None:
+    bench = made()
+    bench.add(state(at, degraded=1, **{VICTIM: "faulty"}), state(at + 0.01))
+    what = f"{ARRAY} set {VICTIM} aside as faulty (faulty, slot none) though nothing had taken it"
+    assert said(bench) == [what] * accused

@@ -15,6 +15,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.raid.arrays import ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.raid.md_faults import never_rebuilt, superblock_errors
+from plugpull.checks.raid.members import CLOCKS
 from plugpull.history.events import AgentLost, DutDied, Edge
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
@@ -62,25 +63,41 @@ def _taken(story: Story, record: ArrayRecord) -> set[str]:
 
 
 def _set_aside(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+    """Members with flags of a failed request before anything took them, or after they were put back for good."""
     taken = _taken(story, record)
     for disk in record.made.members:
-        since = _put_back(story, record, disk) if disk in taken else float("-inf")
+        until, since = _first_taken(story, record, disk), _put_back(story, record, disk)
         for state in record.states:
             slot, says = state.members.get(disk, ("", ""))
             bad = FAILING & set(says.split(","))
-            if bad and (state.at or 0.0) > since:
+            if bad and (disk not in taken or (state.at or 0.0) < until or (state.at or 0.0) > since):
                 how = "set {0} aside as faulty" if "faulty" in bad else "counts a failed request to {0}"
                 what = f"{record.name} {how.format(disk)} ({says}, slot {slot}) though nothing had taken it"
                 yield Accusation(subject=disk, summary=what, at=state.at)
                 break
 
 
+def _times_taken(story: Story, record: ArrayRecord, disk: str, unknown: float) -> list[float]:
+    """When a member was cut, left, or was taken out; ``unknown`` for a cut whose time is not on record."""
+    times = [one.gone for one in record.absences if one.disk == disk]
+    for cut in story.cut_records:
+        if disk in cut.armed.victims:
+            times.append(unknown if cut.off.commanded_at is None else cut.off.commanded_at)
+    acts = [act for act in record.done(*TAKEN_OUT) if disk in act.disks or act.action != "fail"]
+    return times + [act.at or 0.0 for act in acts]
+
+
+def _first_taken(story: Story, record: ArrayRecord, disk: str) -> float:
+    """Until when nothing had taken a member."""
+    times = _times_taken(story, record, disk, float("-inf"))
+    longest = max((act.seconds for act in record.done(*TAKEN_OUT)), default=0.0)
+    return min(times, default=float("inf")) - longest - CLOCKS
+
+
 def _put_back(story: Story, record: ArrayRecord, disk: str) -> float:
     """Since when a member that was taken out is one again that nobody took: it was put back, and neither cut nor taken
     out later. Infinity if it was not."""
-    taken = [one.gone for one in record.absences if one.disk == disk]
-    taken += [cut.off.commanded_at or float("inf") for cut in story.cut_records if disk in cut.armed.victims]
-    taken += [act.at or 0.0 for act in record.done(*TAKEN_OUT) if disk in act.disks or act.action != "fail"]
+    taken = _times_taken(story, record, disk, float("inf"))
     back = [act.at or 0.0 for act in record.done("readd", "add", "assemble") if act.ok and disk in act.disks]
     if not back or back[-1] <= max(taken, default=float("-inf")) or record.made.at is None:
         return float("inf")
