@@ -1,9 +1,9 @@
-"""What md's states and its log show together: superblocks that were not written, members that were never rebuilt."""
+"""What md's states and its log show together: superblocks not written, members not rebuilt, arrays that do not work."""
 
 from __future__ import annotations
 
 import pytest
-from array_stories import ARRAY, NOTICED, READDED, mirror, state
+from array_stories import ARRAY, NOTICED, READDED, STOPPED, mirror, state
 from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import array_survived
@@ -92,3 +92,34 @@ def test_a_member_is_faulty_after_it_was_cut_and_not_before(at: float, accused: 
     bench.add(state(at, degraded=1, **{VICTIM: "faulty"}), state(at + 0.01))
     what = f"{ARRAY} set {VICTIM} aside as faulty (faulty, slot none) though nothing had taken it"
     assert said(bench) == [what] * accused
+
+
+@pytest.mark.parametrize("at", [EARLY, NOTICED + 1.0], ids=["whole", "without a member"])
+@pytest.mark.parametrize(
+    ("word", "what"),
+    [
+        ("broken", "and was to do without its missing members"),
+        ("inactive", "and nobody had stopped it"),
+        ("clear", "and nobody had stopped it"),
+    ],
+)
+def test_an_array_that_does_not_work_though_it_could(word: str, what: str, at: float) -> None:
+    bench = made()
+    bench.add(state(at, degraded=int(at > CUT), word=word), state(at + 0.01, degraded=int(at > CUT)))
+    assert said(bench) == [f"{ARRAY} was {word} at {at:.2f} s, {what}"]
+
+
+def test_an_array_that_is_being_stopped_does_not_work() -> None:
+    bench = made()
+    bench.add(state(STOPPED - 0.02, word="inactive"))
+    assert said(bench) == []
+    bench.drop(ev.ArrayActed, keep=lambda event: event.action != "stop")
+    assert said(bench) == [], "the step is not on record, and the array is gone"
+
+
+def test_nobody_asked_md_to_reshape_an_array() -> None:
+    bench = made()
+    bench.add(state(EARLY, action="reshape"))
+    assert bench.judge(arrays_sound()).unknowns == (
+        f"{ARRAY} was reshaped at {EARLY:.2f} s, and nobody had asked for that",
+    )

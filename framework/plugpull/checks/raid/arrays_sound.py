@@ -14,7 +14,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.raid.arrays import ArrayRecord, arrays_of, may_fail_from
-from plugpull.checks.raid.md_faults import never_rebuilt, superblock_errors
+from plugpull.checks.raid.md_faults import never_rebuilt, not_working, superblock_errors
 from plugpull.checks.raid.members import CLOCKS
 from plugpull.history.events import AgentLost, DutDied, Edge
 from plugpull.history.story import Story
@@ -45,7 +45,7 @@ class ArraysSound(Check, frozen=True, tag="arrays_sound"):
         for record in arrays_of(story).values():
             said.take(*_set_aside(story, record), *_read_only(record), *_said_by_md(story, record))
             said.take(*_errors(story, record), *_never_ended(record))
-            said.take(*never_rebuilt(story, record), *superblock_errors(story, record))
+            said.take(*never_rebuilt(story, record), *superblock_errors(story, record), *not_working(story, record))
             said.doubt(*_check_without_end(record), *_states_against_log(story, record))
         return said.judgement()
 
