@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
 from stories import BACK, DISKS, VICTIM, Bench, healthy
 from test_on_record import without
 
+from plugpull.checks.record.disk_record import disk_doubts
 from plugpull.checks.record.on_record import on_record
 from plugpull.history import events as ev
 from plugpull.judging.judge import judge_story
@@ -133,3 +134,26 @@ def test_a_timeout_of_the_kernel_that_could_not_be_shortened(why: str, kind: str
     bench.add(ev.Residue(at=25.5))
     said = [what for what in bench.judge(on_record()).unknowns if file in what]
     assert len(said) == many
+
+
+@pytest.mark.parametrize("moment", ["begin", "end"])
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("timeout", "15", ""),
+        ("timeout", "30", ""),
+        ("timeout", "22", "the command timeout of disk2 is 22 s"),
+        ("eh_timeout", "5", ""),
+        ("eh_timeout", "12", "the error handler's timeout of disk2 is 12 s"),
+    ],
+)
+def test_a_timeout_is_what_the_disk_came_with_or_what_it_was_set_to(
+    name: str, value: str, what: str, moment: Literal["begin", "end"]
+) -> None:
+    bench = timed()
+    came = next(event for event in bench.events if isinstance(event, ev.DiskProperties) and event.disk == "disk2")
+    bench.replace(ev.DiskProperties, values={"timeout": "30", "eh_timeout": "10"})
+    bench.add(ev.TimersSet(at=11.0, moment="attached", changed=(("/sys/x/eh_timeout", "10", "5"),)))
+    bench.add(replace(came, at=25.0, moment=moment, values={name: value}))
+    said = [f"{what} at the {'end' if moment == 'end' else 'beginning'}, and nobody set it to that"] if what else []
+    assert [one for one in disk_doubts(bench.story()) if "timeout" in one] == said

@@ -46,6 +46,8 @@ FIELDS = ("devt", "serial", "place", "driver", "speed", "model", "sysfs")
 """What the agent reads of every disk that is announced, if it can (``dut/agent/disks.py``)."""
 SAME = (("driver", "driver"), ("speed", "speed"))
 """Fields of an announcement and the properties that say the same."""
+TIMEOUTS = {"timeout": "the command timeout", "eh_timeout": "the error handler's timeout"}
+"""Properties of a disk that plugpull shortens, and what a message calls them."""
 SECTOR = 512
 USING = frozenset({"array", "fill", "measure", "mkfs", "scan", "soak", "verify"})
 """Phases in which more than what is on record may read a disk."""
@@ -118,13 +120,18 @@ def _properties(story: Story) -> Iterator[str]:
 
 def _timeouts(story: Story) -> Iterator[str]:
     """Timeouts of commands that plugpull did not set: a disk that hangs shows later than the record goes."""
-    came = {(one.kname, one.diskseq): one.values.get("timeout") for one in story.of(DiskProperties)[::-1]}
-    given = {after for event in story.of(TimersSet) for path, _, after in event.changed if path.endswith("/timeout")}
-    for read in story.of(DiskProperties):
-        timeout = read.values.get("timeout")
-        changed = read.moment == "end" and timeout and timeout != came.get((read.kname, read.diskseq))
-        if changed and given and timeout not in given:
-            yield f"the command timeout of {read.disk} is {timeout} s at the end, and nobody set it to that"
+    for name, what in TIMEOUTS.items():
+        came = {(one.kname, one.diskseq): one.values.get(name) for one in story.of(DiskProperties)[::-1]}
+        given = {
+            after for event in story.of(TimersSet) for path, _, after in event.changed if path.endswith(f"/{name}")
+        }
+        for read in story.of(DiskProperties) if given else ():
+            value = read.values.get(name)
+            if read.moment == "attached" or not value or value == came.get((read.kname, read.diskseq)):
+                continue
+            if value not in given:
+                when = "end" if read.moment == "end" else "beginning"
+                yield f"{what} of {read.disk} is {value} s at the {when}, and nobody set it to that"
 
 
 def _unknown_devices(story: Story) -> Iterator[str]:
