@@ -73,13 +73,14 @@ def on_record(
 def write(bench: Bench, book: FileBook, fstype: str, number: int, later: float) -> None:
     """A writer, up to its end and the unmounting."""
     begun, ledger = BEGUN + later, lines_of(book, BEGUN + 0.5 + later)
+    status = int(any(operation.errno for operation in decode_file_ledger(ledger).operations))
     common: dict[str, Any] = {"disk": VICTIM, "job": f"files{number}-{VICTIM}"}
     what: dict[str, Any] = {"run": RUN, "round": number, "directory": f"round{number}", "fstype": fstype, "uuid": UUID}
     bench.add(
         ev.FileRoundPlanned(at=begun - 0.1, disk=VICTIM, run=RUN, round=number),
         ev.FileRoundBegun(at=begun, pattern="storm", **common, **what),
         *(ev.FileLedgerPart(at=begun + 0.6, offset=at, data=text, **common) for at, text in pieces(ledger, 300)),
-        ev.FileRoundEnded(at=CUT + 0.5 + later, asked=False, received=len(ledger), status=1, **common),
+        ev.FileRoundEnded(at=CUT + 0.5 + later, asked=False, received=len(ledger), status=status, **common),
         ev.Acted(at=CUT + 1 + later, action="umount", disk=VICTIM, ok=True, seconds=0.1),
     )
 

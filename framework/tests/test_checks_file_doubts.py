@@ -60,6 +60,21 @@ def test_a_file_that_is_another_at_its_removal_is_a_doubt(what: str) -> None:
     assert f"a had another {what} when the files were removed than the scan found" in unknown(bench)
 
 
+def test_a_scan_of_another_round_is_a_doubt() -> None:
+    one = entry()
+    bench = found_twice(both(one), both(one))
+    assert judged(bench).unknowns == ()
+    bench.replace(ev.FileScanBegun, round=2)
+    assert "round 1 of files: its scan is said to be of round 2" in unknown(bench)
+
+
+def test_a_writer_that_failed_without_an_operation_that_did_is_a_doubt() -> None:
+    one = entry()
+    bench = found_twice(both(one), both(one))
+    bench.replace(ev.FileRoundEnded, status=1)
+    assert "its writer ended with an error, and none of its operations failed" in unknown(bench)
+
+
 def test_files_that_come_and_go_between_the_scans_are_a_doubt() -> None:
     one, ghost = entry(), replace(entry(), path="ghost")
     assert "ghost was there when the files were removed" in unknown(found_twice(both(one), both(one, ghost)))

@@ -107,6 +107,16 @@ def test_a_driver_that_is_not_loaded_any_more_is_a_doubt() -> None:
     assert bench.judge(state_kept()).unknowns == expected
 
 
+@pytest.mark.parametrize("module", ["usb_storage", "raid1"])
+def test_a_module_that_is_held_less_often_is_a_doubt(module: str) -> None:
+    bench = watched()
+    bench.replace(ev.DutState, modules={module: 1})
+    assert bench.judge(state_kept()).unknowns == ()
+    bench.replace(ev.DutState, lambda state: state.moment == "begin", modules={module: 3})
+    expected = f"the record contradicts itself: module {module} was held 3 times, and 1 times at the end"
+    assert bench.judge(state_kept()).unknowns == (expected,)
+
+
 def test_on_a_real_dut_others_may_load_modules_and_take_memory() -> None:
     bench = ended_with(
         taint=(1 << 12) + (1 << 13), modules={"usb_storage": 3}, memory={"SUnreclaim": 500 << 20, "KernelStack": 0}

@@ -155,6 +155,18 @@ def test_a_disk_comes_to_the_place_that_its_uevent_names(port: str, doubted: boo
     assert any("its uevent is of" in one for one in uevents_doubted(bench.story())) is doubted
 
 
+@pytest.mark.parametrize(
+    ("path", "doubted"),
+    [("usb1/1-2", False), ("usb1/1-2/1-2:1.0/host5/target5:0:0/5:0:0:0/bsg", False), ("usb1/1-3", True)],
+)
+def test_a_uevent_is_of_the_disks_at_its_path(path: str, doubted: bool) -> None:
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda event: event.disk == DISK, sysfs=f"/sys{PLACE}sdc")
+    path = f"/devices/pci0000:00/0000:00:10.0/{path}"
+    bench.add(ev.Uevent(at=CUT, action="change", subsystem="usb", devpath=path, disks=(DISK,), seqnum=0))
+    assert any("is said to be of" in one for one in uevents_doubted(bench.story())) is doubted
+
+
 @pytest.mark.parametrize(("above", "doubted"), [("1-2/1-2:1.0/host5", True), ("1-2", True), ("1-3", False)])
 def test_no_disk_stays_below_a_device_that_left(above: str, doubted: bool) -> None:
     bench = healthy()

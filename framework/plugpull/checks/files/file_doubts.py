@@ -20,6 +20,8 @@ from plugpull.integrity.oracle.files.ledger import FileLedger
 from plugpull.integrity.oracle.files.promises import PROMISES
 from plugpull.kernel.diagnosis.story_log import log_of
 
+FAILED = 1
+"""Exit status of a writer of files that met an error."""
 CLOCKS = 0.1
 """Seconds before the command of a cut in which an error may still be the cut's: the two are of two clocks."""
 MOUNTED_WITHIN = 60.0
@@ -36,6 +38,7 @@ nothing can be recorded on a disk that is gone."""
 
 def round_doubts(story: Story, one: FileRound, ledger: FileLedger, cuts: tuple[Cut, ...]) -> Iterator[str]:
     """Contradictions of a round, a sentence each, without the disk's name."""
+    yield from _scans_of_others(one)
     yield from _scans_differ(one)
     yield from _ended_otherwise(one, ledger)
     yield from _refused(story, one, ledger, cuts)
@@ -64,6 +67,13 @@ def recovery_faults(story: Story, one: FileRound) -> Iterator[Accusation]:
         yield Accusation(
             subject=one.disk, summary=f"mounting {what} took {seconds(took)} {limit(MOUNTED_WITHIN)}", at=mount.at
         )
+
+
+def _scans_of_others(one: FileRound) -> Iterator[str]:
+    """Scans that are said to be of another round. 496 of 496 were of their own."""
+    for scan in filter(None, (one.scan, one.removal)):
+        if scan.begun.round != one.begun.round:
+            yield f"its scan is said to be of round {scan.begun.round}"
 
 
 def _scans_differ(one: FileRound) -> Iterator[str]:
@@ -101,8 +111,11 @@ def _changed(fstype: str, one: FoundEntry, other: FoundEntry) -> str:
 
 
 def _ended_otherwise(one: FileRound, ledger: FileLedger) -> Iterator[str]:
-    """A writer that ended as if all were well although an operation of it failed. 133 of 133 agreed."""
+    """A writer that ended as if all were well although an operation of it failed, or the other way round. 250 of 250
+    agreed."""
     failed = next((operation for operation in ledger.operations if operation.errno), None)
+    if one.ended is not None and one.ended.status == FAILED and failed is None:
+        yield "its writer ended with an error, and none of its operations failed"
     if one.ended is not None and one.ended.status == 0 and failed is not None:
         what, name = str(failed.__struct_config__.tag), errorcode.get(failed.errno, str(failed.errno))
         yield f"its writer ended without an error, and {what}, operation {failed.number}, failed with {name}"
