@@ -209,12 +209,17 @@ def outcome(death: Death, results: dict[str, ScenarioResult], stories: dict[str,
 
 
 def moments(story: Story, death: Death) -> tuple[float | None, float | None]:
-    """When it came, and when the last look at the DUT was over, both in seconds from its arming."""
+    """When it came, and when the last look at the DUT was over, both in seconds from its arming. The module says so as
+    it begins, in the log, or on the console if that is the last that is heard: what lived to the last look without
+    having said so was to come after it. A timer of half a minute may be two seconds late (kernel/time/timer.c)."""
     armed = next((note.at for note in story.of(ev.Note) if note.text.startswith(ARMED)), None)
     if armed is None:
         return None, None
-    said = [m.at for m in story.of(ev.KernelMessage) if m.text == f"plugpull_dies: {death.way}" and m.at is not None]
+    lines: list[ev.KernelMessage | ev.ConsoleLine] = [*story.of(ev.KernelMessage), *story.of(ev.ConsoleLine)]
+    said = [one.at for one in lines if one.text.endswith(f"plugpull_dies: {death.way}") and one.at is not None]
     looked = [state.at for state in story.of(ev.DutState) if state.moment == "end" and state.at is not None]
+    if not said and looked:
+        return None, looked[-1] - armed
     came = said[0] - armed if said else death.after / 1000
     return came, looked[-1] - armed if looked else None
 

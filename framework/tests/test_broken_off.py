@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from stories import VICTIM, healthy
+from stories import BACK, GONE, VICTIM, healthy
 
-from plugpull.checks.data.broken_off import completed_later
+from plugpull.checks.data.broken_off import completed_later, outlived
 from plugpull.checks.data.stamps import Round
 from plugpull.history import events as ev
 from plugpull.history.story import Story
@@ -60,3 +60,28 @@ def test_a_disk_with_several_commands_may_complete_the_older_ones_after_a_failur
     assert said(older, driver=driver) == 0
     older.writes[2].issued = 12
     assert said(older, driver=driver) == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "error", "found"),
+    [
+        pytest.param(GONE + 0.9, 0, True, id="while it was gone"),
+        pytest.param(GONE + 0.9, 5, False, id="it failed"),
+        pytest.param(GONE + 0.3, 0, False, id="two clocks"),
+        pytest.param(GONE - 1.0, 0, False, id="before"),
+        pytest.param(BACK + 0.5, 0, False, id="after its return"),
+    ],
+)
+def test_nothing_succeeds_on_a_disk_that_is_removed(at: float, error: int, found: bool) -> None:
+    began = 12.0
+    one = Write(
+        number=1, sector=0, sectors=8, issued=1, issued_at=0.0, completed=2, completed_at=at - began, error=error
+    )
+    last = outlived(healthy().story(), VICTIM, Ledger(writes=[one]), began)
+    assert (last is not None) is found
+    assert last is None or abs(last - at) < 1e-6
+
+
+def test_an_array_is_never_removed() -> None:
+    one = Write(number=1, sector=0, sectors=8, issued=1, issued_at=0.0, completed=2, completed_at=1.0, error=0)
+    assert outlived(healthy().story(), "array1", Ledger(writes=[one]), 12.0) is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from stories import CUT, RIG, SURVIVORS, Bench, healthy
+from ledgers import Book
+from sessions_on_record import on_record
+from stories import CUT, GONE, RIG, SURVIVORS, Bench, healthy
 from watched import real
 
 from plugpull.checks.victims.users_told import UsersTold
@@ -55,6 +57,16 @@ def test_a_disk_that_is_gone_is_nothing_else_either(status: str, means: str) -> 
 def test_what_a_disk_never_could_do_says_nothing_of_its_loss() -> None:
     assert found(failed("operation not supported", op="0x9:(WRITE_ZEROES)")) == ()
     assert found(failed("operation not supported", op="0x3:(DISCARD)")) == ()
+
+
+@pytest.mark.parametrize("later", [0.9, -0.5], ids=["while it was gone", "before"])
+def test_writes_that_succeed_on_a_disk_that_the_kernel_has_removed(later: float) -> None:
+    bench, book = healthy(), Book()
+    book.write(0)
+    on_record(bench, book, start=GONE + later)
+    what = [finding.summary for finding in found(bench) if "had removed it" in finding.summary]
+    assert len(what) == (later > 0)
+    assert all(one.startswith("writes to disk1 were completed without an error until ") for one in what)
 
 
 def test_errors_of_others_are_judged_elsewhere() -> None:

@@ -73,6 +73,25 @@ def test_a_death_after_the_last_look_proves_nothing() -> None:
     assert found.late
 
 
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_death_that_never_said_so_came_after_the_last_look(looked: bool) -> None:
+    """Its timer was late: the DUT lived longer than it was to. If it did not, it is dead."""
+    bench = healthy()
+    bench.add(ev.Note(at=10.0, text=f"{ARMED} reset 14000 0"))
+    if looked:
+        bench.add(ev.DutState(at=25.0, moment="end"))
+    found = judged(bench, replace(DEATH, kind="reset", way="reset", after=14000))
+    assert found.late is looked
+    assert found.good is looked
+
+
+def test_a_death_may_say_so_on_the_console_alone() -> None:
+    bench = healthy()
+    bench.add(ev.Note(at=10.0, text=f"{ARMED} reset 2500 0"))
+    bench.add(ev.ConsoleLine(at=13.0, text="[   13.000000] plugpull_dies: reset"))
+    assert judged(bench, replace(DEATH, kind="reset", way="reset")).came == 3.0
+
+
 def test_every_moment_and_kind_is_drawn() -> None:
     seconds = {"quick": {"test_a": 10.0, "test_b": 20.0}}
     drawn = [draw(number, 1, seconds, "quick") for number in range(400)]

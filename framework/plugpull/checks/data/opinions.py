@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.data.belief import Belief, WriteCache, belief_at
-from plugpull.checks.data.broken_off import completed_later
+from plugpull.checks.data.broken_off import completed_later, outlived
 from plugpull.checks.data.power import Power, power_over
 from plugpull.checks.data.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
 from plugpull.checks.raid.array_promises import promised
@@ -39,7 +39,8 @@ class JudgedRound:
     ``opinion`` is ``None`` if nothing can be concluded. ``owed`` are sectors that lack a completed, unflushed write on
     a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
     ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
-    while the disk was written.
+    while the disk was written. ``outlived`` is when the last write or flush succeeded while the disk was removed, DUT
+    seconds.
     """
 
     round: Round
@@ -53,6 +54,7 @@ class JudgedRound:
     failed: tuple[FailedCommand, ...] = ()
     slowest: float | None = None
     stale: str = ""
+    outlived: float | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -195,6 +197,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         failed=_failed(story, one, ledger, origin),
         slowest=_slowest(story, one, ledger),
         stale=_stale(story, one, ledger),
+        outlived=None if one.doubts else outlived(story, one.disk, ledger, origin),
     )
     read = one.read
     if read is None or read.begun.error:

@@ -37,7 +37,7 @@ class UsersTold(Check, frozen=True, tag="users_told"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        said.take(*_unexpected(story), *_failed(story), *failed_as_something_else(story))
+        said.take(*_unexpected(story), *_failed(story), *failed_as_something_else(story), *_served(story))
         took: list[float] = []
         for disk in victims_of(story, self.besides):
             for cut in story.cut_records:
@@ -64,6 +64,15 @@ def _failed(story: Story) -> Iterator[Accusation]:
             more = f" (and {len(early) - 1} more)" if len(early) > 1 else ""
             what = f"a {first.what} on {disk}, which no cut had taken, ended with errno {first.errno}{more}"
             yield Accusation(subject=disk, summary=what, at=first.at)
+
+
+def _served(story: Story) -> Iterator[Accusation]:
+    """Stamped writes and flushes of a disk that succeeded after the kernel had removed it."""
+    for judged in every_round(story):
+        if judged.outlived is not None:
+            disk = judged.round.disk
+            what = f"writes to {disk} were completed without an error until {judged.outlived:.2f} s"
+            yield Accusation(subject=disk, summary=f"{what}, after the kernel had removed it", at=judged.outlived)
 
 
 def _first_cut(story: Story, disk: str) -> float:
