@@ -35,7 +35,7 @@ def on_record(
     for at in range(0, len(ledger), chunk):
         data = base64.b64encode(ledger[at : at + chunk]).decode()
         bench.add(ev.LedgerPart(at=begin + 0.1, disk=disk, job=job, offset=at, data=data))
-    bench.add(ev.LedgerEnded(at=CUT + 1 + later, disk=disk, job=job, asked=False, received=len(ledger), status=1))
+    bench.add(ev.LedgerEnded(at=CUT + 1 + later, disk=disk, job=job, asked=False, received=len(ledger), status=0))
     reading = f"readback{session}-{disk}"
     read_at = RESTORED + 3 + later
     bench.add(ev.ReadBackBegun(at=read_at, disk=disk, job=reading, session=session, extents=EXTENTS, error=error))

@@ -12,7 +12,7 @@ from stories import CUT, DISKS, SIZE, SURVIVORS, VICTIM, Bench, healthy
 from plugpull.checks import data_intact, kept_while_powered, nothing_lost
 from plugpull.checks.data.data_sound import DataSound
 from plugpull.history import events as ev
-from plugpull.integrity.oracle.ledger import Write
+from plugpull.integrity.oracle.ledger import Reason, Write
 from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 
 SURVIVOR = SURVIVORS[0]
@@ -44,6 +44,17 @@ def test_a_survivor_whose_last_pass_is_there() -> None:
     assert judgement.worst == "data intact (8 sectors)"
     assert judgement.integrity is not None
     assert judgement.integrity.sectors_checked == 8
+
+
+def test_a_writer_that_failed_and_whose_ledger_says_nothing_of_it_proves_nothing() -> None:
+    book, runs = passes()
+    bench = bench_of(book, *runs)
+    bench.replace(ev.LedgerEnded, status=1)
+    (doubt,) = bench.judge(data_intact(SURVIVOR)).unknowns
+    assert doubt.endswith("its writer ended with status 1, and its ledger with no error")
+    book.made.reason = Reason.ERROR
+    (doubt,) = bench_of(book, *runs).judge(data_intact(SURVIVOR)).unknowns
+    assert doubt.endswith("its writer ended with status 0, and its ledger with an error of its disk")
 
 
 def foreign(first: int) -> SectorRun:

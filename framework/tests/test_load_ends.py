@@ -123,6 +123,15 @@ def test_files_that_are_said_to_be_on_another_disk() -> None:
     assert files_begun(disks=(OTHER,)) == [f"the files on {DISK} are said to be on {OTHER}"]
 
 
+@pytest.mark.parametrize(("disks", "doubted"), [(("disk1", "disk2"), False), (("disk1",), True), (("disk3",), True)])
+def test_files_on_an_array_are_on_all_its_members(disks: tuple[str, ...], doubted: bool) -> None:
+    bench = healthy()
+    mirror(bench)
+    common: dict[str, Any] = {"job": "f", "run": 1, "round": 1, "directory": "round1", "fstype": "ext4", "uuid": "u"}
+    bench.add(ev.FileRoundBegun(at=SETTLED, disk=ARRAY, disks=disks, **common))
+    assert any("are said to be on" in one for one in said(bench)) is doubted
+
+
 def test_fewer_bytes_than_the_disk_counted() -> None:
     moved = counted(healthy())
     for fewer in (moved // 3, moved * 17 // 20):

