@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from array_stories import ARRAY, NOTICED, READDED, STOPPED, mirror, state
+from array_stories import ARRAY, CHECKED, NOTICED, READDED, STOPPED, mirror, state
+from msgspec.structs import replace
 from stories import CUT, GONE, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import array_survived
@@ -123,3 +124,26 @@ def test_nobody_asked_md_to_reshape_an_array() -> None:
     assert bench.judge(arrays_sound()).unknowns == (
         f"{ARRAY} was reshaped at {EARLY:.2f} s, and nobody had asked for that",
     )
+
+
+@pytest.mark.parametrize(
+    ("resynced", "counts", "found"), [(8, ("8", "0", "0"), 0), (0, ("8", "0", "0"), 8), (8, ("8", "0", "16"), 16)]
+)
+def test_a_check_counts_from_nought_though_its_first_state_has_the_count_before(
+    resynced: int, counts: tuple[str, ...], found: int
+) -> None:
+    bench = made()
+    bench.replace(ev.ArrayMade, level="raid5")
+    bench.drop(ev.ArrayState, keep=lambda event: not CHECKED - 1.0 < event.at < CHECKED + 1.0)
+
+    def counted(at: float, action: str, count: str) -> ev.ArrayState:
+        one = state(at, action)
+        return replace(one, values=one.values | {"mismatch_cnt": count})
+
+    bench.add(counted(CHECKED - 0.9, "idle", str(resynced)))
+    bench.add(*(counted(CHECKED - 0.05 + 0.1 * number, "check", count) for number, count in enumerate(counts)))
+    bench.add(counted(CHECKED + 0.5, "idle", counts[-1]))
+    what = [
+        one.summary for one in bench.judge(array_survived(ARRAY)).findings if "parity does not match" in one.summary
+    ]
+    assert what == [f"a check of {ARRAY} found {found} sectors whose parity does not match"] * bool(found)

@@ -280,11 +280,17 @@ def mismatches(record: ArrayRecord, act: ArrayActed) -> int | None:
 
 
 def _counted(record: ArrayRecord, act: ArrayActed, after: ArrayState) -> Iterator[int]:
-    """What a check had counted at each of its states."""
+    """What a check had counted at each of its states. A state that was read as it began may still have the count of the
+    resync before it: md sets it to 0 then (md.c, md_do_sync)."""
     begin = (act.at or 0.0) - act.seconds - CLOCKS
     within = (state for state in record.states if begin <= (state.at or 0.0) <= (after.at or 0.0))
-    yield int(after.values.get("mismatch_cnt") or 0)
-    yield from (int(one.values.get("mismatch_cnt") or 0) for one in within if one.values.get("sync_action") == "check")
+    counts = [int(one.values.get("mismatch_cnt") or 0) for one in within if one.values.get("sync_action") == "check"]
+    counts.append(int(after.values.get("mismatch_cnt") or 0))
+    earlier = [one for one in record.states if (one.at or 0.0) < begin and one.values]
+    left = int(earlier[-1].values.get("mismatch_cnt") or 0) if earlier else 0
+    while left and counts[0] == left and 0 in counts:
+        counts.pop(0)
+    yield from counts
 
 
 def _after_check(record: ArrayRecord, act: ArrayActed) -> ArrayState | None:
