@@ -151,9 +151,9 @@ def test_a_hub_that_does_not_answer_is_in_error_whatever_is_cut_below_it() -> No
 def test_nothing_disturbs_the_transfers_of_an_emulated_hub(kind: str, expected: list[str]) -> None:
     made = bench()
     made.add(warn("hub 1-1:1.0: hub_ext_port_status failed (err = -71)", CUT + 1, 3))
-    told = story(made)
-    told = Story(told.begun, told.events, rig={**told.rig, "dut": {"kind": kind}})
-    assert [finding.subject for finding in undisturbed().judge(told).findings] == expected
+    whole = story(made)
+    whole = Story(whole.begun, whole.events, rig={**whole.rig, "dut": {"kind": kind}})
+    assert [finding.subject for finding in undisturbed().judge(whole).findings] == expected
 
 
 SILENT = (
