@@ -325,6 +325,13 @@ def test_members_that_go_while_an_array_is_stopped_are_not_missing(action: str, 
     assert said == ["array1 was assembled with disk1, and did without in the end"] * accused
 
 
+def test_an_array_that_has_let_all_its_members_go_is_being_stopped() -> None:
+    bench = healthy()
+    assert assembled(bench, stale=False) == []
+    bench.add(replace(state(STOPPED - 0.05, "idle", word="clean"), members={}))
+    assert bench.judge(array_failed(ARRAY)).findings == ()
+
+
 # --- set aside --------------------------------------------------------------------------------------------------------
 
 

@@ -61,15 +61,14 @@ class ArrayRecord:
     def running(self) -> tuple[ArrayState, ...]:
         """The states in which the array was neither assembled nor stopped just then. While md takes an array apart,
         it still calls it clean, freezes its recovery (``do_md_stop`` in drivers/md/md.c) and lets one member go after
-        the other."""
+        the other: Linux 6.12 was seen to have let all of them go, with the recovery idle."""
         edges = [(act.at or 0.0, act.seconds) for act in self.done("make", "stop", "assemble")]
         # One that is gone was being stopped before, also if the step is not on record, which is doubted elsewhere.
         edges += [(state.at or 0.0, 0.0) for state in self.states if not state.values]
         return tuple(
             state
             for state in self.states
-            if not any(at - took - EDGE <= (state.at or 0.0) <= at + EDGE for at, took in edges)
-            or (state.values.get("array_state") in WORKING and state.values.get("sync_action") != "frozen")
+            if not any(at - took - EDGE <= (state.at or 0.0) <= at + EDGE for at, took in edges) or _works(state)
         )
 
     def missing_at(self, at: float) -> frozenset[str]:
@@ -92,6 +91,12 @@ class ArrayRecord:
 def layout_of(made: ArrayMade) -> ArrayLayout:
     """The layout of an array on record."""
     return ArrayLayout(made.level, len(made.members), made.chunk // SECTOR, made.layout)
+
+
+def _works(state: ArrayState) -> bool:
+    """Whether md is not taking an array apart, or has not put it together: it works, and has members."""
+    working = state.values.get("array_state") in WORKING and state.values.get("sync_action") != "frozen"
+    return working and bool(state.members)
 
 
 def arrays_of(story: Story) -> dict[str, ArrayRecord]:
