@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stories import CUT, RATE, RESTORED, SURVIVORS, Bench, Pace, healthy
+from watched import real
 
 from plugpull.checks import Judgement, kept_pace
 from plugpull.checks.starved import Span
@@ -97,6 +98,18 @@ def test_a_sampler_starved_most_of_the_time_knows_nothing() -> None:
     judgement = judged(bench)
     assert not judgement.findings
     assert "the sampler was starved" in judgement.unknowns[0]
+
+
+@pytest.mark.parametrize(("hole", "accused"), [(2.6, False), (0.0, True)], ids=["not sampled", "sampled"])
+def test_what_a_real_dut_did_not_sample_accuses_no_disk(hole: float, accused: bool) -> None:
+    """The disk stood still, and so did the sampler, while the agent answered: the DUT was busy, or the disk was."""
+    bench = real(healthy(pace=slowed(18.0, 20.6, 0.0)))
+    if hole:
+        bench.starved = ((18.0, 18.0 + hole),)
+        bench.add(ev.ClockMapped(at=19.4, controller=119.4, error=0.001))
+    judgement = judged(bench)
+    assert bool(judgement.findings) is accused
+    assert accused or any("but nothing was sampled for" in doubt for doubt in judgement.unknowns)
 
 
 def test_a_gap_that_could_hide_a_long_stall() -> None:

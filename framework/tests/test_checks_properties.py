@@ -86,7 +86,6 @@ def _last(bench: Bench) -> ev.DiskAttached:
     ("name", "was", "now", "said"),
     [
         ("queue_depth", "28", "1", "takes 1 commands at once instead of 28"),
-        ("queue_depth", "1", "8", "takes 8 commands at once instead of 1"),
         ("nomerges", "0", "2", "has its merges limited to level 2 instead of 0"),
         ("read_ahead_kb", "128", "0", "reads 0 KiB ahead instead of 128 KiB"),
         ("removable", "0", "1", "counts as removable instead of fixed"),

@@ -42,7 +42,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import sampler_stood_still
 from plugpull.checks.evidence import limit, miswired, seconds
-from plugpull.checks.starved import LEAST_GRANTED, granted
+from plugpull.checks.starved import LEAST_GRANTED, gaps, granted
 from plugpull.checks.survivors.baseline import LEAST, SIGMAS, WINDOW, Baseline, baseline
 from plugpull.checks.survivors.slowness import PaceLimits, Slowness, rate_text
 from plugpull.checks.survivors.survivor import (
@@ -64,6 +64,8 @@ MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""
 MOST_HIDDEN = 2.0
 """The longest stall, in seconds, that starvation of a virtual DUT may hide without making the verdict UNKNOWN."""
+AFTER_A_HOLE = 2.0
+"""Seconds before and after a hole of the samples in which what a survivor is accused of may have its cause."""
 TRICKLE = 0.05
 """A disk below this share of its baseline stands still."""
 SLOWEST = 0.5
@@ -204,7 +206,20 @@ class _Verdict:
         )
 
     def accuse(self, summary: str, at: float) -> None:
-        self.said.accuse(self.disk, summary, at)
+        """Accuse the disk; or doubt, where a real DUT did not even run its sampler about that time."""
+        hole = self._hole(at)
+        if hole:
+            self.said.doubt(f"{summary}, but nothing was sampled for {seconds(hole)} about that time")
+        else:
+            self.said.accuse(self.disk, summary, at)
+
+    def _hole(self, at: float) -> float:
+        """The length of a hole of the samples about ``at``, which is as long as a stall; 0 if there is none. What an
+        emulated DUT's host did is on record instead (``starved.py``)."""
+        if limits.bench_kind(self.story) == "virtual":
+            return 0.0
+        near = (gap for gap in gaps(self.story) if gap.begin - AFTER_A_HOLE <= at <= gap.end + AFTER_A_HOLE)
+        return max((gap.length for gap in near if gap.length > self.limits.max_stall), default=0.0)
 
     def _doubts(self, line: Track, base: Baseline) -> None:
         starved, judged = sum(length for length, _ in line.gaps.values()), line.times[-1] - line.times[0]
