@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 
 import pytest
 from test_running_files import Double, double, found, opened
@@ -12,21 +11,28 @@ from plugpull.history import events as ev
 
 __all__ = ["double"]
 
+MOUNTED: dict[str, object] = {"ok": True, "seconds": 0.1, "detail": ""}
+DIRTY: dict[str, object] = {"ok": False, "seconds": 0.1, "detail": "Invalid argument", "errno": errno.EINVAL}
+
+
+def mounted_in_turn(double: Double, *first: dict[str, object]) -> None:
+    """Mounts end as these say, and well after them. Only a repair by ntfsfix succeeds."""
+    mounts = iter(first)
+    double.answers["mount"] = lambda **_: next(mounts, MOUNTED)
+    double.answers["filesystem.check"] = lambda **asked: {
+        "status": 0 if asked["repair"] else None,
+        "seconds": 0.1,
+        "command": "ntfsfix -d",
+        "output": "",
+    }
+
 
 @pytest.mark.parametrize("fstype", ["ntfs3", "ext4"])
 def test_a_dirty_ntfs_is_repaired_before_it_is_mounted(double: Double, fstype: str) -> None:
     """Its kernel driver refuses to mount it. On ext4, the same error is a finding."""
     with opened(double, fstype=fstype) as files:
         files.settle(0.1)
-        mounts = itertools.chain([{"ok": False, "seconds": 0.1, "detail": "dirty", "errno": errno.EINVAL}])
-        mounted = {"ok": True, "seconds": 0.1, "detail": ""}
-        double.answers["mount"] = lambda **_: next(mounts, mounted)
-        double.answers["filesystem.check"] = lambda **asked: {
-            "status": 0 if asked["repair"] else None,
-            "seconds": 0.1,
-            "command": "ntfsfix -d",
-            "output": "",
-        }
+        mounted_in_turn(double, DIRTY)
     repairs = [event.repaired for event in double.events if isinstance(event, ev.FilesystemChecked)]
     judgement = double.judged()
     if fstype == "ext4":
@@ -39,18 +45,9 @@ def test_a_dirty_ntfs_is_repaired_before_it_is_mounted(double: Double, fstype: s
 
 def test_a_scan_may_leave_an_ntfs_dirty(double: Double) -> None:
     """It is repaired before everything in it is removed."""
-    mounted: dict[str, object] = {"ok": True, "seconds": 0.1, "detail": ""}
-    dirty = {"ok": False, "seconds": 0.1, "detail": "Invalid argument", "errno": errno.EINVAL}
     with opened(double, fstype="ntfs3") as files:
         files.settle(0.1)
-        mounts = itertools.chain([mounted, dirty])
-        double.answers["mount"] = lambda **_: next(mounts, mounted)
-        double.answers["filesystem.check"] = lambda **asked: {
-            "status": 0 if asked["repair"] else None,
-            "seconds": 0.1,
-            "command": "ntfsfix -d",
-            "output": "",
-        }
+        mounted_in_turn(double, MOUNTED, DIRTY)
     assert [event.repaired for event in double.events if isinstance(event, ev.FilesystemChecked)] == [False, True]
     removals = [event for event in double.events if isinstance(event, ev.FileScanBegun) and event.removing]
     assert [event.repaired for event in removals] == [True]

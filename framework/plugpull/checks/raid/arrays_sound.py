@@ -1,5 +1,5 @@
 """Whether the members of every array that no cut took stayed in it, and whether the array could always be written. No
-request of an array that nobody uses may be counted as under way.
+request of an array that nobody uses may be counted as under way. What md_faults.py looks for is accused here as well.
 
 It holds whatever else a scenario claims of its arrays: md sets a member aside because of an error of that member, and
 an array read-only because somebody asked. In 1,866 states of arrays on healthy benches neither was seen.

@@ -5,7 +5,8 @@ order in which the kernel sent them. Of 12,521 reports of healthy benches with L
 number of the kernel as the one before. If one has, lines were exchanged, doubled, or changed.
 
 Linux 6.10 and later number a uevent before they take the lock under which they send it (lib/kobject_uevent.c,
-kobject_uevent_env), so that two CPUs may send theirs in the other order: 4 of 6,516 uevents on Linux 6.12.
+kobject_uevent_env), so that two CPUs may send theirs in the other order. On Linux 6.12 with two CPUs, numbers fell in
+14 of 146 scenarios, by 5 at most.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from plugpull.history.story import NOT_THE_AGENT, Story
 UNORDERED_SINCE = (6, 10)
 """The first version of Linux that may send uevents in another order than that of their numbers."""
 OVERTAKEN = 8
-"""The most uevents that one of them may overtake there: one per CPU, and 8 CPUs are plenty for a bench."""
+"""The most uevents that one of them may overtake there: 5 were seen on two CPUs."""
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 

@@ -1,4 +1,7 @@
-"""How the writer of a session ended: of 930 with status 0, or with 1 after an error of its disk. None said anything."""
+"""How the writer of a session ended: of 930 with status 0, or with 1 after an error of its disk. None said anything.
+
+Its status and the last line of its ledger must say the same of that end.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ MOST_STARVED = 0.2
 """Share of the judged time that the DUT may have been starved."""
 MOST_HIDDEN = 2.0
 """The longest stall, in seconds, that starvation of a virtual DUT may hide without making the verdict UNKNOWN."""
-AFTER_A_HOLE = 2.0
+AROUND_A_HOLE = 2.0
 """Seconds before and after a hole of the samples in which what a survivor is accused of may have its cause."""
 TRICKLE = 0.05
 """A disk below this share of its baseline stands still."""
@@ -218,7 +218,7 @@ class _Verdict:
         emulated DUT's host did is on record instead (``starved.py``)."""
         if limits.bench_kind(self.story) == "virtual":
             return 0.0
-        near = (gap for gap in gaps(self.story) if gap.begin - AFTER_A_HOLE <= at <= gap.end + AFTER_A_HOLE)
+        near = (gap for gap in gaps(self.story) if gap.begin - AROUND_A_HOLE <= at <= gap.end + AROUND_A_HOLE)
         return max((gap.length for gap in near if gap.length > self.limits.max_stall), default=0.0)
 
     def _doubts(self, line: Track, base: Baseline) -> None:
