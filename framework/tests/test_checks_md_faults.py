@@ -45,6 +45,34 @@ def test_a_superblock_of_another_member_than_the_one_that_was_missed_long_before
     assert said(bench) == [WHAT]
 
 
+def incomplete(bench: Bench, what: str) -> Bench:
+    """A record in which a member may have left unseen: a uevent, or the time of the cut, is not there."""
+    if what == "a uevent":
+        bench.drop(ev.Uevent)
+        for at, number in ((12.0, 7), (20.0, 11)):
+            bench.add(ev.Uevent(at=at, action="change", subsystem="usb", devpath="/x", seqnum=number, others=0))
+    else:
+        bench.drop(ev.Edge, keep=lambda event: (event.state, event.phase) != ("off", "commanded"))
+    return bench
+
+
+@pytest.mark.parametrize("what", ["a uevent", "the time of the cut"])
+def test_a_member_that_may_have_left_unseen_explains_a_superblock(what: str) -> None:
+    judgement = incomplete(made((EARLY, SUPERBLOCK)), what).judge(arrays_sound())
+    assert WHAT not in [one.summary for one in judgement.findings]
+    assert WHAT in judgement.unknowns
+
+
+@pytest.mark.parametrize("what", ["a uevent", "the time of the cut"])
+def test_a_member_that_may_have_left_unseen_explains_a_broken_array(what: str) -> None:
+    bench = made()
+    bench.add(state(EARLY, word="broken"), state(EARLY + 0.01))
+    judgement = incomplete(bench, what).judge(arrays_sound())
+    words = f"{ARRAY} was broken at {EARLY:.2f} s, and was to do without its missing members"
+    assert words not in [one.summary for one in judgement.findings]
+    assert words in judgement.unknowns
+
+
 def added(rebuilt: bool, *lines: tuple[float, str]) -> Bench:
     """The member is put back as a new one; ``rebuilt``: a state shows its rebuild."""
     bench = made(*lines)

@@ -9,6 +9,7 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.raid.arrays import ArrayRecord, may_fail_from
 from plugpull.checks.raid.members import AROUND, CLOCKS, LASTING, moves, usable
 from plugpull.checks.record.log_record import numbers_whole
+from plugpull.checks.record.on_record import missing_uevents
 from plugpull.history.events import ArrayActed, ArrayState
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
@@ -33,16 +34,18 @@ def rebuilds_doubted(story: Story, record: ArrayRecord) -> Iterator[str]:
             yield f"{disks} was in sync in {record.name} without a rebuild"
 
 
-def superblock_errors(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
+def superblock_errors(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
     """A failed write of a superblock while all members were there. The kernel does not say whose (md.c,
-    super_written)."""
+    super_written). Where uevents or the time of a cut are missing, a member may have left."""
     for line in log_of(story).own_timed:
         if not line.body.startswith("md: super_written gets error") or line.at < (record.made.at or 0.0):
             continue
         near = any(line.at - AROUND <= at <= line.at + CLOCKS for at in moves(story, record))
         if not near and not _unnoticed(story, record, line.at):
             what = f"the kernel failed to write a superblock of {record.name} while all its members were there"
-            yield Accusation(subject=record.name, summary=f"{what}: {line.body}", at=line.at, evidence=(line.text,))
+            said = f"{what}: {line.body}"
+            accused = Accusation(subject=record.name, summary=said, at=line.at, evidence=(line.text,))
+            yield said if _may_have_left(story, record) else accused
             return
 
 
@@ -55,7 +58,7 @@ def not_working(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]
         word, at = state.values.get("array_state", ""), state.at or 0.0
         if word == "broken" and at < lost:
             what = f"{record.name} was broken at {at:.2f} s, and was to do without its missing members"
-            yield Accusation(subject=record.name, summary=what, at=at)
+            yield what if _may_have_left(story, record) else Accusation(subject=record.name, summary=what, at=at)
             return
         if word in STOPPED:
             what = f"{record.name} was {word} at {at:.2f} s, and nobody had stopped it"
@@ -95,6 +98,13 @@ def _unnoticed(story: Story, record: ArrayRecord, at: float) -> bool:
         if missed is None or missed >= at - AROUND:
             return True
     return False
+
+
+def _may_have_left(story: Story, record: ArrayRecord) -> bool:
+    """Whether a member may have left at a time that is not on record."""
+    members = set(record.made.members)
+    untimed = any(cut.off.commanded_at is None and set(cut.armed.victims) & members for cut in story.cut_records)
+    return untimed or bool(missing_uevents(story))
 
 
 def _after(state: ArrayState, act: ArrayActed) -> bool:
