@@ -8,10 +8,14 @@ from sessions_on_record import on_record
 from stories import CUT, GONE, RIG, SURVIVORS, Bench, healthy
 from watched import real
 
+from plugpull.checks import nothing_lost
 from plugpull.checks.victims.users_told import UsersTold
 from plugpull.finding import Finding
 from plugpull.history import events as ev
 from plugpull.history.story import Story
+
+FIRST_SESSION = 12.0
+"""When ``on_record`` begins its first session, DUT seconds."""
 
 
 def failed(status: str, at: float = CUT + 0.05, kname: str = "sdb", op: str = "0x1:(WRITE)") -> Bench:
@@ -59,14 +63,40 @@ def test_what_a_disk_never_could_do_says_nothing_of_its_loss() -> None:
     assert found(failed("operation not supported", op="0x3:(DISCARD)")) == ()
 
 
-@pytest.mark.parametrize("later", [0.9, -0.5], ids=["while it was gone", "before"])
-def test_writes_that_succeed_on_a_disk_that_the_kernel_has_removed(later: float) -> None:
+def written(at: float) -> Bench:
+    """A write of the victim that was completed without an error at that time, in a record that agrees with it."""
     bench, book = healthy(), Book()
     book.write(0)
-    on_record(bench, book, start=GONE + later)
+    on_record(bench, book, start=at, later=at - FIRST_SESSION)
+    return bench
+
+
+@pytest.mark.parametrize("later", [0.9, -0.5], ids=["while it was gone", "before"])
+def test_writes_that_succeed_on_a_disk_that_the_kernel_has_removed(later: float) -> None:
+    bench = written(GONE + later)
     what = [finding.summary for finding in found(bench) if "had removed it" in finding.summary]
     assert len(what) == (later > 0)
     assert all(one.startswith("writes to disk1 were completed without an error until ") for one in what)
+
+
+def test_a_ledger_whose_writer_had_ended_before_tells_nothing_of_a_removed_disk() -> None:
+    bench = written(GONE + 0.9)
+    bench.replace(ev.LedgerEnded, lambda event: True, at=CUT - 3.0)
+    assert not [finding for finding in found(bench) if "had removed it" in finding.summary]
+    for check in (nothing_lost(), UsersTold()):
+        assert any("and its writer ended at" in what for what in bench.judge(check).unknowns)
+
+
+def test_a_ledger_of_another_disk_tells_nothing_of_a_removed_disk() -> None:
+    bench = written(GONE + 0.9)
+    bench.replace(ev.LedgerBegun, lambda event: True, device=99)
+    assert not [finding for finding in found(bench) if "had removed it" in finding.summary]
+    for check in (nothing_lost(), UsersTold()):
+        assert any("its ledger is of another session, disk or run" in what for what in bench.judge(check).unknowns)
+
+
+def test_a_ledger_that_agrees_with_the_record_leaves_nothing_open() -> None:
+    assert not any("session 1" in what for what in written(GONE - 0.5).judge(UsersTold()).unknowns)
 
 
 def test_errors_of_others_are_judged_elsewhere() -> None:

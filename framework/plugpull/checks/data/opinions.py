@@ -10,7 +10,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.data.belief import Belief, WriteCache, belief_at
 from plugpull.checks.data.broken_off import completed_later, outlived
 from plugpull.checks.data.power import Power, power_over
-from plugpull.checks.data.stamps import ReadBack, Round, misfits, missing_rounds, rounds_of
+from plugpull.checks.data.stamps import ReadBack, Round, contradictions, misfits, missing_rounds, rounds_of
 from plugpull.checks.raid.array_promises import promised
 from plugpull.checks.raid.write_hole import hole_of
 from plugpull.checks.record.stale_samples import stale_samples
@@ -41,7 +41,7 @@ class JudgedRound:
     a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
     ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
     while the disk was written. ``outlived`` is when the last write or flush succeeded while the disk was removed, DUT
-    seconds.
+    seconds; nothing is concluded from a ledger that is ``contradicted``, by these sentences.
     """
 
     round: Round
@@ -55,6 +55,7 @@ class JudgedRound:
     failed: tuple[FailedCommand, ...] = ()
     slowest: float | None = None
     stale: str = ""
+    contradicted: tuple[str, ...] = ()
     outlived: float | None = None
 
     @property
@@ -190,6 +191,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
     ledger = decode_ledger(one.parts)
     origin = ledger.begun_ns / 1e9 if ledger.begun_ns else one.begun.at or 0.0
     power, cuts = power_over(story, one.disk, origin, float("inf") if one.at is None else one.at)
+    contradicted = tuple(contradictions(story, one, ledger))
     judged = JudgedRound(
         one,
         power,
@@ -198,7 +200,8 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         failed=_failed(story, one, ledger, origin),
         slowest=_slowest(story, one, ledger),
         stale=_stale(story, one, ledger),
-        outlived=None if one.doubts else outlived(story, one.disk, ledger, origin),
+        contradicted=contradicted,
+        outlived=None if one.doubts or contradicted else outlived(story, one.disk, ledger, origin),
     )
     read = one.read
     if read is None or read.begun.error:

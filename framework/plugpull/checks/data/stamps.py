@@ -225,6 +225,12 @@ def _complete(read: ReadBack) -> None:
 
 def misfits(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
     """Sentences on why a decoded ledger cannot belong to this round. Nothing is concluded from such a round."""
+    yield from contradictions(story, one, ledger)
+    yield from _without_its_disk(story, one, ledger)
+
+
+def contradictions(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
+    """Those of ``misfits`` that the kernel cannot have caused by serving a disk that it had removed."""
     begun = one.begun
     if ledger.depth:  # its first record arrived
         if (ledger.session, ledger.run, ledger.device) != (begun.session, begun.run, begun.device):
@@ -263,15 +269,18 @@ def _clocks(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
     origin = ledger.begun_ns / 1e9
     if one.begun.at is not None and abs(one.begun.at - origin) > BEGUN:
         yield f"its ledger says that it began at {origin:.2f} s, the record says {one.begun.at:.2f} s"
-    done = [write.completed_at for write in ledger.writes if write.completed_at is not None and not write.error]
-    done += [flush.completed_at for flush in ledger.flushes if flush.completed_at is not None and not flush.error]
-    last = origin + max(done, default=0.0)
+    last = _last_success(ledger)
     if one.arrived and last > max(one.arrived) + CLOCKS:
         yield f"its last record is of {last:.2f} s and arrived at {max(one.arrived):.2f} s"
     if one.ended is not None and one.ended.at is not None and last > one.ended.at + CLOCKS:
         yield f"its last record is of {last:.2f} s, and its writer ended at {one.ended.at:.2f} s"
-    if not story.attachments(one.disk):
+
+
+def _without_its_disk(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
+    """A ledger of a time at which its disk was not attached."""
+    if not ledger.begun_ns or not story.attachments(one.disk):
         return
+    origin, last = ledger.begun_ns / 1e9, _last_success(ledger)
     attachment = story.attachment_at(one.disk, origin) or story.attachment_at(one.disk, origin - ATTACHED)
     if attachment is None:
         yield f"its ledger begins at {origin:.2f} s, and {one.disk} was not attached then"
@@ -279,6 +288,13 @@ def _clocks(story: Story, one: Round, ledger: Ledger) -> Iterator[str]:
     gone = story.detached_at(attachment)
     if gone is not None and last > gone + CLOCKS:
         yield f"it completed something at {last:.2f} s, and {one.disk} was gone since {gone:.2f} s"
+
+
+def _last_success(ledger: Ledger) -> float:
+    """When the last write or flush without an error was completed, DUT seconds."""
+    done = [write.completed_at for write in ledger.writes if write.completed_at is not None and not write.error]
+    done += [flush.completed_at for flush in ledger.flushes if flush.completed_at is not None and not flush.error]
+    return ledger.begun_ns / 1e9 + max(done, default=0.0)
 
 
 # --- rounds that are not on record ------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ class UsersTold(Check, frozen=True, tag="users_told"):
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
         said.take(*_unexpected(story), *_failed(story), *failed_as_something_else(story), *_served(story))
+        said.doubt(*_contradicted(story))
         took: list[float] = []
         for disk in victims_of(story, self.besides):
             for cut in story.cut_records:
@@ -73,6 +74,15 @@ def _served(story: Story) -> Iterator[Accusation]:
             disk = judged.round.disk
             what = f"writes to {disk} were completed without an error until {judged.outlived:.2f} s"
             yield Accusation(subject=disk, summary=f"{what}, after the kernel had removed it", at=judged.outlived)
+
+
+def _contradicted(story: Story) -> Iterator[str]:
+    """Sessions on victims whose ledgers are not theirs, or of other times: they do not tell what a user was told."""
+    for judged in every_round(story):
+        disk = judged.round.disk
+        if judged.contradicted and any(disk in cut.armed.victims for cut in story.cut_records):
+            number = judged.round.begun.session
+            yield f"what the users of {disk} were told in session {number} is not known: {judged.contradicted[0]}"
 
 
 def _first_cut(story: Story, disk: str) -> float:
