@@ -315,11 +315,13 @@ def test_a_member_that_the_array_had_gone_on_without_may_be_left_out() -> None:
     assert assembled(healthy(), stale=True, **{VICTIM: "faulty"}) == []
 
 
-@pytest.mark.parametrize(("action", "accused"), [("frozen", False), ("idle", True)])
-def test_members_that_go_while_an_array_is_stopped_are_not_missing(action: str, accused: bool) -> None:
+@pytest.mark.parametrize(
+    ("action", "degraded", "accused"), [("frozen", 0, False), ("idle", 0, False), ("idle", 1, True)]
+)
+def test_members_that_go_while_an_array_is_stopped_are_not_missing(action: str, degraded: int, accused: bool) -> None:
     bench = healthy()
     assert assembled(bench, stale=False) == []
-    apart = state(STOPPED - 0.05, action, word="clean")
+    apart = state(STOPPED - 0.05, action, degraded, word="clean")
     bench.add(replace(apart, members={disk: says for disk, says in apart.members.items() if disk != VICTIM}))
     said = [one.summary for one in bench.judge(array_failed(ARRAY)).findings]
     assert said == ["array1 was assembled with disk1, and did without in the end"] * accused

@@ -68,7 +68,8 @@ class ArrayRecord:
         return tuple(
             state
             for state in self.states
-            if not any(at - took - EDGE <= (state.at or 0.0) <= at + EDGE for at, took in edges) or _works(state)
+            if not any(at - took - EDGE <= (state.at or 0.0) <= at + EDGE for at, took in edges)
+            or _works(state, len(self.made.members))
         )
 
     def missing_at(self, at: float) -> frozenset[str]:
@@ -93,10 +94,14 @@ def layout_of(made: ArrayMade) -> ArrayLayout:
     return ArrayLayout(made.level, len(made.members), made.chunk // SECTOR, made.layout)
 
 
-def _works(state: ArrayState) -> bool:
-    """Whether md is not taking an array apart, or has not put it together: it works, and has members."""
+def _works(state: ArrayState, size: int) -> bool:
+    """Whether md is not taking an array of ``size`` members apart, or has not put it together: it works, and has all
+    members apart from those that it counts as missing. md does not count a member that it lets go as it stops
+    (``__md_stop`` in drivers/md/md.c): Linux 6.1 was seen with one of three, clean, and none of them missing."""
     working = state.values.get("array_state") in WORKING and state.values.get("sync_action") != "frozen"
-    return working and bool(state.members)
+    missing = state.values.get("degraded", "")
+    expected = size - int(missing) if missing.isdecimal() else 1
+    return working and len(state.members) >= max(expected, 1)
 
 
 def arrays_of(story: Story) -> dict[str, ArrayRecord]:
