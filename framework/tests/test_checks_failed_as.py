@@ -95,6 +95,15 @@ def test_a_ledger_of_another_disk_tells_nothing_of_a_removed_disk() -> None:
         assert any("its ledger is of another session, disk or run" in what for what in bench.judge(check).unknowns)
 
 
+def test_a_ledger_of_another_disk_leaves_a_question_also_if_nothing_was_read_back() -> None:
+    bench = written(GONE + 0.9)
+    bench.replace(ev.LedgerBegun, lambda event: True, device=99)
+    bench.drop(ev.ReadBackBegun)
+    bench.drop(ev.ReadBackPart)
+    bench.drop(ev.ReadBackEnded)
+    assert any("its ledger is of another session" in what for what in bench.judge(UsersTold()).unknowns)
+
+
 def test_a_ledger_that_agrees_with_the_record_leaves_nothing_open() -> None:
     assert not any("session 1" in what for what in written(GONE - 0.5).judge(UsersTold()).unknowns)
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.data.belief import Belief, WriteCache, belief_at
 from plugpull.checks.data.broken_off import completed_later, outlived
+from plugpull.checks.data.ledger_fit import contradictions, misfits
 from plugpull.checks.data.power import Power, power_over
-from plugpull.checks.data.stamps import ReadBack, Round, contradictions, misfits, missing_rounds, rounds_of
+from plugpull.checks.data.stamps import ReadBack, Round, missing_rounds, rounds_of
 from plugpull.checks.raid.array_promises import promised
 from plugpull.checks.raid.write_hole import hole_of
 from plugpull.checks.record.stale_samples import stale_samples
@@ -40,8 +41,8 @@ class JudgedRound:
     ``opinion`` is ``None`` if nothing can be concluded. ``owed`` are sectors that lack a completed, unflushed write on
     a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
     ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
-    while the disk was written. ``outlived`` is when the last write or flush succeeded while the disk was removed, DUT
-    seconds; nothing is concluded from a ledger that is ``contradicted``, by these sentences.
+    while the disk was written. ``contradicted`` says why the ledger cannot be of this round. ``outlived`` is when the
+    last write or flush succeeded while the disk was removed, DUT seconds; ``None`` if the ledger is contradicted.
     """
 
     round: Round
@@ -192,14 +193,15 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
     origin = ledger.begun_ns / 1e9 if ledger.begun_ns else one.begun.at or 0.0
     power, cuts = power_over(story, one.disk, origin, float("inf") if one.at is None else one.at)
     contradicted = tuple(contradictions(story, one, ledger))
+    misfitting = [*one.doubts, *misfits(story, one, ledger)]
     judged = JudgedRound(
         one,
         power,
         cuts,
         belief_at(story, one.disk, origin),
-        failed=_failed(story, one, ledger, origin),
-        slowest=_slowest(story, one, ledger),
-        stale=_stale(story, one, ledger),
+        failed=() if misfitting else _failed(ledger, origin),
+        slowest=None if misfitting else _slowest(ledger),
+        stale="" if misfitting else stale_samples(story, one.disk, ledger),
         contradicted=contradicted,
         outlived=None if one.doubts or contradicted else outlived(story, one.disk, ledger, origin),
     )
@@ -208,7 +210,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         why = read.begun.error if read is not None else f"{one.disk} was not read back"
         return replace(judged, unknowns=(f"what was written to {one.disk} could not be compared: {why}",)), None
     found = decode_found(read.parts)
-    doubts = [*one.doubts, *misfits(story, one, ledger), *_strange(one, found)]
+    doubts = [*misfitting, *_strange(one, found)]
     doubts += filter(None, (ended_otherwise(one.ended, ledger),))
     if doubts:
         sentences = [f"{one.disk}: session {one.begun.session} proves nothing: {doubt}" for doubt in doubts]
@@ -238,25 +240,15 @@ def _mixed(disk: str, declared: int, block: int) -> str:
     return f"{disk} holds old and new data within {where}; the disk reports logical blocks of {block} bytes"
 
 
-def _failed(story: Story, one: Round, ledger: Ledger, origin: float) -> tuple[FailedCommand, ...]:
-    if one.doubts or any(True for _ in misfits(story, one, ledger)):
-        return ()
+def _failed(ledger: Ledger, origin: float) -> tuple[FailedCommand, ...]:
     done = [("write", write.completed_at, write.error) for write in ledger.writes]
     done += [("flush", flush.completed_at, flush.error) for flush in ledger.flushes]
     return tuple(FailedCommand(what, origin + at, error) for what, at, error in done if error and at is not None)
 
 
-def _slowest(story: Story, one: Round, ledger: Ledger) -> float | None:
-    if one.doubts or any(True for _ in misfits(story, one, ledger)):
-        return None
+def _slowest(ledger: Ledger) -> float | None:
     took = [write.completed_at - write.issued_at for write in ledger.writes if write.completed_at is not None]
     return max(took, default=None)
-
-
-def _stale(story: Story, one: Round, ledger: Ledger) -> str:
-    return (
-        "" if one.doubts or any(True for _ in misfits(story, one, ledger)) else stale_samples(story, one.disk, ledger)
-    )
 
 
 def _ask(one: Round, ledger: Ledger, found: Found, block: int, *, completed: bool) -> Opinion:

@@ -95,9 +95,9 @@ def layout_of(made: ArrayMade) -> ArrayLayout:
 
 
 def _works(state: ArrayState, size: int) -> bool:
-    """Whether md is not taking an array of ``size`` members apart, or has not put it together: it works, and has all
-    members apart from those that it counts as missing. md does not count a member that it lets go as it stops
-    (``__md_stop`` in drivers/md/md.c): Linux 6.1 was seen with one of three, clean, and none of them missing."""
+    """Whether an array of ``size`` members works and has all members that it does not count as missing. While md stops
+    an array, it removes one member after the other and does not count them (``export_array`` in drivers/md/md.c): on
+    Linux 6.1, one of three was left in an array that was clean with 0 missing members."""
     working = state.values.get("array_state") in WORKING and state.values.get("sync_action") != "frozen"
     missing = state.values.get("degraded", "")
     expected = size - int(missing) if missing.isdecimal() else 1

@@ -43,16 +43,17 @@ def superblock_errors(story: Story, record: ArrayRecord) -> Iterator[Accusation 
         near = any(line.at - AROUND <= at <= line.at + CLOCKS for at in moves(story, record))
         if not near and not _unnoticed(story, record, line.at):
             what = f"the kernel failed to write a superblock of {record.name} while all its members were there"
-            said = f"{what}: {line.body}"
-            accused = Accusation(subject=record.name, summary=said, at=line.at, evidence=(line.text,))
-            yield said if _may_have_left(story, record) else accused
+            what = f"{what}: {line.body}"
+            accused = Accusation(subject=record.name, summary=what, at=line.at, evidence=(line.text,))
+            yield what if _may_have_left(story, record) else accused
             return
 
 
 def not_working(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]:
     """States in which an array does not work though it has the members that it needs: broken (md.c, array_state_show),
     or stopped by nobody. 94 states of healthy arrays were ``inactive`` or ``clear``, 0.8 s after the beginning of a
-    stop at most. md reshapes no array by itself."""
+    stop at most. md reshapes no array by itself. Where uevents or the time of a cut are missing, a broken array accuses
+    nobody."""
     lost = may_fail_from(story, record.name)
     for state in record.running:
         word, at = state.values.get("array_state", ""), state.at or 0.0

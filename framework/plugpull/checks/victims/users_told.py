@@ -77,12 +77,12 @@ def _served(story: Story) -> Iterator[Accusation]:
 
 
 def _contradicted(story: Story) -> Iterator[str]:
-    """Sessions on victims whose ledgers are not theirs, or of other times: they do not tell what a user was told."""
+    """Sessions on victims whose ledgers contradict the record. They do not show which writes failed."""
     for judged in every_round(story):
         disk = judged.round.disk
         if judged.contradicted and any(disk in cut.armed.victims for cut in story.cut_records):
             number = judged.round.begun.session
-            yield f"what the users of {disk} were told in session {number} is not known: {judged.contradicted[0]}"
+            yield f"{disk}: it is not known which writes of session {number} failed: {judged.contradicted[0]}"
 
 
 def _first_cut(story: Story, disk: str) -> float:
