@@ -251,15 +251,32 @@ def test_an_overlay_that_cannot_be_used_leaves_the_finding(double: Double) -> No
 
 
 def test_a_fat_is_repaired_before_it_is_written_again(double: Double) -> None:
+    """And made anew, because the kernel finds errors in what fsck.vfat leaves, and makes it read-only."""
     checker = Checker(double, 1)
     with opened(double, fstype="vfat") as files:
         files.settle(0.1)
         files.next_round()
         files.settle(0.1)
     assert checker.on == ["", ""]
+    steps = [event.action for event in double.events if isinstance(event, ev.Acted)]
+    assert steps.count("mkfs") == 2
+    # No file of the first round is left when the second one begins.
+    again = len(steps) - 1 - steps[::-1].index("mkfs")
+    assert steps[again - 1 : again + 2] == ["umount", "mkfs", "mount"]
     judgement = double.judged()
     assert (judgement.findings, judgement.unknowns) == ((), ())
     assert "vfat repaired 2 times" in judgement.worst
+
+
+def test_a_filesystem_without_errors_is_written_again_as_it_is(double: Double) -> None:
+    Checker(double, 0)
+    with opened(double, fstype="vfat") as files:
+        files.settle(0.1)
+        files.next_round()
+        files.settle(0.1)
+    assert [event.action for event in double.events if isinstance(event, ev.Acted)].count("mkfs") == 1
+    judgement = double.judged()
+    assert (judgement.findings, judgement.unknowns) == ((), ())
 
 
 def test_nothing_is_written_on_a_journaled_filesystem_with_errors(double: Double) -> None:

@@ -125,6 +125,12 @@ class Filesystem:
         if not answer["ok"]:
             raise RigError(f"mount on {self.name} failed: {answer['detail']}")
 
+    def remake(self) -> None:
+        """Make it again, empty and with another UUID, and mount it. Raises RigError if that fails."""
+        if self._mounted and not self.unmount():
+            raise RigError(f"{self} could not be unmounted to be made again")
+        self.__enter__()
+
     def _make(self) -> Message:
         made = self._do("mkfs", disk=self._disk(), fstype=self._fstype, timeout=MKFS_WITHIN)
         self._uuid = str(made["uuid"]) if made["ok"] else ""

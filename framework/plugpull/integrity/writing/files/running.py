@@ -46,6 +46,7 @@ class RunningFiles:
         self._round = 0
         self._job: FileJob | None = None
         self._stopped = True
+        self._repaired = False
 
     @property
     def disks(self) -> tuple[str, ...]:
@@ -175,18 +176,23 @@ class RunningFiles:
 
     def next_round(self) -> None:
         """End the writing, recover, scan and check the filesystem, mount it and write again: for several cuts in a row.
+        One that had to be repaired is made anew before it is written again.
 
         Raises RigError if the filesystem cannot be mounted again.
         """
         self.stop()
         if not self.verify():
             raise RigError(f"{self._volume} cannot be written any more", hint="the findings say what became of it")
+        if self._repaired:
+            # fsck.vfat leaves entries that the kernel takes for errors, and makes the filesystem read-only for.
+            self._volume.remake()
         self._start()
 
     def verify(self) -> bool:
         """Unmount, mount again, scan, unmount and check; then mount again and remove everything. ``files_kept`` judges
         what is found. False if the filesystem cannot be mounted, or has errors in spite of a journal."""
         volume, context = self._volume, self._context
+        self._repaired = False
         context.phase("scan", str(volume))
         if volume.mounted and not volume.unmount():
             self._not_scanned(None, f"{volume} could not be unmounted")
@@ -205,6 +211,7 @@ class RunningFiles:
         if volume.fstype in WITHOUT_JOURNAL:
             # A cut leaves it with errors: the repair belongs to its recovery, and is no evidence.
             volume.check(repair=True)
+            self._repaired = True
             return self._remove_all(repaired=True)
         self._repair()
         return False
