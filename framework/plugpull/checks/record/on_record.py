@@ -69,6 +69,8 @@ def missing_uevents(story: Story) -> tuple[str, ...]:
     others = [event.others for event in events[1:]]
     counted = sum(other for other in others if other is not None)
     missing = events[-1].seqnum - events[0].seqnum - len(others) - counted
+    if events[0].seqnum <= 0 < events[-1].seqnum:
+        return (f"the uevent of {events[0].devpath} at {events[0].at or 0.0:.2f} s has no number of the kernel",)
     if None in others or events[0].seqnum <= 0:
         return ()
     if missing > 0:
