@@ -51,6 +51,14 @@ def test_a_cpu_that_never_schedules_again() -> None:
     assert judge_story(bench.story()).verdict is Verdict.FAIL
 
 
+def test_a_wait_that_was_given_up_early_accuses_nobody() -> None:
+    bench = healthy()
+    bench.add(ev.GracePeriod(at=35.0, seconds=10.0, ended=False))
+    judged = CpusAnswer().judge(bench.story())
+    assert judged.findings == ()
+    assert judged.unknowns[0].endswith("no RCU grace period ended, and nobody waited for the 15.00 s that it may take")
+
+
 def test_a_history_of_an_older_agent_says_nothing_about_it() -> None:
     judgement = CpusAnswer().judge(healthy().story())
     assert (judgement.findings, judgement.unknowns, judgement.worst) == ((), (), "")

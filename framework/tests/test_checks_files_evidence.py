@@ -126,6 +126,14 @@ def test_a_checker_without_a_verdict_leaves_it_open(status: int | None) -> None:
     assert "gave no verdict: it cannot be run" in unknown(bench)
 
 
+def test_words_that_contradict_the_status_of_a_checker_are_quoted() -> None:
+    bench = bench_with_files()
+    book, made, wrote = synced()
+    output = "[FSCK] Unreachable nat entries   [Fail] [0x2]\n[FSCK] other corrupted bugs   [Ok..]\nDone: 0.1 secs\n"
+    on_record(bench, book, file("a", made, wrote), status=0, output=output)
+    assert "gave no verdict: [FSCK] Unreachable nat entries   [Fail] [0x2]" in unknown(bench)
+
+
 def test_a_disk_that_did_not_come_back_leaves_it_open() -> None:
     bench = bench_with_files()
     book, *_ = synced()

@@ -148,3 +148,18 @@ def test_a_line_of_an_earlier_time(late: float, noticed: bool) -> None:
     events.insert(place, ev.Phase(at=latest - late, name="hold"))
     said = list(lines_out_of_order(Story(story.begun, tuple(events), rig=story.rig)))
     assert bool(said) == noticed, said
+
+
+@pytest.mark.parametrize("slept", [False, True])
+def test_a_line_that_is_written_after_a_sleep(slept: bool) -> None:
+    """It may be of the time before, which counts as no delay."""
+    bench = healthy()
+    story = bench.story()
+    events = list(story.events)
+    place = next(i for i, event in enumerate(events) if isinstance(event, ev.Judged))
+    latest = max(event.at or 0.0 for event in story.others[: story.others.index(events[place])])
+    events.insert(place, ev.Phase(at=latest - FILED - 2.0, name="hold"))
+    if slept:
+        events.append(ev.DutSuspended(at=latest - FILED - 1.0, until=latest - 0.5, ok=True))
+    said = list(lines_out_of_order(Story(story.begun, tuple(events), rig=story.rig)))
+    assert bool(said) == (not slept), said

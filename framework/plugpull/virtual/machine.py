@@ -27,7 +27,7 @@ AGENT_PORT = "plugpull.agent"
 FIRST_CONTROLLER_SLOT = 0x10
 COMMAND_LINE = (
     "console=ttyS0 mitigations=off tsc=reliable no_timer_check panic=-1 random.trust_cpu=on nokaslr "
-    "unknown_nmi_panic sysrq_always_enabled usbcore.autosuspend=-1"
+    "unknown_nmi_panic sysrq_always_enabled no_console_suspend usbcore.autosuspend=-1"
 )
 """``unknown_nmi_panic`` and ``sysrq_always_enabled`` are for a guest that hangs: sysrq on its console, and a panic that
 prints the position (Documentation/admin-guide/kernel-parameters.txt). For ``usbcore.autosuspend`` see

@@ -14,7 +14,7 @@ from plugpull.checks.data.power import Power, power_over
 from plugpull.checks.data.stamps import ReadBack, Round, missing_rounds, rounds_of
 from plugpull.checks.raid.array_promises import promised
 from plugpull.checks.raid.write_hole import hole_of
-from plugpull.checks.record.stale_samples import stale_samples
+from plugpull.checks.record.stale_samples import stale_counters, stale_samples
 from plugpull.checks.record.writer_ends import ended_otherwise
 from plugpull.history.cut import Cut
 from plugpull.history.story import Story
@@ -41,7 +41,7 @@ class JudgedRound:
     ``opinion`` is ``None`` if nothing can be concluded. ``owed`` are sectors that lack a completed, unflushed write on
     a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
     ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
-    while the disk was written. ``contradicted`` says why the ledger cannot be of this round. ``outlived`` is when the
+    while the disk was written, ``uncounted`` when its own counters did. ``contradicted`` says why the ledger cannot be of this round. ``outlived`` is when the
     last write or flush succeeded while the disk was removed, DUT seconds; ``None`` if the ledger is contradicted.
     """
 
@@ -56,6 +56,7 @@ class JudgedRound:
     failed: tuple[FailedCommand, ...] = ()
     slowest: float | None = None
     stale: str = ""
+    uncounted: str = ""
     contradicted: tuple[str, ...] = ()
     outlived: float | None = None
 
@@ -157,6 +158,11 @@ def sampler_stood_still(story: Story) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.stale for one in every_round(story) if one.stale))
 
 
+def counters_stood_still(story: Story, disk: str) -> tuple[str, ...]:
+    """When the counters of this disk stood still while it was written, by its ledgers, a clause each."""
+    return tuple(one.uncounted for one in every_round(story) if one.round.disk == disk and one.uncounted)
+
+
 def _every_round(story: Story) -> tuple[tuple[str, ...], tuple[JudgedRound, ...]]:
     """The missing records of a story's rounds, and all rounds judged. This is done once for all checks."""
     known = vars(story)
@@ -202,6 +208,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         failed=() if misfitting else _failed(ledger, origin),
         slowest=None if misfitting else _slowest(ledger),
         stale="" if misfitting else stale_samples(story, one.disk, ledger),
+        uncounted="" if misfitting else stale_counters(story, one.disk, ledger),
         contradicted=contradicted,
         outlived=None if one.doubts or contradicted else outlived(story, one.disk, ledger, origin),
     )

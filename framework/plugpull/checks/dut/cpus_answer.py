@@ -31,8 +31,10 @@ class CpusAnswer(Check, frozen=True, tag="cpus_answer"):
             what = f"a CPU did not schedule for {seconds(period.seconds)}: no RCU grace period ended"
             if period.seconds - starved_within(story, begun, end) >= AWAKE:
                 said.accuse("kernel", what, begun)
-            else:
+            elif period.seconds >= AWAKE:
                 said.doubt(f"{what}, but the whole DUT did not run either")
+            else:
+                said.doubt(f"{what}, and nobody waited for the {seconds(AWAKE)} that it may take")
         for period in (period for period in periods if period.ended):
             end = period.at or 0.0
             if awake(story, end - period.seconds, end) > LATE:

@@ -19,7 +19,14 @@ from plugpull.checks.data.power import Power, power_over
 from plugpull.checks.files.file_doubts import recovery_faults, round_doubts
 from plugpull.checks.files.file_errors import failed_with_power
 from plugpull.checks.files.file_rounds import FileRound, file_rounds, joined, missing_file_records
-from plugpull.checks.files.filesystem_check import MAY_BE_UNCLEAN, WITHOUT_CHECKER, Checked, checker_says, last_lines
+from plugpull.checks.files.filesystem_check import (
+    MAY_BE_UNCLEAN,
+    WITHOUT_CHECKER,
+    Checked,
+    checker_says,
+    last_lines,
+    unmatched_words,
+)
 from plugpull.history.cut import Cut
 from plugpull.history.events import KernelMessage
 from plugpull.history.reader import Story
@@ -276,7 +283,8 @@ def _no_verdict(one: FileRound) -> str:
     if one.check is None:
         return "that the filesystem was checked is not on record"
     ended = "" if one.check.status is None else f" ended with status {one.check.status}"
-    return f"{one.check.command or 'its checker'}{ended} gave no verdict: {last_lines(one.check, 1)}"
+    said = unmatched_words(one.check) or last_lines(one.check, 1)
+    return f"{one.check.command or 'its checker'}{ended} gave no verdict: {said}"
 
 
 def _state(story: Story, made: _Judged, said: Checked) -> str:

@@ -63,3 +63,12 @@ def checker_says(check: FilesystemChecked) -> Checked:
 def last_lines(check: FilesystemChecked, count: int = 4) -> str:
     """The end of what the checker said, on one line."""
     return " / ".join(line.strip() for line in check.output.splitlines() if line.strip()[:1])[-80 * count :]
+
+
+def unmatched_words(check: FilesystemChecked) -> str:
+    """The first line in which a checker that ended with 0 named an error; empty if it named none."""
+    found = _FOUND_ERRORS.search(check.output) if check.status == 0 else None
+    if found is None:
+        return ""
+    begin = check.output.rfind("\n", 0, found.start()) + 1
+    return check.output[begin:].partition("\n")[0].strip()

@@ -63,10 +63,11 @@ from plugpull.history.events import (
     Uevent,
 )
 from plugpull.history.story import Story
+from plugpull.history.suspensions import asleep_within
 
 FILED = 3.0
 """Seconds by which a line that is stamped when it is written may be earlier than one before it: 1.1 s at most in 1,256
-recorded scenarios, in which the DUT was starved at times."""
+recorded scenarios, in which the DUT was starved at times. What was stamped before a sleep may be written after it."""
 OVER_A_NETWORK = 20.0
 """The same on other benches: what an agent says over a network may arrive late."""
 AT_ONCE = (
@@ -106,10 +107,15 @@ def _filed_late(story: Story) -> Iterator[str]:
             continue
         if latest is None or event.at > (latest.at or 0.0):
             latest = event
-        elif isinstance(event, AT_ONCE) and event.at < (latest.at or 0.0) - most:
+        elif isinstance(event, AT_ONCE) and _late(story, event.at, latest.at or 0.0) > most:
             one, two = latest.__struct_config__.tag, event.__struct_config__.tag
             yield f"the {two} of {event.at:.2f} s is on record after the {one} of {latest.at or 0.0:.2f} s"
             return
+
+
+def _late(story: Story, at: float, latest: float) -> float:
+    """Seconds for which a line was kept back while the DUT was awake."""
+    return max(0.0, latest - at) - asleep_within(story, at, latest)
 
 
 def _out_of_turn(story: Story) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 Both are of the DUT's kernel and by its clock. A write that the ledger has as issued after one sample, and as completed
 before another began, is in the counters of the second: in 332 sessions on healthy benches there was not a byte of
-difference. Only if no number of any disk changes is it the sampler that stood still. What one disk lacks is the
-business of the checks that compare its pace or its sums.
+difference. Only if no number of any disk changes is it the sampler that stood still. If one disk's do not, its pace is
+not known.
 """
 
 from __future__ import annotations
@@ -25,8 +25,35 @@ LITTLE = 64 << 10
 def stale_samples(story: Story, disk: str, ledger: Ledger) -> str:
     """When the samples stood still while a disk was written by this ledger, a clause; empty if they did not, or it is
     not known."""
+    for run, done in _written_runs(story, disk, ledger):
+        for still in _still(story, run):
+            missing = _missing(still, done)
+            if missing > LITTLE:
+                said = f"the samples from {still[0]:.2f} s to {still[-1]:.2f} s repeat one another"
+                return f"{said}, and {disk} completed {missing} bytes of writes meanwhile"
+    return ""
+
+
+def stale_counters(story: Story, disk: str, ledger: Ledger) -> str:
+    """When the counters of this disk stood still while it was written by this ledger, a clause; empty if they did not.
+    The disk did not stand still then, whatever its counters say."""
+    for run, done in _written_runs(story, disk, ledger):
+        missing = _missing(run, done)
+        if missing > LITTLE:
+            said = f"its counters did not change from {run[0]:.2f} s to {run[-1]:.2f} s"
+            return f"{said}, and by its ledger it completed {missing} bytes of writes meanwhile"
+    return ""
+
+
+Done = Sequence[tuple[float, float, int]]
+"""Writes: when each was issued and completed, DUT seconds, and its bytes."""
+
+
+def _written_runs(story: Story, disk: str, ledger: Ledger) -> Iterator[tuple[Sequence[float], Done]]:
+    """The times of consecutive samples between which the disk's counters did not change although it completed writes,
+    with all its completed writes."""
     if not ledger.begun_ns or set(ledger.problems) - {CUT_OFF}:
-        return ""
+        return
     origin = ledger.begun_ns / 1e9
     done = [
         (origin + one.issued_at, origin + one.completed_at, one.sectors * SECTOR)
@@ -36,15 +63,14 @@ def stale_samples(story: Story, disk: str, ledger: Ledger) -> str:
     ends = sorted(end for _, end, _ in done)
     for run in _runs(story, disk, origin, _until(story, disk, ledger, origin)):
         # Most runs are those of a disk that has no write completed.
-        if bisect_right(ends, run[-1]) == bisect_left(ends, run[0]):
-            continue
-        for still in _still(story, run):
-            before = still[max(0, bisect_left(still, still[-1] - AT_ONCE) - 1)]
-            missing = sum(size for begin, end, size in done if begin > still[0] and end <= before)
-            if missing > LITTLE:
-                said = f"the samples from {still[0]:.2f} s to {still[-1]:.2f} s repeat one another"
-                return f"{said}, and {disk} completed {missing} bytes of writes meanwhile"
-    return ""
+        if bisect_right(ends, run[-1]) != bisect_left(ends, run[0]):
+            yield run, done
+
+
+def _missing(still: Sequence[float], done: Done) -> int:
+    """The bytes of writes that were issued after the first of these samples and completed before the last."""
+    before = still[max(0, bisect_left(still, still[-1] - AT_ONCE) - 1)]
+    return sum(size for begin, end, size in done if begin > still[0] and end <= before)
 
 
 def _until(story: Story, disk: str, ledger: Ledger, origin: float) -> float:

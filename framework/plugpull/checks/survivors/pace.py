@@ -40,7 +40,7 @@ from plugpull.checks import limits
 from plugpull.checks.base import Check, Disks, Judgement, disk_names
 from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
-from plugpull.checks.data.opinions import sampler_stood_still
+from plugpull.checks.data.opinions import counters_stood_still, sampler_stood_still
 from plugpull.checks.evidence import limit, miswired, seconds
 from plugpull.checks.starved import LEAST_GRANTED, gaps, granted
 from plugpull.checks.survivors.baseline import LEAST, SIGMAS, WINDOW, Baseline, baseline
@@ -167,7 +167,7 @@ class _Verdict:
 
     def _judge(self, seen: Watched) -> None:
         self.said.take(*seen.findings, *seen.unknowns)
-        for why in sampler_stood_still(self.story)[:1]:
+        for why in (*sampler_stood_still(self.story), *counters_stood_still(self.story, self.disk))[:1]:
             raise Unjudgeable(f"the pace of {self.disk} is not known: {why}")
         cut = seen.line.at(seen.cut)
         base = baseline(seen.line, cut, seen.load.block)
