@@ -41,8 +41,9 @@ class JudgedRound:
     ``opinion`` is ``None`` if nothing can be concluded. ``owed`` are sectors that lack a completed, unflushed write on
     a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
     ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
-    while the disk was written, ``uncounted`` when its own counters did. ``contradicted`` says why the ledger cannot be of this round. ``outlived`` is when the
-    last write or flush succeeded while the disk was removed, DUT seconds; ``None`` if the ledger is contradicted.
+    while the disk was written, ``uncounted`` when its own counters stood still. ``contradicted`` says why the ledger
+    cannot be of this round. ``outlived`` is when the last write or flush succeeded while the disk was removed, DUT
+    seconds; ``None`` if the ledger is contradicted.
     """
 
     round: Round
