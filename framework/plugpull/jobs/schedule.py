@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plugpull.jobs.messages import FoundTest
-
-USUAL = 16.0
-"""Seconds that a test is taken to need if nobody knows."""
+from plugpull.jobs.usual_times import usual_seconds
 
 
 @dataclass(frozen=True)
@@ -25,8 +23,7 @@ class Schedule:
 
     def __init__(self, tests: Sequence[FoundTest]) -> None:
         def rank(index: int) -> tuple[bool, float]:
-            seconds = tests[index].seconds
-            return tests[index].alone, -(USUAL if seconds is None else seconds)
+            return tests[index].alone, -_expected(tests[index])
 
         self._tests = tests
         self._left = sorted(range(len(tests)), key=rank)
@@ -52,5 +49,8 @@ class Schedule:
     @property
     def seconds(self) -> float:
         """How long the tests that nobody runs yet are expected to take together."""
-        expected = (self._tests[index].seconds for index in self._left)
-        return sum(USUAL if seconds is None else seconds for seconds in expected)
+        return sum(_expected(self._tests[index]) for index in self._left)
+
+
+def _expected(test: FoundTest) -> float:
+    return usual_seconds(test.scenario) if test.seconds is None else test.seconds
