@@ -128,6 +128,9 @@ class DeskBench:
     def stall(self, disk: str, on: bool) -> None:
         raise RigError(f"nobody can make {disk} stand still")
 
+    def harmed_by_sleep(self) -> str:
+        return ""
+
     def power_everything(self) -> None:
         pass
 

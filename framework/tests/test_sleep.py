@@ -15,8 +15,11 @@ from plugpull.dut.agent.disks import Refused
 from plugpull.dut.agent.sleep import Sleep
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.suspended import Suspended
-from plugpull.errors import RigError
+from plugpull.errors import NotServed, RigError
 from plugpull.history import events as ev
+from plugpull.locate import rigs_dir
+from plugpull.rig.load import load_rig
+from plugpull.virtual.sleeping import harmed_by_sleep
 
 
 @pytest.fixture
@@ -142,6 +145,7 @@ def test_a_reset_on_request_explains_no_request_that_failed() -> None:
 
 def test_a_machine_that_was_lost_while_it_slept_had_been_asked_to_sleep() -> None:
     context = Mock()
+    context.bench.harmed_by_sleep.return_value = ""
     context.now.return_value, context.listener.lost = 100.0, ""
     context.bench.flushes.return_value = {}
     with Suspended(context, 3):
@@ -166,6 +170,7 @@ class Slept(Mock):
 
 def a_machine(*, ok: bool = True) -> Slept:
     context = Slept()
+    context.bench.harmed_by_sleep.return_value = ""
     context.now.return_value, context.listener.lost, context.listener.asleep = 100.0, "", True
     context.bench.flushes.side_effect = [{"disk1": 4, "disk2": 2}, {"disk1": 5, "disk2": 2}]
     context.bench.link.call.return_value = {"begun": 100.5, "until": 109.0, "ok": ok, "why": "" if ok else "busy"}
@@ -234,3 +239,27 @@ def test_time_asleep_does_not_count() -> None:
     bench._attached[VICTIM][0] = (begin, gone, kname, number)
     bench.add(ev.DutSuspended(at=CUT - 1.0, until=CUT + 1.0, ok=True))
     assert bench.judge(removed(VICTIM, within=0.5)).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("rig", "kernel", "harmed"),
+    [
+        ("quick", "6.12.117+deb12-amd64", True),
+        ("quick", "7.0.0-rc1", True),
+        ("quick", "6.9.7", False),
+        ("quick", "6.1.0-56-amd64", False),
+        ("odd-enclosures", "6.12.117+deb12-amd64", False),
+    ],
+)
+def test_an_emulated_hub_must_not_sleep_with_kernels_whose_memory_qemu_then_overwrites(
+    rig: str, kernel: str, harmed: bool
+) -> None:
+    assert bool(harmed_by_sleep(load_rig(rigs_dir() / f"{rig}.toml"), kernel)) == harmed
+
+
+def test_a_bench_that_a_sleep_would_harm_is_not_suspended() -> None:
+    context = Mock()
+    context.bench.harmed_by_sleep.return_value = "QEMU's xHCI writes where it must not"
+    with pytest.raises(NotServed, match="QEMU's xHCI writes"):
+        Suspended(context, 3).__enter__()
+    context.bench.link.call.assert_not_called()

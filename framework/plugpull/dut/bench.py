@@ -62,6 +62,10 @@ class Bench(Protocol):
         """Have a disk answer no command, or answer again; returns when the DUT goes on. Raises RigError."""
         ...
 
+    def harmed_by_sleep(self) -> str:
+        """Why the DUT must not be suspended on this bench; empty if it may."""
+        ...
+
     def flushes(self) -> Mapping[str, int]:
         """How often each disk was flushed so far, by its own count; without disks that do not count it."""
         ...

@@ -31,6 +31,9 @@ class Suspended:
         self._flushed: dict[str, int] = {}
 
     def __enter__(self) -> Self:
+        why = self._context.bench.harmed_by_sleep()
+        if why:
+            raise NotServed(why, hint="it may sleep on a rig without hubs")
         self._flushed = dict(self._context.bench.flushes())
         self._asked_at = self._context.now()
         self._context.listener.let_sleep(self._seconds + ASLEEP)

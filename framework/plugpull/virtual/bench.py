@@ -33,6 +33,7 @@ from plugpull.virtual.defects import Defects, Targets
 from plugpull.virtual.firmware import Firmware, model_of
 from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Machine, Shape
 from plugpull.virtual.plugs import Enclosure, Plugs
+from plugpull.virtual.sleeping import harmed_by_sleep
 from plugpull.virtual.snapshot import Snapshot, scratch_directory
 from plugpull.virtual.tree import DeviceTree
 
@@ -193,6 +194,9 @@ class VirtualBench:
         """QEMU waits for the answer when the guest cancels a command (``scsi_req_cancel`` in hw/scsi/scsi-bus.c)."""
         self._firmware[disk].stand_still(on)
         self._machine.qmp.run("query-status")
+
+    def harmed_by_sleep(self) -> str:
+        return harmed_by_sleep(self._rig, self.ready().kernel)
 
     def flushes(self) -> dict[str, int]:
         return {name: one.counters()["flushes"] for name, one in self._firmware.items() if not one.model.plain}

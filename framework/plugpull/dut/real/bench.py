@@ -186,6 +186,9 @@ class RealBench:
     def stall(self, disk: str, on: bool) -> None:
         raise RigError(f"nobody can make {disk} stand still: it is not emulated")
 
+    def harmed_by_sleep(self) -> str:
+        return ""
+
     def power_everything(self) -> None:
         outlets = {point.outlet: point for point in Topology(self._setting.rig).cut_points().values()}
         for point in outlets.values():
