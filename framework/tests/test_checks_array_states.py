@@ -165,6 +165,14 @@ def added_and_rebuilt(bench: Bench) -> None:
     bench.replace(ev.ArrayActed, lambda event: event.action == "readd", action="add")
 
 
+def progress_of_what_ended_before(bench: Bench) -> None:
+    """md sets what it does next before it clears the progress of what it did before."""
+    full = rebuilding(READDED + 0.6, 8192)
+    first = replace(full, values={**full.values, "sync_action": "resync", "sync_completed": "8192 / 8192"})
+    bench.add(first, replace(first, at=READDED + 0.7, values={**first.values, "sync_action": "recover"}))
+    bench.add(rebuilding(READDED + 0.9, 0))
+
+
 def noticed_late(bench: Bench) -> None:
     """Nobody writes to the array for long after its member is gone. The first write fails, and so does a superblock."""
     bench.replace(ev.ArrayState, lambda event: event.at == NOTICED, at=GONE + 7.0)
@@ -208,6 +216,7 @@ FINE = (
     died_with_the_disk,
     begun_again_by_an_add,
     frozen_by_an_add,
+    progress_of_what_ended_before,
     added_and_rebuilt,
     known_by_its_kernel_name,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from paces import resampled
 from stories import RIG, Bench, healthy
 from test_pace_excused import slow_host
 from watched import STACK, blocked, real, watched
@@ -126,6 +127,24 @@ def test_a_thread_cannot_have_taken_more_than_the_host_gave(share: float, host: 
         ran = None if host is None else host * second
         bench.add(ev.ClockMapped(at=float(second), controller=100.0 + second, error=0.001, ran=ran))
     busy(bench, 14.0, 20.0, threads={"scsi_eh_0 (44)": share})
+    assert bool(bench.judge(nothing_spins()).findings) is found
+
+
+@pytest.mark.parametrize(("used", "found"), [(0.5, True), (0.93, False)])
+def test_a_thread_had_its_part_of_what_the_host_gave(used: float, found: bool) -> None:
+    """By the DUT's clock both its CPUs were busy for twice as long as the host ran them: a thread had half of that."""
+    bench = watched()
+    bench.replace(ev.DutReady, cpus=2)
+    bench.drop(ev.ClockMapped)
+    for second in range(50):
+        bench.add(ev.ClockMapped(at=float(second), controller=100.0 + second, error=0.001, ran=0.98 * second))
+
+    def counted(one: ev.Sampled) -> ev.Sampled:
+        jiffies = round(200 * (one.at or 0.0))
+        return msgspec.structs.replace(one, cpu=(round(used * jiffies), jiffies))
+
+    resampled(bench, counted)
+    busy(bench, 14.0, 20.0, threads={"scsi_eh_0 (44)": 0.92})
     assert bool(bench.judge(nothing_spins()).findings) is found
 
 

@@ -13,7 +13,7 @@ from plugpull.checks.evidence import seconds
 from plugpull.checks.limits import bench_kind
 from plugpull.checks.record.watched import recorded, tasks_not_watched
 from plugpull.checks.starved import awake, host_rate
-from plugpull.checks.survivors.survivor import own_rate
+from plugpull.checks.survivors.survivor import busy_cpu, own_rate
 from plugpull.history.events import Activity, DutState
 from plugpull.history.story import Story
 
@@ -180,14 +180,23 @@ def _shares(story: Story, event: Activity) -> dict[str, float]:
 
 
 def _granted(story: Story, event: Activity) -> dict[str, float]:
-    """The shares, of which none can be more than what the host gave the whole DUT; but one that had all of a CPU by the
-    DUT's clock counts as it is."""
+    """The shares, of which none can be more than what the host gave the whole DUT. If all its CPUs together were busy
+    for longer than that, by its own clock, each of their threads had less in proportion. A thread that had all of a CPU
+    by the DUT's clock counts as it is."""
     shares, most = _shares(story, event), None
+    begin, end = (event.at or 0.0) - event.seconds, event.at or 0.0
     if bench_kind(story) == "virtual" and max(shares.values()) >= RARE:
-        most = host_rate(story, (event.at or 0.0) - event.seconds, event.at or 0.0)
+        most = host_rate(story, begin, end)
     if most is None:
         return shares
-    return {name: share if share >= ALL else min(share, most) for name, share in shares.items()}
+    part = min(1.0, most / max(_busy_cpus(story, begin, end), 1e-9))
+    return {name: share if share >= ALL else min(share * part, most) for name, share in shares.items()}
+
+
+def _busy_cpus(story: Story, begin: float, end: float) -> float:
+    """How many of the DUT's CPUs were busy in [begin, end], by its own clock; 0 if that is not known."""
+    cpus = next((ready.cpus for ready in story.readies), 0)
+    return cpus * (busy_cpu(story, begin, end) or 0.0)
 
 
 def _all_slow(story: Story) -> bool:
