@@ -75,6 +75,10 @@ def went_back(bench: Bench) -> None:
     bench.add(rebuilding(READDED + 0.7, 4096), rebuilding(READDED + 0.9, 512))
 
 
+def begun_again_at_the_end(bench: Bench) -> None:
+    bench.add(*(rebuilding(READDED + 0.5 + at / 10, sector) for at, sector in enumerate((7000, 8192, 0, 512))))
+
+
 def fell_out(bench: Bench) -> None:
     bench.add(state(24.0), state(24.2, degraded=1, disk1="spare"), state(24.4))
 
@@ -118,6 +122,7 @@ ODD: dict[Callable[[Bench], None], str] = {
     vanished: "was gone at",
     foreign: "sdz is a member of array1, which was not made of it",
     went_back: "the recover of array1 went back from sector 4096 to 512",
+    begun_again_at_the_end: "the recover of array1 went back from sector 8192 to 0",
     fell_out: "disk1 was in sync in array1 and was not",
     added_by_the_states_alone: "disk1 was in sync in array1 without a rebuild",
     interrupted: "was interrupted: md: md127: recovery interrupted.",
@@ -173,6 +178,12 @@ def progress_of_what_ended_before(bench: Bench) -> None:
     bench.add(rebuilding(READDED + 0.9, 0))
 
 
+def progress_that_is_cleared_at_the_end(bench: Bench) -> None:
+    """md clears the progress of a rebuild before it says that it does nothing."""
+    bench.add(rebuilding(READDED + 0.7, 8192), rebuilding(READDED + 0.8, 0))
+    bench.add(with_value(READDED + 0.81, "sync_action", "idle", degraded=1, disk1="spare"))
+
+
 def noticed_late(bench: Bench) -> None:
     """Nobody writes to the array for long after its member is gone. The first write fails, and so does a superblock."""
     bench.replace(ev.ArrayState, lambda event: event.at == NOTICED, at=GONE + 7.0)
@@ -217,6 +228,7 @@ FINE = (
     begun_again_by_an_add,
     frozen_by_an_add,
     progress_of_what_ended_before,
+    progress_that_is_cleared_at_the_end,
     added_and_rebuilt,
     known_by_its_kernel_name,
 )

@@ -89,14 +89,13 @@ def _moved(record: ArrayRecord) -> Iterator[str]:
 def _begun_again(story: Story, record: ArrayRecord) -> Iterator[str]:
     """A resync, rebuild or check whose progress goes back, and a member that is not in sync any more, although nothing
     happened that makes md begin again."""
-    earlier = ""
-    for before, after in pairwise(record.running):
+    doing = ["", *(state.values.get("sync_action", "") for state in record.running), ""]
+    for number, (before, after) in enumerate(pairwise(record.running), 1):
         action, at = after.values.get("sync_action", ""), after.at or 0.0
         lost = _lost(story, record, before, after)
         was, now = _progress(before), _progress(after)
-        if earlier != action and _at_the_end(before):
-            was = None  # what md did before that had ended there
-        earlier = before.values.get("sync_action", "")
+        if _at_the_end(before) and not doing[number - 1] == action == doing[number + 2]:
+            was = None  # that of what md did before, or it has ended
         same = action in _SYNCS and before.values.get("sync_action") == action
         back = same and was is not None and now is not None and now < was
         if not lost and (not back or _interferes(story, record, max(at - AROUND, _since(record, at)), at)):
@@ -123,7 +122,7 @@ def _progress(state: ArrayState) -> int | None:
 
 
 def _at_the_end(state: ArrayState) -> bool:
-    """Whether all of it was done. The two attributes are read one after the other, and md clears the progress late."""
+    """Whether all of it was done. md clears the progress at the end, before or after it says what it does next."""
     done, _, all_of_it = state.values.get("sync_completed", "").partition(" / ")
     return bool(all_of_it) and done == all_of_it
 
