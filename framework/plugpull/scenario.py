@@ -227,8 +227,7 @@ class ScenarioRig(Measuring):
         """Suspend the DUT's devices, as a machine that sleeps does. It wakes by itself after ``seconds`` (1 to 8).
 
         The block begins when it sleeps, and ends when it is awake; ``wait_awake()`` waits for that inside it. Raises
-        ``NotServed`` if its kernel cannot test that, or if that would harm an emulated one, and ``RigError`` if it does
-        not suspend.
+        ``NotServed`` if its kernel cannot test that or would be harmed by it, and ``RigError`` if it does not suspend.
 
             with rig.suspended(seconds=3) as sleep, rig.cut(victim.cable):
                 sleep.wait_awake()

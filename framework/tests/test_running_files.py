@@ -251,7 +251,7 @@ def test_an_overlay_that_cannot_be_used_leaves_the_finding(double: Double) -> No
 
 
 def test_a_fat_is_repaired_before_it_is_written_again(double: Double) -> None:
-    """And made anew, because the kernel finds errors in what fsck.vfat leaves, and makes it read-only."""
+    """And made again, because the kernel finds errors in what fsck.vfat leaves, and makes it read-only."""
     checker = Checker(double, 1)
     with opened(double, fstype="vfat") as files:
         files.settle(0.1)

@@ -63,15 +63,14 @@ def missing_reports(story: Story) -> tuple[str, ...]:
 def missing_uevents(story: Story) -> tuple[str, ...]:
     """How many uevents are missing, as a sentence. The kernel numbers all uevents, and the agent counts those that it
     leaves out. Uevents that did not fit into the socket were neither reported nor counted."""
-    events = sorted(story.of(Uevent), key=lambda event: event.seqnum)
+    numbered = (event for event in story.of(Uevent) if event.seqnum > 0)
+    events = sorted(numbered, key=lambda event: event.seqnum)
     if len(story.of(DutReady)) != 1 or len(events) < 2 or bool(story.of(AgentLost)) or bool(story.of(DutDied)):
         return ()
     others = [event.others for event in events[1:]]
     counted = sum(other for other in others if other is not None)
     missing = events[-1].seqnum - events[0].seqnum - len(others) - counted
-    if events[0].seqnum <= 0 < events[-1].seqnum:
-        return (f"the uevent of {events[0].devpath} at {events[0].at or 0.0:.2f} s has no number of the kernel",)
-    if None in others or events[0].seqnum <= 0:
+    if None in others:
         return ()
     if missing > 0:
         return (f"{missing} uevents of the kernel are not on record, between number {events[0].seqnum} and the last",)

@@ -176,7 +176,7 @@ class RunningFiles:
 
     def next_round(self) -> None:
         """End the writing, recover, scan and check the filesystem, mount it and write again: for several cuts in a row.
-        One that had to be repaired is made anew before it is written again.
+        One that had to be repaired is made again before it is written.
 
         Raises RigError if the filesystem cannot be mounted again.
         """
