@@ -30,7 +30,8 @@ COMMAND_LINE = (
     "unknown_nmi_panic sysrq_always_enabled no_console_suspend usbcore.autosuspend=-1"
 )
 """``unknown_nmi_panic`` and ``sysrq_always_enabled`` are for a guest that hangs: sysrq on its console, and a panic that
-prints the position (Documentation/admin-guide/kernel-parameters.txt). For ``usbcore.autosuspend`` see
+prints the position (Documentation/admin-guide/kernel-parameters.txt). ``no_console_suspend`` is for a guest that dies
+while it is suspended: its last words are on the console. For ``usbcore.autosuspend`` see
 ``MODULE_OPTIONS``."""
 MEMORY_DEBUGGING = "slub_debug=FZP slab_nomerge kfence.sample_interval=20"
 """Makes silent corruption of the kernel's memory visible on a distribution's kernel: consistency checks, red zones and

@@ -184,7 +184,7 @@ class RunningFiles:
         if not self.verify():
             raise RigError(f"{self._volume} cannot be written any more", hint="the findings say what became of it")
         if self._repaired:
-            # fsck.vfat leaves entries that the kernel takes for errors, and makes the filesystem read-only for.
+            # fsck.vfat leaves entries that the kernel takes for errors: it then makes the filesystem read-only.
             self._volume.remake()
         self._start()
 
