@@ -13,7 +13,7 @@ def test_a_member_gets_only_what_it_missed(rig: ScenarioRig) -> None:
     with rig.array("raid1", (victim, *survivors[:1]), bitmap="64 KiB") as array:
         rig.wait(seconds=16)
         with rig.stamp(array, few_places) as load:
-            load.settle()
+            load.run_for(seconds=1)
             with rig.cut(victim.cable, when=load.something_to_lose(array)):
                 array.wait_degraded()
                 rig.wait(seconds=1)

@@ -17,7 +17,7 @@ def test_members_of_two_mirrors_are_out_at_the_same_time(rig: ScenarioRig) -> No
         rig.wait(seconds=1)
         gone = [rig.fault(cut(disk.cable)).inject() for disk in (other, victim)]
         with rig.stamp(array, flushed_writes) as load:
-            load.settle()
+            load.run_for(seconds=2)
             array.wait_degraded(members=2)
         for one, disk in zip(reversed(gone), (victim, other), strict=True):
             one.heal()

@@ -15,7 +15,7 @@ def test_members_go_one_after_the_other_and_return_in_any_order(rig: ScenarioRig
     victim, survivors = rig.choose_victim()
     members = (victim, *survivors[:2])
     with rig.array("raid1", members) as array, rig.stamp(array, flushed_writes) as load:
-        load.settle()
+        load.run_for(seconds=2)
         gone = [rig.fault(cut(disk.cable)) for disk in members]
         for one in gone:
             one.inject()

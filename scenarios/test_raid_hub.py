@@ -9,7 +9,7 @@ def test_an_array_loses_everything_behind_a_hub(rig: ScenarioRig) -> None:
     hub, victims, survivors = rig.choose_hub()
     with rig.array("raid1", (*victims[:1], *survivors[:1])) as array:
         with rig.stamp(array, flushed_writes) as load:
-            load.settle()
+            load.run_for(seconds=1)
             with rig.cut(hub.cable, when=load.something_to_lose(array)):
                 array.wait_degraded()
             array.readd(victims[0])

@@ -12,7 +12,7 @@ def test_an_idle_mirror_notices_at_the_first_write(rig: ScenarioRig) -> None:
         with rig.cut(victim.cable):
             rig.wait(seconds=2)
             with rig.stamp(array, flushed_writes) as load:
-                load.settle()
+                load.run_for(seconds=1)
                 array.wait_degraded()
         array.readd(victim)
         array.wait_clean()

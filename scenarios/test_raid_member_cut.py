@@ -16,7 +16,7 @@ def test_an_array_loses_a_member_and_gets_it_back(rig: ScenarioRig, level: str, 
     victim, survivors = rig.choose_victim()
     with rig.array(level, (victim, *survivors[: members - 1])) as array:
         with rig.stamp(array, flushed_writes) as load:
-            load.settle()
+            load.run_for(seconds=1)
             with rig.cut(victim.cable, when=load.something_to_lose(array)):
                 array.wait_degraded()
                 load.next_round()
@@ -34,7 +34,7 @@ def test_an_array_is_read_when_a_member_goes(rig: ScenarioRig, level: str, membe
     victim, survivors = rig.choose_victim()
     with rig.array(level, (victim, *survivors[: members - 1])) as array:
         with rig.load(array, random_reads) as load:
-            load.settle()
+            load.run_for(seconds=1)
             with rig.cut(victim.cable):
                 array.wait_degraded()
                 rig.wait(seconds=1)
@@ -50,7 +50,7 @@ def test_a_mirror_without_a_bitmap_is_copied_whole(rig: ScenarioRig) -> None:
     victim, survivors = rig.choose_victim()
     with rig.array("raid1", (victim, *survivors[:1]), bitmap=False) as array:
         with rig.stamp(array, flushed_writes) as load:
-            load.settle()
+            load.run_for(seconds=1)
             with rig.cut(victim.cable, when=load.something_to_lose(array)):
                 array.wait_degraded()
             array.add(victim)

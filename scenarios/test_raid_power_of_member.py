@@ -28,7 +28,7 @@ def test_a_member_of_a_mirror_loses_its_power(rig: ScenarioRig) -> None:
     victim, survivors = rig.choose_victim("power")
     with rig.array("raid1", (victim, *survivors[:1]), bitmap="64 KiB") as array:
         with rig.stamp(array, mostly_at_rest) as load:
-            load.settle()
+            load.run_for(seconds=1)
             array.wait_unmarked("512 KiB")
             with rig.cut(victim.power, when=load.something_to_lose(array)):
                 array.wait_degraded()
@@ -49,7 +49,7 @@ def test_every_member_loses_its_power(rig: ScenarioRig, level: str, members: int
     victim, survivors = rig.choose_victim("power")
     disks = (victim, *survivors[: members - 1])
     with rig.array(level, disks) as array, rig.stamp(array, pattern) as load:
-        load.settle()
+        load.run_for(seconds=1)
         with rig.cut(*(disk.power for disk in disks), when=load.something_to_lose(array)):
             rig.wait(seconds=4)
         if array.stop() and array.assemble(force=True):

@@ -10,7 +10,7 @@ def test_a_second_member_goes_during_the_rebuild_of_the_first(rig: ScenarioRig) 
     second, *others = survivors or (victim,)
     with rig.array("raid6", (victim, second, *others[:2]), bitmap=False) as array:
         with rig.stamp(array, flushed_writes) as load:
-            load.settle()
+            load.run_for(seconds=1)
             with rig.cut(victim.cable, when=load.something_to_lose(array)):
                 array.wait_degraded()
             array.add(victim)

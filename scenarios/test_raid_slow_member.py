@@ -10,7 +10,7 @@ def test_only_the_slow_member_of_a_mirror_is_left(rig: ScenarioRig) -> None:
     slow = survivors[:1]
     with rig.array("raid1", (victim, *slow), slow=slow) as array:
         with rig.stamp(array, flushed_writes) as load:
-            load.settle()
+            load.run_for(seconds=1)
             with rig.cut(victim.cable, when=load.something_to_lose(array)):
                 array.wait_degraded()
                 load.next_round()  # everything is read while the fast one is out

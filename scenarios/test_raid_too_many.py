@@ -14,7 +14,7 @@ def test_more_members_go_than_the_array_can_do_without(rig: ScenarioRig, level: 
     victim, survivors = rig.choose_victim()
     disks = (victim, *survivors[: members - 1])
     with rig.array(level, disks) as array, rig.stamp(array, flushed_writes) as load:
-        load.settle()
+        load.run_for(seconds=1)
         with rig.cut(*(disk.cable for disk in disks), when=load.something_to_lose(array)):
             rig.wait(seconds=4)
         if array.stop() and array.assemble(force=level != "raid0"):

@@ -13,7 +13,7 @@ def test_the_udev_rule_removes_a_member_of_an_idle_mirror(rig: ScenarioRig) -> N
             array.remove_as_udev(victim)
             array.wait_degraded()
             with rig.stamp(array, flushed_writes) as load:
-                load.settle()
+                load.run_for(seconds=1)
         array.readd(victim)
         array.wait_clean()
         array.check()

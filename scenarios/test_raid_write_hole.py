@@ -15,7 +15,7 @@ def test_a_degraded_array_stops_in_the_middle_of_a_write(rig: ScenarioRig, log: 
     victim, survivors = rig.choose_victim()
     disks = (victim, *survivors[:2])
     with rig.array("raid5", disks, bitmap=False, ppl=log) as array, rig.stamp(array, flushed_writes) as load:
-        load.settle()
+        load.run_for(seconds=2)
         gone = [rig.fault(cut(disk.cable)) for disk in disks[:2]]
         for number, one in enumerate(gone, 1):
             one.inject()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 
 from msgspec.structs import replace
 
@@ -41,9 +42,10 @@ from plugpull.load.running import SAMPLE_INTERVAL
 from plugpull.measuring import REPEATS, Measuring
 from plugpull.metering import MeterWatch
 from plugpull.rig.topology import CutPoint
+from plugpull.targets.array_plan import CHUNK, options_of, planned
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
-from plugpull.targets.made_array import CHUNK, MadeArray, options_of, planned
+from plugpull.targets.made_array import MadeArray
 from plugpull.targets.target import Target, Targets, targets_of
 
 GONE_WITHIN = 10.0
@@ -80,7 +82,7 @@ class ScenarioRig(Measuring):
         """The number of recorded grace periods."""
         self._census_before: ev.Census | None = None
         self._state_before: ev.DutState | None = None
-        self._arrays = 0
+        self._arrays = count(1)
         self._filesystems: dict[str, Filesystem] = {}
         self._meters = MeterWatch(context)
 
@@ -90,8 +92,7 @@ class ScenarioRig(Measuring):
         """Run a load on these disks for the length of the ``with`` block, then read back what was written.
 
         Writes are stamped, so that ``data_intact`` recognises data of another pass or disk, and torn blocks. fio
-        does the reading, and the writing of ``fio_write``. On a filesystem that ``filesystem`` made, fio works on a
-        file. Raises ``RigError`` if the load does not start.
+        does the reading, the writing of ``fio_write``, and both in a file of a filesystem. Raises ``RigError``.
         """
         targets = targets_of(disks)
         if pattern.fio or any(target.in_file for target in targets):
@@ -153,10 +154,9 @@ class ScenarioRig(Measuring):
         Raises ``NotServed`` without mdadm or enough disks, and ``RigError``.
 
             with rig.array("raid1", (victim, survivors[0])) as array, rig.stamp(array, flushed_writes) as load:
-                load.settle()
+                load.run_for(seconds=1)
         """
-        self._arrays += 1
-        plan = planned(f"array{self._arrays}", level, tuple(disks), tuple(slow))
+        plan = planned(f"array{next(self._arrays)}", level, tuple(disks), tuple(slow))
         options = options_of(plan, size, bitmap, ppl=ppl, chunk=chunk)
         return MadeArray(self.context, plan, options, partial(read_members, self.context))
 

@@ -128,6 +128,9 @@ class DeskBench:
     def stall(self, disk: str, on: bool) -> None:
         raise RigError(f"nobody can make {disk} stand still")
 
+    def lift_rates(self, lifted: bool) -> None:
+        pass
+
     def harmed_by_sleep(self) -> str:
         return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -60,6 +60,16 @@ def test_a_load_that_varies_is_watched_until_its_mean_is_known() -> None:
 
 def test_a_load_that_never_settles_is_not_watched_for_ever() -> None:
     assert watched_for(lambda number: 200_000 * (number // 5 % 2)) == pytest.approx(6.1, abs=0.2)
+
+
+def test_a_load_that_needs_no_baseline_runs_for_so_long_and_its_beginning_is_on_record() -> None:
+    load = Watching(lambda number: 200_000 * (number // 5 % 2))  # its rate never becomes known
+    load.run_for(seconds=1)
+    context = cast("Mock", load._context)
+    (settled,) = [call.args[0] for call in context.recorder.record.call_args_list]
+    assert settled == ev.LoadSettled(at=0.1, disks=("disk1",))
+    context.pause.assert_called_once_with(1)
+    assert load.number == 1
 
 
 @pytest.mark.parametrize("still", [0, 4, 8])

@@ -9,14 +9,12 @@ from unittest.mock import Mock
 import pytest
 from stories import SURVIVORS, VICTIM, healthy
 
-from plugpull.errors import NotServed, RigError
+from plugpull.errors import RigError
 from plugpull.history import events as ev
-from plugpull.locate import rigs_dir
-from plugpull.rig.load import load_rig
 from plugpull.rig.topology import Topology
 from plugpull.targets.array import Array, RaidLevel, is_clean
 from plugpull.targets.disk import RigDisk
-from plugpull.targets.made_array import MadeArray, options_of, planned
+from plugpull.targets.made_array import MadeArray
 
 Asked = list[tuple[str, tuple[str, ...], dict[str, Any]]]
 
@@ -115,6 +113,7 @@ def test_a_member_that_was_assembled_is_not_added_again(monkeypatch: pytest.Monk
 def test_an_array_that_does_not_get_in_sync_is_stopped(monkeypatch: pytest.MonkeyPatch, in_sync: bool) -> None:
     context = Mock()
     context.listener.lost = ""
+    context.untimed = nullcontext
     array, asked = made(monkeypatch, context)
     done = array._do
     monkeypatch.setattr(array, "_do", lambda *words, **how: {**done(*words, **how), "kname": "md127", "size": 1 << 20})
@@ -139,14 +138,3 @@ def test_an_array_that_does_not_get_in_sync_is_stopped(monkeypatch: pytest.Monke
 )
 def test_an_array_is_not_clean_while_a_resync_is_due(values: dict[str, str], clean: bool) -> None:
     assert is_clean({"array_state": "active", **values}) is clean
-
-
-def test_an_array_of_too_small_disks_is_not_served_by_the_rig() -> None:
-    topology = Topology(load_rig(rigs_dir() / "quick.toml"))
-    pair = (RigDisk("disk1", topology), RigDisk("disk2", topology))
-    least = min(disk.size for disk in pair) >> 20
-    mirror = planned("array1", "raid1", pair)
-    assert options_of(mirror, f"{least - 1} MiB", True, ppl=False)
-    with pytest.raises(NotServed, match=f"the raid1 needs {least + 1} MiB of each member, and disk"):
-        options_of(mirror, f"{least} MiB", True, ppl=False)
-    assert options_of(planned("array1", "raid0", pair), f"{least} MiB", True, ppl=False)

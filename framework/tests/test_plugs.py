@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from rig_builder import a_rig
 
-from plugpull.virtual.plugs import Enclosure, Plugs
+from plugpull.virtual.plugs import LIFTED, Enclosure, Plugs
 from plugpull.virtual.qmp import Qmp
 
 RIG = a_rig().switch(ports=1).controller().disk("disk1", "usb.1", "PLUG-1", "16 MiB", scratch=True, cable="cables.1")
@@ -23,7 +23,7 @@ class Monitor:
     def run(self, command: str, timeout: float | None = None, exact: object = None, /, **arguments: Any) -> Any:
         if command == "query-version":
             return {"qemu": {"major": self._major, "minor": 0, "micro": 13}, "package": ""}
-        self.done.append((command, arguments.get("driver", arguments.get("value"))))
+        self.done.append((command, arguments.get("driver", arguments.get("value", arguments.get("limits")))))
         return None
 
     def unplug(self, device: str, timeout: float = 10.0) -> None:
@@ -54,3 +54,24 @@ def test_a_disk_is_detached_before_it_is_deleted_where_qemu_would_crash(
     plugs.plug_disk(Enclosure(RIG.load().disk, "PLUG-1"), "usb.0", "1")
     plugs.unplug("disk1")
     assert monitor.done == done
+
+
+def test_rates_are_raised_for_a_while_and_set_again_as_they_were_last_given() -> None:
+    monitor = Monitor(7)
+    plugs = Plugs(cast("Qmp", monitor))
+    rates = {"slow": 1 << 20, "fast": 64 << 20, "free": 0}
+
+    def set_since(mark: int) -> list[object]:
+        return [value for _, value in monitor.done[mark:]]
+
+    for name, rate in rates.items():
+        plugs.share(name, rate)
+    assert set_since(0) == [{"bps-total": 1 << 20}, {"bps-total": 64 << 20}, {"bps-total": 0}]
+    plugs.lift_rates(True)
+    assert set_since(3) == [{"bps-total": LIFTED}, {"bps-total": 64 << 20}, {"bps-total": 0}]
+    plugs.lift_rates(True)
+    assert len(monitor.done) == 6  # they are lifted already
+    plugs.set_rate("slow", 1 << 19)  # a defect that slows the disk down
+    assert set_since(6) == [{"bps-total": LIFTED}]
+    plugs.lift_rates(False)
+    assert set_since(7) == [{"bps-total": 1 << 19}, {"bps-total": 64 << 20}, {"bps-total": 0}]

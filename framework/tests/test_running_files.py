@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +59,8 @@ class Double:
             "overlay.drop": lambda **_: {"ok": True, "seconds": 0.1, "detail": ""},
         }
         self.promised: dict[str, Callable[[], bool]] = {}
+        self.busy: list[Callable[[], bool]] = []
+        self.untimed = nullcontext
         self._ends: dict[str, Callable[[Any], None]] = {}
         self._streams: dict[str, Callable[[Any], None]] = {}
         self._changed = threading.Condition()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
@@ -28,7 +29,6 @@ from plugpull.scenario import ScenarioRig
 from plugpull.targets.array import Array, RaidLevel
 from plugpull.targets.disk import RigDisk
 from plugpull.targets.filesystem import Filesystem
-from plugpull.targets.made_array import options_of, planned
 from plugpull.targets.on_bench import claim_of, is_usable
 from plugpull.targets.target import reached_by, targets_of
 
@@ -54,6 +54,7 @@ def bench(*attached: str, **answers: dict[str, Any]) -> Mock:
     context.bench.link.call = Mock(side_effect=lambda action, *_, **__: answers.get(action, {"ok": True}))
     context.now = lambda: 1.0
     context.listener.lost = ""
+    context.untimed = nullcontext
     return context
 
 
@@ -238,15 +239,6 @@ def test_an_array_that_is_not_made_has_no_identity() -> None:
 def test_an_array_of_too_few_disks_is_refused(level: RaidLevel, members: int) -> None:
     with pytest.raises(UsageError, match=f"of {members} disks, which needs {members + 1}"):
         Array("array1", level, DISKS[:members])
-
-
-def test_the_slow_members_of_a_mirror_come_last() -> None:
-    array = planned("array1", "raid1", (DISKS[0], DISKS[1]), slow=(DISKS[0],))
-    assert (array.disks, array.write_mostly) == (("disk2", "disk1"), ("disk1",))
-    assert "--write-behind=256" in options_of(array, "4 MiB", True, ppl=False)
-    even = planned("array1", "raid1", (DISKS[0], DISKS[1]))
-    assert (even.disks, even.write_mostly) == (("disk1", "disk2"), ())
-    assert "--write-behind=256" not in options_of(even, "4 MiB", True, ppl=False)
 
 
 def test_a_filesystem_on_an_array_rests_on_its_members() -> None:

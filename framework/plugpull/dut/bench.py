@@ -62,6 +62,11 @@ class Bench(Protocol):
         """Have a disk answer no command, or answer again; returns when the DUT goes on. Raises RigError."""
         ...
 
+    def lift_rates(self, lifted: bool) -> None:
+        """Let emulated disks be as fast as they can, or hold them to their rates again. Real disks stay as they are.
+        Raises RigError."""
+        ...
+
     def harmed_by_sleep(self) -> str:
         """Why the DUT must not be suspended on this bench; empty if it may."""
         ...

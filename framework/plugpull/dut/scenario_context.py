@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
@@ -40,7 +41,10 @@ class ScenarioContext:
     """For each disk that stamps are written to: whether something was made durable on it since that began."""
     flushing: dict[str, Callable[[], bool]] = field(default_factory=dict)
     """For each disk that stamps are written to: whether a flush of it is under way."""
+    busy: list[Callable[[], bool]] = field(default_factory=list)
+    """For each load of the scenario: whether it runs."""
     _phase: tuple[str, float] = ("", 0.0)
+    _untimed: bool = False
 
     @property
     def random(self) -> Random:
@@ -63,6 +67,26 @@ class ScenarioContext:
         self._phase = (name, now)
         if name:
             self.recorder.record(ev.Phase(at=self.now(), name=name, text=text))
+
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        """A step whose time is not judged: for its length emulated disks are as fast as they can, unless a load runs
+        beside it. Raises RigError."""
+        if self._untimed or any(runs() for runs in self.busy):
+            yield
+            return
+        self._untimed = True
+        try:
+            self.bench.lift_rates(True)
+            yield
+        except BaseException:
+            with suppress(RigError):  # the first error says more
+                self.bench.lift_rates(False)
+            raise
+        else:
+            self.bench.lift_rates(False)
+        finally:
+            self._untimed = False
 
     def wait_for(self, predicate: Predicate, timeout: float, *, since: int | None = None) -> ev.Event | None:
         """The first event that satisfies ``predicate``; None at the deadline. Raises AgentGone when none can come

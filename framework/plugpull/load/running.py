@@ -55,6 +55,10 @@ class RunningJobs(ABC):
         self._mark = 0
         self._over = False
         self._baseline: dict[str, float] = {}
+        context.busy.append(self._runs)
+
+    def _runs(self) -> bool:
+        return any(not job.ended.is_set() for job in self._jobs.values())
 
     @abstractmethod
     def _begin(self) -> None:
@@ -114,14 +118,26 @@ class RunningJobs(ABC):
         if not self._jobs:
             self._context.pause(seconds)
             return
+        begin = self._wait_all_moving()
+        end = self._watch_steadily(begin, seconds)
+        self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
+
+    def run_for(self, seconds: float) -> None:
+        """Wait until every disk of the load moves, then let it run for ``seconds``. There is no baseline: for scenarios
+        that judge no pace. Raises ``RigError`` if a disk does not start."""
+        if self._jobs:
+            self._wait_all_moving()
+        self._context.pause(seconds)
+
+    def _wait_all_moving(self) -> ev.Sampled:
+        """The first sample in which every disk has moved."""
         self._context.phase("settle")
         for job in self._jobs.values():
             if not job.ended.is_set():
                 self._wait_moving(job)
         begin = self._next_sample()
         self._context.recorder.record(ev.LoadSettled(at=begin.at, disks=tuple(self._jobs)))
-        end = self._watch_steadily(begin, seconds)
-        self._baseline = {job.disk: rate_between(begin, end, job.kname) for job in self._jobs.values()}
+        return begin
 
     def _watch_steadily(self, begin: ev.Sampled, seconds: float) -> ev.Sampled:
         """Wait until samples cover ``seconds`` and the rates are known well enough, but at most ``LONGEST_BASELINE``
@@ -264,7 +280,8 @@ class RunningJobs(ABC):
         try:
             self.stop()
             if verify:
-                self.verify()
+                with self._context.untimed():
+                    self.verify()
         except RigError:
             # During the handling of an error, a second one would hide it.
             if verify:

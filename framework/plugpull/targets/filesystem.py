@@ -99,10 +99,11 @@ class Filesystem:
 
     def __enter__(self) -> Self:
         self._context.phase("mkfs", f"{self._fstype} on {self._below.name}")
-        made = self._make()
-        if not made["ok"]:
-            raise RigError(f"mkfs on {self.name} failed: {made['detail']}")
-        self.remount()
+        with self._context.untimed():
+            made = self._make()
+            if not made["ok"]:
+                raise RigError(f"mkfs on {self.name} failed: {made['detail']}")
+            self.remount()
         return self
 
     def __exit__(

@@ -14,7 +14,7 @@ from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import NotServed, RigError
 from plugpull.history import events as ev
 from plugpull.rig.quantities import parse_size
-from plugpull.targets.array import LEAST, Array, RaidLevel, is_clean
+from plugpull.targets.array import Array, is_clean
 from plugpull.targets.claim import Identity, ScratchClaim
 from plugpull.targets.disk import RigDisk
 
@@ -105,6 +105,11 @@ class MadeArray:
         if not self._context.bench.link.call("array", do="tools"):
             raise NotServed("mdadm is not installed on the DUT", hint="install the package mdadm there")
         self._context.phase("array", f"making {self}")
+        with self._context.untimed():
+            self._make()
+        return self
+
+    def _make(self) -> None:
         self._array = replace(self._array, uuid=str(uuid.uuid4()))
         answer = self._do(
             "make",
@@ -124,7 +129,6 @@ class MadeArray:
         if not self.wait_clean():
             self.__exit__(RigError, None, None)
             raise RigError(f"{self} was not in sync within {SYNCED_WITHIN:g} s of being made")
-        return self
 
     def _record_made(self, answer: Message) -> None:
         values, members = answer["values"], answer["members"]
@@ -162,10 +166,11 @@ class MadeArray:
             self.stop()
         if self._running:
             return  # it could not be stopped, so nobody else may use its members
-        if kind is None:
-            self._read_members(self)
-        there = self._attached()
-        self._do("erase", there, {"disks": self._identities(there)})
+        with self._context.untimed():
+            if kind is None:
+                self._read_members(self)
+            there = self._attached()
+            self._do("erase", there, {"disks": self._identities(there)})
 
     def stop(self) -> bool:
         """Stop the array. The history records whether that was possible."""
@@ -274,11 +279,13 @@ class MadeArray:
             slot, says = event.members.get(disk.name, ("none", ""))
             return slot != "none" and "in_sync" in says.split(",")
 
-        return look(self.state) or self._context.wait_for(look, within, since=mark) is not None
+        with self._context.untimed():
+            return look(self.state) or self._context.wait_for(look, within, since=mark) is not None
 
     def wait_clean(self, within: float = SYNCED_WITHIN) -> bool:
         """Wait until no member is missing and nothing is resynced. False if that does not come."""
-        return self._wait(is_clean, within)
+        with self._context.untimed():
+            return self._wait(is_clean, within)
 
     def wait_unmarked(self, most: str, within: float = NOTICED_WITHIN) -> None:
         """Wait until its bitmap marks at most so much of it, such as "256 KiB". The rest is not copied to a member that
@@ -310,9 +317,10 @@ class MadeArray:
         def begun(event: ev.Event) -> bool:
             return isinstance(event, ev.ArrayState) and event.values.get("sync_action") == "check"
 
-        return self._context.wait_for(begun, NOTICED_WITHIN, since=mark) is not None and self._wait(
-            lambda values: values.get("sync_action") == "idle", SYNCED_WITHIN
-        )
+        with self._context.untimed():
+            return self._context.wait_for(begun, NOTICED_WITHIN, since=mark) is not None and self._wait(
+                lambda values: values.get("sync_action") == "idle", SYNCED_WITHIN
+            )
 
     # --- the agent --------------------------------------------------------------------------------------------------
 
@@ -364,37 +372,3 @@ class MadeArray:
         if required and not answer["ok"]:
             raise RigError(f"{action} of {self} failed: {answer['detail']}")
         return answer
-
-
-def planned(name: str, level: str, disks: tuple[RigDisk, ...], slow: tuple[RigDisk, ...] = ()) -> Array:
-    """An array that is to be made; those of its disks that are ``slow`` come last. Raises ``NotServed`` if there are
-    too few disks for its level."""
-    kind = RaidLevel(level)
-    if len(set(disks)) < LEAST[kind]:
-        raise NotServed(f"a {level} needs {LEAST[kind]} scratch disks, and this rig has {len(set(disks))} for it")
-    ordered = sorted(disks, key=lambda disk: disk in slow)
-    return Array(name, kind, tuple(ordered), write_mostly=tuple(disk.name for disk in ordered if disk in slow))
-
-
-CHUNK = 64 << 10
-"""Bytes of one member's part of a stripe, unless a scenario says otherwise."""
-
-
-def options_of(array: Array, size: str, bitmap: bool | str, *, ppl: bool, chunk: int = CHUNK) -> tuple[str, ...]:
-    """mdadm's options for an array that uses ``size`` of each member, with chunks of so many bytes. Raises
-    ``NotServed`` if a member is too small."""
-    level = array.level
-    if level is RaidLevel.STRIPED:
-        return (f"--chunk={chunk >> 10}",)
-    array.require(parse_size(size))
-    said = [f"--size={parse_size(size) >> 10}"]
-    if level is not RaidLevel.MIRRORED:
-        said.append(f"--chunk={chunk >> 10}")
-    if ppl:
-        return (*said, "--bitmap=none", "--consistency-policy=ppl")
-    if isinstance(bitmap, str):
-        said.append(f"--bitmap-chunk={parse_size(bitmap) >> 10}K")
-    # Without --force, a RAID 5 begins degraded, and its last member is rebuilt as if it had been lost (mdadm(8)).
-    # Writes to members that are not read may lag behind; 256 of them is what mdadm(8) has for a default.
-    force = ["--force"] * (level is RaidLevel.PARITY) + ["--write-behind=256"] * bool(array.write_mostly)
-    return (*said, *force, f"--bitmap={'internal' if bitmap else 'none'}")

@@ -24,9 +24,9 @@ from plugpull.dut.post_mortem import LAST, QUIET, examine_console, from_last_wor
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.history.recorder import Recorder
-from plugpull.rig.model import Controller, Defect, Disk, Hub, Mechanism, Rig
+from plugpull.rig.model import Controller, Defect, Disk, Hub, Rig
 from plugpull.rig.topology import with_disks_at
-from plugpull.switches.base import Capabilities, Identity, PortByPort, Switch
+from plugpull.switches.base import Switch
 from plugpull.virtual import bystanders, process
 from plugpull.virtual.console import Console
 from plugpull.virtual.defects import Defects, Targets
@@ -35,6 +35,7 @@ from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Mac
 from plugpull.virtual.plugs import Enclosure, Plugs
 from plugpull.virtual.sleeping import harmed_by_sleep
 from plugpull.virtual.snapshot import Snapshot, scratch_directory
+from plugpull.virtual.switch import VirtualSwitch
 from plugpull.virtual.tree import DeviceTree
 
 
@@ -55,46 +56,6 @@ class Setting:
     shape: Shape
     snapshot: Snapshot
     modules: tuple[str, ...] = ()
-
-
-class VirtualSwitch(PortByPort):
-    """A switch of the virtual bench: its ports are cables and power leads of emulated devices."""
-
-    def __init__(self, name: str, mechanism: Mechanism, bench: VirtualBench) -> None:
-        self._name = name
-        self._mechanism = mechanism
-        self._bench = bench
-        self._claimed: dict[str, bool] = {}
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def mechanism(self) -> Mechanism:
-        return self._mechanism
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(self._mechanism, read_back=True, latching=True)
-
-    @property
-    def identity(self) -> Identity:
-        return Identity("virtual", model="QEMU")
-
-    def close(self) -> None:
-        """Nothing to do: the bench closes its own devices."""
-
-    def _command(self, port: str, on: bool) -> None:
-        honest = self._bench.switch_port(f"{self._name}.{port}", on)
-        self._claimed.pop(port, None)
-        if not honest:
-            self._claimed[port] = on
-
-    def read(self, port: str) -> bool | None:
-        if port in self._claimed:
-            return self._claimed[port]
-        return self._bench.port_is_on(f"{self._name}.{port}")
 
 
 class VirtualBench:
@@ -194,6 +155,11 @@ class VirtualBench:
         """QEMU waits for the answer when the guest cancels a command (``scsi_req_cancel`` in hw/scsi/scsi-bus.c)."""
         self._firmware[disk].stand_still(on)
         self._machine.qmp.run("query-status")
+
+    def lift_rates(self, lifted: bool) -> None:
+        with self._lock:
+            if self._machine.running:
+                self._plugs.lift_rates(lifted)
 
     def harmed_by_sleep(self) -> str:
         return harmed_by_sleep(self._rig, self.ready().kernel)

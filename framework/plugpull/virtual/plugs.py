@@ -14,6 +14,9 @@ from plugpull.virtual.qmp import Qmp
 
 FULL_SPEED_HUB_PORTS = 8
 """The maximum number of ports of QEMU's usb-hub (hw/usb/dev-hub.c)."""
+LIFTED = 16 << 20
+"""Bytes per second of a disk or a shared rate while nothing is timed. An emulated guest moves little more; without any
+limit, md would check a small array between two looks at it."""
 FIRST_THAT_CRASHES = 10
 """A major version of QEMU, see ``Plugs._must_detach``."""
 
@@ -46,6 +49,8 @@ class Plugs:
         self._plugged: set[str] = set()
         self._with_units: set[str] = set()
         self._shares: dict[str, tuple[str, ...]] = {}
+        self._rates: dict[str, int] = {}
+        self._lifted = False
         self.port_power = False
         """If true, hubs report that they switch the power of each port, which uhubctl requires."""
 
@@ -70,6 +75,7 @@ class Plugs:
 
     def share(self, name: str, rate: int) -> None:
         """Create a rate limit in bytes per second that all disks inserted below ``name`` share."""
+        self._rates[name] = rate
         self._qmp.run("object-add", qom_type="throttle-group", id=f"rate-{name}", limits=self._limits(rate))
 
     def insert(self, disk: Disk, firmware: Firmware, shares: Sequence[str] = ()) -> None:
@@ -100,12 +106,22 @@ class Plugs:
             self._qmp.run("blockdev-del", node_name=node)
         self._qmp.run("blockdev-del", node_name=f"nbd-{disk.name}")
 
-    @staticmethod
-    def _limits(rate: int) -> dict[str, int]:
-        return {"bps-total": rate}
+    def _limits(self, rate: int) -> dict[str, int]:
+        return {"bps-total": max(rate, LIFTED) if rate and self._lifted else rate}
 
     def set_rate(self, name: str, rate: int) -> None:
         """Change the rate limit of a disk or of a shared rate, in bytes per second, while they run."""
+        self._rates[name] = rate
+        self._limit(name, rate)
+
+    def lift_rates(self, lifted: bool) -> None:
+        """Raise all rate limits to ``LIFTED``, or set them again as they were last given."""
+        if lifted != self._lifted:
+            self._lifted = lifted
+            for name, rate in self._rates.items():
+                self._limit(name, rate)
+
+    def _limit(self, name: str, rate: int) -> None:
         self._qmp.run("qom-set", path=f"/objects/rate-{name}", property="limits", value=self._limits(rate))
 
     # --- devices ------------------------------------------------------------------------------------------------

@@ -186,6 +186,9 @@ class RealBench:
     def stall(self, disk: str, on: bool) -> None:
         raise RigError(f"nobody can make {disk} stand still: it is not emulated")
 
+    def lift_rates(self, lifted: bool) -> None:
+        """Nothing: a real disk is as fast as it is."""
+
     def harmed_by_sleep(self) -> str:
         return ""
 

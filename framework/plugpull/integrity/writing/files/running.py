@@ -47,6 +47,7 @@ class RunningFiles:
         self._job: FileJob | None = None
         self._stopped = True
         self._repaired = False
+        context.busy.append(lambda: self._job is not None and not self._job.ended.is_set())
 
     @property
     def disks(self) -> tuple[str, ...]:
@@ -191,6 +192,10 @@ class RunningFiles:
     def verify(self) -> bool:
         """Unmount, mount again, scan, unmount and check; then mount again and remove everything. ``files_kept`` judges
         what is found. False if the filesystem cannot be mounted, or has errors in spite of a journal."""
+        with self._context.untimed():
+            return self._look()
+
+    def _look(self) -> bool:
         volume, context = self._volume, self._context
         self._repaired = False
         context.phase("scan", str(volume))
