@@ -131,7 +131,7 @@ class DeskBench:
     def lift_rates(self, lifted: bool) -> None:
         pass
 
-    def harmed_by_sleep(self) -> str:
+    def harmed_by_sleep(self, kernel: str) -> str:
         return ""
 
     def power_everything(self) -> None:

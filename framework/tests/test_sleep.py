@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from desks import desk
 from msgspec.structs import replace
 from stories import CUT, VICTIM, healthy
 
@@ -263,3 +264,18 @@ def test_a_bench_that_a_sleep_would_harm_is_not_suspended() -> None:
     with pytest.raises(NotServed, match="QEMU's xHCI writes"):
         Suspended(context, 3).__enter__()
     context.bench.link.call.assert_not_called()
+
+
+def test_whether_a_sleep_would_harm_is_known_without_asking_the_machine(tmp_path: Path) -> None:
+    """It says what it is when it is ready. To ask again writes marks into its log, whose numbers are then missing."""
+    with desk(tmp_path) as opened:
+        context = opened.context
+        assert context.kernel == ""
+        for kernel in ("6.1.0", "6.12.117+deb12-amd64"):
+            context.recorder.record(ev.DutReady(at=1.0, kernel=kernel, kind="virtual", how="restored", took=1.0))
+        assert context.kernel == "6.12.117+deb12-amd64"
+    context = a_machine()
+    context.kernel = "6.12.117+deb12-amd64"
+    with Suspended(context, 3):
+        context.bench.harmed_by_sleep.assert_called_once_with("6.12.117+deb12-amd64")
+    context.bench.ready.assert_not_called()

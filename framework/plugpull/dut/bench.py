@@ -67,8 +67,8 @@ class Bench(Protocol):
         Raises RigError."""
         ...
 
-    def harmed_by_sleep(self) -> str:
-        """Why the DUT must not be suspended on this bench; empty if it may."""
+    def harmed_by_sleep(self, kernel: str) -> str:
+        """Why a DUT with this release of Linux must not be suspended on this bench; empty if it may."""
         ...
 
     def flushes(self) -> Mapping[str, int]:

@@ -51,6 +51,12 @@ class ScenarioContext:
         """What loads draw from: the stream for data."""
         return self.streams.of(DATA)
 
+    @property
+    def kernel(self) -> str:
+        """The release of Linux that the DUT runs, as it said when it was ready; empty before that."""
+        ready = (event for event in reversed(self.recorder.since(0)) if isinstance(event, ev.DutReady))
+        return next((event.kernel for event in ready), "")
+
     def now(self) -> float:
         return self.bench.link.clock.now()[0]
 

@@ -31,7 +31,7 @@ class Suspended:
         self._flushed: dict[str, int] = {}
 
     def __enter__(self) -> Self:
-        why = self._context.bench.harmed_by_sleep()
+        why = self._context.bench.harmed_by_sleep(self._context.kernel)
         if why:
             raise NotServed(why, hint="it may sleep on a rig without hubs")
         self._flushed = dict(self._context.bench.flushes())

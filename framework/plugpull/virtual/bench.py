@@ -161,8 +161,8 @@ class VirtualBench:
             if self._machine.running:
                 self._plugs.lift_rates(lifted)
 
-    def harmed_by_sleep(self) -> str:
-        return harmed_by_sleep(self._rig, self.ready().kernel)
+    def harmed_by_sleep(self, kernel: str) -> str:
+        return harmed_by_sleep(self._rig, kernel)
 
     def flushes(self) -> dict[str, int]:
         return {name: one.counters()["flushes"] for name, one in self._firmware.items() if not one.model.plain}

@@ -189,7 +189,7 @@ class RealBench:
     def lift_rates(self, lifted: bool) -> None:
         """Nothing: a real disk is as fast as it is."""
 
-    def harmed_by_sleep(self) -> str:
+    def harmed_by_sleep(self, kernel: str) -> str:
         return ""
 
     def power_everything(self) -> None:
