@@ -147,12 +147,24 @@ def test_a_disk_that_lost_the_filesystem_is_a_finding() -> None:
     assert "a disk without one found" in found_out(bench)
 
 
+def test_a_filesystem_that_did_not_mount_is_not_called_recovered_when_its_checker_finds_errors() -> None:
+    bench = bench_with_files()
+    book, *_ = synced()
+    on_record(bench, book, mount_errno=errno.EUCLEAN)
+    check = ev.FilesystemChecked(disk=VICTIM, fstype="ext4", command="e2fsck -f -n", status=4, seconds=0.1)
+    bench.add(msgspec.structs.replace(check, at=SCANNED + 0.6, output="Bad magic number\n"))
+    said = [finding.summary for finding in judged(bench).findings]
+    assert any("and could not be mounted (Structure needs cleaning" in one for one in said), said
+    assert not any("kernel recovered it" in one for one in said)
+
+
 def test_a_checker_that_finds_errors_accuses_a_filesystem_with_a_journal() -> None:
     bench = bench_with_files()
     book, made, wrote = synced()
     on_record(bench, book, file("a", made, wrote), status=4, output="Block bitmap differences: -(513--516)\n")
     (finding,) = judged(bench).findings
     assert "has errors after the cut" in finding.summary
+    assert "although the kernel recovered it" in finding.summary
     assert "e2fsck -f -n ended with status 4" in finding.summary
     assert any("Block bitmap differences" in line for line in finding.evidence)
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from array_stories import mirror
 from ledgers import Book, found_bytes, stamped, zeros
 from sessions_on_record import judged, on_record, session, whole
-from stories import RESTORED, SURVIVORS, VICTIM, healthy
+from stories import RESTORED, SURVIVORS, VICTIM, Bench, healthy
 
 from plugpull.checks import decode_check, encode_check, nothing_lost
+from plugpull.checks.data.data_sound import DataSound
+from plugpull.checks.data.read_twice import read_twice
 from plugpull.history import events as ev
+from plugpull.integrity.oracle.agreement import Disagreement
 from plugpull.integrity.oracle.readback import ContentKind, SectorRun
 
 
@@ -194,6 +199,17 @@ def test_it_can_be_judged_again() -> None:
 # --- a second reading ------------------------------------------------------------------------------------------------
 
 
+def read_again(bench: Bench, held: SectorRun) -> None:
+    """Sector 5 is read a second time."""
+    found, job, at = found_bytes([held]), f"readback9-{VICTIM}", RESTORED + 4
+    text = base64.b64encode(found).decode()
+    bench.add(
+        ev.ReadBackBegun(at=at, disk=VICTIM, job=job, session=1, extents=((5, 1),), again=True),
+        ev.ReadBackPart(at=at, disk=VICTIM, job=job, offset=0, data=text),
+        ev.ReadBackEnded(at=at + 0.1, disk=VICTIM, job=job, received=len(found), status=0),
+    )
+
+
 @pytest.mark.parametrize(("same", "says"), [(True, "they were written wrong"), (False, "they were read wrong")])
 def test_what_is_wrong_is_read_again_and_both_are_on_record(same: bool, says: str) -> None:
     bench = healthy()
@@ -201,13 +217,35 @@ def test_what_is_wrong_is_read_again_and_both_are_on_record(same: bool, says: st
     newer = book.write(5)
     book.flush()
     on_record(bench, book, *runs)
-    text = base64.b64encode(found_bytes([runs[5] if same else stamped(newer)])).decode()
-    job = f"readback9-{VICTIM}"
-    at = RESTORED + 4
-    bench.add(
-        ev.ReadBackBegun(at=at, disk=VICTIM, job=job, session=1, extents=((5, 1),), again=True),
-        ev.ReadBackPart(at=at, disk=VICTIM, job=job, offset=0, data=text),
-        ev.ReadBackEnded(at=at + 0.1, disk=VICTIM, job=job, received=len(base64.b64decode(text)), status=0),
-    )
+    read_again(bench, runs[5] if same else stamped(newer))
     (finding,) = judged(bench).findings
     assert any(says in line for line in finding.evidence)
+    assert DataSound().judge(bench.story()).findings == ()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_right_sector_that_changes_between_two_readings_is_accused(same: bool) -> None:
+    """Either of two versions may be there after the power was cut, but not first the one and then the other."""
+    bench = healthy()
+    bench.replace(ev.CutArmed, mechanism="mains", point=f"{VICTIM}.power")
+    book, runs = session()
+    newer = book.write(5)  # not flushed any more
+    on_record(bench, book, *runs)
+    read_again(bench, runs[5] if same else stamped(newer))
+    assert judged(bench).findings == ()
+    said = DataSound().judge(bench.story())
+    what = f"1 sectors of {VICTIM} changed between two readings: sector 5 held write "
+    sentences = [finding.summary for finding in said.findings]
+    assert [one.startswith(what) and "and then write" in one for one in sentences] == ([] if same else [True])
+    assert said.unknowns == ()
+
+
+def test_an_array_is_not_accused_of_what_its_members_may_disagree_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = healthy()
+    mirror(bench)
+    kept, newer = (SectorRun(ContentKind.STAMPED, 5, 1, number=number) for number in (7, 8))
+    one = SimpleNamespace(round=SimpleNamespace(disk="array1", at=20.0), unlike=(Disagreement(5, 1, kept, newer),))
+    monkeypatch.setattr("plugpull.checks.data.read_twice.every_round", lambda story: (one,))
+    (said,) = read_twice(bench.story())
+    assert isinstance(said, str)
+    assert said.startswith("1 sectors of array1 changed between two readings")

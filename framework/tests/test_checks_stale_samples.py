@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from ledgers import Book, ledger_bytes
 from msgspec.structs import replace
-from paces import resampled
+from paces import between, only, resampled
 from sessions_on_record import ledger_begun
-from stories import DISKS, SURVIVORS, Bench, healthy
+from stories import CUT, DISKS, SURVIVORS, Bench, healthy
 from test_answered import story as waiting
 
 from plugpull.checks import answered, kept_pace
@@ -25,10 +25,13 @@ SECTORS = 1953
 """Of each write: what the disk of the healthy story moves in ``EACH`` seconds."""
 
 
-def stamped(disk: str = DISK, until: float = ENDED) -> Bench:
-    """A survivor of the healthy story is written by a ledger, a write for each sample."""
+def stamped(disk: str = DISK, until: float = ENDED, halved_from: float = ENDED) -> Bench:
+    """A survivor of the healthy story is written by a ledger, a write for each sample, and for every second one from
+    ``halved_from`` on."""
     bench, book = healthy(), Book()
     for number in range(round((until - BEGUN) / EACH)):
+        if number % 2 and BEGUN + number * EACH >= halved_from:
+            continue
         write = book.write(0, SECTORS)
         write.issued_at = number * EACH - 0.02 if number else 0.0
         write.completed_at = number * EACH + 0.01
@@ -96,6 +99,22 @@ def test_counters_of_one_disk_that_stand_still_while_it_is_written_accuse_nobody
     said = "its counters did not change from 18.50 s to 21.45 s, and by its ledger it completed"
     assert doubt == f"the pace of {DISK} is not known: {said} {57 * SECTORS * 512} bytes of writes meanwhile"
     assert repeated(bench) == []
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_counters_that_lag_a_little_hide_no_slow_disk(written: bool) -> None:
+    """Half of its rate is left from the cut on, by its counters. Its ledger agrees, or says that all was written."""
+    bench = stamped(halved_from=ENDED if written else CUT)
+    bench.pace = only(DISK, between(CUT, ENDED, 0.5))
+    judged = frozen(bench, 18.5, 19.3, (DISK,)).judge(kept_pace(SURVIVORS))
+    assert f"the pace of {DISK} is not known: its counters did not change" in judged.unknowns[0]
+    if written:
+        assert judged.findings == ()
+        assert any(one.endswith("by its ledger it completed more than its counters say") for one in judged.unknowns)
+    else:
+        (finding,) = judged.findings
+        assert finding.summary.startswith(f"{DISK} took")
+        assert "to get back to 85% of its" in finding.summary
 
 
 @pytest.mark.parametrize("stale", [True, False])

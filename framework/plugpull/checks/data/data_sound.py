@@ -9,6 +9,7 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.data.data_intact import DataIntact, bad_reads
 from plugpull.checks.data.nothing_lost import NothingLost
 from plugpull.checks.data.opinions import gone_for_good
+from plugpull.checks.data.read_twice import read_twice
 from plugpull.checks.files.files_kept import FilesKept
 from plugpull.checks.record.outside_counts import written_elsewhere
 from plugpull.history.events import FileRoundBegun, Judged, LedgerBegun, Verified
@@ -18,7 +19,7 @@ from plugpull.history.reader import Story
 class DataSound(Check, frozen=True, tag="data_sound"):
     """All data that was read back and compared was right, and so were all scanned files. Neither is required:
     ``data_intact``, ``nothing_lost`` and ``files_kept`` require it, and judge the disks that the scenario names. No
-    write went to another disk, by the counts of emulated disks."""
+    write went to another disk, by the counts of emulated disks, and what was read twice was the same."""
 
     def judge(self, story: Story) -> Judgement:
         compared = dict.fromkeys(event.disk for event in story.of(Verified))
@@ -33,7 +34,7 @@ class DataSound(Check, frozen=True, tag="data_sound"):
         files = dict.fromkeys(event.disk for event in story.of(FileRoundBegun))
         if filed := _others(story, files, (check_name(FilesKept),)):
             said.take(*FilesKept(filed).judge(story).findings)
-        said.take(*written_elsewhere(story))
+        said.take(*written_elsewhere(story), *read_twice(story))
         return said.judgement()
 
 

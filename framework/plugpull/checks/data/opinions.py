@@ -14,10 +14,11 @@ from plugpull.checks.data.power import Power, power_over
 from plugpull.checks.data.stamps import ReadBack, Round, missing_rounds, rounds_of
 from plugpull.checks.raid.array_promises import promised
 from plugpull.checks.raid.write_hole import hole_of
-from plugpull.checks.record.stale_samples import stale_counters, stale_samples
+from plugpull.checks.record.stale_samples import Uncounted, stale_counters, stale_samples
 from plugpull.checks.record.writer_ends import ended_otherwise
 from plugpull.history.cut import Cut
 from plugpull.history.story import Story
+from plugpull.integrity.oracle.agreement import Disagreement, disagreements
 from plugpull.integrity.oracle.decode import CUT_OFF, decode_found, decode_ledger
 from plugpull.integrity.oracle.ledger import Ledger
 from plugpull.integrity.oracle.readback import ContentKind, Found, SectorRun
@@ -38,7 +39,8 @@ class FailedCommand(NamedTuple):
 class JudgedRound:
     """One round and the oracle's opinion of it.
 
-    ``opinion`` is ``None`` if nothing can be concluded. ``owed`` are sectors that lack a completed, unflushed write on
+    ``opinion`` is ``None`` if nothing can be concluded. ``unlike`` are right sectors that a second reading found to
+    hold something else. ``owed`` are sectors that lack a completed, unflushed write on
     a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
     ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
     while the disk was written, ``uncounted`` when its own counters stood still. ``contradicted`` says why the ledger
@@ -54,10 +56,11 @@ class JudgedRound:
     owed: tuple[Wrong, ...] = ()
     unknowns: tuple[str, ...] = ()
     again: tuple[SectorRun, ...] = ()
+    unlike: tuple[Disagreement, ...] = ()
     failed: tuple[FailedCommand, ...] = ()
     slowest: float | None = None
     stale: str = ""
-    uncounted: str = ""
+    uncounted: Uncounted | None = None
     contradicted: tuple[str, ...] = ()
     outlived: float | None = None
 
@@ -159,8 +162,8 @@ def sampler_stood_still(story: Story) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.stale for one in every_round(story) if one.stale))
 
 
-def counters_stood_still(story: Story, disk: str) -> tuple[str, ...]:
-    """When the counters of this disk stood still while it was written, by its ledgers, a clause each."""
+def counters_stood_still(story: Story, disk: str) -> tuple[Uncounted, ...]:
+    """The ledgers of this disk by which it was written while its counters stood still."""
     return tuple(one.uncounted for one in every_round(story) if one.round.disk == disk and one.uncounted)
 
 
@@ -209,7 +212,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         failed=() if misfitting else _failed(ledger, origin),
         slowest=None if misfitting else _slowest(ledger),
         stale="" if misfitting else stale_samples(story, one.disk, ledger),
-        uncounted="" if misfitting else stale_counters(story, one.disk, ledger),
+        uncounted=None if misfitting else stale_counters(story, one.disk, ledger),
         contradicted=contradicted,
         outlived=None if one.doubts or contradicted else outlived(story, one.disk, ledger, origin),
     )
@@ -225,7 +228,7 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         return replace(judged, unknowns=tuple(sentences)), None
     ledger = _with_problems(one, promised(story, one.disk, ledger), found, read)
     block = _logical_block(story, one, ledger, found, judged.belief)
-    again = tuple(run for reading in one.again for run in decode_found(reading.parts).runs)
+    readings = [decode_found(reading.parts).runs for reading in one.again]
     through = judged.belief.write_cache is WriteCache.THROUGH
     hole = hole_of(story, one.disk, ledger, powered=power is Power.KEPT)
     opinion = without_hole(_ask(one, ledger, found, block, completed=through), hole)
@@ -236,11 +239,20 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         if strict.checked > opinion.checked and not opinion.wrong:
             # On a disk that kept its power, unflushed writes are compared as well.
             opinion.checked, opinion.unclaimed = strict.checked, strict.unclaimed
+    unlike = [other for runs in readings for other in disagreements(found.runs, runs)]
+    wrong = (*opinion.wrong, *owed)
+    unlike = [other for other in unlike if not any(_overlap(other, each) for each in wrong)]
     unknowns = [*_unknowns(one, opinion), *completed_later(story, one, ledger, cuts)]
     declared = _declared_block(story, one.disk)
     if declared > block and outside(_ask(one, ledger, found, declared, completed=through).wrong, opinion.wrong):
         unknowns.append(_mixed(one.disk, declared, block))
-    return replace(judged, opinion=opinion, owed=owed, unknowns=tuple(unknowns), again=again), tuple(found.runs)
+    again = tuple(run for runs in readings for run in runs)
+    made = replace(judged, opinion=opinion, owed=owed, unknowns=tuple(unknowns), again=again, unlike=tuple(unlike))
+    return made, tuple(found.runs)
+
+
+def _overlap(other: Disagreement, wrong: Wrong) -> bool:
+    return other.first < wrong.first + wrong.sectors and wrong.first < other.first + other.sectors
 
 
 def _mixed(disk: str, declared: int, block: int) -> str:

@@ -35,7 +35,7 @@ from plugpull.integrity.oracle.files.ledger import FileLedger, decode_file_ledge
 from plugpull.integrity.oracle.files.operations import SyncAll
 from plugpull.integrity.oracle.files.promises import PROMISES, CutEffect, Promises
 from plugpull.integrity.oracle.files.rules import FileOpinion, judge
-from plugpull.integrity.oracle.files.wrong import FileDamage, FileWrong
+from plugpull.integrity.oracle.files.wrong import FileDamage, FileWrong, error_name
 from plugpull.judging.results import Measurement
 
 CLOCKS = 5.0
@@ -244,8 +244,8 @@ def _conclude(story: Story, made: _Judged, promises: Promises) -> None:
         made.accusations.append(
             Accusation(
                 subject=one.disk,
-                summary=f"the {one.begun.fstype} on {one.disk} has errors after {_cut_words(made)}, although the "
-                f"kernel recovered it: {one.check.command} ended with status {one.check.status}",
+                summary=f"the {one.begun.fstype} on {one.disk} has errors after {_cut_words(made)}, "
+                f"{_mount_words(one)}: {one.check.command} ended with status {one.check.status}",
                 at=one.check.at,
                 evidence=(last_lines(one.check), *_after_repair(made), *_circumstances(story, made)),
             )
@@ -265,6 +265,12 @@ def _wrong_files(story: Story, made: _Judged, opinion: FileOpinion, after: str) 
         at=one.at,
         evidence=(*(each.sentence() for each in wrong[:SHOWN]), *_circumstances(story, made)),
     )
+
+
+def _mount_words(one: FileRound) -> str:
+    """What came of the mount before the check."""
+    error = one.scan.begun.mount_errno if one.scan is not None else 0
+    return f"and could not be mounted ({error_name(error)})" if error else "although the kernel recovered it"
 
 
 def _after_repair(made: _Judged) -> Iterator[str]:

@@ -3,13 +3,14 @@
 Both are of the DUT's kernel and by its clock. A write that the ledger has as issued after one sample, and as completed
 before another began, is in the counters of the second: in 332 sessions on healthy benches there was not a byte of
 difference. Only if no number of any disk changes is it the sampler that stood still. If one disk's do not, its pace is
-not known.
+known only as far as its ledger agrees with its counters.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from plugpull.history.medians import AT_ONCE
@@ -34,19 +35,31 @@ def stale_samples(story: Story, disk: str, ledger: Ledger) -> str:
     return ""
 
 
-def stale_counters(story: Story, disk: str, ledger: Ledger) -> str:
-    """When the counters of this disk stood still while it was written by this ledger, a clause; empty if they did not.
-    The disk did not stand still then, whatever its counters say."""
+Done = Sequence[tuple[float, float, int]]
+"""Writes: when each was issued and completed, DUT seconds, and its bytes."""
+
+
+@dataclass(frozen=True)
+class Uncounted:
+    """A ledger's writes, of which some were completed while the disk's counters stood still. ``clause`` says when."""
+
+    clause: str
+    done: Done
+
+    def completed(self, begin: float, end: float) -> int:
+        """The bytes of the writes that completed in [begin, end], DUT seconds."""
+        return sum(size for _, at, size in self.done if begin <= at <= end)
+
+
+def stale_counters(story: Story, disk: str, ledger: Ledger) -> Uncounted | None:
+    """What this ledger has if the counters of this disk stood still while it was written by it; ``None`` if they did
+    not. The disk did not stand still then, whatever its counters say."""
     for run, done in _written_runs(story, disk, ledger):
         missing = _missing(run, done)
         if missing > LITTLE:
             said = f"its counters did not change from {run[0]:.2f} s to {run[-1]:.2f} s"
-            return f"{said}, and by its ledger it completed {missing} bytes of writes meanwhile"
-    return ""
-
-
-Done = Sequence[tuple[float, float, int]]
-"""Writes: when each was issued and completed, DUT seconds, and its bytes."""
+            return Uncounted(f"{said}, and by its ledger it completed {missing} bytes of writes meanwhile", done)
+    return None
 
 
 def _written_runs(story: Story, disk: str, ledger: Ledger) -> Iterator[tuple[Sequence[float], Done]]:

@@ -34,6 +34,8 @@ LEFT_OPEN = 0.5
 scenarios ended with a request in flight: their loads had ended, and their data had been read back."""
 
 
+SAID = 0.3
+"""Seconds which do not count that a finding mentions."""
 BEFORE = 5.0
 """Seconds before a disk stopped answering in which the pace of others is measured."""
 ENOUGH = 20
@@ -66,10 +68,8 @@ class Answered(Check, frozen=True, tag="answered"):
             if took > limit and (stale := sampler_stood_still(story)):
                 said.doubt(f"whether {disk} completed requests is not known: {stale[0]}")
             elif took > limit and disk not in accused:
-                what = (
-                    f"{disk} completed nothing for {seconds(took)} while requests were in flight {limit_words(limit)}"
-                )
-                said.accuse(disk, what, begin)
+                what = f"{disk} completed nothing for {seconds(took)} while requests were in flight"
+                said.accuse(disk, f"{what} {limit_words(limit)}{_kept_from(passed, took)}", begin)
                 accused.add(disk)
             elif beside > limit or passed > SLOWED * limit:
                 what = f"{disk} completed nothing for {seconds(passed)} while requests were in flight"
@@ -79,6 +79,11 @@ class Answered(Check, frozen=True, tag="answered"):
         said.take(*slow_requests(story, limit), *slow_writes(story, limit), *short_reads(story))
         worst = f"requests answered (within {seconds(longest)}, limit {limit:g} s)" if longest and said.clean else ""
         return said.judgement(worst)
+
+
+def _kept_from(passed: float, took: float) -> str:
+    """The time that does not count, in words."""
+    return f", and for {seconds(passed)} with the time that its host kept from the DUT" if passed - took > SAID else ""
 
 
 def _pace_beside(story: Story, disk: str, begin: float, end: float) -> float:

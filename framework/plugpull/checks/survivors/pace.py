@@ -42,6 +42,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import counters_stood_still, sampler_stood_still
 from plugpull.checks.evidence import limit, miswired, seconds
+from plugpull.checks.record.stale_samples import LITTLE
 from plugpull.checks.starved import LEAST_GRANTED, gaps, granted
 from plugpull.checks.survivors.baseline import LEAST, SIGMAS, WINDOW, Baseline, baseline
 from plugpull.checks.survivors.slowness import PaceLimits, Slowness, rate_text
@@ -167,8 +168,11 @@ class _Verdict:
 
     def _judge(self, seen: Watched) -> None:
         self.said.take(*seen.findings, *seen.unknowns)
-        for why in (*sampler_stood_still(self.story), *counters_stood_still(self.story, self.disk))[:1]:
+        for why in sampler_stood_still(self.story)[:1]:
             raise Unjudgeable(f"the pace of {self.disk} is not known: {why}")
+        uncounted = counters_stood_still(self.story, self.disk)
+        for one in uncounted[:1]:
+            self.said.doubt(f"the pace of {self.disk} is not known: {one.clause}")
         cut = seen.line.at(seen.cut)
         base = baseline(seen.line, cut, seen.load.block)
         if base is None:
@@ -177,8 +181,9 @@ class _Verdict:
         longest, total = self._stalls(seen, base)
         slow = Slowness(self, seen, base, cut)
         slow.judge()
-        self._declared(seen, base)
-        self._too_fast(seen)
+        if not uncounted:  # a rate that is too high or too low at once may be theirs
+            self._declared(seen, base)
+            self._too_fast(seen)
         self.smallest = round(slow.smallest, 4)
         error = SIGMAS * base.noise(base.windows * WINDOW) * base.rate
         self._measure(BASELINE, base.rate, "B/s", "up", 1, error=error, n=base.windows)
@@ -241,7 +246,7 @@ class _Verdict:
 
     def _stalls(self, seen: Watched, base: Baseline) -> tuple[float, float]:
         """The longest stall and the sum of all stalls, seconds."""
-        slow = seen.line.stalls(TRICKLE * base.rate)
+        slow = [one for one in seen.line.stalls(TRICKLE * base.rate) if not self._wrote(one)]
         if not slow:
             return 0.0, 0
         stalls = [Stall(one.began, one.seconds * self._speed(one.began, one.began + one.seconds)) for one in slow]
@@ -257,6 +262,11 @@ class _Verdict:
             what = f"{self.disk} stood still for {seconds(total)} in {len(long)} stalls"
             self.accuse(f"{what} {limit(self.limits.all_stalls)}", long[0].began)
         return longest.seconds, total
+
+    def _wrote(self, stall: Stall) -> bool:
+        """Whether the disk was written in a stall, by a ledger that contradicts its counters."""
+        begin, end = stall.began, stall.began + stall.seconds
+        return any(one.completed(begin, end) > LITTLE for one in counters_stood_still(self.story, self.disk))
 
     def _speed(self, begin: float, end: float) -> float:
         """The weight of a second of [begin, end]: 1, or less if the DUT's host ran it slowly."""

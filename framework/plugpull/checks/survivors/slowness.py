@@ -14,8 +14,10 @@ from statistics import fmean
 from typing import Protocol
 
 from plugpull.checks.collector import Collector
+from plugpull.checks.data.opinions import counters_stood_still
 from plugpull.checks.evidence import limit, seconds
 from plugpull.checks.limits import bench_kind, declared
+from plugpull.checks.record.stale_samples import LITTLE
 from plugpull.checks.stalls import disturbances
 from plugpull.checks.starved import LEAST_GRANTED, granted
 from plugpull.checks.survivors.baseline import SIGMAS, Baseline
@@ -36,6 +38,8 @@ that begin so long after the last edge. In 480 healthy cases it kept 0.96 and mo
 baseline is known to 5 %."""
 AT_ITS_RATE = 0.1
 """The share by which the baseline of such a disk may differ from its rate, and a half second from the baseline."""
+AGREES = 1.1
+"""By this factor a ledger may have more than the counters: requests that were under way at both ends of a span."""
 LEAST_POWER = 0.9
 """The smallest loss, as a share, that a check with the default limit must be able to notice."""
 
@@ -122,11 +126,20 @@ class Slowness:
             self.verdict.said.doubt(f"{what}, {reason}")
         elif had < LEAST_GRANTED:
             self.verdict.said.doubt(f"{what}, but the DUT's host gave it only {had:.0%} of its CPU time then")
+        elif self._uncounted(begin, end):
+            self.verdict.said.doubt(f"{what}, but by its ledger it completed more than its counters say")
         elif not self.base.stationary and self._as_before(begin, end):
             slow = f"{self.base.dropped} of its {len(self.base.rates)} half seconds were slower than a third"
             self.verdict.said.doubt(f"{what}, but its baseline was not steady ({slow})")
         else:
             self.verdict.accuse(what, at)
+
+    def _uncounted(self, begin: float, end: float) -> bool:
+        """Whether a ledger that contradicts the disk's counters elsewhere does so between two places, too."""
+        line = self.seen.line
+        counted = AGREES * line.rate(begin, end) * (end - begin) + LITTLE
+        ledgers = counters_stood_still(self.verdict.story, self.verdict.disk)
+        return any(one.completed(line.time(begin), line.time(end)) > counted for one in ledgers)
 
     def _doubt(self, what: str, margin: float) -> None:
         """Add a doubt about a rate that is below its limit by no more than chance, or bound by the CPUs."""
