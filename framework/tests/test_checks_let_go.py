@@ -56,3 +56,54 @@ def test_what_the_host_took_away_does_not_count() -> None:
 
 def test_a_real_disk_is_not_judged() -> None:
     assert findings(seen(uevent("remove", GONE + 2.9)), "local") == []
+
+
+# --- a disk that is cut while it is set up ----------------------------------------------------------------------------
+
+SET_UP, AGAIN = RESTORED + 0.3, RESTORED + 0.6
+"""When the driver took the device after the first cut, and the second cut, before the disk is attached."""
+INTERFACE = f"{DEVICE}/1-1.1:1.0"
+
+
+def bound(at: float = SET_UP) -> ev.Uevent:
+    return ev.Uevent(at=at, action="bind", subsystem="usb", devtype="usb_interface", devpath=INTERFACE)
+
+
+def cut_while_set_up(*events: ev.Event) -> Bench:
+    bench = seen(uevent("remove", GONE + 0.1), uevent("add", SET_UP - 0.1), *events)
+    bench.arm(AGAIN - 0.1, cut=2)
+    bench.switch("off", AGAIN, cut=2)
+    bench.switch("on", AGAIN + 0.3, cut=2)
+    return bench
+
+
+def kept(bench: Bench) -> list[str]:
+    return [said for said in findings(bench) if "while it was set up" in said]
+
+
+def test_a_driver_that_keeps_a_device_whose_disk_was_not_there_yet_is_a_finding() -> None:
+    (said,) = kept(cut_while_set_up(bound(), uevent("remove", AGAIN + 3.0)))
+    assert said.startswith(f"the kernel let go of the USB device of {VICTIM} 2.9")
+    assert said.endswith("s after it was cut (limit 2 s), while it was set up")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (bound(), uevent("remove", AGAIN + 0.5)),
+        (uevent("remove", AGAIN + 3.0),),
+        (bound(AGAIN + 1.0), uevent("remove", AGAIN + 3.0)),
+        (bound(), uevent("remove", AGAIN - 0.1), uevent("add", AGAIN + 2.0), uevent("remove", AGAIN + 3.0)),
+        (bound(), uevent("add", AGAIN + 2.0), uevent("remove", AGAIN + 3.0)),
+        (bound(),),
+    ],
+    ids=["soon", "no driver had it", "a driver took it later", "it had gone before", "a later one", "not on record"],
+)
+def test_a_device_that_goes_in_time_while_it_is_set_up_is_none(events: tuple[ev.Event, ...]) -> None:
+    assert kept(cut_while_set_up(*events)) == []
+
+
+def test_a_disk_that_was_there_is_judged_from_its_removal_on() -> None:
+    bench = cut_while_set_up(bound(), uevent("remove", AGAIN + 3.0))
+    bench.attach(VICTIM, AGAIN - 0.05)
+    assert kept(bench) == []

@@ -30,7 +30,7 @@ from plugpull.checks.evidence import (
 from plugpull.checks.limits import removed_within
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
-from plugpull.checks.victims.let_go import device_kept
+from plugpull.checks.victims.let_go import device_kept, driver_kept
 from plugpull.checks.victims.reconnected import LONG_ENOUGH, asked_first
 from plugpull.checks.victims.unannounced import no_uevent, unspoken
 from plugpull.history.cut import Cut
@@ -61,7 +61,7 @@ class Removed(Check, frozen=True, tag="removed"):
             cuts = cuts_of(story, disk)
             if not cuts:
                 said.doubt(f"{disk} was never cut, so its removal cannot be judged")
-            said.take(*unspoken(story, cuts, disk))
+            said.take(*unspoken(story, cuts, disk), *driver_kept(story, disk))
             each: list[float] = []
             for cut in cuts:
                 within = self._limit(story, cut, disk)
