@@ -12,13 +12,16 @@ def test_power_fails_while_files_are_written(rig: ScenarioRig, fstype: str) -> N
     """A disk loses its power while files on it are written, renamed, removed and synced. When it is back, the kernel
     recovers the filesystem, and everything is there that was synced. The other disks do not notice."""
     victim, survivors = rig.choose_victim("power")
-    with rig.filesystem(victim, fstype) as volume, rig.files(volume) as files:
-        with rig.load(survivors, sequential_write) as load:
-            load.settle()
-            files.settle()
-            with rig.cut(victim.power, when=files.something_to_lose()):
-                rig.wait(seconds=1)
-            load.regain_pace()
+    with (
+        rig.filesystem(victim, fstype) as volume,
+        rig.files(volume) as files,
+        rig.load(survivors, sequential_write) as load,
+    ):
+        load.settle()
+        files.settle()
+        with rig.cut(victim.power, when=files.something_to_lose()):
+            rig.wait(seconds=1)
+        load.regain_pace()
     rig.judge(files_kept(victim), unmountable(victim), removed(victim), returned(victim), *undisturbed(survivors))
 
 

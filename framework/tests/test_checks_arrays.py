@@ -220,7 +220,8 @@ def test_a_member_that_is_refused_without_a_reason_is_a_finding() -> None:
 
 
 def test_a_member_that_is_older_than_the_bitmap_may_be_refused() -> None:
-    assert readd_refused("17", "18") == ()
+    assert readd_refused("17", "18") == readd_refused("17", "19") == ()
+    assert readd_refused("17", "22") == ("disk1 could not be put into array1: no",)
 
 
 @pytest.mark.parametrize(("level", "found"), [("raid5", 1), ("raid1", 0)])

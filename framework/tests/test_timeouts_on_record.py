@@ -12,6 +12,7 @@ from test_on_record import without
 
 from plugpull.checks.record.disk_record import disk_doubts
 from plugpull.checks.record.on_record import on_record
+from plugpull.checks.victims.timeouts import other_timeouts
 from plugpull.history import events as ev
 from plugpull.judging.judge import judge_story
 from plugpull.judging.results import Verdict
@@ -142,9 +143,13 @@ def test_a_timeout_of_the_kernel_that_could_not_be_shortened(why: str, kind: str
     [
         ("timeout", "15", ""),
         ("timeout", "30", ""),
-        ("timeout", "22", "the command timeout of disk2 is 22 s"),
+        ("timeout", "22", "the command timeout of disk2 is 22 s at the beginning, and nobody set it to that"),
         ("eh_timeout", "5", ""),
-        ("eh_timeout", "12", "the error handler's timeout of disk2 is 12 s"),
+        (
+            "eh_timeout",
+            "12",
+            "the error handler's timeout of disk2 is 12 s at the beginning, and nobody set it to that",
+        ),
     ],
 )
 def test_a_timeout_is_what_the_disk_came_with_or_what_it_was_set_to(
@@ -155,5 +160,14 @@ def test_a_timeout_is_what_the_disk_came_with_or_what_it_was_set_to(
     bench.replace(ev.DiskProperties, values={"timeout": "30", "eh_timeout": "10"})
     bench.add(ev.TimersSet(at=11.0, moment="attached", changed=(("/sys/x/eh_timeout", "10", "5"),)))
     bench.add(replace(came, at=25.0, moment=moment, values={name: value}))
-    said = [f"{what} at the {'end' if moment == 'end' else 'beginning'}, and nobody set it to that"] if what else []
+    said = [what] if what and moment == "begin" else []
     assert [one for one in disk_doubts(bench.story()) if "timeout" in one] == said
+    accused = [one.summary for one in other_timeouts(bench.story())]
+    at_the_end = {
+        "timeout": ["disk2 has a command timeout of 22 s instead of 15 s at the end, and nobody set it to that"],
+        "eh_timeout": [
+            "disk2 has 12 s instead of 5 s for a command of the error handler at the end, and nobody set it to that"
+        ],
+    }
+    assert accused == (at_the_end[name] if what and moment == "end" else [])
+    assert not [*other_timeouts(timed("ssh").story())]

@@ -119,19 +119,25 @@ def _properties(story: Story) -> Iterator[str]:
 
 
 def _timeouts(story: Story) -> Iterator[str]:
-    """Timeouts of commands that plugpull did not set: a disk that hangs shows later than the record goes."""
+    """Timeouts of commands at the beginning that plugpull did not set: a disk that hangs shows later than the record
+    goes."""
     for name, what in TIMEOUTS.items():
-        came = {(one.kname, one.diskseq): one.values.get(name) for one in story.of(DiskProperties)[::-1]}
-        given = {
-            after for event in story.of(TimersSet) for path, _, after in event.changed if path.endswith(f"/{name}")
-        }
-        for read in story.of(DiskProperties) if given else ():
-            value = read.values.get(name)
-            if read.moment == "attached" or not value or value == came.get((read.kname, read.diskseq)):
-                continue
-            if value not in given:
-                when = "end" if read.moment == "end" else "beginning"
-                yield f"{what} of {read.disk} is {value} s at the {when}, and nobody set it to that"
+        for read, value, _ in set_by_nobody(story, name):
+            if read.moment == "begin":
+                yield f"{what} of {read.disk} is {value} s at the beginning, and nobody set it to that"
+
+
+def set_by_nobody(story: Story, name: str) -> Iterator[tuple[DiskProperties, str, frozenset[str]]]:
+    """Readings of a timeout, at the beginning and at the end, that are neither what the disk came with nor what
+    plugpull set one to, with their values and those that plugpull set."""
+    came = {(one.kname, one.diskseq): one.values.get(name) for one in story.of(DiskProperties)[::-1]}
+    given = frozenset(
+        after for event in story.of(TimersSet) for path, _, after in event.changed if path.endswith(f"/{name}")
+    )
+    for read in story.of(DiskProperties) if given else ():
+        value = read.values.get(name)
+        if read.moment != "attached" and value and value != came.get((read.kname, read.diskseq)) and value not in given:
+            yield read, value, given
 
 
 def _unknown_devices(story: Story) -> Iterator[str]:

@@ -26,6 +26,7 @@ from plugpull.checks.victims.property_words import (
     WITHOUT_UDEV,
     WORDS,
 )
+from plugpull.checks.victims.timeouts import other_timeouts
 from plugpull.history.events import (
     Acted,
     AgentLost,
@@ -78,6 +79,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
         said.take(*self._returns(story), *self._stays(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
+        said.take(*other_timeouts(story))
         for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
             said.take(*another_device(story, disk), *other_words(story, disk))
         said.take(*another_hub(story))
