@@ -33,6 +33,7 @@ from benchmarks.driver_bugs.more import MUTANTS as MORE
 from benchmarks.driver_bugs.others import MUTANTS as OTHERS
 from benchmarks.driver_bugs.paths import MUTANTS as PATHS
 from benchmarks.driver_bugs.recovery import MUTANTS as RECOVERY
+from benchmarks.driver_bugs.regressions import MUTANTS as REGRESSIONS
 from benchmarks.driver_bugs.state import MUTANTS as STATE
 from benchmarks.driver_bugs.unasked import MUTANTS as UNASKED
 from benchmarks.measure import ROOT, begin, console, scratch, table
@@ -40,7 +41,7 @@ from plugpull.finding import Finding
 from plugpull.judging.results import ScenarioResult, Verdict
 from plugpull.judging.results_io import read_results
 
-MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE, *RECOVERY, *STATE, *FIXED, *UNASKED)
+MUTANTS = (*FIRST, *OTHERS, *MORE, *FRESH, *OF_MD, *PATHS, *DUE, *RECOVERY, *STATE, *FIXED, *UNASKED, *REGRESSIONS)
 UAS_RIG = RIG.replace('at = "usb.1"\n', 'at = "usb.1"\nprotocol = "uas"\n').replace("SMALL-", "MUTANT-")
 """Two disks, the victim driven by uas."""
 
