@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -138,6 +139,7 @@ class Bench:
         self.context = Mock()
         self.context.now.return_value = 5.0
         self.context.listener.lost = ""
+        self.context.untimed = nullcontext
         self.context.recorder.record.side_effect = self.recorded.append
         self.context.recorder.since.side_effect = lambda mark: list(self.recorded)
         self.context.bench.link.call.side_effect = self._call

@@ -215,9 +215,9 @@ _back(
 )
 
 
-@edit("second witness", UNKNOWN, WATCHED)
+@edit("second witness", FAIL, WATCHED)
 def the_timeout_of_a_survivor_is_an_hour_at_the_end(tape: Tape) -> Tape:
-    """If it hung, that would show only after the record."""
+    """Only the kernel can have changed it: the disk had another one, and so had all that plugpull set."""
     last = [event for event in tape.all(of("disk.properties", disk=tape.survivor)) if event["moment"] == "end"][-1]
     return one(tape, last, values=last["values"] | {"timeout": "3600"})
 
