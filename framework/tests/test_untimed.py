@@ -1,14 +1,31 @@
-"""Steps that nobody times: emulated disks may be as fast as they can for their length, unless a load runs."""
+"""Steps that nobody times: emulated disks may be faster than their rates meanwhile, unless a load runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from desks import DeskBench, desk
 
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.errors import RigError
+from plugpull.integrity.file_patterns import file_storm
+from plugpull.integrity.writing.files.running import RunningFiles
+from plugpull.load.runner import Job
+from plugpull.load.running import RunningJobs
+from plugpull.locate import rigs_dir
+from plugpull.rig.load import load_rig
+from plugpull.rig.topology import Topology
+from plugpull.targets.array import Array, RaidLevel
+from plugpull.targets.disk import RigDisk
+from plugpull.targets.filesystem import Filesystem
+from plugpull.targets.made_array import MadeArray
+
+TOPOLOGY = Topology(load_rig(rigs_dir() / "quick.toml"))
+DISKS = (RigDisk("disk1", TOPOLOGY), RigDisk("disk2", TOPOLOGY))
 
 
 @pytest.fixture
@@ -66,3 +83,111 @@ def test_the_first_error_is_the_one_that_is_raised(context: ScenarioContext, mon
     with pytest.raises(RigError, match="QEMU is gone"), context.untimed():
         pass
     assert not context._untimed
+
+
+# --- who uses it ------------------------------------------------------------------------------------------------------
+
+
+class Watched(Mock):
+    """A context that notes what was done and whether its time counted."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.done: list[tuple[str, bool]] = []
+        self.inside = False
+        self.listener.lost = ""
+        self.recorder.since.return_value = []
+        self.identity = lambda name: {"kname": name}
+        self.wait_for = lambda *_, **__: self.note("wait")
+        self.bench.link.call = lambda op, *_, **asked: self.note(str(asked.get("do", op)))
+
+    def note(self, what: str) -> dict[str, Any]:
+        self.done.append((what, self.inside))
+        return {"ok": True, "seconds": 0.1, "detail": "", "uuid": "F5"}
+
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        self.inside = True
+        yield
+        self.inside = False
+
+    def _get_child_mock(self, /, **more: Any) -> Mock:
+        return Mock(**more)
+
+
+def array_on(context: Watched) -> MadeArray:
+    plan = Array("array1", RaidLevel.MIRRORED, DISKS, uuid="U", kname="md127", bytes=1 << 20)
+
+    def read_members(array: MadeArray) -> None:
+        context.note("read")
+
+    return MadeArray(context, plan, (), read_members)
+
+
+def test_a_filesystem_is_made_and_mounted_without_being_timed() -> None:
+    context = Watched()
+    volume = Filesystem(context, DISKS[0], "ext4").__enter__()
+    assert context.done == [("mkfs", True), ("mount", True)]
+    volume.unmount()
+    assert context.done[-1] == ("umount", False)
+
+
+def test_an_array_is_waited_for_checked_and_read_without_being_timed() -> None:
+    context = Watched()
+    array = array_on(context)
+    assert (array.wait_clean(), array.wait_in_sync(DISKS[0]), array.check()) == (True, True, True)
+    assert [timed for what, timed in context.done if what == "wait"] == [True] * 4
+    array.__exit__(None, None, None)
+    assert context.done[-2:] == [("read", True), ("erase", True)]
+
+
+def test_how_soon_an_array_notices_is_timed() -> None:
+    context = Watched()
+    array = array_on(context)
+    assert array.wait_degraded()
+    assert array.wait_resyncing()
+    assert context.done == [("wait", False)] * 2
+
+
+class Load(RunningJobs):
+    """A load whose context sees when it reads back."""
+
+    def _begin(self) -> None: ...
+
+    def _stop_jobs(self, running: Iterable[Job]) -> dict[str, Any]:
+        return {}
+
+    def verify(self) -> None:
+        assert isinstance(self._context, Watched)
+        self._context.note("verify")
+
+    def _first_bytes(self, disk: str) -> int:
+        return 1
+
+
+def test_a_load_counts_as_running_until_its_jobs_have_ended_and_is_read_back_without_being_timed() -> None:
+    context = Watched(busy=[])
+    load = Load(context, DISKS[:1])
+    (runs,) = context.busy
+    assert not runs()
+    load._jobs = {"disk1": Job("load1-disk1", "disk1", "sda", 1 << 20)}
+    assert runs()
+    load._jobs["disk1"].ended.set()
+    assert not runs()
+    load._jobs = {}
+    with load:
+        assert context.done == []
+    assert context.done == [("verify", True)]
+
+
+def test_files_are_looked_at_without_being_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Watched(busy=[])
+    files = RunningFiles(context, Mock(), file_storm)
+    (runs,) = context.busy
+    assert not runs()
+    files._job = Mock()
+    files._job.ended.is_set.return_value = False
+    assert runs()
+    monkeypatch.setattr(files, "_look", lambda: bool(context.note("look")))
+    assert files.verify()
+    assert context.done == [("look", True)]

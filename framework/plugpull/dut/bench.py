@@ -63,7 +63,7 @@ class Bench(Protocol):
         ...
 
     def lift_rates(self, lifted: bool) -> None:
-        """Let emulated disks be as fast as they can, or hold them to their rates again. Real disks stay as they are.
+        """Let emulated disks be faster than their rates, or hold them to these again. Real disks stay as they are.
         Raises RigError."""
         ...
 

@@ -76,8 +76,8 @@ class ScenarioContext:
 
     @contextmanager
     def untimed(self) -> Iterator[None]:
-        """A step whose time is not judged: for its length emulated disks are as fast as they can, unless a load runs
-        beside it. Raises RigError."""
+        """A step whose time is not judged: for its length emulated disks may be faster than their rates, unless a load
+        runs beside it. Raises RigError."""
         if self._untimed or any(runs() for runs in self.busy):
             yield
             return

@@ -40,12 +40,12 @@ class JudgedRound:
     """One round and the oracle's opinion of it.
 
     ``opinion`` is ``None`` if nothing can be concluded. ``unlike`` are right sectors that a second reading found to
-    hold something else. ``owed`` are sectors that lack a completed, unflushed write on
-    a disk that kept its power; ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error.
-    ``slowest`` is the duration of the slowest write, in seconds. ``stale`` says which samples repeat one another
-    while the disk was written, ``uncounted`` when its own counters stood still. ``contradicted`` says why the ledger
-    cannot be of this round. ``outlived`` is when the last write or flush succeeded while the disk was removed, DUT
-    seconds; ``None`` if the ledger is contradicted.
+    hold something else. ``owed`` are sectors that lack a completed, unflushed write on a disk that kept its power;
+    ``opinion`` allows that. ``failed`` are the writes and flushes that ended with an error. ``slowest`` is the duration
+    of the slowest write, in seconds. ``stale`` says which samples repeat one another while the disk was written,
+    ``uncounted`` is set if its own counters stood still. ``contradicted`` says why the ledger cannot be of this round.
+    ``outlived`` is when the last write or flush succeeded while the disk was removed, DUT seconds; ``None`` if the
+    ledger is contradicted.
     """
 
     round: Round
@@ -239,9 +239,8 @@ def _judge_round(story: Story, one: Round) -> tuple[JudgedRound, tuple[SectorRun
         if strict.checked > opinion.checked and not opinion.wrong:
             # On a disk that kept its power, unflushed writes are compared as well.
             opinion.checked, opinion.unclaimed = strict.checked, strict.unclaimed
-    unlike = [other for runs in readings for other in disagreements(found.runs, runs)]
-    wrong = (*opinion.wrong, *owed)
-    unlike = [other for other in unlike if not any(_overlap(other, each) for each in wrong)]
+    others = (other for runs in readings for other in disagreements(found.runs, runs))
+    unlike = [other for other in others if not any(_overlap(other, wrong) for wrong in (*opinion.wrong, *owed))]
     unknowns = [*_unknowns(one, opinion), *completed_later(story, one, ledger, cuts)]
     declared = _declared_block(story, one.disk)
     if declared > block and outside(_ask(one, ledger, found, declared, completed=through).wrong, opinion.wrong):

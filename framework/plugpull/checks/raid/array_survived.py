@@ -33,8 +33,8 @@ LEAVING = 2.0
 CLOCKS = 0.5
 """Seconds by which the order of an array's states and of a disk's removal is not known."""
 MISSED = 2
-"""Events by which a member may be too old to be taken back. It was one in the three of 49 healthy cases in which md
-refused a member; a bitmap whose bits are cleared in a degraded array counts on while the member is away."""
+"""Events by which a member may be too old to be taken back. Of 68 members of healthy arrays md refused two, by one
+event each; a bitmap whose bits are cleared in a degraded array counts on while the member is away."""
 _EVENTS = re.compile(r"its superblock is of event (\d+), bits of the bitmap were cleared at event (\d+)")
 """What the agent reports of a member that md does not take back."""
 COMPARED = ("raid5", "raid6")

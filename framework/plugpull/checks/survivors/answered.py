@@ -35,7 +35,7 @@ scenarios ended with a request in flight: their loads had ended, and their data 
 
 
 SAID = 0.3
-"""Seconds which do not count that a finding mentions."""
+"""A finding mentions the time that does not count if it is longer than this, seconds."""
 BEFORE = 5.0
 """Seconds before a disk stopped answering in which the pace of others is measured."""
 ENOUGH = 20
