@@ -103,6 +103,14 @@ def test_a_device_that_goes_in_time_while_it_is_set_up_is_none(events: tuple[ev.
     assert kept(cut_while_set_up(*events)) == []
 
 
+@pytest.mark.parametrize(("third", "accused"), [(AGAIN + 2.5, False), (AGAIN + 4.0, True)])
+def test_what_goes_after_the_next_cut_goes_for_that(third: float, accused: bool) -> None:
+    bench = cut_while_set_up(bound(), uevent("remove", AGAIN + 3.0))
+    bench.arm(third - 0.1, cut=3)
+    bench.switch("off", third, cut=3)
+    assert bool(kept(bench)) == accused
+
+
 def test_a_disk_that_was_there_is_judged_from_its_removal_on() -> None:
     bench = cut_while_set_up(bound(), uevent("remove", AGAIN + 3.0))
     bench.attach(VICTIM, AGAIN - 0.05)

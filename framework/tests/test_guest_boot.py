@@ -80,9 +80,8 @@ def test_a_guest_that_answers_has_booted(guest: Guest) -> None:
 
 def test_a_guest_that_ended_is_not_waited_for(guest: Guest) -> None:
     guest.port.close()
-    with pytest.raises(RigError, match="stream") as caught:
+    with pytest.raises(snapshot.GuestEnded, match="stream"):
         snapshot.await_agent(guest.link, guest.console, 60.0)
-    assert not isinstance(caught.value, snapshot.BootStopped)
 
 
 class Machine:
@@ -105,11 +104,11 @@ class Link:
         pass
 
 
-def silent(times: int, given: list[float], machine: Machine) -> Any:
+def silent(times: int, given: list[float], machine: Machine, error: type[RigError] = snapshot.BootStopped) -> Any:
     def start(patience: float) -> tuple[Machine, None, Link]:
         given.append(patience)
         if len(given) <= times:
-            raise snapshot.BootStopped("its console has been silent")
+            raise error("its console has been silent")
         return machine, None, Link()
 
     return start
@@ -134,3 +133,20 @@ def test_a_kernel_that_never_boots_is_an_error() -> None:
     with pytest.raises(snapshot.BootStopped):
         snapshot.freeze_guest(silent(9, given, Machine()), Path("state"), cast("Any", lambda text: None))
     assert len(given) == snapshot.BOOTS
+
+
+def test_a_guest_whose_qemu_ended_is_booted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "clock_rate", lambda link: 1.0)
+    given: list[float] = []
+    said: list[str] = []
+    machine = Machine()
+    snapshot.freeze_guest(silent(1, given, machine, snapshot.GuestEnded), Path("state"), said.append)
+    assert machine.frozen == [Path("state")]
+    assert said[0] == "QEMU ended before its agent answered; booting again"
+
+
+def test_a_guest_whose_qemu_ends_each_time_is_an_error() -> None:
+    given: list[float] = []
+    with pytest.raises(snapshot.GuestEnded):
+        snapshot.freeze_guest(silent(9, given, Machine(), snapshot.GuestEnded), Path("state"), lambda _: None)
+    assert len(given) == 2

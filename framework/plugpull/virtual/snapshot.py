@@ -80,13 +80,17 @@ class BootStopped(RigError):
     """A guest fell silent before its agent answered. Another boot of the same image may well end."""
 
 
+class GuestEnded(RigError):
+    """QEMU ended before the agent of its guest answered. Seen once in some hundreds of boots, without a word."""
+
+
 def boot(
     shape: Shape, kernel: KernelTree, initrd: Path, directory: Path, patience: float = BOOT_DEADLINE
 ) -> tuple[Machine, Console, AgentLink]:
     """Cold-boot a guest and wait for its agent. Its RAM is ``directory/ram``.
 
-    Raises BootStopped with the last lines of the console if it said nothing for ``patience`` seconds, and RigError if
-    it ended, or took longer than ``BOOT_DEADLINE``.
+    Raises, with the last lines of the console, BootStopped if it said nothing for ``patience`` seconds, GuestEnded if
+    QEMU ended, and RigError if it took longer than ``BOOT_DEADLINE``.
     """
     extra = ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", shape.command_line()]
     machine = Machine(shape, directory / "ram", extra, directory / "qemu.log", share=True)
@@ -98,8 +102,9 @@ def boot(
         link.close()
         machine.close()
         said = "\n    ".join(console.lines()[-8:]) or "nothing"
+        ended = isinstance(error, GuestEnded) and f"; QEMU said: {machine.last_words() or 'nothing'}"
         raise type(error)(
-            f"the guest did not boot with kernel {kernel.version}: {error.what}; "
+            f"the guest did not boot with kernel {kernel.version}: {error.what}{ended or ''}; "
             f"the last lines of its console:\n    {said}"
         ) from None
     return machine, console, link
@@ -107,7 +112,7 @@ def boot(
 
 def await_agent(link: AgentLink, console: Console, patience: float) -> None:
     """Wait until the agent answers. Raises BootStopped after ``patience`` seconds in which the console got no line and
-    the agent did not answer; RigError if the stream to it ended, or after ``BOOT_DEADLINE`` seconds.
+    the agent did not answer; GuestEnded if the stream to it ended; RigError after ``BOOT_DEADLINE`` seconds.
 
     A kernel under QEMU's emulation with two processors rarely stops in the middle of its boot, for ever and without a
     word (seen after "Loading compiled-in X.509 certificates", in one of some thousands). The next boot ends.
@@ -121,7 +126,7 @@ def await_agent(link: AgentLink, console: Console, patience: float) -> None:
         except AgentGone as error:
             now = time.monotonic()
             if link.lost:
-                raise
+                raise GuestEnded(error.what) from error
             if console.mark() != heard:
                 heard, since = console.mark(), now
             if now >= deadline:
@@ -144,10 +149,17 @@ def freeze_guest(
     start: Callable[[float], tuple[Machine, Console, AgentLink]], state: Path, progress: Callable[[str], None]
 ) -> None:
     """Save a guest that ``start`` booted, if its clock keeps time; boot another if not, or if it fell silent for as
-    long as ``start`` was given. Raises RigError after ``BOOTS`` of them."""
+    long as ``start`` was given, or once if QEMU ended. Raises RigError after ``BOOTS`` of them."""
+    ended = 0
     for patience in PATIENCE:
         try:
             machine, _, link = start(patience)
+        except GuestEnded:
+            ended += 1
+            if ended > 1:
+                raise
+            progress("QEMU ended before its agent answered; booting again")
+            continue
         except BootStopped:
             if patience == PATIENCE[-1]:
                 raise

@@ -42,6 +42,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.data.opinions import counters_stood_still, sampler_stood_still
 from plugpull.checks.evidence import limit, miswired, seconds
+from plugpull.checks.late_answers import answered_late
 from plugpull.checks.record.stale_samples import LITTLE
 from plugpull.checks.starved import LEAST_GRANTED, gaps, granted
 from plugpull.checks.survivors.baseline import LEAST, SIGMAS, WINDOW, Baseline, baseline
@@ -257,7 +258,11 @@ class _Verdict:
         total = sum(stall.seconds for stall in long)
         if longest.seconds > max(self.limits.max_stall, pause):
             what = f"{self.disk} stood still for {seconds(longest.seconds)} {limit(self.limits.max_stall)}"
-            self.accuse(what, longest.began)
+            late = answered_late(self.story, longest.began, longest.began + longest.seconds)
+            if longest.seconds - late > max(self.limits.max_stall, pause):
+                self.accuse(what, longest.began)
+            else:
+                self.said.doubt(f"{what}, but the DUT's answers were late as well, by up to {seconds(late)}")
         elif total > self.limits.all_stalls:
             what = f"{self.disk} stood still for {seconds(total)} in {len(long)} stalls"
             self.accuse(f"{what} {limit(self.limits.all_stalls)}", long[0].began)

@@ -5,12 +5,13 @@ Meanwhile the hub's worker is busy, so that nothing on that hub is noticed (driv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.evidence import limit, mates_of, seconds
 from plugpull.checks.limits import EACH_MORE, bench_kind
-from plugpull.checks.starved import awake
+from plugpull.checks.starved import Span, awake
 from plugpull.history.cut import Cut
 from plugpull.history.events import DiskAttached, DiskDetached, Edge, Uevent
 from plugpull.history.story import Story
@@ -52,20 +53,28 @@ def driver_kept(story: Story, disk: str) -> Iterator[Accusation]:
             continue
         within = WITHIN + EACH_MORE * (len(mates_of(story, cut)) - 1)
         for usb in names:
-            at = _gone_unattached(story, usb, first - cut.error, off)
+            at = _gone_unattached(story, usb, first - cut.error, Span(off, _next_off(story, disk, off)))
             took = 0.0 if at is None else awake(story, off, at)
             if took > within:
                 what = f"the kernel let go of the USB device of {disk} {seconds(took)} after it was cut {limit(within)}"
                 yield Accusation(subject=disk, summary=f"{what}, while it was set up", at=at)
 
 
-def _gone_unattached(story: Story, usb: str, cut: float, off: float) -> float | None:
-    """When a USB device with a driver at the time of a ``cut`` was removed after the port was ``off``; ``None`` if it
-    had none, or its removal is not on record."""
+def _next_off(story: Story, disk: str, at: float) -> float:
+    """When the disk was cut again after this time; infinity if it was not. The kernel may never notice a short cut, and
+    what goes after the next one goes for that."""
+    later = (cut for cut in story.cut_records if disk in cut.armed.victims and cut.off.commanded_at is not None)
+    begins = ((cut.off.commanded_at or 0.0) - cut.error for cut in later)
+    return min((begin for begin in begins if begin > at), default=math.inf)
+
+
+def _gone_unattached(story: Story, usb: str, cut: float, judged: Span) -> float | None:
+    """When a USB device with a driver at the time of a ``cut`` was removed in the time that is ``judged``; ``None`` if
+    it had none, or if no such removal is on record."""
     here = [event for event in story.of(Uevent) if event.devpath.rpartition("/")[2].partition(":")[0] == usb]
     devices = [one for one in here if one.devtype == "usb_device" and one.action in ("add", "remove")]
     before = [event for event in devices if (event.at or 0.0) <= cut]
-    after = [event for event in devices if (event.at or 0.0) > off]
+    after = [event for event in devices if judged.begin < (event.at or 0.0) <= judged.end]
     if not before or before[-1].action != "add" or not after or after[0].action != "remove":
         return None
     begin = before[-1].at or 0.0
