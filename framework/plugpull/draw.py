@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
+from plugpull.dut.agent.checkers import too_small
 from plugpull.errors import NotServed, UsageError
 from plugpull.rig.model import Rig
 from plugpull.rig.topology import CutPoint, Topology
@@ -82,6 +83,13 @@ def disks_behind_meters(rig: Rig) -> tuple[str, ...]:
     """The scratch disks behind the rig's power meters, in the order of the rig file."""
     behind = {disk for meter in rig.meter for disk in meter.disks}
     return tuple(disk.name for disk in rig.disk if disk.scratch and disk.name in behind)
+
+
+def disks_too_small(rig: Rig, fstype: str) -> str:
+    """Why no scratch disk of this rig can have such a filesystem, if that is known from their sizes; empty if not."""
+    largest = max((disk.size for disk in rig.disk if disk.scratch), default=0)
+    why = too_small(fstype, largest)
+    return f"no disk of this rig is large enough: {why}" if why and largest else ""
 
 
 def victims_to_choose(topology: Topology, kind: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TextIO, cast
 import pytest
 from rich.console import Console
 
-from plugpull.draw import NO_METER, disks_behind_meters, night
+from plugpull.draw import NO_METER, disks_behind_meters, disks_too_small, night
 from plugpull.errors import NotServed, RigError, UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.expected_findings import read_expected
@@ -165,10 +165,15 @@ class PlugpullSession:
             self._view.stop()
 
     def _lacking(self, item: pytest.Item) -> str:
-        """Why this rig cannot serve a study, if that is known before a bench is opened for it."""
+        """Why this rig cannot serve a scenario, if that is known before a bench is opened for it: a study of power
+        without a meter, or a scenario with a parameter ``fstype`` whose filesystem is too large for each disk."""
         mark = item.get_closest_marker("study")
         wants_meter = mark is not None and mark.kwargs.get("meter", False)
-        return NO_METER if wants_meter and not disks_behind_meters(self._run.rig) else ""
+        if wants_meter and not disks_behind_meters(self._run.rig):
+            return NO_METER
+        callspec = getattr(item, "callspec", None)
+        fstype = None if callspec is None else callspec.params.get("fstype")
+        return disks_too_small(self._run.rig, fstype) if isinstance(fstype, str) else ""
 
     @contextmanager
     def soak(self, item: pytest.Item) -> Iterator[Soak]:

@@ -12,11 +12,12 @@ import pytest
 from dry_runs import dry_run
 
 from plugpull.commands.pytest_line import _dated
-from plugpull.draw import Draw, candidates_of, disks_driven_by, night, pairs_to_swap
+from plugpull.draw import Draw, candidates_of, disks_driven_by, disks_too_small, night, pairs_to_swap
 from plugpull.errors import UsageError
-from plugpull.exit_status import EXIT_USAGE
+from plugpull.exit_status import EXIT_PASS, EXIT_USAGE
 from plugpull.history import events as ev
 from plugpull.rig.load import load_rig
+from plugpull.rig.model import Rig
 from plugpull.rig.topology import Topology
 from plugpull.run import OpenScenario
 from plugpull.run_options import Options
@@ -218,3 +219,35 @@ def test_disks_of_one_controller_and_protocol_can_be_swapped() -> None:
     assert set(pairs["disk1"]) == {"disk2", "disk3", "disk4", "disk5", "disk6"}
     assert "disk7" not in pairs, "the only one on UAS"
     assert pairs_to_swap(Topology(load_rig(RIGS / "odd-enclosures.toml"))) == {"stick": ("plain",), "plain": ("stick",)}
+
+
+# --- filesystems that fit on no disk ----------------------------------------------------------------------------------
+
+ON_A_FILESYSTEM = """
+import pytest
+
+@pytest.mark.parametrize("fstype", ["ext4", "xfs"])
+def test_files(rig, fstype):
+    assert fstype == "ext4", "no bench is opened for it"
+    rig.play()
+"""
+
+
+def test_a_filesystem_that_fits_on_no_disk_is_skipped_before_a_bench_is_opened(tmp_path: Path) -> None:
+    ran = dry_run(tmp_path, {"test_files.py": ON_A_FILESYSTEM})
+    assert ran.status == EXIT_PASS, ran.output
+    why = "no disk of this rig is large enough: a xfs needs a disk of 300 MiB"
+    assert [(one["id"], one["reason"]) for one in ran.results["skipped"]] == [("test_files.py::test_files[xfs]", why)]
+
+
+def resized(size: int) -> Rig:
+    """The rig with its first disk of ``size`` bytes."""
+    rig = load_rig(RIGS / "quick.toml")
+    first, *others = rig.disk
+    return rig.model_copy(update={"disk": (first.model_copy(update={"size": size}), *others)})
+
+
+def test_one_large_disk_is_enough() -> None:
+    assert disks_too_small(resized(1 << 20), "xfs")
+    assert not disks_too_small(resized(400 << 20), "xfs")
+    assert not disks_too_small(resized(1 << 20), "ext4")

@@ -75,10 +75,17 @@ def known_filesystems(proc: str = "/proc") -> List[str]:
     return sorted(set(found))
 
 
-def lacking(fstype: str, size: int) -> str:
-    """Why no such filesystem can be made on a disk of ``size`` bytes and mounted, as words; empty if it can."""
+def too_small(fstype: str, size: int) -> str:
+    """Words for a disk of ``size`` bytes being too small for such a filesystem; empty if it is not."""
     if size < SMALLEST.get(fstype, 0):
         return "a %s needs a disk of %d MiB" % (fstype, SMALLEST[fstype] >> 20)
+    return ""
+
+
+def lacking(fstype: str, size: int) -> str:
+    """Why no such filesystem can be made on a disk of ``size`` bytes and mounted, as words; empty if it can."""
+    if too_small(fstype, size):
+        return too_small(fstype, size)
     program = maker(fstype)[0]
     if not installed(program):
         return "%s is not installed on the DUT" % program
