@@ -41,6 +41,7 @@ from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
 from plugpull.measuring import REPEATS, Measuring
 from plugpull.metering import MeterWatch
+from plugpull.plugging import plug_everything
 from plugpull.rig.topology import CutPoint
 from plugpull.targets.array_plan import CHUNK, options_of, planned
 from plugpull.targets.disk import RigDisk
@@ -52,8 +53,6 @@ GONE_WITHIN = 10.0
 """Seconds that the DUT gets to remove the last traces of a disk that was cut. Later ones count as left over."""
 UNKNOWN_JOB_GRACE = 5.0
 """Seconds that a program which nobody asked to end gets for each of the signals that end it."""
-READY_WITHIN = 60.0
-"""Seconds until every declared disk must be on the kernel's list before a scenario begins."""
 
 
 class ScenarioRig(Measuring):
@@ -305,16 +304,7 @@ class ScenarioRig(Measuring):
         self._shorten_timers()
         context.bench.link.call("sample", interval=SAMPLE_INTERVAL)
         self._meters.start(virtual=self._kind == "virtual")
-        context.phase("plug", "every disk gets its cable and its power")
-        context.bench.power_everything()
-        declared = tuple(disk.name for disk in context.rig.disk)
-        missing = context.wait_attached(declared, READY_WITHIN)
-        if missing:
-            serials = ", ".join(f"{name} (serial {context.disk(name).serial})" for name in missing)
-            raise RigError(
-                f"not found within {READY_WITHIN:g} s: {serials}",
-                hint="are they plugged in and powered, and are their serial and lun right in the rig file?",
-            )
+        plug_everything(context, self._kind)
         record_disks(context, "begin")
         self._state_before = self._state("begin")
         self.context.recorder.record(self._state_before)

@@ -128,7 +128,7 @@ class DeskBench:
     def stall(self, disk: str, on: bool) -> None:
         raise RigError(f"nobody can make {disk} stand still")
 
-    def lift_rates(self, lifted: bool) -> None:
+    def lift_rates(self, to: int | None) -> None:
         pass
 
     def harmed_by_sleep(self, kernel: str) -> str:

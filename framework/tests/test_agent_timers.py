@@ -14,7 +14,7 @@ import pytest
 from sysfs_tree import Sysfs
 
 from plugpull.dut.agent.disks import describe
-from plugpull.dut.agent.timers import Timers
+from plugpull.dut.agent.timers import SETTLING, Timers
 
 USB = "pci0000:00/0000:00:05.0/usb2/2-1"
 DEFAULTS = {
@@ -105,6 +105,21 @@ def test_a_detector_that_was_off_is_on_for_the_scenario(tmp_path: Path) -> None:
     assert value(tmp_path, "proc/sys/kernel/hung_task_timeout_secs") == "0"
 
 
+def test_new_devices_need_not_settle_for_a_while(tmp_path: Path) -> None:
+    machine(tmp_path, **{SETTLING: "1"})
+    timers = Timers(str(tmp_path))
+    path = str(tmp_path / SETTLING)
+    assert timers.let_settle("0") == {"changed": [(path, "1", "0")], "failed": {}}
+    assert timers.let_settle("0") == {"changed": [], "failed": {}}
+    assert timers.let_settle("1") == {"changed": [(path, "0", "1")], "failed": {}}
+    assert value(tmp_path, SETTLING) == "1"
+
+
+def test_a_kernel_without_usb_storage_has_nothing_to_settle(tmp_path: Path) -> None:
+    machine(tmp_path)
+    assert Timers(str(tmp_path)).let_settle("0") == {"changed": [], "failed": {}}
+
+
 def test_a_value_that_was_not_restored_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(tmp_path)
     monkeypatch.setattr("plugpull.dut.agent.timers._GUARD", "cat >/dev/null")
@@ -120,7 +135,7 @@ def test_timers_are_restored_after_the_agent_was_killed(tmp_path: Path) -> None:
     script = textwrap.dedent(
         f"""
         import sys, time
-        from plugpull.dut.agent.timers import Timers
+        from plugpull.dut.agent.timers import SETTLING, Timers
         timers = Timers({str(tmp_path)!r})
         timers.shorten(["S-1"], guarded=True)
         print("shortened", flush=True)

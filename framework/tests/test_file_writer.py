@@ -20,6 +20,7 @@ from typing import Any, cast
 import pytest
 from file_books import RUN, B
 
+from plugpull.dut.agent.streams import compiled
 from plugpull.integrity.file_patterns import ShortPlans
 from plugpull.integrity.oracle.files.found import FoundTree, decode_found_tree
 from plugpull.integrity.oracle.files.ledger import FileLedger, decode_file_ledger
@@ -30,6 +31,7 @@ from plugpull.integrity.oracle.stamp import Stamp
 from plugpull.integrity.sequences import sequences
 from plugpull.integrity.writing.files import __main__ as program
 from plugpull.integrity.writing.files import scanner, writer
+from plugpull.integrity.writing.files.__main__ import options_of
 from plugpull.integrity.writing.files.bundle import MODULES, file_program
 from plugpull.integrity.writing.files.plans import LEFT_ALONE, plan_of
 from plugpull.integrity.writing.files.writer import FileWriter
@@ -274,21 +276,47 @@ def test_the_filesystem_is_synced_before_the_directory_of_a_round_is_made_and_be
 # --- on the DUT -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("made", [bytes, compiled], ids=["as sent", "compiled"])
 def test_the_program_runs_from_its_zip_file(
-    root: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    root: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, made: Callable[[bytes], bytes]
 ) -> None:
     place = tmp_path_factory.mktemp("program") / "files.zip"
-    place.write_bytes(file_program())
-    assert file_program() == place.read_bytes()
+    place.write_bytes(made(file_program()))
+    assert made(file_program()) == place.read_bytes()
 
     def run(*words: str, text: bytes = b"") -> bytes:
-        command = [sys.executable, "-I", str(place), *words, "--root", str(root)]
+        command = [sys.executable, "-I", "-S", str(place), *words, "--root", str(root)]
         return subprocess.run(command, input=text, pass_fds=(root,), stdout=subprocess.PIPE, check=True).stdout
 
     ledger = decode_file_ledger(run("write", "--run", f"{RUN:x}", text=json.dumps(PLAN).encode()))
     assert judge(ledger, decode_found_tree(run("scan")), STRICT).intact
     assert judge(ledger, decode_found_tree(run("scan", "--remove")), STRICT).intact
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_loads_little_when_it_starts(root: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """These take half a second on an emulated DUT, and it is started three times for each cut."""
+    place = tmp_path_factory.mktemp("program") / "files.zip"
+    place.write_bytes(file_program())
+    command = [sys.executable, "-I", "-S", "-X", "importtime", str(place), "scan", "--root", str(root)]
+    ran = subprocess.run(command, capture_output=True, pass_fds=(root,), check=True, text=True)
+    loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
+    assert "plugpull.integrity.writing.files.scanner" in loaded
+    assert not {"argparse", "dataclasses", "inspect", "hashlib", "random", "subprocess"} & loaded
+
+
+@pytest.mark.parametrize(
+    "words", ["read --root 3", "scan", "scan --root", "scan --root 3 --all 1", "write --root 3 --run x"]
+)
+def test_what_it_cannot_understand_is_an_error(words: str) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        options_of(words.split())
+
+
+def test_what_it_is_asked_for() -> None:
+    asked = options_of(["write", "--root", "7", "--run", "ff", "--plan", "5", "--directory", "round1", "--go-on"])
+    assert asked == ("write", 7, "round1", 255, 5, {"--go-on"})
+    assert options_of(["scan", "--remove", "--root", "4", "--names"]) == ("scan", 4, "", 0, 0, {"--names", "--remove"})
 
 
 def test_the_program_is_python_3_9_and_needs_nothing_else() -> None:

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 from rig_builder import a_rig
 
-from plugpull.virtual.plugs import LIFTED, Enclosure, Plugs
+from plugpull.dut.scenario_context import LIFTED
+from plugpull.virtual.plugs import Enclosure, Plugs
 from plugpull.virtual.qmp import Qmp
 
 RIG = a_rig().switch(ports=1).controller().disk("disk1", "usb.1", "PLUG-1", "16 MiB", scratch=True, cable="cables.1")
@@ -67,11 +68,11 @@ def test_rates_are_raised_for_a_while_and_set_again_as_they_were_last_given() ->
     for name, rate in rates.items():
         plugs.share(name, rate)
     assert set_since(0) == [{"bps-total": 1 << 20}, {"bps-total": 64 << 20}, {"bps-total": 0}]
-    plugs.lift_rates(True)
+    plugs.lift_rates(LIFTED)
     assert set_since(3) == [{"bps-total": LIFTED}, {"bps-total": 64 << 20}, {"bps-total": 0}]
-    plugs.lift_rates(True)
+    plugs.lift_rates(LIFTED)
     assert len(monitor.done) == 6  # they are lifted already
     plugs.set_rate("slow", 1 << 19)  # a defect that slows the disk down
     assert set_since(6) == [{"bps-total": LIFTED}]
-    plugs.lift_rates(False)
+    plugs.lift_rates(None)
     assert set_since(7) == [{"bps-total": 1 << 19}, {"bps-total": 64 << 20}, {"bps-total": 0}]

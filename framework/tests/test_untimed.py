@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from desks import DeskBench, desk
 
-from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.dut.scenario_context import HURRIED, LIFTED, ScenarioContext
 from plugpull.errors import RigError
 from plugpull.integrity.file_patterns import file_storm
 from plugpull.integrity.writing.files.running import RunningFiles
@@ -29,10 +29,10 @@ DISKS = (RigDisk("disk1", TOPOLOGY), RigDisk("disk2", TOPOLOGY))
 
 
 @pytest.fixture
-def lifted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def lifted(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """What the bench was asked for, in order."""
-    asked: list[bool] = []
-    monkeypatch.setattr(DeskBench, "lift_rates", lambda bench, lifted: asked.append(lifted))
+    asked: list[int | None] = []
+    monkeypatch.setattr(DeskBench, "lift_rates", lambda bench, to: asked.append(to))
     return asked
 
 
@@ -42,39 +42,48 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScenarioContex
         yield opened.context
 
 
-def test_rates_are_lifted_once_for_a_step_and_the_steps_within_it(context: ScenarioContext, lifted: list[bool]) -> None:
+def test_rates_are_lifted_once_for_a_step_and_the_steps_within_it(
+    context: ScenarioContext, lifted: list[int | None]
+) -> None:
     with context.untimed():
         with context.untimed():
-            assert lifted == [True]
-        assert lifted == [True]
-    assert lifted == [True, False]
+            assert lifted == [LIFTED]
+        assert lifted == [LIFTED]
+    assert lifted == [LIFTED, None]
     with context.untimed():
         pass
-    assert lifted == [True, False, True, False]
+    assert lifted == [LIFTED, None, LIFTED, None]
 
 
-def test_rates_hold_while_a_load_runs(context: ScenarioContext, lifted: list[bool]) -> None:
+@pytest.mark.parametrize("whose", ["busy", "timed"])
+def test_rates_are_lifted_less_while_a_load_runs_and_not_while_it_is_timed(
+    context: ScenarioContext, lifted: list[int | None], whose: str
+) -> None:
     running = [True]
-    context.busy += [lambda: False, lambda: running[0]]
+    loads = context.busy if whose == "busy" else context.timed
+    loads += [lambda: False, lambda: running[0]]
     with context.untimed():
         pass
-    assert lifted == []
+    assert lifted == ([HURRIED, None] if whose == "busy" else [])
+    lifted.clear()
     running[0] = False
     with context.untimed():
         pass
-    assert lifted == [True, False]
+    assert lifted == [LIFTED, None]
 
 
 @pytest.mark.parametrize("error", [RigError("mdadm failed"), KeyboardInterrupt()])
-def test_rates_are_set_again_after_an_error(context: ScenarioContext, lifted: list[bool], error: BaseException) -> None:
+def test_rates_are_set_again_after_an_error(
+    context: ScenarioContext, lifted: list[int | None], error: BaseException
+) -> None:
     with pytest.raises(type(error)), context.untimed():
         raise error
-    assert lifted == [True, False]
+    assert lifted == [LIFTED, None]
 
 
 def test_the_first_error_is_the_one_that_is_raised(context: ScenarioContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(bench: DeskBench, lifted: bool) -> None:
-        if not lifted:
+    def refuse(bench: DeskBench, to: int | None) -> None:
+        if to is None:
             raise RigError("QEMU is gone")
 
     monkeypatch.setattr(DeskBench, "lift_rates", refuse)
@@ -166,18 +175,35 @@ class Load(RunningJobs):
 
 
 def test_a_load_counts_as_running_until_its_jobs_have_ended_and_is_read_back_without_being_timed() -> None:
-    context = Watched(busy=[])
+    context = Watched(busy=[], timed=[])
     load = Load(context, DISKS[:1])
-    (runs,) = context.busy
+    (runs,), (timed,) = context.busy, context.timed
     assert not runs()
     load._jobs = {"disk1": Job("load1-disk1", "disk1", "sda", 1 << 20)}
     assert runs()
     load._jobs["disk1"].ended.set()
     assert not runs()
+    assert not timed()
     load._jobs = {}
     with load:
         assert context.done == []
     assert context.done == [("verify", True)]
+
+
+def test_a_load_is_timed_from_its_baseline_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Watched(busy=[], timed=[])
+    load = Load(context, DISKS[:1])
+    (timed,) = context.timed
+    monkeypatch.setattr(load, "_wait_all_moving", lambda: None)
+    load._jobs = {"disk1": Job("load1-disk1", "disk1", "sda", 1 << 20)}
+    load.run_for(0.0)
+    assert not timed()
+    monkeypatch.setattr(load, "_watch_steadily", lambda begin, seconds: None)
+    monkeypatch.setattr("plugpull.load.running.rate_between", lambda begin, end, kname: 1.0)
+    load.settle(0.0)
+    assert timed()
+    load._jobs["disk1"].ended.set()
+    assert not timed()
 
 
 def test_files_are_looked_at_without_being_timed(monkeypatch: pytest.MonkeyPatch) -> None:

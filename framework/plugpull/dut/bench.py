@@ -62,9 +62,9 @@ class Bench(Protocol):
         """Have a disk answer no command, or answer again; returns when the DUT goes on. Raises RigError."""
         ...
 
-    def lift_rates(self, lifted: bool) -> None:
-        """Let emulated disks be faster than their rates, or hold them to these again. Real disks stay as they are.
-        Raises RigError."""
+    def lift_rates(self, to: int | None) -> None:
+        """Let emulated disks move so many bytes per second whose rates are less, or hold them to their rates again.
+        Real disks stay as they are. Raises RigError."""
         ...
 
     def harmed_by_sleep(self, kernel: str) -> str:

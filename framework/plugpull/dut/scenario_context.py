@@ -22,6 +22,12 @@ from plugpull.streams import DATA, Streams
 
 Predicate = Callable[[ev.Event], bool]
 
+LIFTED = 16 << 20
+"""Bytes per second of an emulated disk or a shared rate while nothing is timed. An emulated guest moves little more;
+without any limit, md would check a small array between two looks at it."""
+HURRIED = 4 << 20
+"""The same while a load runs whose pace nobody judges. A faster disk would leave the guest's processors to the load."""
+
 
 @dataclass
 class ScenarioContext:
@@ -43,6 +49,8 @@ class ScenarioContext:
     """For each disk that stamps are written to: whether a flush of it is under way."""
     busy: list[Callable[[], bool]] = field(default_factory=list)
     """For each load of the scenario: whether it runs."""
+    timed: list[Callable[[], bool]] = field(default_factory=list)
+    """For each load of the scenario: whether it runs and has a baseline, by which its pace is judged."""
     _phase: tuple[str, float] = ("", 0.0)
     _untimed: bool = False
 
@@ -77,20 +85,20 @@ class ScenarioContext:
     @contextmanager
     def untimed(self) -> Iterator[None]:
         """A step whose time is not judged: for its length emulated disks may be faster than their rates, unless a load
-        runs beside it. Raises RigError."""
-        if self._untimed or any(runs() for runs in self.busy):
+        runs beside it whose pace is judged. Raises RigError."""
+        if self._untimed or any(runs() for runs in self.timed):
             yield
             return
         self._untimed = True
         try:
-            self.bench.lift_rates(True)
+            self.bench.lift_rates(HURRIED if any(runs() for runs in self.busy) else LIFTED)
             yield
         except BaseException:
             with suppress(RigError):  # the first error says more
-                self.bench.lift_rates(False)
+                self.bench.lift_rates(None)
             raise
         else:
-            self.bench.lift_rates(False)
+            self.bench.lift_rates(None)
         finally:
             self._untimed = False
 

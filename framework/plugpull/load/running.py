@@ -55,7 +55,9 @@ class RunningJobs(ABC):
         self._mark = 0
         self._over = False
         self._baseline: dict[str, float] = {}
+        self._settled = False
         context.busy.append(self._runs)
+        context.timed.append(lambda: self._settled and self._runs())
 
     def _runs(self) -> bool:
         return any(not job.ended.is_set() for job in self._jobs.values())
@@ -115,6 +117,7 @@ class RunningJobs(ABC):
         The default is ``baseline_seconds``. Raises ``RigError`` if a disk does not start.
         """
         seconds = self.baseline_seconds if seconds is None else seconds
+        self._settled = True
         if not self._jobs:
             self._context.pause(seconds)
             return

@@ -156,10 +156,10 @@ class VirtualBench:
         self._firmware[disk].stand_still(on)
         self._machine.qmp.run("query-status")
 
-    def lift_rates(self, lifted: bool) -> None:
+    def lift_rates(self, to: int | None) -> None:
         with self._lock:
             if self._machine.running:
-                self._plugs.lift_rates(lifted)
+                self._plugs.lift_rates(to)
 
     def harmed_by_sleep(self, kernel: str) -> str:
         return harmed_by_sleep(self._rig, kernel)

@@ -14,9 +14,6 @@ from plugpull.virtual.qmp import Qmp
 
 FULL_SPEED_HUB_PORTS = 8
 """The maximum number of ports of QEMU's usb-hub (hw/usb/dev-hub.c)."""
-LIFTED = 16 << 20
-"""Bytes per second of a disk or a shared rate while nothing is timed. An emulated guest moves little more; without any
-limit, md would check a small array between two looks at it."""
 FIRST_THAT_CRASHES = 10
 """A major version of QEMU, see ``Plugs._must_detach``."""
 
@@ -50,7 +47,7 @@ class Plugs:
         self._with_units: set[str] = set()
         self._shares: dict[str, tuple[str, ...]] = {}
         self._rates: dict[str, int] = {}
-        self._lifted = False
+        self._lifted = 0
         self.port_power = False
         """If true, hubs report that they switch the power of each port, which uhubctl requires."""
 
@@ -107,15 +104,16 @@ class Plugs:
         self._qmp.run("blockdev-del", node_name=f"nbd-{disk.name}")
 
     def _limits(self, rate: int) -> dict[str, int]:
-        return {"bps-total": max(rate, LIFTED) if rate and self._lifted else rate}
+        return {"bps-total": max(rate, self._lifted) if rate else rate}
 
     def set_rate(self, name: str, rate: int) -> None:
         """Change the rate limit of a disk or of a shared rate, in bytes per second, while they run."""
         self._rates[name] = rate
         self._limit(name, rate)
 
-    def lift_rates(self, lifted: bool) -> None:
-        """Raise all rate limits to ``LIFTED``, or set them again as they were last given."""
+    def lift_rates(self, to: int | None) -> None:
+        """Raise all rate limits to at least so many bytes per second, or set them again as they were last given."""
+        lifted = to or 0
         if lifted != self._lifted:
             self._lifted = lifted
             for name, rate in self._rates.items():

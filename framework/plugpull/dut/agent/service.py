@@ -268,7 +268,7 @@ class Service(Actions):
         text = in_memory("plugpull-plan", plan.encode())
         known = {"{root}": root, "{plan}": text}
         arguments = [str(known.get(part, part)) for part in argv]
-        command = [sys.executable, "-I", "-B", "/proc/self/fd/%d" % program, *arguments]
+        command = [sys.executable, "-I", "-S", "-B", "/proc/self/fd/%d" % program, *arguments]
         self.jobs.start(job, command, (root, program, text), Stream(job, self.outbox.send_waiting))
         return {"at": now(), "bound": BOUND}
 
@@ -298,6 +298,10 @@ class Service(Actions):
     def op_timers(self, serials: List[str], guarded: bool) -> Dict[str, Any]:
         """Shorten the kernel's timeouts, and those of the disks with these serial numbers whenever they come."""
         return {"at": now(), **self.timers.shorten(serials, guarded)}
+
+    def op_timers_settle(self, seconds: str) -> Dict[str, Any]:
+        """Change how long usb-storage waits before it looks at a new device."""
+        return {"at": now(), **self.timers.let_settle(seconds)}
 
     def op_timers_restore(self) -> Dict[str, Any]:
         """Give every timeout the value back that it had."""

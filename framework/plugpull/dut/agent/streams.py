@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
+import marshal
 import os
 import threading
 import time
+import zipfile
 import zlib
+from importlib.util import MAGIC_NUMBER
 from typing import IO, Callable, Dict
 
 from .disks import Refused
@@ -74,6 +78,18 @@ def in_memory(name: str, data: bytes) -> int:
         return os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
 
 
+def compiled(program: bytes) -> bytes:
+    """A zip file of Python sources with their compiled code instead, for this Python. A program that is started often
+    then starts sooner: an emulated DUT takes a tenth of a second to compile a few hundred lines."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(program)) as sources, zipfile.ZipFile(made, "w") as archive:
+        for name in sources.namelist():
+            code = compile(sources.read(name), name, "exec", dont_inherit=True)
+            # 12 bytes that say which source it was made of (PEP 552): without a source they are not read.
+            archive.writestr(name + "c", MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
+    return made.getvalue()
+
+
 class Programs:
     """Programs kept in memory (memfd_create(2)), by their digest. Nothing is written to a file system."""
 
@@ -88,6 +104,8 @@ class Programs:
         program = zlib.decompress(base64.b64decode(data))
         if hashlib.sha256(program).hexdigest() != digest:
             raise Refused("the program arrived damaged")
+        if program.startswith(b"PK"):
+            program = compiled(program)
         self._kept[digest] = in_memory("plugpull-writer", program)
 
     def open(self, digest: str) -> int:

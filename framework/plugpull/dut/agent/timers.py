@@ -36,6 +36,9 @@ DISK: Tuple[Tuple[str, str], ...] = (("timeout", "15"), ("eh_timeout", "5"))
 HOST: Tuple[Tuple[str, str], ...] = (("eh_deadline", "30"),)
 """Seconds, in the directory of a SCSI host: how long the error handler may try before it resets the host."""
 
+SETTLING = "sys/module/usb_storage/parameters/delay_use"
+"""Seconds that usb-storage waits before it looks for units on a new device (drivers/usb/storage/usb.c)."""
+
 _GUARD = """trap '' HUP INT TERM
 all=
 while read -r value path; do all="$value $path
@@ -73,6 +76,18 @@ class Timers:
         before = read_attribute(path)
         if not before:
             return {"changed": [], "failed": {}}  # it is gone
+        try:
+            self._write(path, before, seconds)
+        except OSError as error:
+            return {"changed": [], "failed": {path: error.strerror or str(error)}}
+        return {"changed": [(path, before, seconds)], "failed": {}}
+
+    def let_settle(self, seconds: str) -> Dict[str, object]:
+        """Have usb-storage wait so long with each device that comes. Nothing is changed where it is not loaded."""
+        path = os.path.join(self._root, SETTLING)
+        before = read_attribute(path)
+        if not before or before == seconds:
+            return {"changed": [], "failed": {}}
         try:
             self._write(path, before, seconds)
         except OSError as error:

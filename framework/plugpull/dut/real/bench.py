@@ -186,7 +186,7 @@ class RealBench:
     def stall(self, disk: str, on: bool) -> None:
         raise RigError(f"nobody can make {disk} stand still: it is not emulated")
 
-    def lift_rates(self, lifted: bool) -> None:
+    def lift_rates(self, to: int | None) -> None:
         """Nothing: a real disk is as fast as it is."""
 
     def harmed_by_sleep(self, kernel: str) -> str:

@@ -17,9 +17,10 @@ DutReached = Literal[
 ]
 """How the DUT was reached."""
 
-TimersMoment = Literal["begin", "attached", "stalled", "restored"]
-"""When timeouts of the kernel were changed: shortened for the scenario, those of a disk that was plugged in, that of a
-disk that stands still on request, or given back their values."""
+TimersMoment = Literal["begin", "plugging", "attached", "stalled", "restored"]
+"""When timeouts of the kernel were changed: shortened for the scenario, the one for new devices while an emulated bench
+is plugged in, those of a disk that was plugged in, that of a disk that stands still on request, or given back their
+values."""
 
 StateMoment = Literal["begin", "end"]
 """Which end of the scenario."""

@@ -14,17 +14,15 @@ SIGINT and SIGTERM end the plan before its next operation.
 
 from __future__ import annotations
 
-import argparse
 import errno
 import json
 import os
 import signal
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from plugpull.integrity.writing.files.scanner import remove_all, scan
-from plugpull.integrity.writing.files.storm import Storm
 from plugpull.integrity.writing.files.writer import FileWriter, sync_filesystem
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,7 +30,7 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def main() -> int:
     """1 if an operation failed and ended the plan, 2 if nothing could be done."""
-    options = _options()
+    options = options_of(sys.argv[1:])
     try:
         return _write(options) if options.mode == "write" else _scan(options)
     except OSError as error:
@@ -40,23 +38,40 @@ def main() -> int:
         return 2
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    modes = parser.add_subparsers(dest="mode", required=True)
-    write = modes.add_parser("write")
-    write.add_argument("--run", type=lambda text: int(text, 16), required=True)
-    write.add_argument("--plan", type=int, default=0)
-    write.add_argument("--go-on", action="store_true")
-    read = modes.add_parser("scan")
-    read.add_argument("--remove", action="store_true")
-    read.add_argument("--names", action="store_true")
-    for mode in (write, read):
-        mode.add_argument("--root", type=int, required=True)
-        mode.add_argument("--directory", default="")
-    return parser.parse_args()
+FLAGS = ("--go-on", "--names", "--remove")
 
 
-def _write(options: argparse.Namespace) -> int:
+class Asked(NamedTuple):
+    """What the program was asked for."""
+
+    mode: str
+    root: int
+    directory: str
+    run: int
+    plan: int
+    flags: frozenset[str]
+
+
+def options_of(words: Sequence[str]) -> Asked:
+    """The options, from what the agent passes. ``argparse`` takes three times as long to import as all the rest, and on
+    an emulated DUT the program would start for most of a second. Raises KeyError and ValueError."""
+    mode, *rest = words
+    flags = frozenset(word for word in rest if word in FLAGS)
+    values = iter([word for word in rest if word not in FLAGS])
+    given = {name: next(values, "") for name in values}
+    if mode not in ("write", "scan") or not set(given) <= {"--root", "--directory", "--run", "--plan"}:
+        raise ValueError("cannot be understood: " + " ".join(words))
+    return Asked(
+        mode=mode,
+        root=int(given["--root"]),
+        directory=given.get("--directory", ""),
+        run=int(given.get("--run", "0"), 16),
+        plan=int(given.get("--plan", "0")),
+        flags=flags,
+    )
+
+
+def _write(options: Asked) -> int:
     asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda one, _: asked.append(one))
@@ -65,12 +80,17 @@ def _write(options: argparse.Namespace) -> int:
     with open(f"/proc/self/fd/{options.plan}" if options.plan else 0) as file:
         plan = json.load(file)
     writer = FileWriter(top, options.run, _out)
-    done = writer.play(_steps(plan), stop_at_error=not options.go_on, stopped=lambda: bool(asked))
+    done = writer.play(_steps(plan), stop_at_error="--go-on" not in options.flags, stopped=lambda: bool(asked))
     return 0 if done else 1
 
 
 def _steps(plan: Any) -> Iterable[dict[str, Any]]:
-    return Storm(**plan).steps() if isinstance(plan, dict) else plan
+    if not isinstance(plan, dict):
+        return [*plan]
+    # Here, because it loads ``random``, and most plans are lists.
+    from plugpull.integrity.writing.files.storm import Storm
+
+    return Storm(**plan).steps()
 
 
 def _made(root: int, name: str) -> int:
@@ -94,14 +114,14 @@ def _made(root: int, name: str) -> int:
     return made
 
 
-def _scan(options: argparse.Namespace) -> int:
+def _scan(options: Asked) -> int:
     try:
         top = os.open(options.directory or ".", _FLAGS, dir_fd=options.root)
     except OSError as error:
         _show({"errno": error.errno or errno.EIO})
         return 0
-    found = scan(top, contents=not options.names)
-    if options.remove:
+    found = scan(top, contents="--names" not in options.flags)
+    if "--remove" in options.flags:
         found = remove_all(top, found)
     _show(found)
     return 0

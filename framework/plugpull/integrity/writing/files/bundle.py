@@ -7,7 +7,7 @@ import zipfile
 from importlib import resources
 
 MODULES = (
-    "plugpull.integrity.oracle.stamp",
+    "plugpull.integrity.oracle.stamp_format",
     "plugpull.integrity.writing.files.scanner",
     "plugpull.integrity.writing.files.storm",
     "plugpull.integrity.writing.files.writer",

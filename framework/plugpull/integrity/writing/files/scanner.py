@@ -5,14 +5,14 @@ Plain Python 3.9: it runs on the DUT. It makes what ``oracle/files/found.py`` de
 
 from __future__ import annotations
 
-import base64
+import binascii
 import errno
 import os
 import stat
 from collections.abc import Iterator
 from typing import Any
 
-from plugpull.integrity.oracle.stamp import SECTOR, decode
+from plugpull.integrity.oracle.stamp_format import SECTOR, decode
 
 PAGE = 8 * SECTOR
 """Bytes of one read: an unreadable page has this many."""
@@ -87,7 +87,7 @@ def _blocks(fd: int, size: int) -> Iterator[Object]:
             block = _block(data[at : at + SECTOR], hole)
             block.update({"first": (begin + at) // SECTOR, "blocks": 1})
             if block["content"] == "damaged" and sent < RAW_BLOCKS:
-                block["raw"] = base64.b64encode(data[at : at + SECTOR]).decode("ascii")
+                block["raw"] = binascii.b2a_base64(data[at : at + SECTOR], newline=False).decode("ascii")
                 sent += 1
             yield block
 
@@ -106,8 +106,8 @@ def _block(data: bytes, hole: bool) -> Object:
     stamp = decode(data)
     if stamp is None:
         return {"content": "damaged"}
-    named = {"run": stamp.run, "file": stamp.device, "number": stamp.number, "origin": stamp.sector}
-    return {"content": "stamped", **named}
+    run, file, origin, number, _, _ = stamp
+    return {"content": "stamped", "run": run, "file": file, "number": number, "origin": origin}
 
 
 def _merged(blocks: Iterator[Object]) -> Iterator[Object]:

@@ -14,7 +14,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from plugpull.integrity.oracle.stamp import SECTOR
+from plugpull.integrity.oracle.stamp_format import SECTOR
 
 Step = dict[str, Any]
 DIRECTORIES = ("A", "B")

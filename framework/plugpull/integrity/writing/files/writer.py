@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plugpull.integrity.oracle.stamp import SECTOR, Stamp
+from plugpull.integrity.oracle.stamp_format import SECTOR, encode
 
 VERSION = 1
 Fields = dict[str, Any]
@@ -126,8 +126,7 @@ class FileWriter:
         """The bytes of this operation."""
         file = self._files.get(os.fstat(fd).st_ino, 0)
         first, count = offset // SECTOR, length // SECTOR
-        stamps = (Stamp(self._run, file, first + at, self._number, at, count) for at in range(count))
-        return b"".join(stamp.encode() for stamp in stamps)
+        return b"".join(encode((self._run, file, first + at, self._number, at, count)) for at in range(count))
 
     def _write(self, step: Fields) -> int:
         return self._put(step, os.O_WRONLY, lambda fd, data, done: os.pwrite(fd, data, step["offset"] + done))

@@ -1,4 +1,4 @@
-/* The format of a stamped sector; ../../oracle/stamp.py specifies it. */
+/* The format of a stamped sector; ../../oracle/stamp_format.py specifies it. */
 #ifndef STAMP_H
 #define STAMP_H
 

@@ -1,0 +1,37 @@
+"""How a scenario begins: everything of the rig is plugged in, and every declared disk is waited for."""
+
+from __future__ import annotations
+
+from plugpull.dut.conversation.translation import timers_set
+from plugpull.dut.scenario_context import ScenarioContext
+from plugpull.errors import RigError
+
+READY_WITHIN = 60.0
+"""Seconds until every declared disk must be on the kernel's list before a scenario begins."""
+
+
+def plug_everything(context: ScenarioContext, kind: str) -> None:
+    """Give every disk its cable and its power, and wait until the DUT, of this kind, has all of them. Raises RigError.
+
+    An emulated disk needs no time to settle, so a guest does not wait before it looks at it, until all are there.
+    """
+    context.phase("plug", "every disk gets its cable and its power")
+    before = _let_settle(context, "0") if kind == "virtual" else ""
+    context.bench.power_everything()
+    declared = tuple(disk.name for disk in context.rig.disk)
+    missing = context.wait_attached(declared, READY_WITHIN)
+    if before:
+        _let_settle(context, before)
+    if missing:
+        serials = ", ".join(f"{name} (serial {context.disk(name).serial})" for name in missing)
+        raise RigError(
+            f"not found within {READY_WITHIN:g} s: {serials}",
+            hint="are they plugged in and powered, and are their serial and lun right in the rig file?",
+        )
+
+
+def _let_settle(context: ScenarioContext, seconds: str) -> str:
+    """Change how long usb-storage lets a new device settle. Returns what it was before, empty if it is not loaded."""
+    said = timers_set(context.bench.link.call("timers.settle", seconds=seconds), "plugging")
+    context.recorder.record(said)
+    return next((before for _, before, _ in said.changed), "")

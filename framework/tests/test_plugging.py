@@ -1,0 +1,73 @@
+"""A bench is plugged in, and every disk of the rig file is waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from plugpull.errors import RigError
+from plugpull.history import events as ev
+from plugpull.locate import rigs_dir
+from plugpull.plugging import plug_everything
+from plugpull.rig.load import load_rig
+
+PATH = "/sys/module/usb_storage/parameters/delay_use"
+
+
+class Context(Mock):
+    """A context that notes what is done, in order. ``missing`` are the disks that do not come."""
+
+    def __init__(self, missing: tuple[str, ...] = (), delay: str = "1") -> None:
+        super().__init__()
+        self.done: list[str] = []
+        self.rig = load_rig(rigs_dir() / "quick.toml")
+        self.recorded: list[ev.Event] = []
+        self.recorder.record = self.recorded.append
+        self.bench.power_everything = lambda: self.done.append("power")
+        self.delay = delay
+        self.missing = missing
+        self.bench.link.call = self.call
+        self.disk = lambda name: next(disk for disk in self.rig.disk if disk.name == name)
+
+    def call(self, op: str, **asked: str) -> dict[str, Any]:
+        self.done.append(f"{op} {asked['seconds']}")
+        before, self.delay = self.delay, self.delay and asked["seconds"]
+        return {"at": 1.0, "changed": [(PATH, before, asked["seconds"])] if before else [], "failed": {}}
+
+    def wait_attached(self, names: tuple[str, ...], within: float) -> tuple[str, ...]:
+        self.done.append("wait")
+        return self.missing
+
+    def _get_child_mock(self, /, **more: Any) -> Mock:
+        return Mock(**more)
+
+
+def test_a_guest_lets_no_disk_settle_while_all_are_plugged_in() -> None:
+    context = Context()
+    plug_everything(context, "virtual")
+    assert context.done == ["timers.settle 0", "power", "wait", "timers.settle 1"]
+    moments = [(event.moment, event.changed) for event in context.recorded if isinstance(event, ev.TimersSet)]
+    assert moments == [("plugging", ((PATH, "1", "0"),)), ("plugging", ((PATH, "0", "1"),))]
+
+
+def test_a_guest_without_usb_storage_has_nothing_to_put_back() -> None:
+    context = Context(delay="")
+    plug_everything(context, "virtual")
+    assert context.done == ["timers.settle 0", "power", "wait"]
+
+
+@pytest.mark.parametrize("kind", ["local", "ssh"])
+def test_a_real_machine_keeps_its_delay(kind: str) -> None:
+    context = Context()
+    plug_everything(context, kind)
+    assert context.done == ["power", "wait"]
+
+
+def test_a_disk_that_does_not_come_is_named_with_its_serial_number() -> None:
+    context = Context(missing=("disk2",))
+    serial = context.disk("disk2").serial
+    with pytest.raises(RigError, match=rf"not found within 60 s: disk2 \(serial {serial}\)"):
+        plug_everything(context, "virtual")
+    assert context.done[-1] == "timers.settle 1"
