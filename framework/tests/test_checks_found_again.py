@@ -8,7 +8,9 @@ import pytest
 from stories import CUT, GONE, LAST, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks import FoundAgain, found_again, returned, same_properties
+from plugpull.checks.record.companions import _due
 from plugpull.checks.standing import standing_checks
+from plugpull.checks.victims.reconnected import CONTROL, asked_first
 from plugpull.history import events as ev
 
 MOVED, FOUND = CUT + 0.5, CUT + 1.25
@@ -122,3 +124,78 @@ def test_a_disk_that_is_back_in_its_first_socket_was_moved_back_by_somebody(back
     moved_home = [doubt for doubt in judgement.unknowns if "who moved it back is not on record" in doubt]
     assert bool(moved_home) is not bool(judgement.findings)
     assert bool(judgement.findings) is (back != "0000:00:05.0/1.1:0")
+
+
+# --- a socket that the kernel still takes for another disk's ----------------------------------------------------------
+
+
+def occupied(speed: str = "5000", left: float = MOVED + 0.4) -> Bench:
+    """Another disk was in that socket, and the kernel notices only after the swap that it is gone."""
+    bench = moved()
+    bench.attach("disk3", CUT - 2.0, place=THERE, speed=speed, kname="sdx")
+    bench.detach("disk3", left)
+    return bench
+
+
+def test_the_kernel_asks_the_disk_that_it_knows_in_a_socket_first() -> None:
+    judgement = occupied().judge(found_again(VICTIM, within=0.5))
+    assert judgement.findings == ()
+    assert judgement.worst == "found again after 0.70 s (limit 5.5 s)"
+
+
+@pytest.mark.parametrize(
+    "bench", [occupied(speed="480"), occupied(left=MOVED - 0.1)], ids=["not SuperSpeed", "it was gone by then"]
+)
+def test_a_socket_that_is_known_to_be_empty_grants_nothing(bench: Bench) -> None:
+    (finding,) = bench.judge(found_again(VICTIM, within=0.5)).findings
+    assert finding.summary == "disk1 was found again only after 0.70 s (limit 0.5 s)"
+
+
+def test_a_cut_of_a_swapped_disk_grants_as_much() -> None:
+    def patience(*events: ev.Event) -> float:
+        bench = Bench()
+        bench.attach(VICTIM, 11.0)
+        bench.attach("disk2", 11.0, speed="5000")
+        bench.arm(CUT - 0.1)
+        bench.switch("off", CUT)
+        bench.switch("on", CUT + 0.2)
+        bench.detach(VICTIM, CUT + 0.05)
+        bench.detach("disk2", CUT + 5.4)
+        bench.add(*events)
+        story = bench.story()
+        return asked_first(story, story.cut_records[0], VICTIM)
+
+    swap = ev.DiskMoved(at=CUT + 0.1, disk=VICTIM, socket="hub1.2", place="0000:00:05.0/1.2:0", until=CUT + 0.15)
+    assert patience(swap) == CONTROL
+    assert patience() == 0.0
+    elsewhere = ev.DiskMoved(at=CUT + 0.1, disk=VICTIM, socket="usb.3", place=THERE, until=CUT + 0.15)
+    assert patience(elsewhere) == 0.0
+
+
+def found_early() -> Bench:
+    """A swapped disk is found in the other socket before the kernel notices that it left its own."""
+    bench = healthy()
+    bench.replace(ev.DiskAttached, lambda one: (one.at or 0) > CUT and one.disk == VICTIM, at=GONE - 0.05, place=THERE)
+    return bench
+
+
+def test_a_disk_that_is_there_before_it_has_left_is_judged_where_it_is_found() -> None:
+    bench = found_early()
+    bench.add(ev.DiskMoved(at=CUT + 0.01, disk=VICTIM, socket="usb.3", place=THERE, until=CUT + 0.02))
+    assert bench.judge(returned(VICTIM)).unknowns == ()
+    assert bench.judge(returned(VICTIM)).findings == ()
+    assert bench.judge(found_again(VICTIM)).findings == ()
+
+
+def test_a_disk_that_nobody_moved_cannot_be_there_before_it_has_left() -> None:
+    judgement = found_early().judge(returned(VICTIM))
+    assert judgement.findings or judgement.unknowns
+
+
+def test_what_a_disk_left_behind_is_waited_for_although_it_is_elsewhere_already() -> None:
+    bench = found_early()
+    story = bench.story()
+    first, second = story.attachments(VICTIM)
+    assert (second.at or 0.0) < GONE
+    begin, end = _due(story, first)["remove"]
+    assert begin < GONE < end

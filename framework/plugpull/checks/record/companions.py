@@ -98,7 +98,7 @@ def _due(story: Story, stay: DiskAttached) -> dict[str, tuple[float, float]]:
     at, gone = stay.at or 0.0, story.detached_at(stay)
     own = [one for one in _stays(story) if one.disk == stay.disk]
     before = [left for one in own if one is not stay and (left := story.detached_at(one)) is not None and left <= at]
-    after = min((one.at or inf for one in own if (one.at or 0.0) > at), default=inf)
+    after = min((one.at or inf for one in own if (one.at or 0.0) > (at if gone is None else gone)), default=inf)
     spans = {}
     if any(event.at is not None and event.at < at - BEFORE for event in story.of(Uevent)) and _stayed(story, stay):
         spans = dict.fromkeys(

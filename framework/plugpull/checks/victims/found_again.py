@@ -14,6 +14,7 @@ from plugpull.checks.limits import returned_within
 from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.victims.moves import home_of
+from plugpull.checks.victims.reconnected import asked_before
 from plugpull.history.attachments import same_identity
 from plugpull.history.events import DiskAttached, DiskMoved
 from plugpull.history.reader import Story
@@ -63,7 +64,8 @@ class FoundAgain(Check, frozen=True, tag="found_again"):
 
     def _limit(self, story: Story, disk: str, move: DiskMoved) -> float:
         together = sum(other.at == move.at for other in story.of(DiskMoved))
-        return returned_within(story, disk, self.within, mechanism="data", together=together)
+        within = returned_within(story, disk, self.within, mechanism="data", together=together)
+        return within + asked_before(story, move)
 
 
 def found_again(disks: Disks, within: float | None = None) -> FoundAgain:

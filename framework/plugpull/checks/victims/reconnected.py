@@ -2,13 +2,15 @@
 
 Its link is up again, so the kernel first asks the device that it knows whether it is still there, by reading its
 descriptor (``hub_port_connect_change`` in drivers/usb/core/hub.c). If another device, or the same one after a loss of
-its address, sits there now, nobody answers, and the disk is removed only when that request has timed out.
+its address, sits there now, nobody answers, and the disk is removed only when that request has timed out. Whatever was
+plugged in there instead is found after that.
 """
 
 from __future__ import annotations
 
 from plugpull.checks.starved import awake
 from plugpull.history.cut import Cut
+from plugpull.history.events import DiskAttached, DiskMoved
 from plugpull.history.reader import Story
 
 LONG_ENOUGH = 0.5
@@ -26,6 +28,21 @@ def asked_first(story: Story, cut: Cut, disk: str) -> float:
     if begin is None or restored is None or awake(story, begin, restored) >= LONG_ENOUGH:
         return 0.0
     removed_at, was = cut.times(disk).removed_at, story.attachment_at(disk, begin - cut.error)
-    if was is None or not was.speed.isdecimal() or int(was.speed) < SUPER:
-        return 0.0
-    return CONTROL if removed_at is None or removed_at > restored - cut.error else 0.0
+    if was is not None and _super(was) and (removed_at is None or removed_at > restored - cut.error):
+        return CONTROL
+    moves = [
+        one for one in story.of(DiskMoved) if one.disk == disk and begin - cut.error <= (one.at or 0.0) <= restored
+    ]
+    return asked_before(story, moves[-1]) if moves else 0.0
+
+
+def asked_before(story: Story, move: DiskMoved) -> float:
+    """Seconds that the kernel may take longer to find a disk that was moved, because another one was still on its list
+    in that socket, which it asks first; 0 if there was none."""
+    before = (one for one in story.all_attachments if one.place == move.place and one.disk != move.disk)
+    there = (one for one in before if _super(one) and (one.at or 0.0) < (move.at or 0.0))
+    return CONTROL if any((story.detached_at(one) or 0.0) > move.until for one in there) else 0.0
+
+
+def _super(one: DiskAttached) -> bool:
+    return one.speed.isdecimal() and int(one.speed) >= SUPER
