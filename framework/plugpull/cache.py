@@ -93,18 +93,36 @@ class Cache:
             return place / CONTENT
         self._make_folder(place.parent)
         what = description or f"{kind} {key}"
-        fd = lock(
-            f"{place}.lock", on_wait=lambda: self._notify(f"waiting for another run that is making the same: {what}")
-        )
-        assert fd is not None
-        try:
-            if not _touch(place):
-                self.sweep()
-                _sweep_one(place)
-                self._build(place, build, what, needs)
-        finally:
-            os.close(fd)
+        told = False
+        while not _touch(place):
+            fd = lock(f"{place}.lock", wait=False)
+            if fd is None:
+                self._wait_for_another(place, "" if told else what)
+                told = True
+                continue
+            try:
+                if not _touch(place):
+                    self.sweep()
+                    _sweep_one(place)
+                    self._build(place, build, what, needs)
+            finally:
+                os.close(fd)
         return place / CONTENT
+
+    def _wait_for_another(self, place: Path, what: str) -> None:
+        """Wait until nobody makes this entry. A shared lock is granted then, also if who made it uses it at once: that
+        may take hours."""
+
+        def told() -> None:
+            if what:
+                self._notify(f"waiting for another run that is making the same: {what}")
+
+        fd = lock(f"{place}.lock", shared=True, on_wait=told)
+        assert fd is not None
+        os.close(fd)
+        if not _touch(place):
+            # It was not made, or is gone although somebody uses it: there is nothing to wait on.
+            time.sleep(0.05)
 
     @contextmanager
     def hold(self, kind: str, key: str) -> Iterator[Path]:

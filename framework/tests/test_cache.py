@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 
@@ -297,3 +299,37 @@ def test_directories_of_the_cache_are_private(tmp_path: Path) -> None:
     for folder in (cache.root, cache.root / "image", cache.root / "journal"):
         assert folder.stat().st_mode & 0o777 == 0o700, folder
     Cache(cache.root).get("image", "k0", lambda folder: None)
+
+
+def test_who_waited_for_an_entry_does_not_wait_for_its_users(tmp_path: Path) -> None:
+    """The one that made it uses it at once, and for long."""
+    cache, building, built = Cache(tmp_path), threading.Event(), threading.Event()
+    done, used = threading.Event(), threading.Event()
+
+    def build(place: Path) -> None:
+        building.set()
+        assert built.wait(DEADLINE)
+        (place / "file").write_text("whole")
+
+    def first() -> None:
+        with cache.use("image", "k1", build):
+            used.set()
+            assert done.wait(DEADLINE)
+
+    waits: list[str] = []
+    second = Cache(tmp_path, notify=waits.append)
+    with ThreadPoolExecutor(2) as pool:
+        making = pool.submit(first)
+        assert building.wait(DEADLINE)
+        # It holds the shared lock from the moment on at which the exclusive one is gone, as a fast user would.
+        asking = pool.submit(second.get, "image", "k1", write("again"))
+        while not waits:
+            assert not asking.done()
+            time.sleep(0.005)
+        built.set()
+        assert used.wait(DEADLINE)
+        try:
+            assert (asking.result(DEADLINE) / "file").read_text() == "whole"
+        finally:
+            done.set()
+        making.result(DEADLINE)

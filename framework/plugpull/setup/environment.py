@@ -60,13 +60,19 @@ def make(checkout: str, root: str, step: Step, notify: Callable[[str], None]) ->
     """Make the environment for ``checkout``, unless another process made it meanwhile. Raises SetupError."""
     make_writable(root, KIND)
     place = os.path.join(root, KIND, environment_key(checkout))
+
+    def waiting() -> None:
+        notify("waiting for another plugpull that is making the same environment")
+
     while True:
-        if (found := _hold(place)) is not None:
+        if (found := _hold(place, waiting)) is not None:
             return found
-        fd = lock(
-            place + ".lock", on_wait=lambda: notify("waiting for another plugpull that is making the same environment")
-        )
-        assert fd is not None
+        fd = lock(place + ".lock", wait=False)
+        if fd is None:
+            # Another one has begun to make it: the next shared lock waits for that, and not for who then uses it. Or it
+            # is broken and in use, and there is nothing to wait on.
+            time.sleep(0.05)
+            continue
         try:
             if not _usable(place):
                 _build(checkout, place, root, fd, step)
@@ -75,10 +81,10 @@ def make(checkout: str, root: str, step: Step, notify: Callable[[str], None]) ->
             os.close(fd)
 
 
-def _hold(place: str) -> Environment | None:
+def _hold(place: str, waiting: Callable[[], None] | None = None) -> Environment | None:
     if not os.path.isdir(os.path.dirname(place)):
         return None
-    fd = lock(place + ".lock", shared=True)
+    fd = lock(place + ".lock", shared=True, on_wait=waiting)
     if fd is None or not _usable(place):
         if fd is not None:
             os.close(fd)
