@@ -67,6 +67,17 @@ class Cleared:
     in_use: tuple[CacheEntry, ...]
 
 
+def _wait_for_another(place: Path) -> None:
+    """Wait until nobody makes this entry. A shared lock is granted then, also if who made it uses it at once: that may
+    take hours."""
+    fd = lock(f"{place}.lock", shared=True)
+    assert fd is not None
+    os.close(fd)
+    if not _touch(place):
+        # It was not made, or is gone although somebody uses it: there is nothing to wait on.
+        time.sleep(0.05)
+
+
 class Cache:
     """A directory of entries that all runs of one user share. ``notify`` gets a sentence when a caller has to wait."""
 
@@ -93,12 +104,14 @@ class Cache:
             return place / CONTENT
         self._make_folder(place.parent)
         what = description or f"{kind} {key}"
-        told = False
+        waiting = f"waiting for another run that is making the same: {what}"
         while not _touch(place):
             fd = lock(f"{place}.lock", wait=False)
             if fd is None:
-                self._wait_for_another(place, "" if told else what)
-                told = True
+                if waiting:
+                    self._notify(waiting)
+                    waiting = ""
+                _wait_for_another(place)
                 continue
             try:
                 if not _touch(place):
@@ -108,21 +121,6 @@ class Cache:
             finally:
                 os.close(fd)
         return place / CONTENT
-
-    def _wait_for_another(self, place: Path, what: str) -> None:
-        """Wait until nobody makes this entry. A shared lock is granted then, also if who made it uses it at once: that
-        may take hours."""
-
-        def told() -> None:
-            if what:
-                self._notify(f"waiting for another run that is making the same: {what}")
-
-        fd = lock(f"{place}.lock", shared=True, on_wait=told)
-        assert fd is not None
-        os.close(fd)
-        if not _touch(place):
-            # It was not made, or is gone although somebody uses it: there is nothing to wait on.
-            time.sleep(0.05)
 
     @contextmanager
     def hold(self, kind: str, key: str) -> Iterator[Path]:

@@ -59,6 +59,15 @@ def test_a_stall_that_it_does_not_explain_is_a_finding(at: float, error: float, 
     assert [finding.summary for finding in judgement.findings] == [f"{DISK} stood still for 0.90 s (limit 0.5 s)"]
 
 
+def test_a_stall_without_a_late_answer_is_a_finding_beside_a_longer_one_with_one() -> None:
+    def pace(disk: str, at: float) -> float:
+        still = STILL[0] <= at < STILL[1] or STILL[1] + 1.0 <= at < STILL[1] + 1.8
+        return 0.0 if disk == DISK and still else 2e7
+
+    judgement = judged(exchanged(healthy(pace=pace), STILL[0] + 0.5, 0.3, rate=0.4))
+    assert f"{DISK} stood still for 0.80 s (limit 0.5 s)" in [finding.summary for finding in judgement.findings]
+
+
 def test_a_real_dut_has_its_processors_to_itself() -> None:
     story = exchanged(stalled(), STILL[0] + 0.5, 0.3)
     rig = {**story.rig, "dut": {"kind": "local"}}

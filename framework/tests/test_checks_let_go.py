@@ -103,9 +103,18 @@ def test_a_device_that_goes_in_time_while_it_is_set_up_is_none(events: tuple[ev.
     assert kept(cut_while_set_up(*events)) == []
 
 
-@pytest.mark.parametrize(("third", "accused"), [(AGAIN + 2.5, False), (AGAIN + 4.0, True)])
-def test_what_goes_after_the_next_cut_goes_for_that(third: float, accused: bool) -> None:
-    bench = cut_while_set_up(bound(), uevent("remove", AGAIN + 3.0))
+@pytest.mark.parametrize(
+    ("restored", "third", "accused"), [(0.3, 2.5, False), (0.3, 4.0, True), (2.2, 2.5, True), (9.0, 1.5, False)]
+)
+def test_what_goes_after_the_next_cut_goes_for_that_if_this_one_was_short(
+    restored: float, third: float, accused: bool
+) -> None:
+    third += AGAIN
+    bench = seen(uevent("remove", GONE + 0.1), uevent("add", SET_UP - 0.1), bound(), uevent("remove", AGAIN + 3.0))
+    bench.arm(AGAIN - 0.1, cut=2)
+    bench.switch("off", AGAIN, cut=2)
+    if AGAIN + restored < third:
+        bench.switch("on", AGAIN + restored, cut=2)
     bench.arm(third - 0.1, cut=3)
     bench.switch("off", third, cut=3)
     assert bool(kept(bench)) == accused

@@ -150,3 +150,15 @@ def test_a_guest_whose_qemu_ends_each_time_is_an_error() -> None:
     with pytest.raises(snapshot.GuestEnded):
         snapshot.freeze_guest(silent(9, given, Machine(), snapshot.GuestEnded), Path("state"), lambda _: None)
     assert len(given) == 2
+
+
+def test_a_guest_whose_qemu_ends_at_the_last_boot_is_an_error() -> None:
+    given: list[float] = []
+
+    def start(patience: float) -> Any:
+        given.append(patience)
+        raise (snapshot.GuestEnded if len(given) == snapshot.BOOTS else snapshot.BootStopped)("its stream ended")
+
+    with pytest.raises(snapshot.GuestEnded):
+        snapshot.freeze_guest(start, Path("state"), lambda _: None)
+    assert len(given) == snapshot.BOOTS

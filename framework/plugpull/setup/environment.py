@@ -61,14 +61,19 @@ def make(checkout: str, root: str, step: Step, notify: Callable[[str], None]) ->
     make_writable(root, KIND)
     place = os.path.join(root, KIND, environment_key(checkout))
 
+    said: list[str] = []
+
     def waiting() -> None:
-        notify("waiting for another plugpull that is making the same environment")
+        if not said:
+            said.append("waiting for another plugpull that is making the same environment")
+            notify(said[0])
 
     while True:
         if (found := _hold(place, waiting)) is not None:
             return found
         fd = lock(place + ".lock", wait=False)
         if fd is None:
+            waiting()
             # Another one has begun to make it: the next shared lock waits for that, and not for who then uses it. Or it
             # is broken and in use, and there is nothing to wait on.
             time.sleep(0.05)

@@ -156,7 +156,7 @@ def freeze_guest(
             machine, _, link = start(patience)
         except GuestEnded:
             ended += 1
-            if ended > 1:
+            if ended > 1 or patience == PATIENCE[-1]:
                 raise
             progress("QEMU ended before its agent answered; booting again")
             continue

@@ -58,7 +58,7 @@ from plugpull.checks.survivors.survivor import (
     watched,
 )
 from plugpull.checks.survivors.too_fast import FAST_FOR, FASTEST, fastest
-from plugpull.checks.survivors.track import Stall, Track
+from plugpull.checks.survivors.track import EPSILON, Stall, Track
 from plugpull.history.reader import Story
 from plugpull.judging.results import Better, Measurement, Survivor
 
@@ -250,23 +250,34 @@ class _Verdict:
         slow = [one for one in seen.line.stalls(TRICKLE * base.rate) if not self._wrote(one)]
         if not slow:
             return 0.0, 0
-        stalls = [Stall(one.began, one.seconds * self._speed(one.began, one.began + one.seconds)) for one in slow]
+        speeds = [self._speed(one.began, one.began + one.seconds) for one in slow]
+        stalls = [Stall(one.began, one.seconds * speed) for one, speed in zip(slow, speeds, strict=True)]
         longest = max(stalls, key=lambda stall: stall.seconds, default=Stall(seen.settled, 0.0))
         # A disk may complete all requests in flight together, and then none until the next ones are done.
         pause = seen.load.block * seen.load.depth / base.rate + 2 * _interval(seen.line)
         long = [stall for stall in stalls if stall.seconds > pause]
         total = sum(stall.seconds for stall in long)
-        if longest.seconds > max(self.limits.max_stall, pause):
+        most = max(self.limits.max_stall, pause)
+        worst = [(two, self._late(seen, one) * speed) for one, two, speed in zip(slow, stalls, speeds, strict=True)]
+        certain = [stall for stall, late in worst if stall.seconds - late > most]
+        said = longest.seconds > most
+        if certain:
+            surest = max(certain, key=lambda stall: stall.seconds)
+            what = f"{self.disk} stood still for {seconds(surest.seconds)} {limit(self.limits.max_stall)}"
+            self.accuse(what, surest.began)
+        elif said:
             what = f"{self.disk} stood still for {seconds(longest.seconds)} {limit(self.limits.max_stall)}"
-            late = answered_late(self.story, longest.began, longest.began + longest.seconds)
-            if longest.seconds - late > max(self.limits.max_stall, pause):
-                self.accuse(what, longest.began)
-            else:
-                self.said.doubt(f"{what}, but the DUT's answers were late as well, by up to {seconds(late)}")
+            late = next(late for stall, late in worst if stall == longest)
+            self.said.doubt(f"{what}, but the DUT's answers were late as well, by up to {seconds(late)}")
         elif total > self.limits.all_stalls:
             what = f"{self.disk} stood still for {seconds(total)} in {len(long)} stalls"
             self.accuse(f"{what} {limit(self.limits.all_stalls)}", long[0].began)
         return longest.seconds, total
+
+    def _late(self, seen: Watched, stall: Stall) -> float:
+        """Seconds of a stall, as it was, in which the DUT answered late."""
+        end = seen.line.time(seen.line.at(stall.began) + stall.seconds - EPSILON)
+        return answered_late(self.story, stall.began, end)
 
     def _wrote(self, stall: Stall) -> bool:
         """Whether the disk was written in a stall, by a ledger that contradicts its counters."""

@@ -53,19 +53,23 @@ def driver_kept(story: Story, disk: str) -> Iterator[Accusation]:
             continue
         within = WITHIN + EACH_MORE * (len(mates_of(story, cut)) - 1)
         for usb in names:
-            at = _gone_unattached(story, usb, first - cut.error, Span(off, _next_off(story, disk, off)))
+            at = _gone_unattached(
+                story, usb, first - cut.error, Span(off, _judged_until(story, cut, disk, off, within))
+            )
             took = 0.0 if at is None else awake(story, off, at)
             if took > within:
                 what = f"the kernel let go of the USB device of {disk} {seconds(took)} after it was cut {limit(within)}"
                 yield Accusation(subject=disk, summary=f"{what}, while it was set up", at=at)
 
 
-def _next_off(story: Story, disk: str, at: float) -> float:
-    """When the disk was cut again after this time; infinity if it was not. The kernel may never notice a short cut, and
-    what goes after the next one goes for that."""
-    later = (cut for cut in story.cut_records if disk in cut.armed.victims and cut.off.commanded_at is not None)
-    begins = ((cut.off.commanded_at or 0.0) - cut.error for cut in later)
-    return min((begin for begin in begins if begin > at), default=math.inf)
+def _judged_until(story: Story, cut: Cut, disk: str, off: float, within: float) -> float:
+    """Until when what goes goes for this cut: until the disk was cut again, if the kernel may never have noticed this
+    cut because it was short."""
+    later = (one for one in story.cut_records if disk in one.armed.victims and one.off.commanded_at is not None)
+    begins = ((one.off.commanded_at or 0.0) - one.error for one in later)
+    again = min((begin for begin in begins if begin > off), default=math.inf)
+    restored = math.inf if cut.on.commanded_at is None else cut.on.commanded_at
+    return again if min(restored, again) - off < within else math.inf
 
 
 def _gone_unattached(story: Story, usb: str, cut: float, judged: Span) -> float | None:

@@ -38,10 +38,11 @@ def asked_first(story: Story, cut: Cut, disk: str) -> float:
 
 def asked_before(story: Story, move: DiskMoved) -> float:
     """Seconds that the kernel may take longer to find a disk that was moved, because another one was still on its list
-    in that socket, which it asks first; 0 if there was none."""
+    in that socket, which it asks first: until that one was removed. 0 if there was none."""
     before = (one for one in story.all_attachments if one.place == move.place and one.disk != move.disk)
     there = (one for one in before if _super(one) and (one.at or 0.0) < (move.at or 0.0))
-    return CONTROL if any((story.detached_at(one) or 0.0) > move.until for one in there) else 0.0
+    left = ((story.detached_at(one) or 0.0) - move.until for one in there)
+    return max(0.0, min(CONTROL, max(left, default=0.0)))
 
 
 def _super(one: DiskAttached) -> bool:

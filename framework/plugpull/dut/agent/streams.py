@@ -78,6 +78,10 @@ def in_memory(name: str, data: bytes) -> int:
         return os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
 
 
+_SAME_TIME = (1980, 1, 1, 0, 0, 0)
+"""The first that a zip file can name: the clock of a board may be at 1970."""
+
+
 def compiled(program: bytes) -> bytes:
     """A zip file of Python sources with their compiled code instead, for this Python. A program that is started often
     then starts sooner: an emulated DUT takes a tenth of a second to compile a few hundred lines."""
@@ -86,7 +90,7 @@ def compiled(program: bytes) -> bytes:
         for name in sources.namelist():
             code = compile(sources.read(name), name, "exec", dont_inherit=True)
             # 12 bytes that say which source it was made of (PEP 552): without a source they are not read.
-            archive.writestr(name + "c", MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
+            archive.writestr(zipfile.ZipInfo(name + "c", _SAME_TIME), MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
     return made.getvalue()
 
 

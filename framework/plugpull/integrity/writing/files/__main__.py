@@ -30,7 +30,11 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def main() -> int:
     """1 if an operation failed and ended the plan, 2 if nothing could be done."""
-    options = options_of(sys.argv[1:])
+    try:
+        options = options_of(sys.argv[1:])
+    except (KeyError, ValueError) as error:
+        print(f"cannot be understood: {sys.argv[1:]}: {error}", file=sys.stderr)
+        return 2
     try:
         return _write(options) if options.mode == "write" else _scan(options)
     except OSError as error:
@@ -60,12 +64,12 @@ def options_of(words: Sequence[str]) -> Asked:
     values = iter([word for word in rest if word not in FLAGS])
     given = {name: next(values, "") for name in values}
     if mode not in ("write", "scan") or not set(given) <= {"--root", "--directory", "--run", "--plan"}:
-        raise ValueError("cannot be understood: " + " ".join(words))
+        raise ValueError("no such mode or option")
     return Asked(
         mode=mode,
         root=int(given["--root"]),
         directory=given.get("--directory", ""),
-        run=int(given.get("--run", "0"), 16),
+        run=int(given["--run"], 16) if mode == "write" else 0,
         plan=int(given.get("--plan", "0")),
         flags=flags,
     )
