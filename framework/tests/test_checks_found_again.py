@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stories import CUT, GONE, LAST, RESTORED, VICTIM, Bench, healthy
 
-from plugpull.checks import FoundAgain, found_again, returned, same_properties
+from plugpull.checks import FoundAgain, found_again, returned, same_properties, undisturbed
 from plugpull.checks.record.companions import _due
 from plugpull.checks.standing import standing_checks
 from plugpull.checks.victims.reconnected import CONTROL, asked_first
@@ -174,30 +174,52 @@ def test_a_cut_of_a_swapped_disk_grants_as_much() -> None:
     assert patience(elsewhere) == 0.0
 
 
+LEFT = RESTORED + 1.0
+
+
 def found_early() -> Bench:
     """A swapped disk is found in the other socket before the kernel notices that it left its own."""
     bench = healthy()
-    bench.replace(ev.DiskAttached, lambda one: (one.at or 0) > CUT and one.disk == VICTIM, at=GONE - 0.05, place=THERE)
+    bench.replace(ev.DiskDetached, lambda one: one.disk == VICTIM, at=LEFT)
+    bench.replace(ev.DiskAttached, lambda one: (one.at or 0) > CUT and one.disk == VICTIM, at=LEFT - 0.4, place=THERE)
     return bench
 
 
-def test_a_disk_that_is_there_before_it_has_left_is_judged_where_it_is_found() -> None:
+def swapped() -> Bench:
     bench = found_early()
     bench.add(ev.DiskMoved(at=CUT + 0.01, disk=VICTIM, socket="usb.3", place=THERE, until=CUT + 0.02))
-    assert bench.judge(returned(VICTIM)).unknowns == ()
-    assert bench.judge(returned(VICTIM)).findings == ()
-    assert bench.judge(found_again(VICTIM)).findings == ()
+    return bench
 
 
-def test_a_disk_that_nobody_moved_cannot_be_there_before_it_has_left() -> None:
-    judgement = found_early().judge(returned(VICTIM))
-    assert judgement.findings or judgement.unknowns
+def test_a_disk_may_be_there_before_it_has_left() -> None:
+    judgement = swapped().judge(returned(VICTIM))
+    assert (judgement.findings, judgement.unknowns) == ((), ())
+    assert judgement.worst == "back after 0.60 s (limit 5 s)"
+    assert swapped().judge(found_again(VICTIM)).findings == ()
+    assert removals(swapped()) == []
+
+
+def test_a_disk_that_nobody_moved_is_not_where_it_belongs() -> None:
+    (finding,) = found_early().judge(returned(VICTIM)).findings
+    assert finding.summary == f"disk1 came back at {THERE} instead of 0000:00:05.0/1.1:0"
+
+
+def test_a_disk_that_goes_again_after_a_swap_is_accused() -> None:
+    bench = swapped()
+    bench.detach(VICTIM, LEFT + 2.0)
+    (finding,) = bench.judge(returned(VICTIM)).findings
+    assert finding.summary == "disk1 came back and was gone again 2.40 s later"
+    assert removals(bench) == [f"disk1 left at {LEFT + 2:.2f} s though it was not cut"]
+
+
+def removals(bench: Bench) -> list[str]:
+    found = bench.judge(undisturbed()).findings
+    return [one.summary.partition(",")[0] for one in found if " left at " in one.summary]
 
 
 def test_what_a_disk_left_behind_is_waited_for_although_it_is_elsewhere_already() -> None:
-    bench = found_early()
-    story = bench.story()
+    story = found_early().story()
     first, second = story.attachments(VICTIM)
-    assert (second.at or 0.0) < GONE
+    assert (second.at or 0.0) < LEFT
     begin, end = _due(story, first)["remove"]
-    assert begin < GONE < end
+    assert begin < LEFT < end

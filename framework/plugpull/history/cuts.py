@@ -242,12 +242,15 @@ def _disk_times(
     last_io_at = _last_io_at(evidence, cut_off, begin - STILL_BUSY, until)
     if removed_at is None:
         return DiskTimes(disk=disk, last_io_at=last_io_at)
-    earliest = removed_at if on.commanded_at is None else max(removed_at, on.commanded_at - on.error)
+    earliest = removed_at if on.commanded_at is None else on.commanded_at - on.error
     back = next(
         (
             event
             for event in evidence.attachments.of(disk)
-            if event.at is not None and earliest <= event.at < until and same_identity(event, cut_off)
+            if event.at is not None
+            and earliest <= event.at < until
+            and same_identity(event, cut_off)
+            and (event.at >= removed_at or _elsewhere(event, cut_off))
         ),
         None,
     )
@@ -258,6 +261,11 @@ def _disk_times(
         returned_at=back.at if back else None,
         first_io_at=_first_io_at(evidence, back) if back else None,
     )
+
+
+def _elsewhere(one: DiskAttached, before: DiskAttached) -> bool:
+    """Whether a disk was attached in another place: there it may be before the kernel notices that it left this one."""
+    return bool(one.place and before.place and one.place != before.place)
 
 
 def _last_io_at(evidence: CutEvidence, attachment: DiskAttached, begin: float, until: float) -> float | None:

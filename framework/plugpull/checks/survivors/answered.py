@@ -210,7 +210,8 @@ def _cut(story: Story, disk: str, at: float) -> bool:
     """Whether the disk is cut at this time, or not back yet."""
     for cut in cuts_of(story, disk):
         begin = cut.off.commanded_at
-        back = cut.times(disk).returned_at
+        times = cut.times(disk)
+        back = None if times.returned_at is None else max(times.returned_at, times.removed_at or 0.0)
         if begin is not None and begin - cut.error <= at and (back is None or at <= back):
             return True
     return False

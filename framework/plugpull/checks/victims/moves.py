@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from plugpull.history.attachments import same_identity
-from plugpull.history.cut import Cut
 from plugpull.history.events import DiskAttached, DiskMoved
 from plugpull.history.story import Story
 
@@ -22,17 +20,6 @@ def moved_back(story: Story, was: DiskAttached, now: DiskAttached) -> str:
     if not away or moved_between(story, was, now) is not None or now.place != first.place or now.place == was.place:
         return ""
     return f"{now.disk} was moved, and came back where it had been first: who moved it back is not on record"
-
-
-def found_before_it_left(story: Story, cut: Cut, was: DiskAttached) -> bool:
-    """Whether a disk that was moved was found in the other socket before the kernel noticed that it had left the one
-    where it ``was``. ``found_again`` judges how it was found."""
-    gone, off = story.detached_at(was), cut.off.commanded_at
-    if gone is None or off is None:
-        return False
-    moves = [one for one in story.of(DiskMoved) if one.disk == was.disk and off - cut.error <= (one.at or 0.0) < gone]
-    there = (one for one in story.attachments(was.disk) if moves and one.place == moves[-1].place)
-    return any(off < (one.at or 0.0) <= gone and same_identity(one, was) for one in there)
 
 
 def _before(move: DiskMoved, was: DiskAttached) -> bool:

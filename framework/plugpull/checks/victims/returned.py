@@ -31,7 +31,7 @@ from plugpull.checks.repeats import repeated
 from plugpull.checks.starved import awake
 from plugpull.checks.victims.link_speed import fallen_back
 from plugpull.checks.victims.missed_contacts import missed_contacts
-from plugpull.checks.victims.moves import found_before_it_left, moved_back, moved_between
+from plugpull.checks.victims.moves import moved_back, moved_between
 from plugpull.checks.victims.probing import slow_probe
 from plugpull.checks.victims.properties import UNBOUND
 from plugpull.checks.victims.read_rate import slow_reads
@@ -140,8 +140,6 @@ class Returned(Check, frozen=True, tag="returned"):
         own_accord = unbidden(story, cut, disk)
         if own_accord:
             return [], [own_accord]
-        if times.returned_at is None and found_before_it_left(story, cut, was):
-            return [], []
         if times.returned_at is None:
             missing = self._missing(story, cut, was, times.removed_at)
             return ([], [missing]) if isinstance(missing, str) else (missing, [])

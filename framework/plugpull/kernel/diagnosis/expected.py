@@ -330,10 +330,11 @@ def _unarmed(story: Story) -> Iterator[Window]:
 
 
 def _returned_at(story: Story, disk: str, cut: Cut) -> float | None:
-    """When the disk was attached again after this cut. A disk that stayed attached is back as soon as power is."""
+    """When the disk was attached again after this cut, and where it was before no more. A disk that stayed attached is
+    back as soon as power is."""
     times = cut.times(disk)
     if times.returned_at is not None:
-        return times.returned_at
+        return max(times.returned_at, times.removed_at or 0.0)
     removed = times.removed_at or cut.off.commanded_at or 0.0
     again = [one.at for one in story.attachments(disk) if one.at is not None and removed < one.at < cut.until]
     if again or disk not in cut.armed.victims or times.removed_at is not None:
