@@ -50,11 +50,28 @@ def test_a_short_wait_and_requests_that_are_completed() -> None:
     assert answered().judge(story(healthy(), 12.0, 24.0, completing=True)).findings == ()
 
 
-@pytest.mark.parametrize(("rate", "many"), [(1 << 20, 0), (8 << 20, 1), (None, 1)])
-def test_a_large_request_holds_an_emulated_disk_up_for_as_long_as_its_rate_asks(rate: int | None, many: int) -> None:
-    """mkfs zeroes 4 MiB with one request, which the disk completes at once, and a read then waits for 4 s."""
+LIFTED_BEFORE, LOWERED_AFTER, LIFTED_LATER = (17.0, 16 << 20), (18.2, None), (24.0, 16 << 20)
+
+
+@pytest.mark.parametrize(
+    ("rate", "lifts", "many"),
+    [
+        (1 << 20, (), 0),
+        (8 << 20, (), 1),
+        (None, (), 1),
+        (1 << 20, (LIFTED_BEFORE,), 1),
+        (1 << 20, (LIFTED_BEFORE, LOWERED_AFTER), 1),
+        (1 << 20, (LIFTED_LATER,), 0),
+    ],
+)
+def test_a_large_request_holds_an_emulated_disk_up_for_as_long_as_its_rate_asks(
+    rate: int | None, lifts: tuple[tuple[float, int | None], ...], many: int
+) -> None:
+    """mkfs zeroes 4 MiB with one request, which the disk completes at once, and a read then waits for 4 s; but not if
+    the disk was faster meanwhile."""
     bench = healthy()
     bench.pace = lambda disk, at: 0.0
+    bench.add(*(ev.RatesLifted(at=at, to=to) for at, to in lifts))
     made, done = story(bench, 18.0, 22.0), False
     kname = next(event.kname for event in made.all_attachments if event.disk == DISK)
     events: list[ev.Event] = []

@@ -12,6 +12,7 @@ from desks import DeskBench, desk
 
 from plugpull.dut.scenario_context import HURRIED, LIFTED, ScenarioContext
 from plugpull.errors import RigError
+from plugpull.history import events as ev
 from plugpull.integrity.file_patterns import file_storm
 from plugpull.integrity.writing.files.running import RunningFiles
 from plugpull.load.runner import Job
@@ -53,6 +54,13 @@ def test_rates_are_lifted_once_for_a_step_and_the_steps_within_it(
     with context.untimed():
         pass
     assert lifted == [LIFTED, None, LIFTED, None]
+
+
+def test_the_history_has_when_rates_were_lifted(context: ScenarioContext, lifted: list[int | None]) -> None:
+    with context.untimed():
+        pass
+    recorded = [event.to for event in context.recorder.since(0) if isinstance(event, ev.RatesLifted)]
+    assert recorded == lifted == [LIFTED, None]
 
 
 @pytest.mark.parametrize("whose", ["busy", "timed"])

@@ -91,16 +91,21 @@ class ScenarioContext:
             return
         self._untimed = True
         try:
-            self.bench.lift_rates(HURRIED if any(runs() for runs in self.busy) else LIFTED)
+            self._lift_rates(HURRIED if any(runs() for runs in self.busy) else LIFTED)
             yield
         except BaseException:
             with suppress(RigError):  # the first error says more
-                self.bench.lift_rates(None)
+                self._lift_rates(None)
             raise
         else:
-            self.bench.lift_rates(None)
+            self._lift_rates(None)
         finally:
             self._untimed = False
+
+    def _lift_rates(self, to: int | None) -> None:
+        self.bench.lift_rates(to)
+        if self.rig.dut.kind == "virtual":
+            self.recorder.record(ev.RatesLifted(at=self.now(), to=to))
 
     def wait_for(self, predicate: Predicate, timeout: float, *, since: int | None = None) -> ev.Event | None:
         """The first event that satisfies ``predicate``; None at the deadline. Raises AgentGone when none can come

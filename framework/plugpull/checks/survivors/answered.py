@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from plugpull.checks.base import Check, Judgement
@@ -17,7 +17,7 @@ from plugpull.checks.stalls import answering_since, pauses
 from plugpull.checks.starved import awake, granted, starved_within
 from plugpull.checks.survivors.slow_requests import slow_requests, slow_writes
 from plugpull.checks.victims.short_reads import short_reads
-from plugpull.history.events import LoadBegun, LoadEnded, ReadBackBegun, ReadBackEnded
+from plugpull.history.events import LoadBegun, LoadEnded, RatesLifted, ReadBackBegun, ReadBackEnded
 from plugpull.history.readings import Readings
 from plugpull.history.samples import CounterStream
 from plugpull.history.story import Story
@@ -166,6 +166,7 @@ class _Debts:
     def __init__(self, story: Story) -> None:
         self._story = story
         self._known: dict[str, array[float]] = {}
+        self._lifts = sorted((one.at or 0.0, float(one.to or 0)) for one in story.of(RatesLifted))
 
     def at(self, disk: str, at: float) -> float:
         table: dict[str, Any] = next((one for one in self._story.rig.get("disk", ()) if one.get("name") == disk), {})
@@ -174,18 +175,22 @@ class _Debts:
             return 0.0
         readings = self._story.readings(disk)
         if disk not in self._known:
-            self._known[disk] = array("d", _debts(readings, rate))
+            self._known[disk] = array("d", _debts(readings, rate, self._lifts))
         place = bisect_right(readings.at, at) - 1
         return self._known[disk][place] if place >= 0 else 0.0
 
 
-def _debts(readings: Readings, rate: float) -> Iterator[float]:
-    """The seconds owed after each reading."""
+def _debts(readings: Readings, rate: float, lifts: Sequence[tuple[float, float]]) -> Iterator[float]:
+    """The seconds owed after each reading. ``lifts`` are (DUT seconds, bytes per second): a slower disk may move so
+    much from then on, and what it owed is forgotten."""
     owed, moved, last, key = 0.0, 0, 0.0, ("", 0)
+    lifted, least = 0, rate
     for part in readings.parts:
         for place, at in enumerate(part.at):
             more = part.moved(place) - moved
-            owed = max(0.0, owed + max(0, more) / rate - (at - last)) if part.stream.key == key else 0.0
+            owed = max(0.0, owed + max(0, more) / least - (at - last)) if part.stream.key == key else 0.0
+            while lifted < len(lifts) and lifts[lifted][0] <= at:
+                owed, least, lifted = 0.0, max(rate, lifts[lifted][1]), lifted + 1
             yield owed
             moved, last, key = moved + more, at, part.stream.key
 

@@ -40,6 +40,7 @@ from plugpull.history.events.disks import (
     DiskStalled,
     DriveCacheSwitched,
     PropertiesMoment,
+    RatesLifted,
     Sampled,
     SeenFromOutside,
 )
@@ -203,6 +204,7 @@ __all__ = [
     "PowerSampled",
     "ProcessStuck",
     "PropertiesMoment",
+    "RatesLifted",
     "ReadBackBegun",
     "ReadBackEnded",
     "ReadBackPart",
@@ -262,6 +264,7 @@ AnyEvent = (
     | DiskProperties
     | DiskRecovered
     | DiskStalled
+    | RatesLifted
     | DriveCacheSwitched
     | LogLost
     | ConsoleLine

@@ -56,6 +56,13 @@ class DiskMoved(Event, frozen=True, kw_only=True, tag="disk.moved"):
     until: float
 
 
+class RatesLifted(Event, frozen=True, kw_only=True, tag="rates.lifted"):
+    """From here on, emulated disks whose rate is lower may move ``to`` bytes per second (``None``: they are held to
+    their rates again). QEMU forgets what a disk owes when its limit changes (``throttle_config``, util/throttle.c)."""
+
+    to: int | None
+
+
 class DiskRecovered(Event, frozen=True, kw_only=True, tag="disk.recovered"):
     """The kernel was asked to reset a disk as its error handler does, ``resets`` times from ``at`` to ``until`` (DUT
     seconds), and ``failed`` times in vain, the last time for the reason ``detail``."""
