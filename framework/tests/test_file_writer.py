@@ -31,7 +31,7 @@ from plugpull.integrity.oracle.stamp import Stamp
 from plugpull.integrity.sequences import sequences
 from plugpull.integrity.writing.files import __main__ as program
 from plugpull.integrity.writing.files import scanner, writer
-from plugpull.integrity.writing.files.__main__ import options_of
+from plugpull.integrity.writing.files.__main__ import Asked, options_of
 from plugpull.integrity.writing.files.bundle import MODULES, file_program
 from plugpull.integrity.writing.files.plans import LEFT_ALONE, plan_of
 from plugpull.integrity.writing.files.writer import FileWriter
@@ -315,8 +315,9 @@ def test_what_it_cannot_understand_is_an_error(words: str) -> None:
 
 def test_what_it_is_asked_for() -> None:
     asked = options_of(["write", "--root", "7", "--run", "ff", "--plan", "5", "--directory", "round1", "--go-on"])
-    assert asked == ("write", 7, "round1", 255, 5, {"--go-on"})
-    assert options_of(["scan", "--remove", "--root", "4", "--names"]) == ("scan", 4, "", 0, 0, {"--names", "--remove"})
+    assert asked == Asked("write", 7, "round1", 255, 5, frozenset({"--go-on"}))
+    scan = options_of(["scan", "--remove", "--root", "4", "--names"])
+    assert scan == Asked("scan", 4, "", 0, 0, frozenset({"--names", "--remove"}))
 
 
 def test_the_program_is_python_3_9_and_needs_nothing_else() -> None:

@@ -58,7 +58,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("integrity", "judging.early", "qualify"),
     ("judging.outcome",),
     ("archive",),
-    ("choices", "fleet", "metering"),
+    ("choices", "fleet", "metering", "plugging"),
     ("measuring",),
     ("scenario",),
     ("exit_status", "run"),

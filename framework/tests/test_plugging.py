@@ -12,6 +12,7 @@ from plugpull.history import events as ev
 from plugpull.locate import rigs_dir
 from plugpull.plugging import plug_everything
 from plugpull.rig.load import load_rig
+from plugpull.rig.model import Disk
 
 PATH = "/sys/module/usb_storage/parameters/delay_use"
 
@@ -29,12 +30,14 @@ class Context(Mock):
         self.delay = delay
         self.missing = missing
         self.bench.link.call = self.call
-        self.disk = lambda name: next(disk for disk in self.rig.disk if disk.name == name)
 
     def call(self, op: str, **asked: str) -> dict[str, Any]:
         self.done.append(f"{op} {asked['seconds']}")
         before, self.delay = self.delay, self.delay and asked["seconds"]
         return {"at": 1.0, "changed": [(PATH, before, asked["seconds"])] if before else [], "failed": {}}
+
+    def disk(self, name: str) -> Disk:
+        return next(disk for disk in self.rig.disk if disk.name == name)
 
     def wait_attached(self, names: tuple[str, ...], within: float) -> tuple[str, ...]:
         self.done.append("wait")
@@ -67,7 +70,7 @@ def test_a_real_machine_keeps_its_delay(kind: str) -> None:
 
 def test_a_disk_that_does_not_come_is_named_with_its_serial_number() -> None:
     context = Context(missing=("disk2",))
-    serial = context.disk("disk2").serial
+    serial = next(disk.serial for disk in context.rig.disk if disk.name == "disk2")
     with pytest.raises(RigError, match=rf"not found within 60 s: disk2 \(serial {serial}\)"):
         plug_everything(context, "virtual")
     assert context.done[-1] == "timers.settle 1"
