@@ -26,7 +26,8 @@ LIFTED = 16 << 20
 """Bytes per second of an emulated disk or a shared rate while nothing is timed. An emulated guest moves little more;
 without any limit, md would check a small array between two looks at it."""
 HURRIED = 4 << 20
-"""The same while a load runs whose pace nobody judges. A faster disk would leave the guest's processors to the load."""
+"""The same while a load runs whose pace nobody judges. It is lower because the load becomes faster as well, and takes
+more of the guest's processors."""
 
 
 @dataclass

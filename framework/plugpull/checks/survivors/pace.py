@@ -15,7 +15,8 @@ that is stuck or was killed has none.
   On an emulated bench no disk may be much faster than its own rate: then requests never reached it.
 - *Stall*: a period with a mean rate below 5 % of the baseline, so a trickle is a stall too. Its length is exact to two
   sampling intervals. Judged are the longest stall, and the sum of all stalls that are longer than the disk needs for
-  its requests in flight.
+  its requests in flight. A stall in which the DUT answered late as well (``late_answers.py``) is UNKNOWN, if what is
+  left of it without that is within the limit.
 - *Recovery*: for each commanded edge (off and on, of every cut), the time from the edge to the start of the first
   1 s window at pace, if the mean from that start up to the next edge (or the end) is at pace too. At pace means a mean
   rate of at least ``min_ratio`` x baseline. So neither a later noisy window nor a single fast one changes the result.
@@ -258,17 +259,19 @@ class _Verdict:
         long = [stall for stall in stalls if stall.seconds > pause]
         total = sum(stall.seconds for stall in long)
         most = max(self.limits.max_stall, pause)
-        worst = [(two, self._late(seen, one) * speed) for one, two, speed in zip(slow, stalls, speeds, strict=True)]
-        certain = [stall for stall, late in worst if stall.seconds - late > most]
-        said = longest.seconds > most
-        if certain:
-            surest = max(certain, key=lambda stall: stall.seconds)
-            what = f"{self.disk} stood still for {seconds(surest.seconds)} {limit(self.limits.max_stall)}"
-            self.accuse(what, surest.began)
-        elif said:
-            what = f"{self.disk} stood still for {seconds(longest.seconds)} {limit(self.limits.max_stall)}"
-            late = next(late for stall, late in worst if stall == longest)
-            self.said.doubt(f"{what}, but the DUT's answers were late as well, by up to {seconds(late)}")
+        too_long = [
+            (stall, self._late(seen, one) * speed)
+            for one, stall, speed in zip(slow, stalls, speeds, strict=True)
+            if stall.seconds > most
+        ]
+        certain = [(stall, late) for stall, late in too_long if stall.seconds - late > most]
+        if too_long:
+            worst, late = max(certain or too_long, key=lambda one: one[0].seconds)
+            what = f"{self.disk} stood still for {seconds(worst.seconds)} {limit(self.limits.max_stall)}"
+            if certain:
+                self.accuse(what, worst.began)
+            else:
+                self.said.doubt(f"{what}, but the DUT's answers were late as well, by up to {seconds(late)}")
         elif total > self.limits.all_stalls:
             what = f"{self.disk} stood still for {seconds(total)} in {len(long)} stalls"
             self.accuse(f"{what} {limit(self.limits.all_stalls)}", long[0].began)

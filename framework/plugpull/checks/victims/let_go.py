@@ -63,8 +63,8 @@ def driver_kept(story: Story, disk: str) -> Iterator[Accusation]:
 
 
 def _judged_until(story: Story, cut: Cut, disk: str, off: float, within: float) -> float:
-    """Until when what goes goes for this cut: until the disk was cut again, if the kernel may never have noticed this
-    cut because it was short."""
+    """Until when a removal belongs to this cut, DUT seconds: until the disk was cut again, if this cut was so short
+    that the kernel may never have noticed it; otherwise infinity."""
     later = (one for one in story.cut_records if disk in one.armed.victims and one.off.commanded_at is not None)
     begins = ((one.off.commanded_at or 0.0) - one.error for one in later)
     again = min((begin for begin in begins if begin > off), default=math.inf)

@@ -76,7 +76,7 @@ def known_filesystems(proc: str = "/proc") -> List[str]:
 
 
 def too_small(fstype: str, size: int) -> str:
-    """Words for a disk of ``size`` bytes being too small for such a filesystem; empty if it is not."""
+    """Why a disk of ``size`` bytes is too small for such a filesystem, as words; empty if it is not."""
     if size < SMALLEST.get(fstype, 0):
         return "a %s needs a disk of %d MiB" % (fstype, SMALLEST[fstype] >> 20)
     return ""
@@ -84,8 +84,9 @@ def too_small(fstype: str, size: int) -> str:
 
 def lacking(fstype: str, size: int) -> str:
     """Why no such filesystem can be made on a disk of ``size`` bytes and mounted, as words; empty if it can."""
-    if too_small(fstype, size):
-        return too_small(fstype, size)
+    small = too_small(fstype, size)
+    if small:
+        return small
     program = maker(fstype)[0]
     if not installed(program):
         return "%s is not installed on the DUT" % program

@@ -84,7 +84,7 @@ _SAME_TIME = (1980, 1, 1, 0, 0, 0)
 
 def compiled(program: bytes) -> bytes:
     """A zip file of Python sources with their compiled code instead, for this Python. A program that is started often
-    then starts sooner: an emulated DUT takes a tenth of a second to compile a few hundred lines."""
+    then starts sooner: the one for files took 29 ms instead of 37 ms on a machine that is not emulated."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(program)) as sources, zipfile.ZipFile(made, "w") as archive:
         for name in sources.namelist():

@@ -73,26 +73,23 @@ class Timers:
     def set_timeout(self, device: str, seconds: str) -> Dict[str, object]:
         """Give the commands of one disk this timeout, be it shorter or longer. ``device`` is its SCSI directory."""
         path = os.path.join(device, "timeout")
-        before = read_attribute(path)
-        if not before:
-            return {"changed": [], "failed": {}}  # it is gone
-        try:
-            self._write(path, before, seconds)
-        except OSError as error:
-            return {"changed": [], "failed": {path: error.strerror or str(error)}}
-        return {"changed": [(path, before, seconds)], "failed": {}}
+        return self._change(path, read_attribute(path), seconds)
 
     def let_settle(self, seconds: str) -> Dict[str, object]:
         """Have usb-storage wait so long with each device that comes. Nothing is changed where it is not loaded."""
         path = os.path.join(self._root, SETTLING)
         before = read_attribute(path)
-        if not before or before == seconds:
+        return self._change(path, "" if before == seconds else before, seconds)
+
+    def _change(self, path: str, before: str, value: str) -> Dict[str, object]:
+        """Write one value. Nothing if there was none ``before``: what it belongs to is gone, or was never there."""
+        if not before:
             return {"changed": [], "failed": {}}
         try:
-            self._write(path, before, seconds)
+            self._write(path, before, value)
         except OSError as error:
             return {"changed": [], "failed": {path: error.strerror or str(error)}}
-        return {"changed": [(path, before, seconds)], "failed": {}}
+        return {"changed": [(path, before, value)], "failed": {}}
 
     def _present(self) -> List[Tuple[str, str]]:
         return [one for disk in all_disks(os.path.join(self._root, "sys")) for one in self._of(disk)]
