@@ -18,6 +18,26 @@ from plugpull.setup.place import CONTENT, ENTRY, lock
 DEADLINE = 60.0
 
 
+def both_find_none(hold: Callable[..., environment.Environment | None]) -> Callable[..., Any]:
+    """``hold`` whose first two calls, one in each thread, end together: both find that there is none."""
+    both, seen = threading.Barrier(2), threading.local()
+
+    def look(place: str, waiting: Callable[[], None] | None = None) -> environment.Environment | None:
+        found = hold(place, waiting)
+        if not hasattr(seen, "looked"):
+            seen.looked = True
+            both.wait(DEADLINE)
+        return found
+
+    return look
+
+
+def lock_without_waiting_for_users(path: str, *, shared: bool = False, wait: bool = True, **more: Any) -> int | None:
+    """An exclusive lock that is waited for would be granted only when nobody uses the environment any more."""
+    assert shared or not wait
+    return lock(path, shared=shared, wait=wait, **more)
+
+
 def test_who_waited_does_not_wait_for_its_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     building, built = threading.Event(), threading.Event()
 
@@ -31,24 +51,9 @@ def test_who_waited_does_not_wait_for_its_users(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(environment, "_build", build)
     monkeypatch.setattr(environment, "environment_key", lambda checkout: "key")
-    hold, both, said = environment._hold, threading.Barrier(2), list[str]()
-    seen = threading.local()
-
-    def look(place: str, waiting: Callable[[], None] | None = None) -> environment.Environment | None:
-        """Both find that there is none before one of them begins to make it."""
-        found = hold(place, waiting)
-        if not hasattr(seen, "looked"):
-            seen.looked = True
-            both.wait(DEADLINE)
-        return found
-
-    def without_waiting_for_users(path: str, *, shared: bool = False, wait: bool = True, **more: Any) -> int | None:
-        """An exclusive lock that is waited for would be granted only when nobody uses the environment any more."""
-        assert shared or not wait
-        return lock(path, shared=shared, wait=wait, **more)
-
-    monkeypatch.setattr(environment, "_hold", look)
-    monkeypatch.setattr(environment, "lock", without_waiting_for_users)
+    said = list[str]()
+    monkeypatch.setattr(environment, "_hold", both_find_none(environment._hold))
+    monkeypatch.setattr(environment, "lock", lock_without_waiting_for_users)
 
     def make() -> environment.Environment:
         return environment.make(str(tmp_path), str(tmp_path / "cache"), lambda *_, **__: None, said.append)
