@@ -48,9 +48,11 @@ class ViewOfBench(View, Protocol):
 
 @dataclass(frozen=True)
 class OneOfSeveral:
-    """One bench of several side by side: its number, its part's directory, and what shows its events."""
+    """One bench of several side by side: its number, how many they are, its part's directory, and what shows its
+    events."""
 
     number: int
+    benches: int
     directory: Path
     view: ViewOfBench
 
@@ -131,6 +133,7 @@ class PlugpullSession:
             shard=option("--plugpull-shard") or "",
             whole=self._config.stash.get(WHOLE, None),
             bench=0 if self._bench is None else self._bench.number,
+            benches=1 if self._bench is None else self._bench.benches,
             directory=None if self._bench is None else self._bench.directory,
             expected=read_expected(item.path.parent for item in self._config.stash[ITEMS] if is_scenario(item)),
         )

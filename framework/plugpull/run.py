@@ -346,7 +346,9 @@ def _prepare(
     if rig.dut.kind == "virtual":
         from plugpull.virtual.setting import prepare
 
-        return prepare(rig, options.kernel, options.modules, options.accel, cache, journal, held, notify)
+        return prepare(
+            rig, options.kernel, options.modules, options.accel, options.benches, cache, journal, held, notify
+        )
     if options.kernel is not None or options.modules:
         raise UsageError(
             f"--kernel and --module are for virtual rigs, but this rig's DUT is {rig.dut.kind}",

@@ -15,9 +15,9 @@ class Options:
     ``kernel`` and ``modules`` are for virtual rigs. ``planned`` are the ids of the scenarios to run; ``None`` if
     unknown. ``turn`` is the number of the night if victims are taken in turn (``draw.py``). ``repeats`` is how often a
     study measures each of its conditions. ``shard`` and ``whole`` are as in ``run.begin``. ``bench`` is the number of
-    this bench if several share the plan; such a run waits for bench slots, and its ``directory`` is given. ``lasting``
-    is how many seconds a soak lasts. ``resumed``: the run in ``directory`` goes on, and this is recorded first.
-    ``expected`` are findings that some kernels are known to cause.
+    this bench if several share the plan, and ``benches`` how many they are; such a run waits for bench slots, and its
+    ``directory`` is given. ``lasting`` is how many seconds a soak lasts. ``resumed``: the run in ``directory`` goes
+    on, and this is recorded first. ``expected`` are findings that some kernels are known to cause.
     """
 
     rig: Path
@@ -33,6 +33,7 @@ class Options:
     shard: str = ""
     whole: tuple[str, ...] | None = None
     bench: int = 0
+    benches: int = 1
     directory: Path | None = None
     lasting: float | None = None
     resumed: ev.RunResumed | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from plugpull.rig.load import load_rig
 from plugpull.virtual.bench import shape_of
 from plugpull.virtual.image import base_tree, cpio, module_tree
 from plugpull.virtual.machine import Shape, arguments
+from plugpull.virtual.setting import crowded
 
 PLAIN = Shape("tcg", 2, 512 << 20, ())
 
@@ -31,6 +34,19 @@ def test_a_forwarded_port_is_reached_from_loopback_only_and_the_guest_reaches_no
     assert "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:0-:22" in line
     assert "virtserialport,bus=serial0.0,chardev=more,name=more" in line
     assert shape.text() != PLAIN.text()
+
+
+def test_one_thread_emulates_all_cpus_where_benches_have_more_than_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    assert [crowded(cpus, benches) for cpus, benches in ((2, 1), (1, 2), (2, 2), (3, 1))] == [False, False, True, True]
+    one = replace(PLAIN, one_thread=True)
+    assert "-accel tcg,thread=single," in " ".join(arguments(one, Path("/ram"), share=False))
+    assert "-accel tcg,thread=multi," in " ".join(arguments(PLAIN, Path("/ram"), share=False))
+
+
+def test_a_snapshot_fits_a_guest_with_any_number_of_threads() -> None:
+    one = replace(PLAIN, one_thread=True)
+    assert (one, one.text()) == (PLAIN, PLAIN.text())
 
 
 def test_modules_are_loaded_with_their_parameters() -> None:

@@ -134,6 +134,10 @@ def test_an_array_that_does_not_get_in_sync_is_stopped(monkeypatch: pytest.Monke
         ({"sync_action": "idle", "degraded": "0", "resync_start": "0"}, False),
         ({"sync_action": "resync", "degraded": "0", "resync_start": "none"}, False),
         ({"sync_action": "idle", "degraded": "1", "resync_start": "none"}, False),
+        ({"sync_action": "recover", "degraded": "0", "sync_completed": "none"}, True),  # md's thread has no time
+        ({"sync_action": "recover", "degraded": "1", "sync_completed": "none"}, False),
+        ({"sync_action": "recover", "degraded": "0", "sync_completed": "520 / 8192"}, False),
+        ({"sync_action": "resync", "degraded": "0", "sync_completed": "none"}, False),
     ],
 )
 def test_an_array_is_not_clean_while_a_resync_is_due(values: dict[str, str], clean: bool) -> None:

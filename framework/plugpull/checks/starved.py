@@ -15,6 +15,7 @@ as it was busy is at fault itself: its interrupts were off.
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -228,6 +229,12 @@ def _cpus(story: Story) -> int:
     return readies[-1].cpus if readies and readies[-1].kind == "virtual" else 0
 
 
+def _threads(story: Story) -> float:
+    """How many threads of the host emulate the DUT's CPUs."""
+    known = [event.threads for event in story.of(DutReady) if event.threads]
+    return known[-1] if known else math.inf
+
+
 def _runs(story: Story) -> tuple[list[tuple[float, float]], TimeIndex]:
     """(DUT time, CPU seconds that its host had given it by then), and those times."""
     known = [(one.at, one.ran) for one in story.of(ClockMapped) if one.at is not None and one.ran is not None]
@@ -235,13 +242,14 @@ def _runs(story: Story) -> tuple[list[tuple[float, float]], TimeIndex]:
 
 
 def _had_its_way(story: Story, begin: float, end: float, busy: float) -> bool:
-    """Whether the host is on record as having run the DUT for as long as it was ``busy``, CPU seconds per second."""
+    """Whether the host is on record as having run the DUT for as long as it was ``busy``, CPU seconds per second, or
+    as one thread could."""
     known, index = story.once(_runs)
     if not known:
         return False
     at1, used = known[max(0, index.last_until(begin))]
     at2, used_then = known[min(len(known) - 1, index.first_from(end))]
-    return at2 > at1 and (used_then - used) / (at2 - at1) >= max(busy, BUSY)
+    return at2 > at1 and (used_then - used) / (at2 - at1) >= max(min(busy, _threads(story)), BUSY)
 
 
 def host_rate(story: Story, begin: float, end: float) -> float | None:

@@ -19,6 +19,7 @@ class BenchArguments(msgspec.Struct, frozen=True, kw_only=True):
 
     channel: int
     number: int
+    benches: int
     directory: str
     rig: str
     earlier: str
@@ -51,6 +52,6 @@ def main() -> int:
         rig = load_rig(Path(arguments.rig))
         return {**times_of(Path(arguments.earlier)), **study_times(rig, items, arguments.repeats)}
 
-    worker = Worker(channel, arguments.number, Path(arguments.directory), estimate)
+    worker = Worker(channel, arguments.number, arguments.benches, Path(arguments.directory), estimate)
     with steady_output():
         return int(pytest.main(list(arguments.line), plugins=[worker]))

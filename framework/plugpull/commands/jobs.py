@@ -110,6 +110,7 @@ class _JobsRun:
         arguments = BenchArguments(
             channel=theirs.fileno(),
             number=number,
+            benches=self._arguments.jobs,
             directory=str(part_folder(self.directory, f"bench-{number}")),
             rig=str(rig_file(self._arguments)),
             earlier=str(self._earlier),

@@ -68,9 +68,10 @@ class Worker:
     its history says so.
     """
 
-    def __init__(self, channel: Channel, number: int, directory: Path, estimate: Estimate) -> None:
+    def __init__(self, channel: Channel, number: int, benches: int, directory: Path, estimate: Estimate) -> None:
         self._channel = channel
         self._number = number
+        self._benches = benches
         self._directory = directory
         self._estimate = estimate
         self._given: queue.SimpleQueue[RunTest | NoMore] = queue.SimpleQueue()
@@ -78,7 +79,7 @@ class Worker:
         self._reports: list[pytest.TestReport] = []
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        config.stash[BENCH] = OneOfSeveral(self._number, self._directory, ChannelView(self._channel))
+        config.stash[BENCH] = OneOfSeveral(self._number, self._benches, self._directory, ChannelView(self._channel))
         threading.Thread(target=self._listen, name="given tests", daemon=True).start()
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:

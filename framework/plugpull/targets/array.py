@@ -131,8 +131,12 @@ class Array:
 
 def is_clean(values: Mapping[str, str]) -> bool:
     """Whether an array with these attributes of md misses no member and copies nothing, now or soon. Right after it was
-    assembled, a resync that is due has not begun and is not in ``sync_action``, but in ``resync_start``."""
+    assembled, a resync that is due has not begun and is not in ``sync_action``, but in ``resync_start``. A rebuild that
+    md has done, and counts no missing member after, stays in ``sync_action`` until its thread has time, which it does
+    not have under a load: 40 s with raid6."""
     if "sync_action" not in values:
         return int(values.get("degraded") or 0) == 0  # a level without redundancy
     due = values.get("resync_start", "none") != "none"
-    return values["sync_action"] == "idle" and not due and int(values.get("degraded") or 0) == 0
+    missing = int(values.get("degraded") or 0)
+    rebuilt = values["sync_action"] == "recover" and values.get("sync_completed") == "none"
+    return (values["sync_action"] == "idle" or rebuilt) and not due and missing == 0

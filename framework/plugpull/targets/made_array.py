@@ -308,19 +308,23 @@ class MadeArray:
         return self._context.wait_for(look, within, since=mark) is not None
 
     def check(self) -> bool:
-        """Read the whole array and compare what is redundant. False if that does not end. The result is in the
-        history."""
+        """Read the whole array and compare what is redundant. False if that does not end, or md does not end what it
+        does before. The result is in the history."""
         self._context.phase("array", f"checking {self.name}")
-        mark = self._context.recorder.mark()
-        self._do("check", (), {"array": self._claim(), "action": "check"}, do="act")
+
+        def doing(action: str) -> Callable[[Mapping[str, str]], bool]:
+            return lambda values: values.get("sync_action") == action
 
         def begun(event: ev.Event) -> bool:
-            return isinstance(event, ev.ArrayState) and event.values.get("sync_action") == "check"
+            return isinstance(event, ev.ArrayState) and doing("check")(event.values)
 
         with self._context.untimed():
-            return self._context.wait_for(begun, NOTICED_WITHIN, since=mark) is not None and self._wait(
-                lambda values: values.get("sync_action") == "idle", SYNCED_WITHIN
-            )
+            if not self._wait(doing("idle"), SYNCED_WITHIN):
+                return False
+            mark = self._context.recorder.mark()
+            self._do("check", (), {"array": self._claim(), "action": "check"}, do="act")
+            noticed = self._context.wait_for(begun, NOTICED_WITHIN, since=mark) is not None
+            return noticed and self._wait(doing("idle"), SYNCED_WITHIN)
 
     # --- the agent --------------------------------------------------------------------------------------------------
 

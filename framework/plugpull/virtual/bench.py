@@ -39,13 +39,14 @@ from plugpull.virtual.switch import VirtualSwitch
 from plugpull.virtual.tree import DeviceTree
 
 
-def shape_of(rig: Rig, accel: str) -> Shape:
+def shape_of(rig: Rig, accel: str, *, one_thread: bool = False) -> Shape:
     """The machine that a rig file describes, without the devices plugged into it."""
     controllers = tuple(
         ControllerShape(controller.name, str(controller.model), FIRST_CONTROLLER_SLOT + number, controller.ports)
         for number, controller in enumerate(rig.controller)
     )
-    return Shape(accel, rig.dut.cpus, rig.dut.memory, controllers, memory_debugging=rig.dut.memory_debugging)
+    dut = rig.dut
+    return Shape(accel, dut.cpus, dut.memory, controllers, memory_debugging=dut.memory_debugging, one_thread=one_thread)
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ class VirtualBench:
             how="restored",
             took=self._took,
             accel=shape.accel,
+            threads=1 if shape.one_thread else shape.cpus,
             modules=self._setting.modules,
         )
 

@@ -15,7 +15,7 @@ import shlex
 import shutil
 import socket
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plugpull.errors import RigError
@@ -77,6 +77,8 @@ class Shape:
     memory_debugging: bool = False
     forwarded: int | None = None
     """A TCP port of the guest to make reachable on this machine's loopback; None: the guest has no network."""
+    one_thread: bool = field(default=False, compare=False)
+    """Whether one thread emulates all CPUs in turn. It does not show in a snapshot."""
 
     def text(self) -> str:
         controllers = " ".join(f"{c.model}@{c.slot}:{c.ports}" for c in self.controllers)
@@ -105,7 +107,8 @@ def _network_arguments(port: int) -> list[str]:
 
 def arguments(shape: Shape, ram: Path, *, share: bool) -> list[str]:
     """QEMU's command line without channels and boot options. Source: QEMU's docs/system/invocation."""
-    accel = "tcg,thread=multi,tb-size=256" if shape.accel == "tcg" else shape.accel
+    threads = "single" if shape.one_thread else "multi"
+    accel = f"tcg,thread={threads},tb-size=256" if shape.accel == "tcg" else shape.accel
     line = [
         QEMU,
         "-nodefaults",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,12 +32,14 @@ def prepare(
     kernel: str | None,
     modules: tuple[Path, ...],
     accel: str,
+    benches: int,
     cache: Cache,
     journal: Journal,
     held: ExitStack,
     notify: Callable[[str], None],
 ) -> Open:
     """Prepare what the bench of each scenario of this run needs. ``held`` keeps the snapshot in the cache until closed.
+    ``benches`` is how many run side by side.
 
     Raises UsageError for an unusable kernel or module, RigError when the guest does not boot.
     """
@@ -48,7 +51,7 @@ def prepare(
                 hint="pass --module the .ko file of a driver that was built for the kernel under test",
             )
     overrides = {module_name(path): path for path in modules}
-    shape = shape_of(rig, find_accel(accel, tree.image, cache).name)
+    shape = shape_of(rig, find_accel(accel, tree.image, cache).name, one_thread=crowded(rig.dut.cpus, benches))
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
     more = filesystem_additions(tree, cache, notify).joined(array_tools(tree, cache, notify)).joined(more_drivers(rig))
     snapshot = held.enter_context(
@@ -61,6 +64,16 @@ def prepare(
         return VirtualBench(setting, recorder, artefacts, listener, scenario, journal)
 
     return open_bench
+
+
+def crowded(cpus: int, benches: int) -> bool:
+    """Whether guests with so many CPUs, on so many benches, have more of them than this machine.
+
+    Then one thread emulates all CPUs of a guest. With a thread for each, a CPU that waits for another one spins until
+    its time is used up, while the host does not run the other one: beside another guest, three scenarios with arrays
+    took 30 CPU seconds each, and 12 with one thread.
+    """
+    return cpus * benches > len(os.sched_getaffinity(0))
 
 
 def more_drivers(rig: Rig) -> Additions:

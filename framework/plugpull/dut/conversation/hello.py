@@ -16,6 +16,7 @@ def hello(
     how: ev.DutReached,
     took: float,
     accel: str = "",
+    threads: int = 0,
     modules: tuple[str, ...] = (),
 ) -> ev.DutReady:
     """The event that records a ready DUT. Raises AgentGone and RigError."""
@@ -33,6 +34,7 @@ def hello(
         cpus=said["cpus"],
         memory_bytes=said["memory"],
         accel=accel,
+        threads=threads,
         modules=modules,
         records=tuple(said.get("records", ())),
         reports=said.get("reports"),

@@ -51,6 +51,9 @@ class DutReady(Event, frozen=True, kw_only=True, tag="dut.ready"):
     cpus: int = 0
     memory_bytes: int = 0
     accel: str = ""
+    threads: int = 0
+    """How many threads emulate its CPUs, and so how many CPU seconds per second its host can give it. 0: not emulated,
+    or not recorded, which means one for each CPU."""
     modules: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
     """What this agent records beyond what the first agents did (``RECORDS`` in ``dut/agent/service.py``): a history
