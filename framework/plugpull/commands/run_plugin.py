@@ -15,7 +15,7 @@ import pytest
 
 from plugpull.draw import disks_behind_meters
 from plugpull.errors import UsageError
-from plugpull.jobs.usual_times import usual_seconds
+from plugpull.jobs.usual_times import USUAL
 from plugpull.load.timed import REPEATS, expected_seconds
 from plugpull.plain import clean
 from plugpull.plugin import SESSION
@@ -121,7 +121,7 @@ def announced(rig: Rig, ids: Sequence[str], earlier: Mapping[str, float], benche
     """A few lines that announce the run, on so many benches side by side."""
     count = "1 scenario" if len(ids) == 1 else f"{len(ids)} scenarios"
     described = f" ({rig.rig.description})" if rig.rig.description else ""
-    times = [earlier.get(name, usual_seconds(name)) for name in ids]
+    times = [earlier.get(name, USUAL) for name in ids]
     where = "" if benches == 1 else f" on {benches} benches"
     yield f"{count} on the rig {rig.rig.name}{described}, about {_rough(max([*times, sum(times) / benches]))}{where}"
     yield from (f"  {title_of(name)}" for name in ids[:NAMED])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plugpull.jobs.messages import FoundTest
-from plugpull.jobs.usual_times import usual_seconds
+from plugpull.jobs.usual_times import USUAL
 
 
 @dataclass(frozen=True)
@@ -53,4 +53,4 @@ class Schedule:
 
 
 def _expected(test: FoundTest) -> float:
-    return usual_seconds(test.scenario) if test.seconds is None else test.seconds
+    return USUAL if test.seconds is None else test.seconds
