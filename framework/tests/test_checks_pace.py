@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stories import CUT, RATE, RESTORED, SURVIVORS, Bench, Pace, healthy
+from stories import CUT, RATE, RESTORED, SETTLED, SURVIVORS, Bench, Pace, healthy
 from watched import real
 
 from plugpull.checks import Judgement, kept_pace
@@ -51,6 +51,25 @@ def test_a_short_stall_is_measured_and_allowed() -> None:
     assert not judgement.findings
     assert judgement.survivors[0].stall_s == pytest.approx(1.5, abs=0.1)
     assert judgement.survivors[0].recovery_s == pytest.approx(1.3, abs=0.3)
+
+
+def pausing(begin: float) -> Bench:
+    """One disk stands still for half of the time from then on, for 0.45 s each. It has so many requests in flight that
+    it could do so without a fault."""
+
+    def pace(disk: str, at: float) -> float:
+        return 0.0 if disk == "disk2" and at >= begin and (at - begin) % 0.9 < 0.45 else RATE
+
+    bench = healthy(pace=pace)
+    bench.replace(ev.LoadBegun, lambda event: event.disk == "disk2", depth=150)
+    return bench
+
+
+@pytest.mark.parametrize(("begin", "found"), [(CUT, 1), (SETTLED - 1.0, 0)], ids=["since the cut", "always"])
+def test_many_pauses_are_a_finding_where_the_disk_did_not_make_them_before(begin: float, found: int) -> None:
+    check = kept_pace(SURVIVORS, max_stall=0.7, all_stalls=1.4, min_ratio=0.1, recover_within=9.0)
+    said = [one.summary for one in pausing(begin).judge(check).findings]
+    assert ["stood still for" in one and "stalls" in one for one in said] == [True] * found
 
 
 def test_a_disk_that_is_slowed_for_good_is_a_finding() -> None:
