@@ -130,20 +130,21 @@ def test_an_agent_that_was_lost_was_not_starved() -> None:
     assert starved(bench.story()) == ()
 
 
-def slowly(share: float, *, ran: float | None = None, late: bool = True) -> Story:
+def slowly(share: float, *, ran: float | None = None, late: bool = True, busy: float = 0.5, threads: int = 0) -> Story:
     """The healthy story on two CPUs whose host gave them this share of their time from 15 s on; ``ran`` is what it says
-    itself, CPU seconds per second. ``late``: samples are too, by a fifth of the time."""
+    itself, CPU seconds per second, and ``busy`` the share of their time in which the CPUs did something. ``late``:
+    samples are too, by a fifth of the time. ``threads`` emulate the CPUs."""
     story = healthy().story()
     events: list[ev.Event] = []
     for event in story.events:
         at = event.at or 0.0
         jiffies = round(200 * at if at < 15 else 3000 + 200 * share * (at - 15))
         if isinstance(event, ev.DutReady):
-            event = msgspec.structs.replace(event, cpus=2)
+            event = msgspec.structs.replace(event, cpus=2, threads=threads)
         elif isinstance(event, ev.Sampled):
             if late and at >= 15 and round(at * 20) % 10 in (3, 4):
                 continue
-            event = msgspec.structs.replace(event, cpu=(jiffies // 2, jiffies))
+            event = msgspec.structs.replace(event, cpu=(round(jiffies * busy), jiffies))
         elif isinstance(event, ev.ClockMapped) and ran is not None:
             event = msgspec.structs.replace(event, ran=1.0 * at if at < 15 else 15 + ran * (at - 15))
         events.append(event)
@@ -165,6 +166,11 @@ def test_lost_ticks_alone_are_no_starvation() -> None:
 def test_a_dut_that_was_run_as_long_as_it_was_busy_was_not_starved() -> None:
     assert granted(slowly(0.4, ran=1.5), 17.0, 20.0) == 1, "it lost its timer interrupts itself"
     assert granted(slowly(0.4, ran=0.3), 17.0, 20.0) == pytest.approx(0.5, abs=0.01)
+
+
+def test_one_thread_is_all_that_a_host_can_run() -> None:
+    assert granted(slowly(0.7, ran=1.0, busy=1.0, threads=1), 17.0, 20.0) == 1
+    assert granted(slowly(0.7, ran=1.0, busy=1.0, threads=2), 17.0, 20.0) == pytest.approx(0.8, abs=0.02)
 
 
 def test_a_slow_host_excuses_what_it_made_longer() -> None:
